@@ -1,0 +1,113 @@
+# Every task of a developer, each with all its set-up: `make help` lists them.
+#
+# A fresh machine needs Python 3.11, g++ and make; cmake, ninja and everything else come from PyPI into $(VENV).
+# Share one environment between worktrees with `make build VENV=/path/to/venv`.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+TESTS ?= tests
+FUZZ_SECONDS ?= 600
+BENCH ?=
+SANITIZERS ?= address thread
+SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress)
+
+VENV_PATH := $(abspath $(VENV))
+PY := $(VENV_PATH)/bin/python
+CMAKE := $(VENV_PATH)/bin/cmake
+PYTHON_DIRS := $(wildcard src tests examples bench docs tools)
+CPP_FILES = $(shell find core -name '*.cc' -o -name '*.h' 2>/dev/null)
+
+# One stamp per environment: switching VENV checks and configures again.
+REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
+CONFIGURED := build/stamps/configured$(subst /,_,$(VENV_PATH))
+CONFIGURE = $(CMAKE) -S . -G Ninja -Wno-dev --log-level=WARNING \
+	-DPython_EXECUTABLE=$(PY) -DCMAKE_MAKE_PROGRAM=$(VENV_PATH)/bin/ninja
+
+export PYTHONPATH := $(CURDIR)/src
+export NINJA_STATUS := [%f/%t %es]$(subst ,, )
+
+.DEFAULT_GOAL := help
+.PHONY: help requirements build test demo lint format bench wheel sanitize fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+$(PY):
+	@echo "Creating the virtual environment $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Thalweg needs Python 3.11 or newer")'
+	@$(PYTHON) -m venv $(VENV_PATH)
+
+$(REQUIREMENTS): pyproject.toml tools/install_requirements.py | $(PY)
+	@$(PY) tools/install_requirements.py
+	@mkdir -p $(@D) && touch $@
+
+requirements: $(REQUIREMENTS)
+
+$(CONFIGURED): $(REQUIREMENTS) CMakeLists.txt
+	@echo "Configuring the native core"
+	@$(CONFIGURE) -B build -DTHALWEG_IN_TREE=ON > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@rm -f build/stamps/configured* && touch $@
+
+build: $(CONFIGURED) ## build the native core in place (src/thalweg)
+	@$(CMAKE) --build build --parallel $(JOBS)
+
+test: build ## run the tests (TESTS=tests/ops to choose)
+	@$(PY) -m pytest -n $(JOBS) -q $(TESTS)
+
+demo: build ## train a digit recognizer on real data, with a progress bar
+	@$(PY) examples/mnist_mlp.py
+
+lint: build ## check layout, lint and types of Python and C++
+	@echo "ruff check"; $(VENV_PATH)/bin/ruff check -q $(PYTHON_DIRS)
+	@echo "ruff format"; $(VENV_PATH)/bin/ruff format -q --check $(PYTHON_DIRS) \
+		|| { echo "Layout differs: run 'make format'"; exit 1; }
+	@echo "mypy"; $(PY) -m mypy
+	@echo "clang-format"; $(VENV_PATH)/bin/clang-format --dry-run -Werror $(CPP_FILES) \
+		|| { echo "Layout differs: run 'make format'"; exit 1; }
+
+format: $(REQUIREMENTS) ## lay out Python and C++ and fix what can be fixed
+	@$(VENV_PATH)/bin/ruff check -q --fix-only $(PYTHON_DIRS)
+	@$(VENV_PATH)/bin/ruff format -q $(PYTHON_DIRS)
+	@$(if $(CPP_FILES),$(VENV_PATH)/bin/clang-format -i $(CPP_FILES))
+
+bench: build ## compare with TensorFlow, PyTorch and JAX (BENCH='--quick --only while_loop')
+	@$(PY) bench/run.py $(BENCH)
+
+wheel: $(REQUIREMENTS) ## build dist/thalweg-*.whl in an isolated environment
+	@echo "Building the wheel (compiles everything anew)"
+	@$(PY) -m pip wheel --disable-pip-version-check --no-deps -q -w dist .
+	@ls -lh dist/*.whl | awk '{print $$5, $$9}'
+
+sanitize: build $(addprefix sanitize-,$(SANITIZERS)) ## run executor and stress tests under the address and thread sanitizers
+
+# The instrumented module gets a package of its own: links to the Python files, beside it. Python is not instrumented,
+# so the sanitizer's library is preloaded; so is libstdc++, whose throw the address sanitizer has to find at start-up.
+RUNTIME_address := libasan.so
+RUNTIME_thread := libtsan.so
+RUNTIME_undefined := libubsan.so
+PRELOAD = $(shell g++ -print-file-name=$(1)) $(shell g++ -print-file-name=libstdc++.so)
+# Python keeps objects until the process ends, which the leak detector cannot tell from a leak.
+SANITIZER_OPTIONS = ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	TSAN_OPTIONS=halt_on_error=0:exitcode=66:second_deadlock_stack=1
+
+sanitize-%: $(REQUIREMENTS)
+	@echo "Building with the $* sanitizer in build-$*"
+	@mkdir -p build-$*/package
+	@$(CONFIGURE) -B build-$* -DTHALWEG_SANITIZE=$* > build-$*/configure.log 2>&1 \
+		|| { cat build-$*/configure.log; exit 1; }
+	@$(CMAKE) --build build-$* --parallel $(JOBS)
+	@cd src && find thalweg -type d ! -name __pycache__ -exec mkdir -p $(CURDIR)/build-$*/package/{} \; \
+		&& find thalweg -type f ! -name '_core*' ! -name 'libdnnl*' ! -name '*.pyc' \
+			-exec ln -sf $(CURDIR)/src/{} $(CURDIR)/build-$*/package/{} \;
+	@echo "Testing with the $* sanitizer: $(SANITIZE_TESTS)"
+	@$(SANITIZER_OPTIONS) LD_PRELOAD="$(call PRELOAD,$(RUNTIME_$*))" OMP_NUM_THREADS=1 PYTHONMALLOC=malloc \
+		PYTHONPATH=$(CURDIR)/build-$*/package \
+		$(PY) -m pytest -q -p no:cacheprovider -o pythonpath=tests --timeout 900 $(SANITIZE_TESTS)
+
+fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
+	@$(PY) -m pytest -q tests/fuzz --timeout 0 --fuzz-seconds $(FUZZ_SECONDS)
+
+clean: ## remove everything built (the virtual environment stays)
+	@rm -rf build build-* dist src/thalweg/_core*.so src/thalweg/_core.pyi src/thalweg/libdnnl*
+	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

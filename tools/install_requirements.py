@@ -1,0 +1,63 @@
+"""Installs what pyproject.toml asks for into the virtual environment whose Python runs this file.
+
+Only what is missing or too old is installed, so a second run, or a shared environment that has everything, costs a
+fraction of a second and no network. The requirements are read from pyproject.toml alone: build, run time, test, dev.
+"""
+
+import importlib.metadata
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from pip._vendor.packaging.requirements import Requirement
+
+PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+
+
+def requirements() -> list[Requirement]:
+    """All requirements of the project, its own extras resolved, each once."""
+    table = tomllib.loads(PYPROJECT.read_text())
+    project = table["project"]
+    texts = [*table["build-system"]["requires"], *project["dependencies"]]
+    for extra in project["optional-dependencies"].values():
+        texts += [text for text in extra if Requirement(text).name != project["name"]]
+    return [Requirement(text) for text in dict.fromkeys(texts)]
+
+
+def is_satisfied(requirement: Requirement) -> bool:
+    """Whether the running environment has a version that the requirement accepts."""
+    try:
+        version = importlib.metadata.version(requirement.name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return requirement.specifier.contains(version, prereleases=True)
+
+
+def install(missing: list[Requirement]) -> int:
+    """Runs pip and reports each package as it arrives; returns pip's exit code."""
+    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *map(str, missing)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pip:
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            words = line.split()
+            if line.startswith("Collecting"):
+                print(f"  {words[1]}", flush=True)
+            elif line.startswith(("Installing collected", "ERROR")):
+                print(f"  {line.strip()[:110]}", flush=True)
+    return pip.returncode
+
+
+def main() -> int:
+    """Installs what is missing."""
+    wanted = requirements()
+    missing = [requirement for requirement in wanted if not is_satisfied(requirement)]
+    if not missing:
+        print(f"All {len(wanted)} required packages are present.")
+        return 0
+    print(f"Installing {len(missing)} of {len(wanted)} required packages (a minute or two the first time):", flush=True)
+    return install(missing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
