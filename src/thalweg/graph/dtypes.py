@@ -9,7 +9,7 @@ attribute filled once at import. The module defines `bool`, as TensorFlow does: 
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -97,8 +97,7 @@ class DType:
 
     def __new__(cls, type_enum: int) -> Self:
         """Returns the interned type of a DataType number."""
-        interned: Any = as_dtype(int(type_enum))
-        return interned
+        return cast("Self", as_dtype(int(type_enum)))
 
     @classmethod
     def _create(cls, number: int, name: str, numpy_type: Any, kind: str, base: DType | None) -> DType:
@@ -250,9 +249,9 @@ def as_dtype(type_value: Any) -> DType:
     """Converts a spelling of a type to the DType.
 
     Args:
-        type_value: A DType; a DataType number; a name (`'float32'`, `'float'`, `'half'`, `'float32_ref'`); a NumPy dtype
-            or scalar type, also in the other byte order; an object with a `dtype`; or one of the Python types `float`
-            (float32), `bool`, `str`, `bytes` and `object` (string).
+        type_value: A DType; a DataType number; a name (`'float32'`, `'float'`, `'half'`, `'float32_ref'`); a NumPy
+            dtype or scalar type, also in the other byte order; an object with a `dtype`; or one of the Python types
+            `float` (float32), `bool`, `str`, `bytes` and `object` (string).
 
     Returns:
         The DType.
@@ -297,7 +296,7 @@ def _resolve_numpy(value: Any) -> DType | None:
 
 
 def name_in_op_def(dtype: DType) -> str:
-    """The name by which TensorFlow's OpDefs print a type: 'float', 'double' and 'half' where they differ from `name`."""
+    """The name by which TensorFlow's OpDefs print a type: 'float' for float32, 'double', 'half'."""
     return _OP_DEF_NAMES[dtype]
 
 
