@@ -21,7 +21,7 @@ CPP_FILES = $(shell find core -name '*.cc' -o -name '*.h' 2>/dev/null)
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
 CONFIGURED := build/stamps/configured$(subst /,_,$(VENV_PATH))
-CONFIGURE = $(CMAKE) -S . -G Ninja -Wno-dev --log-level=WARNING \
+CONFIGURE = $(CMAKE) -S . -G Ninja --log-level=WARNING \
 	-DPython_EXECUTABLE=$(PY) -DCMAKE_MAKE_PROGRAM=$(VENV_PATH)/bin/ninja
 
 export PYTHONPATH := $(CURDIR)/src
@@ -87,9 +87,10 @@ RUNTIME_address := libasan.so
 RUNTIME_thread := libtsan.so
 RUNTIME_undefined := libubsan.so
 PRELOAD = $(shell g++ -print-file-name=$(1)) $(shell g++ -print-file-name=libstdc++.so)
-# Python keeps objects until the process ends, which the leak detector cannot tell from a leak.
-SANITIZER_OPTIONS = ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	TSAN_OPTIONS=halt_on_error=0:exitcode=66:second_deadlock_stack=1
+# Python keeps objects until the process ends, which the leak detector cannot tell from a leak. Reports go to files,
+# because pytest captures stderr and a test may run child processes: any report fails the run.
+SANITIZER_OPTIONS = ASAN_OPTIONS=detect_leaks=0:log_path=$(1) UBSAN_OPTIONS=print_stacktrace=1:log_path=$(1) \
+	TSAN_OPTIONS=second_deadlock_stack=1:log_path=$(1)
 
 sanitize-%: $(REQUIREMENTS)
 	@echo "Building with the $* sanitizer in build-$*"
@@ -101,9 +102,11 @@ sanitize-%: $(REQUIREMENTS)
 		&& find thalweg -type f ! -name '_core*' ! -name 'libdnnl*' ! -name '*.pyc' \
 			-exec ln -sf $(CURDIR)/src/{} $(CURDIR)/build-$*/package/{} \;
 	@echo "Testing with the $* sanitizer: $(SANITIZE_TESTS)"
-	@$(SANITIZER_OPTIONS) LD_PRELOAD="$(call PRELOAD,$(RUNTIME_$*))" OMP_NUM_THREADS=1 PYTHONMALLOC=malloc \
+	@rm -f build-$*/report.*
+	@$(call SANITIZER_OPTIONS,$(CURDIR)/build-$*/report) LD_PRELOAD="$(call PRELOAD,$(RUNTIME_$*))" OMP_NUM_THREADS=1 PYTHONMALLOC=malloc \
 		PYTHONPATH=$(CURDIR)/build-$*/package \
-		$(PY) -m pytest -q -p no:cacheprovider -o pythonpath=tests --timeout 900 $(SANITIZE_TESTS)
+		$(PY) -m pytest -q -p no:cacheprovider -p no:faulthandler -o pythonpath=tests --timeout 900 $(SANITIZE_TESTS) \
+		|| status=1; if ls build-$*/report.* > /dev/null 2>&1; then cat build-$*/report.*; status=1; fi; exit $${status:-0}
 
 fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 	@$(PY) -m pytest -q tests/fuzz --timeout 0 --fuzz-seconds $(FUZZ_SECONDS)

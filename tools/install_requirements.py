@@ -35,16 +35,19 @@ def is_satisfied(requirement: Requirement) -> bool:
 
 
 def install(missing: list[Requirement]) -> int:
-    """Runs pip and reports each package as it arrives; returns pip's exit code."""
+    """Runs pip and names each package as it arrives; shows all of pip's words only when it fails."""
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *map(str, missing)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as pip:
+    output = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         assert pip.stdout is not None
         for line in pip.stdout:
-            words = line.split()
+            output.append(line)
             if line.startswith("Collecting"):
-                print(f"  {words[1]}", flush=True)
-            elif line.startswith(("Installing collected", "ERROR")):
-                print(f"  {line.strip()[:110]}", flush=True)
+                print(f"  {line.split()[1]}", flush=True)
+            elif line.startswith("Installing collected"):
+                print("  … all here, unpacking", flush=True)
+    if pip.returncode:
+        print("".join(output), file=sys.stderr)
     return pip.returncode
 
 
