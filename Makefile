@@ -112,5 +112,5 @@ fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 	@$(PY) -m pytest -q tests/fuzz --timeout 0 --fuzz-seconds $(FUZZ_SECONDS)
 
 clean: ## remove everything built (the virtual environment stays)
-	@rm -rf build build-* dist src/thalweg/_core*.so src/thalweg/_core.pyi src/thalweg/libdnnl*
+	@rm -rf build build-* dist src/thalweg/_core.* src/thalweg/libdnnl*
 	@find src tests bench tools examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
