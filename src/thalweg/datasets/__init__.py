@@ -1,0 +1,1 @@
+"""Small data sets for examples and tests: each with its source and licence beside it."""
