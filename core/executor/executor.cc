@@ -1,0 +1,164 @@
+// Driving a step: dispatch, asynchronous completion, errors and cancellation.
+#include "executor/executor.h"
+
+#include <unistd.h>
+
+#include "thread/thread_pool.h"
+
+namespace thalweg {
+
+Executor::~Executor() {
+  if (state_) {
+    state_->clear();
+    plan_->give_state(std::move(state_));
+  }
+}
+
+void Executor::abort(const Error& error) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    interrupted_.store(true);
+  }
+  cancellation().cancel();
+  if (rendezvous()) rendezvous()->abort(error);
+  wake_.notify_all();
+}
+
+bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
+                                const Started& started) {
+  if (node.kind == NodeKind::async) {
+    start_async(node, inputs, iteration, started);
+    return false;
+  }
+  int64_t begin = StepStats::now_ns();
+  Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
+  node.kernel->compute(ctx);
+  stats_->record(node, outputs, begin, gettid());
+  return true;
+}
+
+void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started) {
+  {
+    std::lock_guard lock(mutex_);
+    ++outstanding_;
+  }
+  int64_t begin = stats_ ? StepStats::now_ns() : 0;
+  // The kernel's callback keeps the executor alive until it has reported.
+  auto self = shared_from_this();
+  auto holder = std::make_shared<std::shared_ptr<AsyncContext>>();
+  auto context =
+      std::make_shared<AsyncContext>(node.def, plan_->device(), *this, inputs, iteration,
+                                     [self, started, begin, holder](AsyncContext& ctx, std::optional<Error> error) {
+                                       std::shared_ptr<AsyncContext> mine = std::move(*holder);
+                                       if (error) {
+                                         error->set_node(started.node->def.name, started.node->def.op);
+                                         self->abort(*error);
+                                       } else if (self->stats_) {
+                                         self->stats_->record(*started.node, ctx.outputs(), begin, gettid());
+                                       }
+                                       self->post({started, std::move(mine)});
+                                     });
+  *holder = context;
+  static_cast<AsyncKernel&>(*node.kernel).start(std::move(context));
+}
+
+void Executor::post(Completion completion) {
+  std::lock_guard lock(mutex_);
+  inbox_.push_back(std::move(completion));
+  if (parked_) {
+    parked_ = false;
+    ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
+  } else {
+    wake_.notify_all();
+  }
+}
+
+void Executor::tick() {
+  if (poll_) poll_();
+}
+
+bool Executor::advance() {
+  std::vector<Completion> arrived;
+  while (true) {
+    if (!interrupted()) {
+      try {
+        for (Completion& c : arrived) state_->complete(c.started, c.context->outputs());
+        state_->drain(*this);
+      } catch (const Error& error) {
+        abort(error);
+      } catch (const std::bad_alloc&) {
+        abort(Error(Code::resource_exhausted, "out of memory"));
+      } catch (const std::exception& error) {
+        abort(Error(Code::internal, error.what()));
+      }
+    }
+    if (plan_->sequential()) return true;
+    std::lock_guard lock(mutex_);
+    outstanding_ -= static_cast<int64_t>(arrived.size());
+    arrived.clear();
+    if (outstanding_ == 0) return true;
+    if (inbox_.empty()) return false;
+    arrived.swap(inbox_);
+  }
+}
+
+std::vector<Tensor> Executor::collect() {
+  if (interrupted()) {
+    std::lock_guard lock(mutex_);
+    if (error_) throw *error_;
+  }
+  std::span<Tensor> fetched = state_->fetched();
+  std::vector<Tensor> out(std::make_move_iterator(fetched.begin()), std::make_move_iterator(fetched.end()));
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!out[i].defined())
+      fail(Code::invalid_argument, "fetch ", i,
+           " has no value: the node is in a branch that was not taken (its tensor is dead)");
+  return out;
+}
+
+std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
+  state_ = plan_->take_state();
+  state_->begin(feeds);
+  while (!advance()) {
+    std::unique_lock lock(mutex_);
+    constexpr auto kPollInterval = std::chrono::milliseconds(50);
+    wake_.wait_for(lock, kPollInterval, [this] { return !inbox_.empty(); });
+    if (inbox_.empty() && poll_) {
+      lock.unlock();
+      try {
+        poll_();
+      } catch (const Error& error) {
+        abort(error);
+      }
+    }
+  }
+  return collect();
+}
+
+void Executor::start(std::vector<Tensor> feeds, Finished finished) {
+  finished_ = std::move(finished);
+  state_ = plan_->take_state();
+  state_->begin(feeds);
+  ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
+}
+
+void Executor::resume() {
+  while (!advance()) {
+    std::lock_guard lock(mutex_);
+    if (inbox_.empty()) {
+      parked_ = true;
+      return;
+    }
+  }
+  std::optional<Error> error;
+  std::vector<Tensor> fetched;
+  try {
+    fetched = collect();
+  } catch (const Error& e) {
+    error = e;
+  }
+  std::exchange(finished_, nullptr)(std::move(error), std::move(fetched));
+}
+
+}  // namespace thalweg

@@ -1,0 +1,87 @@
+// Executor: drives one step over a plan.
+//
+// One thread at a time drives: it runs ready nodes inline, in the state's order. A kernel that is asynchronous reports
+// its end from any thread by posting it to the inbox; the driver picks that up. When nothing is ready and asynchronous
+// work is under way, `run` waits on the inbox, while a step started with `start` gives its thread back and is resumed
+// on the thread pool by the next post: blocked steps hold no threads. The first error wins: it cancels the step, and
+// the step ends when all asynchronous kernels have reported.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "executor/plan.h"
+#include "executor/state.h"
+#include "executor/stats.h"
+#include "executor/step.h"
+
+namespace thalweg {
+
+class Executor final : public Step, public std::enable_shared_from_this<Executor> {
+ public:
+  explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  ~Executor() override;
+
+  // Records what every node did.
+  void observe(StepStats* stats) { stats_ = stats; }
+  // Called now and then by the driving thread of `run`; throwing Error aborts the step.
+  void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
+
+  // Runs the whole step on this thread. The fetched tensors; throws the step's first error.
+  std::vector<Tensor> run(std::span<Tensor> feeds);
+  // Begins the step on the thread pool; `finished` is called there, once, with the error if there was one.
+  using Finished = std::function<void(std::optional<Error>, std::vector<Tensor>)>;
+  void start(std::vector<Tensor> feeds, Finished finished);
+
+  void abort(const Error& error) override;
+
+  // For the states: whether to stop, and running one node. True if the outputs are there now, false if the kernel is
+  // asynchronous and will post them.
+  bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started& started) {
+    if (node.kind != NodeKind::async && stats_ == nullptr) [[likely]] {
+      Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
+      node.kernel->compute(ctx);
+      if ((++ticks_ & 1023) == 0) tick();
+      return true;
+    }
+    return execute_observed(node, inputs, outputs, iteration, started);
+  }
+  const Plan& plan() const { return *plan_; }
+
+ private:
+  struct Completion {
+    Started started;
+    std::shared_ptr<AsyncContext> context;
+  };
+  bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
+                        const Started& started);
+  void start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started);
+  void post(Completion completion);
+  // Drives until the step is finished (true) or waits for asynchronous work (false).
+  bool advance();
+  void resume();
+  void tick();
+  std::vector<Tensor> collect();
+
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<State> state_;
+  StepStats* stats_ = nullptr;
+  std::function<void()> poll_;
+  std::atomic<bool> interrupted_{false};
+  uint32_t ticks_ = 0;
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable wake_;
+  std::vector<Completion> inbox_;
+  int64_t outstanding_ = 0;
+  bool parked_ = false;  // a started step that has given its thread back
+  std::optional<Error> error_;
+  Finished finished_;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,138 @@
+// Running a graph without control flow.
+#include "executor/flat_state.h"
+
+#include <algorithm>
+
+#include "executor/frames.h"
+
+namespace thalweg {
+
+std::unique_ptr<State> State::make(const Plan& plan) {
+  if (plan.flat()) return std::make_unique<FlatState>(plan);
+  return std::make_unique<FrameState>(plan);
+}
+
+FlatState::FlatState(const Plan& plan)
+    : plan_(plan), slots_(plan.frames()[0].num_slots), outputs_(plan.max_outputs()) {}
+
+void FlatState::begin(std::span<Tensor> feeds) {
+  if (!plan_.sequential()) {
+    pending_.resize(plan_.nodes().size());
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      pending_[i] = plan_.nodes()[i].pending;
+      if (pending_[i] == 0 && plan_.nodes()[i].kernel) make_ready(static_cast<int32_t>(i));
+    }
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    int32_t at = plan_.feeds()[i];
+    if (at < 0) continue;
+    const NodeItem& node = plan_.node(at);
+    for (const Edge& edge : node.edges) slots_[edge.slot] = feeds[i];
+    if (!pending_.empty()) notify(node);
+  }
+}
+
+void FlatState::drain(Executor& executor) {
+  if (plan_.sequential())
+    run_in_order(executor);
+  else
+    run_ready(executor);
+}
+
+inline void FlatState::fill_slots(const NodeItem& node, Tensor* outputs) {
+  for (const Edge& edge : node.edges) {
+    if (edge.last)
+      slots_[edge.slot] = std::move(outputs[edge.output]);
+    else
+      slots_[edge.slot] = outputs[edge.output];
+  }
+}
+
+inline void FlatState::release_inputs(const NodeItem& node) {
+  for (int i = 0; i < node.num_inputs; ++i) slots_[node.first_slot + i].reset();
+}
+
+namespace {
+
+void check_outputs(const NodeItem& node, const Tensor* outputs) {
+  for (int i = 0; i < node.num_outputs; ++i)
+    if (!outputs[i].defined()) [[unlikely]]
+      fail(Code::internal, "the kernel left output ", i, " unset");
+}
+
+}  // namespace
+
+void FlatState::run_in_order(Executor& executor) {
+  Tensor* outputs = outputs_.data();
+  for (const NodeItem& node : plan_.nodes()) {
+    if (!node.kernel) continue;
+    if (executor.interrupted()) return;
+    try {
+      executor.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr});
+      check_outputs(node, outputs);
+    } catch (Error& error) {
+      error.set_node(node.def.name, node.def.op);
+      throw;
+    }
+    // Inputs go first: a consumer of a forwarded buffer must find itself its only owner.
+    release_inputs(node);
+    fill_slots(node, outputs);
+    for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
+  }
+}
+
+void FlatState::run_ready(Executor& executor) {
+  Tensor* outputs = outputs_.data();
+  while (!ready_.empty() && !executor.interrupted()) {
+    std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
+    const NodeItem& node = plan_.node(ready_.back());
+    ready_.pop_back();
+    try {
+      if (!executor.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr})) continue;
+      check_outputs(node, outputs);
+    } catch (Error& error) {
+      error.set_node(node.def.name, node.def.op);
+      throw;
+    }
+    release_inputs(node);
+    fill_slots(node, outputs);
+    for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
+    notify(node);
+  }
+}
+
+void FlatState::notify(const NodeItem& node) {
+  for (const Edge& edge : node.edges)
+    if (--pending_[edge.node] == 0) make_ready(edge.node);
+  for (int32_t to : node.controls)
+    if (--pending_[to] == 0) make_ready(to);
+}
+
+void FlatState::make_ready(int32_t node) {
+  ready_.push_back(node);
+  std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+}
+
+void FlatState::complete(const Started& started, Tensor* outputs) {
+  try {
+    check_outputs(*started.node, outputs);
+  } catch (Error& error) {
+    error.set_node(started.node->def.name, started.node->def.op);
+    throw;
+  }
+  fill_slots(*started.node, outputs);
+  notify(*started.node);
+}
+
+std::span<Tensor> FlatState::fetched() {
+  const NodeItem& sink = plan_.sink();
+  return {slots_.data() + sink.first_slot, static_cast<size_t>(sink.num_inputs)};
+}
+
+void FlatState::clear() {
+  for (Tensor& slot : slots_) slot.reset();
+  for (Tensor& output : outputs_) output.reset();
+  ready_.clear();
+}
+
+}  // namespace thalweg

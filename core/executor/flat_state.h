@@ -1,0 +1,36 @@
+// FlatState: a step over a graph without control flow: one set of slots, no frames, no dead tokens.
+//
+// If all kernels are synchronous the schedule is simply run in order. Otherwise nodes wait for their inputs in pending
+// counts, and the ready ones run in schedule order.
+#pragma once
+
+#include "executor/executor.h"
+#include "executor/state.h"
+
+namespace thalweg {
+
+class FlatState final : public State {
+ public:
+  explicit FlatState(const Plan& plan);
+  void begin(std::span<Tensor> feeds) override;
+  void drain(Executor& executor) override;
+  void complete(const Started& started, Tensor* outputs) override;
+  std::span<Tensor> fetched() override;
+  void clear() override;
+
+ private:
+  void run_in_order(Executor& executor);
+  void run_ready(Executor& executor);
+  void fill_slots(const NodeItem& node, Tensor* outputs);
+  void release_inputs(const NodeItem& node);
+  void notify(const NodeItem& node);
+  void make_ready(int32_t node);
+
+  const Plan& plan_;
+  std::vector<Tensor> slots_;
+  std::vector<Tensor> outputs_;
+  std::vector<int32_t> pending_;  // empty for a sequential plan
+  std::vector<int32_t> ready_;    // a heap: the earliest in the schedule first
+};
+
+}  // namespace thalweg

@@ -1,0 +1,253 @@
+// Building a plan: kernels, schedule, frames, slots and edges.
+#include "executor/plan.h"
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+
+#include "executor/state.h"
+
+namespace thalweg {
+namespace {
+
+NodeKind kind_of(const NodeSpec& spec, const Kernel* kernel) {
+  static const std::unordered_map<std::string, NodeKind> kinds = {{"Switch", NodeKind::switch_},
+                                                                  {"RefSwitch", NodeKind::switch_},
+                                                                  {"Merge", NodeKind::merge},
+                                                                  {"RefMerge", NodeKind::merge},
+                                                                  {"Enter", NodeKind::enter},
+                                                                  {"RefEnter", NodeKind::enter},
+                                                                  {"Exit", NodeKind::exit},
+                                                                  {"RefExit", NodeKind::exit},
+                                                                  {"NextIteration", NodeKind::next_iteration},
+                                                                  {"RefNextIteration", NodeKind::next_iteration},
+                                                                  {"_Send", NodeKind::send}};
+  auto found = kinds.find(spec.def.op);
+  if (found != kinds.end()) return found->second;
+  return dynamic_cast<const AsyncKernel*>(kernel) ? NodeKind::async : NodeKind::plain;
+}
+
+bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) {
+  const std::string& source = specs[from].def.op;
+  const std::string& target = specs[to].def.op;
+  return (source == "NextIteration" || source == "RefNextIteration") && (target == "Merge" || target == "RefMerge");
+}
+
+}  // namespace
+
+// Topological order. Among ready nodes asynchronous ones start first, then nodes whose results nobody waits for (they
+// free memory), then the one farthest from the end of the step; ties by the order in which the graph was built.
+std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
+  int32_t n = static_cast<int32_t>(specs.size());
+  std::vector<int32_t> waiting(n, 0);
+  std::vector<std::vector<int32_t>> consumers(n);
+  auto connect = [&](int32_t from, int32_t to) {
+    if (is_back_edge(specs, from, to)) return;
+    consumers[from].push_back(to);
+    ++waiting[to];
+  };
+  for (int32_t i = 0; i < n; ++i) {
+    for (auto [from, output] : specs[i].inputs) connect(from, i);
+    for (int32_t from : specs[i].controls) connect(from, i);
+  }
+  std::vector<int32_t> order;
+  order.reserve(n);
+  std::vector<int32_t> left = waiting;
+  for (int32_t i = 0; i < n; ++i)
+    if (left[i] == 0) order.push_back(i);
+  for (size_t at = 0; at < order.size(); ++at)
+    for (int32_t to : consumers[order[at]])
+      if (--left[to] == 0) order.push_back(to);
+  if (static_cast<int32_t>(order.size()) != n) {
+    for (int32_t i = 0; i < n; ++i)
+      if (left[i] > 0)
+        fail(Code::invalid_argument, "the graph has a cycle through node '", specs[i].def.name, "' (op ",
+             specs[i].def.op, "); only NextIteration may lead back to a Merge");
+  }
+  std::vector<int32_t> distance(n, 0);
+  for (size_t at = order.size(); at-- > 0;)
+    for (int32_t to : consumers[order[at]]) distance[order[at]] = std::max(distance[order[at]], distance[to] + 1);
+
+  auto rank = [&](int32_t i) {
+    if (specs[i].def.op == "_Recv") return INT32_MAX;
+    if (consumers[i].empty()) return INT32_MAX - 1;
+    return distance[i];
+  };
+  auto later = [&](int32_t a, int32_t b) {
+    int32_t ra = rank(a), rb = rank(b);
+    return ra != rb ? ra < rb : a > b;
+  };
+  std::priority_queue<int32_t, std::vector<int32_t>, decltype(later)> ready(later);
+  order.clear();
+  for (int32_t i = 0; i < n; ++i)
+    if (waiting[i] == 0) ready.push(i);
+  while (!ready.empty()) {
+    int32_t i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (int32_t to : consumers[i])
+      if (--waiting[to] == 0) ready.push(to);
+  }
+  return order;
+}
+
+int32_t Plan::output_frame(const NodeItem& item) const {
+  if (item.kind == NodeKind::enter) return item.child_frame;
+  if (item.kind == NodeKind::exit) return frames_[item.frame].parent;
+  return item.frame;
+}
+
+// Gives every node its static frame: Enter leads into the frame that it names, Exit back out of it.
+void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<int32_t>& order) {
+  frames_.push_back({});
+  std::unordered_map<std::string, int32_t> by_name;
+  std::vector<int32_t> position(specs.size());
+  for (size_t at = 0; at < order.size(); ++at) position[order[at]] = static_cast<int32_t>(at);
+  for (size_t at = 0; at < order.size(); ++at) {
+    const NodeSpec& spec = specs[order[at]];
+    NodeItem& item = nodes_[at];
+    int32_t frame = 0;
+    bool known = false;
+    auto meet = [&](int32_t from) {
+      if (is_back_edge(specs, from, order[at])) return;
+      const NodeItem& source = nodes_[position[from]];
+      int32_t theirs = output_frame(source);
+      if (known && theirs != frame)
+        fail(Code::invalid_argument, "node '", spec.def.name, "' (op ", spec.def.op,
+             ") has inputs from different loops: input '", source.def.name, "' is in frame '", frames_[theirs].name,
+             "', another input in '", frames_[frame].name, "'");
+      frame = theirs;
+      known = true;
+    };
+    for (auto [from, output] : spec.inputs) meet(from);
+    for (int32_t from : spec.controls) meet(from);
+    item.frame = frame;
+    if (item.kind == NodeKind::exit && frame == 0)
+      fail(Code::invalid_argument, "node '", spec.def.name, "' (op Exit) is not inside a loop");
+    if (item.kind == NodeKind::enter) {
+      std::string name = cat(frame, "/", spec.def.attr<std::string>("frame_name"));
+      auto [found, added] = by_name.emplace(name, static_cast<int32_t>(frames_.size()));
+      if (added) {
+        FrameInfo info;
+        info.name = name;
+        info.parent = frame;
+        info.parallel_iterations = std::max(1, spec.def.attr<int>("parallel_iterations", 10));
+        frames_.push_back(std::move(info));
+      }
+      item.child_frame = found->second;
+      item.constant_enter = spec.def.attr<bool>("is_constant", false);
+      ++frames_[item.child_frame].enters;
+    }
+  }
+}
+
+Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int32_t, int32_t>> fetches,
+           const KernelMaker& make_kernel, Device& device)
+    : device_(device), feeds_(num_feeds, -1) {
+  for (const NodeSpec& spec : specs)
+    for (auto [from, output] : spec.inputs)
+      if (from < 0 || from >= static_cast<int32_t>(specs.size()) || output < 0 ||
+          output >= static_cast<int32_t>(specs[from].def.output_dtypes.size()))
+        fail(Code::internal, "node '", spec.def.name, "' reads an output that does not exist");
+  NodeSpec sink;
+  sink.def.name = "_sink";
+  sink.def.op = "_Sink";
+  sink.inputs = std::move(fetches);
+  for (auto [from, output] : sink.inputs) sink.def.input_dtypes.push_back(specs[from].def.output_dtypes[output]);
+
+  std::vector<int32_t> order = schedule(specs);
+  std::vector<int32_t> position(specs.size());
+  nodes_.resize(specs.size() + 1);
+  for (size_t at = 0; at < order.size(); ++at) {
+    NodeSpec& spec = specs[order[at]];
+    NodeItem& item = nodes_[at];
+    position[order[at]] = static_cast<int32_t>(at);
+    if (spec.def.op == "_Arg") {
+      feeds_.at(spec.def.attr<int64_t>("index")) = static_cast<int32_t>(at);
+    } else {
+      try {
+        item.kernel = make_kernel(spec);
+      } catch (Error& error) {
+        error.set_node(spec.def.name, spec.def.op);
+        throw;
+      }
+    }
+    item.kind = kind_of(spec, item.kernel.get());
+    item.def = spec.def;
+    item.num_inputs = static_cast<int32_t>(spec.inputs.size());
+    item.num_outputs = static_cast<int32_t>(spec.def.output_dtypes.size());
+    max_outputs_ = std::max(max_outputs_, item.num_outputs);
+    flat_ = flat_ && (item.kind == NodeKind::plain || item.kind == NodeKind::async || item.kind == NodeKind::send);
+    sequential_ = sequential_ && (item.kind == NodeKind::plain || item.kind == NodeKind::send);
+  }
+  sequential_ = sequential_ && flat_;
+  if (flat_)
+    frames_.push_back({});
+  else
+    assign_frames(specs, order);
+  NodeItem& last = nodes_.back();
+  last.kind = NodeKind::sink;
+  last.def = sink.def;
+  last.num_inputs = static_cast<int32_t>(sink.inputs.size());
+
+  // Slots are numbered per frame, so an edge that ends in another frame than its value would write out of bounds.
+  auto check_frame = [&](const NodeItem& source, const NodeItem& item) {
+    if (output_frame(source) != item.frame)
+      fail(Code::invalid_argument, item.kind == NodeKind::sink ? "a fetch" : cat("node '", item.def.name, "'"),
+           " cannot read '", source.def.name, "' (op ", source.def.op,
+           "), which is in another loop frame: values leave a loop through its results only");
+  };
+  auto connect = [&](size_t at, const NodeSpec& spec) {
+    NodeItem& item = nodes_[at];
+    FrameInfo& frame = frames_[item.frame];
+    item.first_slot = frame.num_slots;
+    frame.num_slots += item.num_inputs;
+    item.index = frame.num_nodes++;
+    frame.nodes.push_back(static_cast<int32_t>(at));
+    for (size_t i = 0; i < spec.inputs.size(); ++i) {
+      auto [from, output] = spec.inputs[i];
+      NodeItem& source = nodes_[position[from]];
+      check_frame(source, item);
+      source.edges.push_back({output, static_cast<int32_t>(at), item.first_slot + static_cast<int32_t>(i), false});
+      if (item.kind == NodeKind::merge && source.kind == NodeKind::next_iteration) item.loop_merge = true;
+    }
+    for (int32_t from : spec.controls) {
+      check_frame(nodes_[position[from]], item);
+      nodes_[position[from]].controls.push_back(static_cast<int32_t>(at));
+    }
+    item.pending = static_cast<int32_t>(spec.controls.size());
+    if (item.kind != NodeKind::merge) item.pending += item.num_inputs;
+  };
+  for (size_t at = 0; at < order.size(); ++at) connect(at, specs[order[at]]);
+  connect(order.size(), sink);
+  last.pending = INT32_MAX;  // never becomes ready
+  for (NodeItem& item : nodes_) {
+    std::vector<bool> seen(item.num_outputs, false);
+    for (size_t e = item.edges.size(); e-- > 0;) {
+      item.edges[e].last = !seen[item.edges[e].output];
+      seen[item.edges[e].output] = true;
+    }
+  }
+}
+
+Plan::~Plan() = default;
+
+std::unique_ptr<State> Plan::take_state() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<State> state = std::move(idle_.back());
+      idle_.pop_back();
+      return state;
+    }
+  }
+  return State::make(*this);
+}
+
+void Plan::give_state(std::unique_ptr<State> state) const {
+  constexpr size_t kMostIdle = 4;
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kMostIdle) idle_.push_back(std::move(state));
+}
+
+}  // namespace thalweg

@@ -1,0 +1,38 @@
+// State: how far one step has come. Two implementations: FlatState for graphs without control flow, FrameState for the
+// rest. A state is touched by one thread at a time, the one that currently drives the step, so it needs no locks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/plan.h"
+
+namespace thalweg {
+
+class Executor;
+
+// A node that asynchronous work was started for: what `complete` needs to go on from there.
+struct Started {
+  const NodeItem* node;
+  void* frame;
+  void* iteration;
+};
+
+class State {
+ public:
+  static std::unique_ptr<State> make(const Plan& plan);
+  virtual ~State() = default;
+  // Fills the feeds' slots and finds the first ready nodes.
+  virtual void begin(std::span<Tensor> feeds) = 0;
+  // Runs ready nodes until there are none, or the step is interrupted.
+  virtual void drain(Executor& executor) = 0;
+  // Propagates the outputs of an asynchronous kernel; call drain() afterwards.
+  virtual void complete(const Started& started, Tensor* outputs) = 0;
+  // The fetched values; an empty tensor where a fetch was dead.
+  virtual std::span<Tensor> fetched() = 0;
+  // Drops everything that the step left behind, so that the state can serve the next one.
+  virtual void clear() = 0;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,35 @@
+// Step: what the kernels of one running step share: its number, its cancellation, its rendezvous.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "executor/cancellation.h"
+#include "executor/rendezvous.h"
+
+namespace thalweg {
+
+class Step {
+ public:
+  Step() : id_(next_id()) {}
+  virtual ~Step() = default;
+  int64_t id() const { return id_; }
+  Cancellation& cancellation() { return cancellation_; }
+  // Shared by the executors of all devices that take part in the step.
+  const std::shared_ptr<Rendezvous>& rendezvous() const { return rendezvous_; }
+  void set_rendezvous(std::shared_ptr<Rendezvous> rendezvous) { rendezvous_ = std::move(rendezvous); }
+
+  // Ends the step with this error unless it has failed already; callable from any thread.
+  virtual void abort(const Error& error) = 0;
+
+ private:
+  static int64_t next_id() {
+    static std::atomic<int64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  int64_t id_;
+  Cancellation cancellation_;
+  std::shared_ptr<Rendezvous> rendezvous_;
+};
+
+}  // namespace thalweg

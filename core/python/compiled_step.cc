@@ -1,0 +1,243 @@
+// Running compiled steps from Python: feeds in, fetches out, the GIL released in between.
+#include "python/compiled_step.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <future>
+
+#include "python/attributes.h"
+#include "python/numpy_bridge.h"
+#include "python/python_kernel.h"
+#include "session.h"
+#include "thread/thread_pool.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace thalweg {
+namespace {
+
+struct FeedSpec {
+  std::string name;
+  DType dtype;
+  PartialShape shape;
+};
+
+Tensor feed_from_python(const FeedSpec& spec, PyObject* value) {
+  Tensor tensor;
+  try {
+    tensor = tensor_from_python(value, spec.dtype, Sharing::borrow);
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+  if (!spec.shape.accepts(tensor.shape())) [[unlikely]] {
+    std::string text = cat("Cannot feed value of shape ", tensor.shape(), " for Tensor '", spec.name,
+                           "', which has shape ", spec.shape);
+    throw nb::value_error(text.c_str());
+  }
+  return tensor;
+}
+
+nb::object to_python(Tensor tensor) {
+  // A fed array must not come back as an alias of the user's memory.
+  if (tensor.borrowed()) tensor = tensor.clone();
+  try {
+    return nb::steal(python_from_tensor(std::move(tensor)));
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+}
+
+nb::list to_python(std::vector<Tensor> fetched) {
+  nb::list out = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(fetched.size())));
+  for (size_t i = 0; i < fetched.size(); ++i)
+    PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), to_python(std::move(fetched[i])).release().ptr());
+  return out;
+}
+
+// Lets Ctrl-C interrupt a step: signals are only handled on the main thread, and only under the GIL.
+void check_signals() {
+  nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) fail(Code::cancelled, "interrupted");
+}
+
+nb::list stats_to_python(StepStats& stats) {
+  nb::list out;
+  for (const NodeStats& node : stats.take()) {
+    nb::list outputs;
+    for (const auto& o : node.outputs)
+      outputs.append(nb::make_tuple(o.slot, static_cast<int>(o.dtype), o.shape, o.bytes));
+    out.append(nb::make_tuple(node.node, node.op, node.start_ns, node.end_ns, node.thread, outputs));
+  }
+  return out;
+}
+
+class CompiledStep {
+ public:
+  CompiledStep(nb::object session, std::vector<NodeSpec> specs, nb::list feeds,
+               std::vector<std::pair<int32_t, int32_t>> fetches)
+      : session_object_(session), session_(nb::cast<Session&>(session)) {
+    for (nb::handle feed : feeds) {
+      AttrValue shape = attr_from_python(feed[2]);
+      feeds_.push_back({nb::cast<std::string>(feed[0]), dtype_from_python(feed[1]), std::get<PartialShape>(shape)});
+    }
+    plan_ = session_.compile(std::move(specs), static_cast<int>(feeds_.size()), std::move(fetches));
+  }
+
+  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, StepStats* stats) {
+    std::vector<Tensor> feeds;
+    feeds.reserve(feeds_.size());
+    Py_ssize_t given = PySequence_Size(values.ptr());
+    require(given == static_cast<Py_ssize_t>(feeds_.size()), "expected ", feeds_.size(), " feeds, got ", given);
+    for (size_t i = 0; i < feeds_.size(); ++i) {
+      nb::object value = nb::steal(PySequence_GetItem(values.ptr(), static_cast<Py_ssize_t>(i)));
+      feeds.push_back(feed_from_python(feeds_[i], value.ptr()));
+    }
+    auto executor = std::make_shared<Executor>(plan_);
+    executor->observe(stats);
+    executor->poll_with(check_signals);
+    std::vector<Tensor> fetched;
+    {
+      nb::gil_scoped_release unlocked;
+      Session::Running running(session_, executor.get());
+      int64_t timer = 0;
+      if (timeout_ms > 0) {
+        auto when = Timers::Clock::now() + std::chrono::milliseconds(timeout_ms);
+        timer = Timers::shared().at(when, [executor, timeout_ms] {
+          executor->abort(Error(Code::deadline_exceeded, cat("the step took longer than its timeout of ", timeout_ms,
+                                                             " ms (operation_timeout_in_ms)")));
+        });
+      }
+      try {
+        fetched = executor->run(feeds);
+      } catch (...) {
+        if (timer) Timers::shared().cancel(timer);
+        throw;
+      }
+      if (timer) Timers::shared().cancel(timer);
+    }
+    return fetched;
+  }
+
+  nb::object run(nb::handle values, int64_t timeout_ms) {
+    return guarded([&] { return to_python(run_native(values, timeout_ms, nullptr)); });
+  }
+  // The first fetch alone, without a list around it.
+  nb::object run_one(nb::handle values, int64_t timeout_ms) {
+    return guarded([&] { return to_python(std::move(run_native(values, timeout_ms, nullptr).at(0))); });
+  }
+  nb::object run_traced(nb::handle values, int64_t timeout_ms) {
+    StepStats stats;
+    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
+    return nb::make_tuple(fetched, stats_to_python(stats));
+  }
+
+  Session& session() { return session_; }
+  const std::shared_ptr<const Plan>& plan() { return plan_; }
+  const nb::object& session_object() { return session_object_; }
+
+ private:
+  // A pending KeyboardInterrupt is what the user must see, not the cancellation that it caused.
+  template <typename F>
+  static nb::object guarded(F&& f) {
+    try {
+      return f();
+    } catch (const Error&) {
+      if (PyErr_Occurred()) throw nb::python_error();
+      throw;
+    }
+  }
+
+  nb::object session_object_;
+  Session& session_;
+  std::vector<FeedSpec> feeds_;
+  std::shared_ptr<const Plan> plan_;
+};
+
+// A partial run: a step whose feeds and fetches pass through its rendezvous while it runs.
+class PartialStep {
+ public:
+  explicit PartialStep(CompiledStep& compiled)
+      : keep_(compiled.session_object()),
+        executor_(std::make_shared<Executor>(compiled.plan())),
+        rendezvous_(std::make_shared<Rendezvous>()),
+        running_(compiled.session(), executor_.get()) {
+    executor_->set_rendezvous(rendezvous_);
+    done_ = finished_.get_future().share();
+    nb::gil_scoped_release unlocked;
+    executor_->start({}, [this](std::optional<Error> error, std::vector<Tensor>) {
+      if (error) rendezvous_->abort(*error);
+      finished_.set_value();
+    });
+  }
+  ~PartialStep() {
+    nb::gil_scoped_release unlocked;
+    executor_->abort(Error(Code::cancelled, "the partial run was dropped"));
+    done_.wait();
+  }
+
+  void send(const std::string& key, int dtype, nb::handle value) {
+    Tensor tensor;
+    try {
+      tensor = tensor_from_python(value.ptr(), DType(dtype), Sharing::copy);
+    } catch (const PythonError&) {
+      throw nb::python_error();
+    }
+    nb::gil_scoped_release unlocked;
+    rendezvous_->send(key, std::move(tensor));
+  }
+
+  nb::object recv(const std::string& key) {
+    auto promise = std::make_shared<std::promise<std::pair<std::optional<Error>, Tensor>>>();
+    auto future = promise->get_future();
+    std::pair<std::optional<Error>, Tensor> result;
+    {
+      nb::gil_scoped_release unlocked;
+      rendezvous_->recv(key, [promise](std::optional<Error> error, Tensor value) {
+        promise->set_value({std::move(error), std::move(value)});
+      });
+      while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+        nb::gil_scoped_acquire gil;
+        if (PyErr_CheckSignals() != 0) {
+          executor_->abort(Error(Code::cancelled, "interrupted"));
+          throw nb::python_error();
+        }
+      }
+      result = future.get();
+    }
+    if (result.first) throw *result.first;
+    if (!result.second.defined()) fail(Code::invalid_argument, "the fetched value is dead: its branch was not taken");
+    return to_python(std::move(result.second));
+  }
+
+ private:
+  nb::object keep_;
+  std::shared_ptr<Executor> executor_;
+  std::shared_ptr<Rendezvous> rendezvous_;
+  std::promise<void> finished_;
+  std::shared_future<void> done_;
+  Session::Running running_;
+};
+
+}  // namespace
+
+void bind_compiled_step(nb::module_& m) {
+  nb::class_<CompiledStep>(m, "CompiledStep")
+      .def(nb::init<nb::object, std::vector<NodeSpec>, nb::list, std::vector<std::pair<int32_t, int32_t>>>(),
+           "session"_a, "nodes"_a, "feeds"_a, "fetches"_a)
+      .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0)
+      .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0)
+      .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0)
+      .def_prop_ro("num_nodes", [](CompiledStep& s) { return s.plan()->nodes().size() - 1; })
+      .def_prop_ro("flat", [](CompiledStep& s) { return s.plan()->flat(); })
+      .def_prop_ro("sequential", [](CompiledStep& s) { return s.plan()->sequential(); });
+  nb::class_<PartialStep>(m, "PartialStep")
+      .def(nb::init<CompiledStep&>(), "step"_a)
+      .def("send", &PartialStep::send, "key"_a, "dtype"_a, "value"_a)
+      .def("recv", &PartialStep::recv, "key"_a);
+}
+
+}  // namespace thalweg

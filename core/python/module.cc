@@ -1,0 +1,126 @@
+// The module thalweg._core: sessions, plans and steps for Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "kernel/registry.h"
+#include "onednn/probe.h"
+#include "python/attributes.h"
+#include "python/compiled_step.h"
+#include "python/numpy_bridge.h"
+#include "python/opaque.h"
+#include "python/python_kernel.h"
+#include "session.h"
+#include "tensor/allocator.h"
+#include "thread/parallel.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace thalweg {
+
+const Tensor* opaque_tensor(PyObject* object) {
+  nb::handle handle(object);
+  return nb::isinstance<Tensor>(handle) ? nb::inst_ptr<Tensor>(handle) : nullptr;
+}
+
+PyObject* opaque_from_tensor(Tensor tensor) { return nb::cast(std::move(tensor)).release().ptr(); }
+
+namespace {
+
+PyObject* make_error = nullptr;  // thalweg's function (code, message, node, op) -> exception; kept for good
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Error& error) {
+    if (make_error == nullptr) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+      return;
+    }
+    nb::object exception =
+        nb::borrow(make_error)(static_cast<int>(error.code()), error.what(), error.node(), error.op());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  } catch (const PythonError&) {
+    // The exception is set.
+  }
+}
+
+NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict attrs, nb::sequence inputs,
+                          nb::sequence controls, nb::sequence input_dtypes, nb::sequence output_dtypes, bool stateful) {
+  NodeSpec spec;
+  spec.def.name = name.c_str();
+  spec.def.op = op.c_str();
+  spec.def.device = device.c_str();
+  for (auto [key, value] : attrs) spec.def.attrs.emplace(nb::cast<nb::str>(key).c_str(), attr_from_python(value));
+  for (nb::handle input : inputs) spec.inputs.emplace_back(nb::cast<int32_t>(input[0]), nb::cast<int32_t>(input[1]));
+  for (nb::handle control : controls) spec.controls.push_back(nb::cast<int32_t>(control));
+  for (nb::handle dtype : input_dtypes) spec.def.input_dtypes.push_back(dtype_from_python(dtype));
+  for (nb::handle dtype : output_dtypes) spec.def.output_dtypes.push_back(dtype_from_python(dtype));
+  spec.stateful = stateful;
+  return spec;
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Thalweg's native core.";
+  try {
+    init_numpy();
+  } catch (const PythonError&) {
+    throw nb::python_error();
+  }
+  nb::register_exception_translator(translate);
+
+  m.def(
+      "set_error_factory", [](nb::object factory) { make_error = factory.release().ptr(); }, "factory"_a,
+      "Sets the function (code, message, node, op) -> exception that errors are raised with.");
+  m.def(
+      "register_numpy_dtype", [](int dtype, nb::object descr) { register_descr(DType(dtype), descr.ptr()); }, "dtype"_a,
+      "descr"_a);
+  m.def("register_python_kernel", &register_python_kernel, "op"_a, "function"_a);
+  m.def("has_kernel", [](const std::string& op) { return Registry::global().has(op, "CPU"); }, "op"_a);
+  m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
+  m.def(
+      "kernel_dtypes",
+      [](const std::string& op, const std::string& attr) {
+        std::vector<int> out;
+        for (DType dtype : Registry::global().allowed(op, attr)) out.push_back(static_cast<int>(dtype));
+        return out;
+      },
+      "op"_a, "attr"_a, "The DataType numbers that the op's kernels accept for an attribute; empty: any.");
+  m.def("reset_containers", [](const std::vector<std::string>& names) { ResourceManager::reset_shared(names); });
+  m.def("allocator_stats", [] {
+    Allocator& a = Allocator::cpu();
+    nb::dict out;
+    out["bytes_in_use"] = a.bytes_in_use();
+    out["peak_bytes"] = a.peak_bytes();
+    out["limit"] = a.limit();
+    return out;
+  });
+  m.def("reset_peak_bytes", [] { Allocator::cpu().reset_peak(); });
+  m.def("set_memory_limit", [](int64_t bytes) { Allocator::cpu().set_limit(bytes); }, "bytes"_a);
+  m.def("set_intra_op_threads", &set_intra_op_threads, "threads"_a);
+  m.def("intra_op_threads", &intra_op_threads);
+  m.def("probe_onednn", &probe_onednn, "isa"_a,
+        "Runs small matrix products with oneDNN capped to an instruction set; may end the process.");
+
+  nb::class_<Tensor>(m, "Tensor", "A value that NumPy cannot hold, such as a resource handle.")
+      .def_prop_ro("shape", [](const Tensor& t) { return nb::tuple(nb::cast(t.shape().to_vector())); })
+      .def_prop_ro("dtype_enum", [](const Tensor& t) { return static_cast<int>(t.dtype()); });
+
+  nb::class_<NodeSpec>(m, "NodeSpec").def(nb::new_(&spec_from_python));
+
+  nb::class_<Session>(m, "Session")
+      .def(nb::init<std::string>(), "device_name"_a)
+      .def("close", &Session::close, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("closed", &Session::closed)
+      .def("clear_container", [](Session& s, const std::string& name) { s.device().resources.clear(name); })
+      .def("resource_names", [](Session& s, const std::string& name) { return s.device().resources.names(name); });
+
+  bind_compiled_step(m);
+}
+
+}  // namespace thalweg

@@ -1,0 +1,55 @@
+// ResourceManager: the named state of one session's device, by container.
+//
+// The default container ("") belongs to the manager and goes with it. A named container is shared by all managers of
+// the process and lives until it is reset: that is how sessions and graphs share variables and queues. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "resource/handle.h"
+
+namespace thalweg {
+
+class ResourceManager {
+ public:
+  using Maker = std::function<std::shared_ptr<Resource>()>;
+
+  // The resource under (container, name), made now if it is not there. One of another kind is an error.
+  template <typename T>
+  std::shared_ptr<T> find_or_make(const std::string& container, const std::string& name, const Maker& make) {
+    std::shared_ptr<Resource> found = find_or_make_any(container, name, make);
+    auto typed = std::dynamic_pointer_cast<T>(found);
+    if (!typed)
+      fail(Code::invalid_argument, "resource '", name, "' in container '", container, "' already exists as ",
+           found->kind());
+    return typed;
+  }
+  std::shared_ptr<Resource> find(const std::string& container, const std::string& name);
+  bool erase(const std::string& container, const std::string& name);
+  // Forgets everything in the container: handles that are still held keep their resources.
+  void clear(const std::string& container);
+  std::vector<std::string> names(const std::string& container);
+
+  // Resets containers shared by the process; an empty list resets all of them.
+  static void reset_shared(const std::vector<std::string>& containers);
+
+ private:
+  using Container = std::map<std::string, std::shared_ptr<Resource>>;
+  struct Containers {
+    std::mutex mutex;
+    std::map<std::string, Container> by_name;
+  };
+  static Containers& shared();
+  Containers& of(const std::string& container) { return container.empty() ? own_ : shared(); }
+  std::shared_ptr<Resource> find_or_make_any(const std::string& container, const std::string& name, const Maker& make);
+
+  Containers own_;
+};
+
+}  // namespace thalweg

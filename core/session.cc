@@ -1,0 +1,58 @@
+// Compiling plans and keeping track of running steps.
+#include "session.h"
+
+#include "kernel/registry.h"
+
+namespace thalweg {
+
+Session::Session(std::string device_name) {
+  device_.name = std::move(device_name);
+  device_.type = "CPU";
+}
+
+Session::~Session() { close(); }
+
+std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec) {
+  if (!spec.stateful) return Registry::global().create(spec.def, device_);
+  std::string key = spec.def.op + ":" + spec.def.name;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = stateful_.find(key);
+    if (found != stateful_.end()) return found->second;
+  }
+  std::shared_ptr<Kernel> made = Registry::global().create(spec.def, device_);
+  std::lock_guard lock(mutex_);
+  return stateful_.emplace(key, std::move(made)).first->second;
+}
+
+std::shared_ptr<const Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds,
+                                             std::vector<std::pair<int32_t, int32_t>> fetches) {
+  return std::make_shared<const Plan>(
+      std::move(specs), num_feeds, std::move(fetches), [this](const NodeSpec& spec) { return kernel_of(spec); },
+      device_);
+}
+
+Session::Running::Running(Session& session, Step* step) : session_(session), step_(step) {
+  std::lock_guard lock(session.mutex_);
+  if (session.closed_) fail(Code::cancelled, "the session has been closed");
+  session.running_.insert(step);
+}
+
+Session::Running::~Running() {
+  std::lock_guard lock(session_.mutex_);
+  session_.running_.erase(step_);
+}
+
+void Session::close() {
+  // Aborting under the lock keeps each step alive meanwhile: its guard cannot leave without it.
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (Step* step : running_) step->abort(Error(Code::cancelled, "the session was closed while this step was running"));
+}
+
+bool Session::closed() {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+}  // namespace thalweg

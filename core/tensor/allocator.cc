@@ -1,0 +1,168 @@
+// The caching allocator's size classes, free lists and accounts.
+#include "tensor/allocator.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "error.h"
+
+namespace thalweg {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kSmallest = 64;
+constexpr size_t kSmallLimit = 32 * 1024;
+constexpr size_t kHugePageSize = size_t{2} << 20;
+constexpr size_t kBlocksPerThreadClass = 64;
+constexpr int64_t kSharedCacheLimit = int64_t{1} << 30;
+
+// Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
+int class_of(size_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  size_t b = bytes - 1;
+  int top = std::bit_width(b) - 1;
+  return (top - 5) * 8 + static_cast<int>((b >> (top - 3)) & 7) - 7;
+}
+
+size_t class_size(int index) {
+  if (index == 0) return kSmallest;
+  int step = index + 7;
+  int top = step / 8 + 5;
+  return (size_t{8} + step % 8 + 1) << (top - 3);
+}
+
+constexpr int kSmallClasses = 73;
+
+struct SharedCache {
+  std::mutex mutex;
+  std::map<int, std::vector<void*>> blocks;
+  int64_t bytes = 0;
+};
+
+// Never destroyed: tensors may be released while the process is ending.
+SharedCache& shared_cache() {
+  static SharedCache* cache = new SharedCache;
+  return *cache;
+}
+
+struct ThreadCache {
+  std::vector<void*> blocks[kSmallClasses];
+  bool alive = true;
+  ~ThreadCache() {
+    alive = false;
+    for (auto& list : blocks) {
+      for (void* block : list) std::free(block);
+      list.clear();
+    }
+  }
+};
+
+thread_local ThreadCache thread_cache;
+
+}  // namespace
+
+Allocator& Allocator::cpu() {
+  static Allocator* allocator = new Allocator;
+  return *allocator;
+}
+
+Allocator::Allocator() {
+  int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  limit_.store(physical);
+}
+
+void Allocator::account(int64_t bytes) {
+  int64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  int64_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
+void* Allocator::allocate(size_t bytes) {
+  if (bytes <= kSmallLimit) {
+    int c = class_of(bytes);
+    auto& list = thread_cache.blocks[c];
+    void* block;
+    if (thread_cache.alive && !list.empty()) {
+      block = list.back();
+      list.pop_back();
+    } else {
+      block = std::aligned_alloc(kAlignment, (class_size(c) + kAlignment - 1) / kAlignment * kAlignment);
+      if (block == nullptr) fail(Code::resource_exhausted, "out of memory allocating ", bytes, " bytes");
+    }
+    return block;
+  }
+  return allocate_large(bytes, class_of(bytes));
+}
+
+void* Allocator::allocate_large(size_t bytes, int size_class) {
+  size_t size = class_size(size_class);
+  if (bytes_in_use() + static_cast<int64_t>(size) > limit())
+    fail(Code::resource_exhausted, "out of memory: allocating ", bytes, " bytes on top of ", bytes_in_use(),
+         " in use exceeds the limit of ", limit(), " bytes");
+  SharedCache& cache = shared_cache();
+  {
+    std::lock_guard lock(cache.mutex);
+    auto found = cache.blocks.find(size_class);
+    if (found != cache.blocks.end() && !found->second.empty()) {
+      void* block = found->second.back();
+      found->second.pop_back();
+      cache.bytes -= static_cast<int64_t>(size);
+      account(static_cast<int64_t>(size));
+      return block;
+    }
+  }
+  bool huge = size >= 2 * kHugePageSize;
+  size_t alignment = huge ? kHugePageSize : kAlignment;
+  size_t rounded = (size + alignment - 1) / alignment * alignment;
+  void* block = std::aligned_alloc(alignment, rounded);
+  if (block == nullptr) {
+    trim();
+    block = std::aligned_alloc(alignment, rounded);
+  }
+  if (block == nullptr) fail(Code::resource_exhausted, "out of memory: the system refused ", bytes, " bytes");
+  if (huge) madvise(block, rounded, MADV_HUGEPAGE);
+  account(static_cast<int64_t>(size));
+  return block;
+}
+
+void Allocator::release(void* block, size_t bytes) {
+  int c = class_of(bytes);
+  if (bytes <= kSmallLimit) {
+    auto& list = thread_cache.blocks[c];
+    if (thread_cache.alive && list.size() < kBlocksPerThreadClass)
+      list.push_back(block);
+    else
+      std::free(block);
+    return;
+  }
+  size_t size = class_size(c);
+  in_use_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  SharedCache& cache = shared_cache();
+  {
+    std::lock_guard lock(cache.mutex);
+    if (cache.bytes + static_cast<int64_t>(size) <= kSharedCacheLimit) {
+      cache.blocks[c].push_back(block);
+      cache.bytes += static_cast<int64_t>(size);
+      return;
+    }
+  }
+  std::free(block);
+}
+
+void Allocator::trim() {
+  SharedCache& cache = shared_cache();
+  std::lock_guard lock(cache.mutex);
+  for (auto& [size_class, list] : cache.blocks)
+    for (void* block : list) std::free(block);
+  cache.blocks.clear();
+  cache.bytes = 0;
+}
+
+}  // namespace thalweg

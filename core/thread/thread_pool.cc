@@ -1,0 +1,98 @@
+// The pool's and the timer's threads.
+#include "thread/thread_pool.h"
+
+namespace thalweg {
+
+ThreadPool& ThreadPool::shared() {
+  // Never destroyed: its threads may hold Python objects while the interpreter ends.
+  static ThreadPool* pool = new ThreadPool(256);
+  return *pool;
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& t : threads_) t.join();
+}
+
+void ThreadPool::submit(std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  work_.push_back(std::move(work));
+  if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_)
+    threads_.emplace_back([this] { loop(); });
+  wake_.notify_one();
+}
+
+void ThreadPool::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ++idle_;
+    wake_.wait(lock, [this] { return ending_ || !work_.empty(); });
+    --idle_;
+    if (work_.empty()) return;
+    std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;
+    lock.lock();
+  }
+}
+
+Timers& Timers::shared() {
+  static Timers* timers = new Timers;
+  return *timers;
+}
+
+int64_t Timers::at(Clock::time_point when, std::function<void()> work) {
+  std::lock_guard lock(mutex_);
+  if (!started_) {
+    started_ = true;
+    std::thread([this] { loop(); }).detach();
+  }
+  int64_t id = next_++;
+  due_.emplace(when, std::pair{id, std::move(work)});
+  wake_.notify_one();
+  return id;
+}
+
+void Timers::cancel(int64_t id) {
+  std::unique_lock lock(mutex_);
+  for (auto it = due_.begin(); it != due_.end(); ++it) {
+    if (it->second.first == id) {
+      due_.erase(it);
+      return;
+    }
+  }
+  finished_.wait(lock, [&] { return running_ != id; });
+}
+
+void Timers::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (due_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    auto first = due_.begin();
+    auto when = first->first;
+    if (Clock::now() < when) {
+      wake_.wait_until(lock, when);
+      continue;
+    }
+    auto [id, work] = std::move(first->second);
+    due_.erase(first);
+    running_ = id;
+    lock.unlock();
+    work();
+    work = nullptr;
+    lock.lock();
+    running_ = 0;
+    finished_.notify_all();
+  }
+}
+
+}  // namespace thalweg
