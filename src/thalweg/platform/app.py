@@ -1,0 +1,44 @@
+"""`tf.app`: runs a program's main function with its command line parsed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from thalweg.platform import flags
+
+__all__ = ["flags", "run"]
+
+
+def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> NoReturn:
+    """Parses the flags, calls the main function with what is left of the command line, and exits with its result.
+
+    Args:
+        main: The function; that of the main module if None.
+        argv: The command line, program name first; `sys.argv` if None. Flags that nobody defined reach `main`.
+
+    Raises:
+        SystemExit: Always: with main's result, or with 1 if a flag is wrong.
+        ValueError: If there is no main function.
+    """
+    main = main or getattr(sys.modules["__main__"], "main", None)
+    if main is None:
+        raise ValueError(
+            "tf.app.run() needs a main function: pass one, or define `main(argv)` in the program's module."
+        )
+    try:
+        rest = flags.FLAGS(argv or sys.argv, known_only=True)
+    except flags.Error as error:
+        print(f"FATAL Flags parsing error:\n  {error}\nPass --help to see the flags.", file=sys.stderr)
+        sys.exit(1)
+    sys.exit(main(_parse_absl_flags(rest)))
+
+
+def _parse_absl_flags(argv: list[str]) -> list[str]:
+    """Parses what a program has defined with absl too: TensorFlow's flags are absl's. Thalweg never loads it itself."""
+    absl_flags = sys.modules.get("absl.flags")
+    if absl_flags is None or absl_flags.FLAGS.is_parsed():
+        return argv
+    rest: list[str] = absl_flags.FLAGS(argv, known_only=True)
+    return rest
