@@ -1,0 +1,63 @@
+"""What a benchmark case is: the same work written for each framework, and what Thalweg has to reach.
+
+The graph side is written once and runs on both Thalweg and TensorFlow (compat.v1): the module is passed in as `tf`.
+A builder returns the *step*, a function without arguments that does the work once. Its result, brought to NumPy, is
+compared between frameworks before anything is timed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+Step = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all frameworks of one run have in common."""
+
+    threads: int
+    quick: bool = False
+
+
+Builder = Callable[[ModuleType, Setting], Step]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table.
+
+    Attributes:
+        about: What is measured, in one line.
+        graph: Builds the step for Thalweg and TensorFlow.
+        torch: Builds it for PyTorch, if there is a counterpart.
+        jax: Builds it for JAX, if there is a counterpart.
+        targets: For a framework, how many times better than it Thalweg has to be.
+        at_most: A bound on Thalweg's own value, in `unit`.
+        unit: "s" (a time) or "B" (memory).
+        self_measured: The step returns its measurement, in `unit`, instead of being timed.
+        fresh_process: Every round gets a new process.
+        programs: Instead of builders: for a framework, a statement that is timed in a new process.
+    """
+
+    about: str
+    graph: Builder | None = None
+    torch: Builder | None = None
+    jax: Builder | None = None
+    targets: Mapping[str, float] = field(default_factory=dict)
+    at_most: float | None = None
+    unit: str = "s"
+    self_measured: bool = False
+    fresh_process: bool = False
+    programs: Mapping[str, str] = field(default_factory=dict)
+
+    def builder(self, framework: str) -> Builder | None:
+        """The builder for a framework, or None if it takes no part."""
+        return {"thalweg": self.graph, "tensorflow": self.graph, "torch": self.torch, "jax": self.jax}[framework]
+
+
+def session(tf: ModuleType, setting: Setting, graph: Any) -> Any:
+    """A session on `graph` with the run's number of threads, in either implementation."""
+    config = tf.ConfigProto(intra_op_parallelism_threads=setting.threads, inter_op_parallelism_threads=setting.threads)
+    return tf.Session(graph=graph, config=config)
