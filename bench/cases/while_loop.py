@@ -1,4 +1,4 @@
-"""A while_loop over two scalars, 10,000 iterations: i = i + 1, s = s * a + b. (JAX compiles its own: for information.)"""
+"""A while_loop over two scalars, 10,000 iterations: i = i + 1, s = s * a + b. JAX compiles its own: for information."""
 
 import numpy as np
 
