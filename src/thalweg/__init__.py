@@ -1,0 +1,9 @@
+"""Thalweg: a dataflow system for machine learning whose public names follow TensorFlow 1.x. `import thalweg as tf`."""
+
+from __future__ import annotations
+
+from thalweg import namespace as _namespace
+
+_namespace.assemble(globals())
+
+__getattr__ = _namespace.lazy_attribute

@@ -1,0 +1,222 @@
+"""convert_to_tensor and the registry of conversions: how arguments that are not tensors become tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.graph import constant_values, dtypes
+from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.op_registry import export
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import Dimension, TensorShape
+
+Conversion = Callable[..., Any]
+
+_LIST_PRIORITY = 99
+_DEFAULT_PRIORITY = 100
+
+_registry: list[tuple[int, int, tuple[type, ...], Conversion]] = []
+_by_type: dict[type, list[Conversion]] = {}
+
+
+@export("register_tensor_conversion_function")
+def register_tensor_conversion_function(base_type: Any, conversion_func: Conversion, priority: int = 100) -> None:
+    """Teaches convert_to_tensor a type.
+
+    Args:
+        base_type: A type, or a tuple of types; subclasses count.
+        conversion_func: `fn(value, dtype=None, name=None, as_ref=False)`: returns a Tensor of the type asked for,
+            raises TypeError or ValueError, or returns NotImplemented to leave the value to others.
+        priority: Functions with smaller numbers come first; those with equal numbers in order of registration.
+
+    Raises:
+        TypeError: If `base_type` or `conversion_func` is not what it should be.
+    """
+    types = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not all(isinstance(t, type) for t in types):
+        raise TypeError(f"base_type must be a type or a tuple of types, got {base_type!r}.")
+    if not callable(conversion_func):
+        raise TypeError(f"conversion_func must be callable, got {conversion_func!r}.")
+    _registry.append((priority, len(_registry), types, conversion_func))
+    _registry.sort(key=lambda entry: entry[:2])
+    _by_type.clear()
+
+
+def _conversions(value_type: type) -> list[Conversion]:
+    found = _by_type.get(value_type)
+    if found is None:
+        found = [function for _, _, types, function in _registry if issubclass(value_type, types)]
+        _by_type[value_type] = found
+    return found
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Whether a value is a tensor, or stands for one by a registered conversion (a variable)."""
+    if type(value) is Tensor:
+        return True
+    return isinstance(value, Tensor) or _conversions(type(value))[0] not in _PLAIN_CONVERSIONS
+
+
+def convert(
+    value: Any,
+    dtype: DType | None = None,
+    name: str | None = None,
+    preferred_dtype: DType | None = None,
+    as_ref: bool = False,
+) -> Tensor:
+    """Converts a value to a Tensor; see `convert_to_tensor`, which also takes other spellings of types."""
+    if isinstance(value, Tensor):
+        if dtype is not None and dtype.base_dtype is not value.dtype.base_dtype:
+            raise ValueError(
+                f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype {value.dtype.name}: {value!r}"
+            )
+        return value
+    for function in _conversions(type(value)):
+        result: Any = NotImplemented
+        if dtype is None and preferred_dtype is not None:
+            try:
+                result = function(value, dtype=preferred_dtype, name=name, as_ref=as_ref)
+            except (TypeError, ValueError):
+                result = NotImplemented
+        if result is NotImplemented:
+            result = function(value, dtype=dtype, name=name, as_ref=as_ref)
+        if result is NotImplemented:
+            continue
+        if not isinstance(result, Tensor):
+            raise RuntimeError(
+                f"Conversion function {function!r} for type {type(value)} returned non-Tensor: {result!r}"
+            )
+        if dtype is not None and not dtype.is_compatible_with(result.dtype):
+            raise RuntimeError(
+                f"Conversion function {function!r} for type {type(value)} returned incompatible dtype: requested = "
+                f"{dtype.name}, actual = {result.dtype.name}"
+            )
+        return result
+    raise TypeError(f"Cannot convert {value!r} with type {type(value)} to Tensor: no conversion function registered.")
+
+
+@export("convert_to_tensor")
+def convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None, dtype_hint: Any = None
+) -> Tensor:
+    """Converts a value to a Tensor.
+
+    Args:
+        value: A tensor, variable, number, string, array, nested list of these (also of tensors), or an object of a type
+            given to `tf.register_tensor_conversion_function`.
+        dtype: The type that the result must have; inferred if None.
+        name: The name of the op, if one is created.
+        preferred_dtype: A type to try first if `dtype` is None; ignored if the value does not fit it.
+        dtype_hint: The same as `preferred_dtype`.
+
+    Returns:
+        The Tensor.
+
+    Raises:
+        TypeError: If the value cannot become a tensor of type `dtype`.
+        ValueError: If it is None, a ragged list, or a tensor of another type.
+
+    Example:
+        >>> tf.convert_to_tensor([[1.0, 2.0]]).shape.as_list()
+        [1, 2]
+    """
+    preferred = dtype_hint if preferred_dtype is None else preferred_dtype
+    return convert(
+        value,
+        None if dtype is None else as_dtype(dtype).base_dtype,
+        name,
+        None if preferred is None else as_dtype(preferred).base_dtype,
+    )
+
+
+def convert_n_to_tensor(
+    values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+) -> list[Tensor]:
+    """Converts each of a sequence of values; names get `_i` appended."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"values must be a sequence, got {values!r}.")
+    return [
+        convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
+        for i, value in enumerate(values)
+    ]
+
+
+def _constant(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
+    from thalweg.graph.apply import apply
+
+    array, dtype = constant_values.as_array(value, dtype)
+    tensor: Tensor = apply("Const", value=array, dtype=dtype, name=name or "Const")
+    return tensor
+
+
+def _shape_constant(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    if isinstance(value, TensorShape) and not value.is_fully_defined():
+        raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
+    if isinstance(value, Dimension) and value.value is None:
+        raise ValueError(f"Cannot convert an unknown Dimension to a Tensor: {value}")
+    if dtype not in (None, dtypes.int32, dtypes.int64):
+        raise TypeError(f"Cannot convert {type(value).__name__} {value} to dtype {dtype.name if dtype else None}.")
+    numbers = value.as_list() if isinstance(value, TensorShape) else value.value
+    if dtype is None:
+        flat = numbers if isinstance(numbers, list) else [numbers]
+        dtype = dtypes.int64 if any(number is not None and number >= 2**31 for number in flat) else dtypes.int32
+    return _constant(numbers, dtype, name or "shape_as_tensor")
+
+
+def _sequence(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+    """Lists become constants, unless a tensor is in one: then they are packed."""
+    first = _first_tensor(value)
+    if first is None:
+        return NotImplemented
+    inferred = first.dtype.base_dtype
+    if dtype is not None and dtype is not inferred:
+        # A list of tensors is never cast; the caller gets to say which type it wanted.
+        raise TypeError(
+            f"Cannot convert a list containing a tensor of dtype {inferred.name} to {dtype.name} (Tensor is: {first!r})"
+        )
+    return _pack(value, inferred, name or "packed")
+
+
+def _first_tensor(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            found = _first_tensor(item)
+            if found is not None:
+                return found
+        return None
+    return value if is_tensor_like(value) else None
+
+
+def _pack(value: Any, dtype: DType, name: str) -> Any:
+    from thalweg.graph.apply import apply
+    from thalweg.graph.default_graph import name_scope
+
+    with name_scope(name) as scope:
+        items = [
+            _pack(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item for i, item in enumerate(value)
+        ]
+        if not any(is_tensor_like(item) for item in items):
+            return value  # Becomes one constant in the caller.
+        tensors = []
+        for i, item in enumerate(items):
+            if is_tensor_like(item):
+                tensor = convert(item)
+                if tensor.dtype.base_dtype is not dtype:
+                    raise TypeError(
+                        f"Cannot convert a list containing a tensor of dtype {tensor.dtype.name} to "
+                        f"{dtype.name} (Tensor is: "
+                        f"{tensor!r})"
+                    )
+            else:
+                tensor = _constant(item, dtype, str(i))
+            tensors.append(tensor)
+        return apply("Pack", tensors, axis=0, name=scope)
+
+
+# What turns Python values into constants; any other conversion makes its type stand for tensors.
+_PLAIN_CONVERSIONS = (_sequence, _shape_constant, _constant)
+
+register_tensor_conversion_function((list, tuple), _sequence, _LIST_PRIORITY)
+register_tensor_conversion_function((TensorShape, Dimension), _shape_constant, _DEFAULT_PRIORITY)
+register_tensor_conversion_function(object, _constant, 200)

@@ -1,0 +1,147 @@
+"""Device names, full or partial: parsed, merged, and written in canonical form (`/job:w/task:1/device:CPU:0`)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.graph.op_registry import export
+
+
+@export("DeviceSpec")
+class DeviceSpec:
+    """A device, or a constraint on one: fields that are None are left open.
+
+    Example:
+        >>> tf.DeviceSpec(job="worker", device_type="CPU", device_index=0).to_string()
+        '/job:worker/device:CPU:0'
+    """
+
+    __slots__ = ("device_index", "device_type", "job", "replica", "task")
+
+    def __init__(
+        self,
+        job: str | None = None,
+        replica: int | None = None,
+        task: int | None = None,
+        device_type: str | None = None,
+        device_index: int | None = None,
+    ) -> None:
+        """Takes the fields; `device_type` is written in capitals."""
+        self.job = None if job is None else str(job)
+        self.replica = None if replica is None else int(replica)
+        self.task = None if task is None else int(task)
+        self.device_type = None if device_type is None else str(device_type).upper()
+        self.device_index = None if device_index is None else int(device_index)
+
+    @classmethod
+    def from_string(cls, spec: str) -> DeviceSpec:
+        """Parses a device name.
+
+        Raises:
+            ValueError: If a part of it is not understood.
+        """
+        return cls().parse_from_string(spec)
+
+    def parse_from_string(self, spec: str) -> DeviceSpec:
+        """Replaces all fields by those of the name `spec`, and returns self."""
+        self.job = self.device_type = None
+        self.replica = self.task = self.device_index = None
+        for part in spec.split("/"):
+            if part:
+                self._parse_part(part.split(":"), spec)
+        return self
+
+    def _parse_part(self, fields: list[str], spec: str) -> None:
+        key, values = fields[0], fields[1:]
+        try:
+            if key == "job" and len(values) == 1:
+                self.job = values[0]
+            elif key in ("replica", "task") and len(values) == 1:
+                setattr(self, key, int(values[0]))
+            elif key == "device" and 1 <= len(values) <= 2:
+                self._set_type(values[0], values[1:])
+            elif key and key.isalpha() and len(values) == 1 and key not in ("job", "replica", "task", "device"):
+                self._set_type(key, values)
+            else:
+                raise ValueError("no such field")
+        except ValueError:
+            raise ValueError(
+                f"Unknown attribute '{':'.join(fields)}' is encountered while parsing the device spec "
+                f"'{spec}'. Expected a "
+                "name such as '/job:worker/task:0/device:CPU:0', or a part of one."
+            ) from None
+
+    def _set_type(self, device_type: str, index: list[str]) -> None:
+        if self.device_type is not None:
+            raise ValueError("more than one device type")
+        self.device_type = device_type.upper()
+        self.device_index = None if not index or index[0] == "*" else int(index[0])
+
+    def merge_from(self, other: DeviceSpec) -> None:
+        """Takes over every field that `other` sets."""
+        for field in ("job", "replica", "task", "device_type", "device_index"):
+            value = getattr(other, field)
+            if value is not None:
+                setattr(self, field, value)
+
+    def to_string(self) -> str:
+        """The canonical name."""
+        text = ""
+        if self.job is not None:
+            text += f"/job:{self.job}"
+        if self.replica is not None:
+            text += f"/replica:{self.replica}"
+        if self.task is not None:
+            text += f"/task:{self.task}"
+        if self.device_type is not None:
+            text += f"/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
+        return text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceSpec) and self.to_string() == other.to_string()
+
+    def __hash__(self) -> int:
+        return hash(self.to_string())
+
+    def __repr__(self) -> str:
+        return f"DeviceSpec('{self.to_string()}')"
+
+
+@functools.lru_cache(maxsize=1024)
+def _canonical_name(name: str) -> str:
+    return DeviceSpec.from_string(name).to_string()
+
+
+def canonical(device: Any) -> str:
+    """The canonical name of a device given by name, as a DeviceSpec, or as None."""
+    if device is None or device == "":
+        return ""
+    if isinstance(device, DeviceSpec):
+        return device.to_string()
+    if isinstance(device, bytes):
+        device = device.decode()
+    if not isinstance(device, str):
+        raise TypeError(f"A device is given by a string, a DeviceSpec, a function or None, not {device!r}.")
+    return _canonical_name(device)
+
+
+@functools.lru_cache(maxsize=1024)
+def merged(outer: str, inner: str) -> str:
+    """Combines two canonical names: where both set a field, the inner one wins."""
+    if not outer or not inner:
+        return inner or outer
+    spec = DeviceSpec.from_string(outer)
+    spec.merge_from(DeviceSpec.from_string(inner))
+    return spec.to_string()
+
+
+def merge_device(spec: Any) -> Callable[[Any], str]:
+    """Returns a device function that fills the fields an op leaves open from `spec`."""
+    outer = canonical(spec)
+
+    def fill_in(op: Any) -> str:
+        return merged(outer, canonical(op.device))
+
+    return fill_in

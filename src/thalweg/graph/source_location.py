@@ -1,0 +1,64 @@
+"""Where in the user's program an operation was created: captured cheaply, resolved to lines when somebody asks.
+
+Walking the frames and noting (code, instruction) pairs costs a fraction of a microsecond; line numbers and source text
+are looked up only for an error message. Code objects are kept alive by the program anyway; frames are not held.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType
+from typing import Final
+
+Capture = tuple[tuple[CodeType, int], ...]
+"""Pairs of code object and offset of the last instruction, innermost first."""
+
+_PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MAX_DEPTH: Final = 60  # Deeper stacks lose their outermost frames: the interesting ones are near the op.
+
+
+def capture(skip: int = 1) -> Capture:
+    """Notes the call stack, leaving out `skip` innermost frames."""
+    frame = sys._getframe(skip)
+    found: list[tuple[CodeType, int]] = []
+    append = found.append
+    depth = 0
+    try:
+        while depth < _MAX_DEPTH:
+            append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back  # type: ignore[assignment]
+            depth += 1
+    except AttributeError:  # The outermost frame's f_back is None; checking for it costs more than catching it.
+        pass
+    return tuple(found)
+
+
+def _line_of(code: CodeType, instruction: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= instruction < end:
+            return line or code.co_firstlineno
+    return code.co_firstlineno
+
+
+def resolve(captured: Capture) -> list[tuple[str, int, str, str]]:
+    """Turns a capture into (file, line, function, text), outermost first, without Thalweg's own innermost frames."""
+    inner = 0
+    while inner < len(captured) and captured[inner][0].co_filename.startswith(_PACKAGE_FOLDER):
+        inner += 1
+    frames = []
+    for code, instruction in reversed(captured[inner:]):
+        line = _line_of(code, instruction)
+        frames.append((code.co_filename, line, code.co_name, linecache.getline(code.co_filename, line).strip()))
+    return frames
+
+
+def describe(captured: Capture) -> str:
+    """One line for an error message: the innermost place in the user's program, or '' if there is none."""
+    frames = resolve(captured)
+    if not frames:
+        return ""
+    file, line, function, text = frames[-1]
+    place = f'File "{file}", line {line}, in {function}'
+    return f"{place}\n    {text}" if text else place

@@ -1,0 +1,217 @@
+"""Tensor: one output of an operation, an edge of the graph. It has a type and a static shape, but no value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from thalweg.graph.dtypes import DType
+from thalweg.graph.op_registry import export
+from thalweg.graph.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+    from thalweg.graph.operation import Operation
+
+OVERLOADABLE_OPERATORS = frozenset(
+    ("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__div__", "__rdiv__", "__truediv__",
+     "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__lt__", "__le__", "__gt__", "__ge__",
+     "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__getitem__", "__pow__", "__rpow__",
+     "__invert__", "__neg__", "__abs__", "__matmul__", "__rmatmul__")
+)  # fmt: skip
+
+
+@export("Tensor")
+class Tensor:
+    """A symbolic handle to one output of an Operation.
+
+    Tensors are compared and hashed by identity, as in TensorFlow 1: use `tf.equal` for the element-wise comparison.
+
+    Attributes:
+        op: The Operation that produces it.
+        value_index: Which of its outputs this is.
+        dtype: The type of its elements.
+    """
+
+    __slots__ = ("__weakref__", "_consumers", "_handle_data", "_keras_history", "_shape", "dtype", "op", "value_index")
+
+    # NumPy arrays on the left of an operator leave the operation to us.
+    __array_priority__ = 100
+
+    OVERLOADABLE_OPERATORS = OVERLOADABLE_OPERATORS
+
+    def __init__(self, op: Operation, value_index: int, dtype: DType, shape: TensorShape) -> None:
+        """Used by the graph only."""
+        self.op = op
+        self.value_index = value_index
+        self.dtype = dtype
+        self._shape = shape
+        self._consumers: list[Operation] = []
+        self._handle_data: Any = None
+
+    @property
+    def name(self) -> str:
+        """The name by which it can be fetched and fed: `'op:0'`."""
+        return f"{self.op.name}:{self.value_index}"
+
+    @property
+    def graph(self) -> Graph:
+        """The Graph it belongs to."""
+        return self.op.graph
+
+    @property
+    def device(self) -> str:
+        """The device requested for its operation, or ''."""
+        return self.op.device
+
+    @property
+    def shape(self) -> TensorShape:
+        """What is known of its shape before a step runs."""
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int | None:
+        """The static rank, or None."""
+        return self._shape.ndims
+
+    def _shape_as_list(self) -> list[int | None] | None:
+        dims = self._shape.dims_tuple
+        return None if dims is None else list(dims)
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds knowledge about the shape; it can only become more precise.
+
+        Args:
+            shape: Anything that TensorShape takes.
+
+        Raises:
+            ValueError: If `shape` contradicts what is known.
+        """
+        shape = shape if isinstance(shape, TensorShape) else TensorShape(shape)
+        try:
+            self._shape = self._shape.merge_with(shape)
+        except ValueError as e:
+            raise ValueError(
+                f"{e} (set_shape of tensor '{self.name}': it has shape {self._shape}, got {shape})."
+            ) from None
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take this tensor as a data input, each once, in order of creation."""
+        return list(dict.fromkeys(self._consumers))
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """Computes the value in `session`, or in the default session.
+
+        Raises:
+            ValueError: If there is no default session, or it runs another graph.
+        """
+        return _session_for(self, session, "evaluate tensor", "eval").run(self, feed_dict)
+
+    def ref(self) -> TensorReference:
+        """A hashable stand-in, for programs that cannot rely on tensors being hashable."""
+        return TensorReference(self)
+
+    experimental_ref = ref
+
+    def _as_node_def_input(self) -> str:
+        return self.op.name if self.value_index == 0 else f"{self.op.name}:{self.value_index}"
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self.name}' shape={self._shape} dtype={self.dtype.name}>"
+
+    def __str__(self) -> str:
+        shape = "" if self._shape.ndims is None else f", shape={self._shape}"
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self.dtype.name}{device})'
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(
+            f"len is not well defined for symbolic Tensors ({self.name}). Please call `x.shape` rather than "
+            "`len(x)` for "
+            "shape information."
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            "Tensor objects are only iterable when eager execution is enabled. To iterate over the tensor "
+            f"'{self.name}' "
+            "use tf.map_fn, or split it with tf.unstack."
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"Using a `tf.Tensor` ('{self.name}') as a Python `bool` is not allowed. Use `if t is not None:` "
+            "instead of "
+            "`if t:` to test if a tensor is defined, and use TensorFlow ops such as tf.cond to execute subgraphs "
+            "conditioned on the value of a tensor."
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array. Run it in a session, `sess.run(t)` or "
+            "`t.eval()`, or use the `tf.` function in place of the NumPy one."
+        )
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    @classmethod
+    def override_operator(cls, operator: str, function: Callable[..., Any]) -> None:
+        """Installs the implementation of a Python operator; op families call it beside the op they define.
+
+        Raises:
+            ValueError: If the operator is not one that can be overridden, or is already taken.
+        """
+        if operator not in OVERLOADABLE_OPERATORS:
+            raise ValueError(f"Overriding {operator} is disallowed: it is not one of {sorted(OVERLOADABLE_OPERATORS)}.")
+        if operator in cls.__dict__:
+            raise ValueError(f"Operator {operator} cannot be overwritten again.")
+        setattr(cls, operator, function)
+
+    _override_operator = override_operator
+
+
+class TensorReference:
+    """Wraps a tensor for use as a key; equal when the tensor is the same object."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        """Keeps the tensor (or variable)."""
+        self._tensor = tensor
+
+    def deref(self) -> Any:
+        """The tensor."""
+        return self._tensor
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorReference) and self._tensor is other._tensor
+
+    def __hash__(self) -> int:
+        return id(self._tensor)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._tensor!r}>"
+
+
+def _session_for(element: Tensor | Operation, session: Any, what: str, method: str) -> Any:
+    """The session that `element.eval()` or `.run()` uses, checked against the element's graph."""
+    from thalweg.runtime.session import get_default_session
+
+    given = session is not None
+    if not given:
+        session = get_default_session()
+        if session is None:
+            raise ValueError(
+                f"Cannot {what} using `{method}()`: No default session is registered. Use `with "
+                "sess.as_default()` or pass "
+                f"an explicit session to `{method}(session=sess)`"
+            )
+    if session.graph is not element.graph:
+        which = "The given session" if given else "The default session"
+        raise ValueError(f"Cannot {what} '{element.name}': {which} runs another graph than the one it belongs to.")
+    return session

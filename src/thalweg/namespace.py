@@ -1,0 +1,198 @@
+"""Builds the public namespace `tf.*` from what the op families and libraries export.
+
+Nothing is listed here that a registry already knows: op families are found by looking into their folders, functions
+and classes by their `@export`. Protobuf classes and the session are bound when first used, to keep the import short.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import Any, Final
+
+from thalweg.graph import op_registry
+
+_PACKAGE: Final = "thalweg"
+_FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
+
+# Folders whose modules define or export something public. A folder that does not exist is skipped.
+_FAMILIES: Final = ("ops", "autodiff", "variables", "nn", "layers", "train", "data", "summary", "testing")
+
+_PROTO: Final = "tensorboard.compat.proto."
+_PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {
+    "attr_value_pb2": ("AttrValue", "NameAttrList"),
+    "config_pb2": ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
+    "event_pb2": ("Event", "LogMessage", "SessionLog"),
+    "graph_pb2": ("GraphDef",),
+    "histogram_pb2": ("HistogramProto",),
+    "meta_graph_pb2": ("MetaGraphDef", "SignatureDef", "TensorInfo"),
+    "node_def_pb2": ("NodeDef",),
+    "summary_pb2": ("Summary", "SummaryMetadata"),
+    "variable_pb2": ("SaveSliceInfoDef", "VariableDef"),
+}
+_LAZY: Final[dict[str, str]] = {
+    **{name: _PROTO + module for module, names in _PROTOBUF_CLASSES.items() for name in names},
+    **dict.fromkeys(("Session", "InteractiveSession", "get_default_session"), "thalweg.runtime.session"),
+}
+# The same under a dotted name: (namespace, name) to where it is defined.
+_LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
+    ("train", "SaverDef"): _PROTO + "saver_pb2",
+    ("train", "ClusterDef"): _PROTO + "cluster_pb2",
+    ("train", "JobDef"): _PROTO + "cluster_pb2",
+    **{
+        ("summary", name): _PROTO + module
+        for name, module in (
+            ("Event", "event_pb2"),
+            ("SessionLog", "event_pb2"),
+            ("Summary", "summary_pb2"),
+            ("SummaryDescription", "summary_pb2"),
+        )
+    },
+}
+
+_NO_OPS: Final = (
+    "disable_v2_behavior", "disable_eager_execution", "disable_resource_variables", "enable_resource_variables",
+    "disable_v2_tensorshape", "disable_control_flow_v2", "disable_tensor_equality", "disable_v2_control_flow",
+)  # fmt: skip
+
+
+def assemble(target: dict[str, Any]) -> None:
+    """Imports every family and binds the public names in `target`, the namespace of the package."""
+    _import_families()
+    _export_base()
+    top = sys.modules[_PACKAGE]
+    for dotted, value in op_registry.exports().items():
+        space, _, name = dotted.rpartition(".")
+        setattr(_module(top, space) if space else top, name, value)
+    for space, _ in _LAZY_DOTTED:
+        module = _module(top, space)
+        if "__getattr__" not in module.__dict__:
+            module.__dict__["__getattr__"] = _lazy_in(space)
+    _module(top, "compat").v1 = top  # type: ignore[attr-defined]
+    sys.modules[_PACKAGE + ".compat.v1"] = top
+    target["raw_ops"] = _raw_ops()
+
+
+def _import_families() -> None:
+    for family in _FAMILIES:
+        folder = os.path.join(_FOLDER, family)
+        if not os.path.isdir(folder):
+            continue
+        for entry in sorted(os.listdir(folder)):
+            if entry.endswith(".py") and entry != "__init__.py":
+                importlib.import_module(f"{_PACKAGE}.{family}.{entry[:-3]}")
+
+
+def _export_base() -> None:
+    """Exports what lies below the op registry, and so cannot export itself."""
+    from thalweg import compatibility, errors
+    from thalweg.graph import collections, dtypes, nest, tensor_shape  # noqa: F401
+    from thalweg.platform import app, flags, gfile, logging, version
+
+    value = op_registry.export_value
+    for name, constant in vars(dtypes).items():
+        if isinstance(constant, dtypes.DType):
+            value(constant, name, f"dtypes.{name}")
+    value(dtypes.DType, "DType", "dtypes.DType")
+    value(dtypes.as_dtype, "as_dtype", "dtypes.as_dtype")
+    value(dtypes.QUANTIZED_DTYPES, "QUANTIZED_DTYPES", "dtypes.QUANTIZED_DTYPES")
+    value(tensor_shape.TensorShape, "TensorShape")
+    value(tensor_shape.Dimension, "Dimension")
+    value(tensor_shape.dimension_value, "dimension_value", "compat.dimension_value")
+    value(tensor_shape.dimension_at_index, "dimension_at_index", "compat.dimension_at_index")
+    value(errors.OpError, "OpError")
+    for name, module in (("app", app), ("errors", errors), ("flags", flags), ("gfile", gfile), ("logging", logging)):
+        value(module, name)
+    value(nest, "nest", "contrib.framework.nest")
+    value(version, "version")
+    value(None, "newaxis")
+    for name in ("VERSION", "GIT_VERSION", "COMPILER_VERSION"):
+        value(getattr(version, name), name, f"__{name.lower()}__")
+    for name in ("GRAPH_DEF_VERSION", "GRAPH_DEF_VERSION_MIN_CONSUMER", "GRAPH_DEF_VERSION_MIN_PRODUCER",
+                 "CXX11_ABI_FLAG", "MONOLITHIC_BUILD"):  # fmt: skip
+        value(getattr(version, name), name)
+    for name in _NO_OPS:
+        value(compatibility.no_effect, name)
+    for name in compatibility.__all__:
+        value(getattr(compatibility, name), f"compat.{name}")
+
+
+def _module(parent: ModuleType, dotted: str) -> ModuleType:
+    """The module object of a public namespace: one of the package's own, or an empty one made for the purpose."""
+    module = parent
+    for part in dotted.split("."):
+        child = module.__dict__.get(part)
+        if not isinstance(child, ModuleType):
+            name = f"{module.__name__}.{part}"
+            child = sys.modules.get(name)
+            if child is None:
+                child = ModuleType(name, f"The public names under `tf.{name.partition('.')[2]}`.")
+                sys.modules[name] = child
+            setattr(module, part, child)
+        module = child
+    return module
+
+
+def _load(name: str, source: str) -> Any:
+    try:
+        return getattr(importlib.import_module(source), name)
+    except ModuleNotFoundError as e:
+        raise AttributeError(f"thalweg.{name} needs the module {source}, which cannot be imported: {e}") from e
+
+
+def lazy_attribute(name: str) -> Any:
+    """Module `__getattr__` of the package: binds protobuf classes and the session at their first use."""
+    source = _LAZY.get(name)
+    if source is None:
+        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_similar(name)}")
+    value = _load(name, source)
+    setattr(sys.modules[_PACKAGE], name, value)
+    return value
+
+
+def _similar(name: str) -> str:
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    near = difflib.get_close_matches(name, op_registry.exports(), 1)
+    return f". Did you mean 'tf.{near[0]}'?" if near else ""
+
+
+def _lazy_in(space: str) -> Any:
+    def lazy(name: str) -> Any:
+        source = _LAZY_DOTTED.get((space, name))
+        if source is None:
+            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'")
+        return _load(name, source)
+
+    return lazy
+
+
+def _raw_ops() -> ModuleType:
+    """`tf.raw_ops`: every defined op as a function with keyword arguments."""
+    module = ModuleType(_PACKAGE + ".raw_ops", "Every op as a function of keyword arguments, without any convenience.")
+
+    def lazy(name: str) -> Any:
+        if not op_registry.is_defined(name):
+            raise AttributeError(f"module 'thalweg.raw_ops' has no attribute '{name}'")
+        from thalweg.graph.apply import apply
+
+        definition = op_registry.op_def(name)
+
+        def raw_op(**kwargs: Any) -> Any:
+            missing = [arg.name for arg in definition.inputs if arg.name not in kwargs]
+            if missing:
+                raise TypeError(f"{name} misses the inputs {', '.join(missing)}.")
+            return apply(name, *[kwargs.pop(arg.name) for arg in definition.inputs], **kwargs)
+
+        raw_op.__name__ = raw_op.__qualname__ = name
+        raw_op.__doc__ = definition.doc or f"Creates a node of type {name}."
+        setattr(module, name, raw_op)
+        return raw_op
+
+    module.__dict__["__getattr__"] = lazy
+    sys.modules[module.__name__] = module
+    return module

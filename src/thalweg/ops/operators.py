@@ -1,0 +1,36 @@
+"""Python operators on tensors: `x + y`, `1.0 - x`. Installs both the plain and the reflected form of a binary one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.graph.composite import SparseTensor
+from thalweg.graph.tensor import Tensor
+
+
+def binary_operator(name: str, function: Callable[[Any, Any], Any]) -> None:
+    """Installs `function(x, y)` as `Tensor.__name__` and `Tensor.__rname__`.
+
+    Args:
+        name: The operator without underscores: 'add', 'truediv'.
+        function: Builds the op, under the node name that TensorFlow gives to the operator.
+    """
+    reflected = f"__r{name}__"
+
+    def operator(x: Tensor, y: Any) -> Any:
+        if isinstance(y, SparseTensor):
+            return NotImplemented  # Its own reflected operator knows how.
+        try:
+            return function(x, y)
+        except (TypeError, ValueError):
+            # A value of a foreign type may know how to combine with a tensor. Numbers, arrays and tensors do not.
+            if type(y).__module__ in ("builtins", "numpy") or isinstance(y, Tensor) or not hasattr(type(y), reflected):
+                raise
+            return NotImplemented
+
+    def reflected_operator(y: Tensor, x: Any) -> Any:
+        return NotImplemented if isinstance(x, SparseTensor) else function(x, y)
+
+    Tensor.override_operator(f"__{name}__", operator)
+    Tensor.override_operator(reflected, reflected_operator)
