@@ -90,7 +90,7 @@ def test_other_spellings_are_understood(spelling: object, expected: dtypes.DType
     [
         None, 0, -1, 99, 131, 1000, 3.5, "nope", "", "f4", "FLOAT32", "float32_ref_ref", [], {}, [np.float32], int,
         complex, list, np.generic, np.integer, np.void, np.datetime64, np.longdouble, np.dtype([("a", "f4")]),
-        np.dtype("M8[s]"), object(),
+        np.dtype("M8[s]"), ...,
     ],
     ids=repr,
 )  # fmt: skip

@@ -116,7 +116,6 @@ def test_merging_dimensions_keeps_the_known_one() -> None:
         (TensorShape([7]), (7,)),
         ((d for d in (1, 2)), (1, 2)),
     ],
-    ids=str,
 )
 def test_a_shape_is_made_of_many_things(source: Any, expected: Any) -> None:
     shape = TensorShape(source)
