@@ -32,21 +32,15 @@ class Plan:
         simple: Whether each of them is one tensor (no lists).
         args: (argument, its type attribute or None, fixed type or None, allowed types or None), in order.
         defaults: Attributes that are neither inferred nor required, with their values.
+        uniform: The type attribute that all inputs share, if each is one tensor of that type; or None.
+        allowed: What that attribute can be; None for anything.
         single_output: The type attribute of the only output, or None if there is another number of outputs.
         result: None, or the namedtuple class of the results.
     """
 
     __slots__ = (
-        "args",
-        "defaults",
-        "inferred",
-        "num_attrs",
-        "num_inputs",
-        "op_def",
-        "result",
-        "simple",
-        "single_output",
-    )
+        "allowed", "args", "defaults", "num_attrs", "num_inputs", "op_def", "result", "simple", "single_output", "uniform",
+    )  # fmt: skip
 
     def __init__(self, op: OpDef) -> None:
         """Prepares a definition."""
@@ -62,7 +56,9 @@ class Plan:
             for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr):
                 if attr is not None:
                     inferred[attr] = None
-        self.inferred = inferred
+        types = {arg.type_attr for arg in op.inputs}
+        self.uniform = next(iter(types)) if self.simple and len(types) == 1 else None
+        self.allowed = self.args[0][3] if self.uniform is not None else None
         self.defaults = {n: attr.default for n, attr in op.attrs.items() if attr.has_default and n not in inferred}
         outputs = op.outputs
         only = outputs[0] if len(outputs) == 1 else None
@@ -119,8 +115,17 @@ def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) 
     if attrs:
         _set_attrs(definition, attrs, values)
     if only_tensors:
-        _infer_types(plan, inputs, values, full_name)
         tensors: Any = inputs
+        if plan.uniform is None or plan.uniform in values:
+            _infer_types(plan, inputs, values, full_name)
+        else:
+            dtype = inputs[0].dtype.base_dtype
+            values[plan.uniform] = dtype
+            if plan.allowed is not None and dtype not in plan.allowed:
+                raise TypeError(_not_allowed(plan, definition.inputs[0], dtype, full_name))
+            for tensor in inputs:
+                if tensor.dtype is not dtype and tensor.dtype.base_dtype is not dtype:
+                    _infer_types(plan, inputs, values, full_name)  # Raises, naming both.
     else:
         tensors = _convert_inputs(plan, graph, full_name, inputs, values)
     if len(values) != plan.num_attrs:
@@ -197,6 +202,8 @@ def _convert_inputs(
                 tensors.extend(_convert_same_type_list(plan, arg, value, values))
             elif arg.type_list_attr is not None:
                 tensors.extend(_convert_mixed_list(plan, arg, value, values))
+            elif type(value) is Tensor and value.dtype is values.get(arg.type_attr or "", arg.dtype):
+                tensors.append(value)
             else:
                 tensors.append(_convert_one(plan, arg, value, values))
         _check_inferred(plan, values, name)
@@ -211,6 +218,9 @@ def _types_from_tensors(plan: Plan, inputs: tuple[Any, ...], values: dict[str, A
     """Lets the tensors among the arguments decide the types, so that Python values can follow them."""
     for (arg, type_attr, _, _), value in zip(plan.args, inputs, strict=True):
         if type_attr is None or type_attr in values:
+            continue
+        if type(value) is Tensor:
+            values[type_attr] = value.dtype.base_dtype
             continue
         candidates = value if arg.number_attr is not None and isinstance(value, (list, tuple)) else (value,)
         for candidate in candidates:

@@ -40,14 +40,19 @@ def as_array(value: Any, dtype: DType | None = None) -> tuple[Array, DType]:
 def _convert(value: Any, dtype: DType | None) -> tuple[Array, DType]:
     if value is None:
         raise ValueError("None values not supported.")
-    if isinstance(value, (np.ndarray, np.generic)):
-        return _from_numpy(np.asarray(value), dtype)
+    kind = type(value)
     if dtype is None:
-        scalar = _SCALARS.get(type(value))
+        scalar = _SCALARS.get(kind)
         if scalar is not None:
             return np.array(value, scalar[1]), scalar[0]
-        if type(value) is int and -(2**31) <= value < 2**31:
+        if kind is int and -(2**31) <= value < 2**31:
             return np.array(value, np.int32), dtypes.int32
+    elif (kind is float and (dtype is dtypes.float32 or dtype is dtypes.float64)) or (
+        kind is int and (dtype is dtypes.int32 or dtype is dtypes.int64) and -(2**31) <= value < 2**31
+    ):
+        return np.array(value, dtype.as_numpy_dtype), dtype
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _from_numpy(np.asarray(value), dtype)
     if not isinstance(value, (list, tuple, range)) and hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
     leaf = _first_leaf(value)

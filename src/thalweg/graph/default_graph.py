@@ -77,6 +77,17 @@ class default_graph_scope:
         stack.pop()
 
 
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        kind = type(value)
+        if kind is float or kind is int:
+            continue
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
 def graph_of(values: Iterable[Any]) -> Graph:
     """The graph to which the tensors and operations among `values` belong; the default graph if there are none.
 
@@ -85,17 +96,10 @@ def graph_of(values: Iterable[Any]) -> Graph:
     """
     found: Any = None
     graph: Graph | None = None
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            if not value:
-                continue
-            value = next((item for item in value if isinstance(item, (Tensor, Operation))), None)
-        if not isinstance(value, (Tensor, Operation)):
-            element_graph = getattr(value, "graph", None)
-            if not isinstance(element_graph, Graph):
-                continue
-        else:
-            element_graph = value.graph
+    for value in _flat(values):
+        element_graph = getattr(value, "graph", None)
+        if not isinstance(element_graph, Graph):
+            continue
         if graph is None:
             graph, found = element_graph, value
         elif graph is not element_graph:

@@ -91,9 +91,11 @@ class Graph(ElementLookup, CollectionStore):
         if shapes is None:
             shapes = infer_shapes(op_def, inputs, attrs, name, len(output_dtypes))
         op = Operation(self, op_def, name, tuple(inputs), attrs, source_location.capture(skip_frames))
-        op.outputs = [Tensor(op, i, dtype, shapes[i]) for i, dtype in enumerate(output_dtypes)]
-        if not plain:
-            assert control_inputs is not None
+        if len(output_dtypes) == 1:
+            op.outputs = [Tensor(op, 0, output_dtypes[0], shapes[0])]
+        else:
+            op.outputs = [Tensor(op, i, dtype, shapes[i]) for i, dtype in enumerate(output_dtypes)]
+        if control_inputs is not None:
             self._set_from_scopes(op, op_def, control_inputs)
         with self._lock:
             if self._finalized:
@@ -105,7 +107,10 @@ class Graph(ElementLookup, CollectionStore):
             self._operations_by_name[name] = op
             self._version += 1
             for tensor in inputs:
-                tensor._consumers.append(op)
+                if tensor._consumers is None:
+                    tensor._consumers = [op]
+                else:
+                    tensor._consumers.append(op)
         if not plain:
             for controller in state.controllers:
                 controller.seen.add(op)

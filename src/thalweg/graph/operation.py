@@ -175,9 +175,10 @@ class Operation:
                     f"Input {index} of operation '{self.name}' has type {old.dtype.name}; cannot replace it with "
                     f"'{tensor.name}' of type {tensor.dtype.name}."
                 )
+            assert old._consumers is not None
             old._consumers.remove(self)
             self.inputs = (*self.inputs[:index], tensor, *self.inputs[index + 1 :])
-            tensor._consumers.append(self)
+            tensor._add_consumer(self)
             self.graph._mutations += 1
 
     def _get_control_flow_context(self) -> ControlFlowContext | None:

@@ -10,10 +10,13 @@ import linecache
 import os
 import sys
 from types import CodeType
-from typing import Final
+from typing import Any, Final
 
-Capture = tuple[tuple[CodeType, int], ...]
-"""Pairs of code object and offset of the last instruction, innermost first."""
+Capture = tuple[Any, ...]
+"""Code object and offset of the last instruction of each frame, alternating, innermost first.
+
+Flat, because a graph keeps one per node, and every tuple in it would be one more object for the garbage collector.
+"""
 
 _PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_DEPTH: Final = 60  # Deeper stacks lose their outermost frames: the interesting ones are near the op.
@@ -22,12 +25,13 @@ _MAX_DEPTH: Final = 60  # Deeper stacks lose their outermost frames: the interes
 def capture(skip: int = 1) -> Capture:
     """Notes the call stack, leaving out `skip` innermost frames."""
     frame = sys._getframe(skip)
-    found: list[tuple[CodeType, int]] = []
+    found: list[Any] = []
     append = found.append
     depth = 0
     try:
         while depth < _MAX_DEPTH:
-            append((frame.f_code, frame.f_lasti))
+            append(frame.f_code)
+            append(frame.f_lasti)
             frame = frame.f_back  # type: ignore[assignment]
             depth += 1
     except AttributeError:  # The outermost frame's f_back is None; checking for it costs more than catching it.
@@ -44,11 +48,12 @@ def _line_of(code: CodeType, instruction: int) -> int:
 
 def resolve(captured: Capture) -> list[tuple[str, int, str, str]]:
     """Turns a capture into (file, line, function, text), outermost first, without Thalweg's own innermost frames."""
+    pairs = list(zip(captured[::2], captured[1::2], strict=True))
     inner = 0
-    while inner < len(captured) and captured[inner][0].co_filename.startswith(_PACKAGE_FOLDER):
+    while inner < len(pairs) and pairs[inner][0].co_filename.startswith(_PACKAGE_FOLDER):
         inner += 1
     frames = []
-    for code, instruction in reversed(captured[inner:]):
+    for code, instruction in reversed(pairs[inner:]):
         line = _line_of(code, instruction)
         frames.append((code.co_filename, line, code.co_name, linecache.getline(code.co_filename, line).strip()))
     return frames

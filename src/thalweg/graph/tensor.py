@@ -46,7 +46,7 @@ class Tensor:
         self.value_index = value_index
         self.dtype = dtype
         self._shape = shape
-        self._consumers: list[Operation] = []
+        self._consumers: list[Operation] | None = None  # Made with the first consumer: most have none for a while.
         self._handle_data: Any = None
 
     @property
@@ -101,7 +101,13 @@ class Tensor:
 
     def consumers(self) -> list[Operation]:
         """The operations that take this tensor as a data input, each once, in order of creation."""
-        return list(dict.fromkeys(self._consumers))
+        return list(dict.fromkeys(self._consumers or ()))
+
+    def _add_consumer(self, op: Operation) -> None:
+        if self._consumers is None:
+            self._consumers = [op]
+        else:
+            self._consumers.append(op)
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """Computes the value in `session`, or in the default session.

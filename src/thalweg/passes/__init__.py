@@ -1,0 +1,1 @@
+"""Graph passes: each takes a StepGraph and returns one, and changes nothing else."""

@@ -1,0 +1,103 @@
+"""StepGraph: the part of a graph that one step runs, in the form that the passes transform and the core compiles.
+
+Nodes are immutable and refer to each other by name, because loops make the graph cyclic. The node dictionary is in
+topological order, except for the edge from NextIteration to Merge that closes a loop. A fed tensor is the output of an
+`_Arg` node, so that every pass sees it like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from thalweg.graph.dtypes import DType
+from thalweg.graph.op_registry import OpDef, is_defined, op_def
+from thalweg.graph.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from thalweg.graph.operation import Operation
+
+Edge = tuple[str, int]
+
+
+class Node(NamedTuple):
+    """One operation of a step. `origin` is the operation of the user's graph that it stands for."""
+
+    name: str
+    op: str
+    attrs: dict[str, Any]
+    inputs: tuple[Edge, ...]
+    controls: tuple[str, ...]
+    device: str
+    input_dtypes: tuple[DType, ...]
+    output_dtypes: tuple[DType, ...]
+    origin: Operation | None
+
+    @property
+    def op_def(self) -> OpDef | None:
+        """The definition of the op type; None for the runtime's own nodes (`_Arg`)."""
+        return op_def(self.op) if is_defined(self.op) else None
+
+    @property
+    def stateful(self) -> bool:
+        """Whether its kernel belongs to the session, and no pass may drop, merge or move it."""
+        definition = self.op_def
+        return definition is not None and definition.stateful
+
+    @property
+    def pure(self) -> bool:
+        """Whether its outputs depend on nothing but its inputs and attributes."""
+        definition = self.op_def
+        return definition is not None and definition.is_foldable
+
+
+class Feed(NamedTuple):
+    """A tensor that the caller gives a value for."""
+
+    name: str
+    dtype: DType
+    shape: TensorShape
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    """Nodes, and what goes in and comes out."""
+
+    nodes: dict[str, Node]
+    feeds: tuple[Feed, ...]
+    fetches: tuple[Edge, ...]
+    targets: tuple[str, ...]
+
+    def with_nodes(self, nodes: dict[str, Node], fetches: tuple[Edge, ...] | None = None) -> StepGraph:
+        """The same step over other nodes."""
+        return replace(self, nodes=nodes, fetches=self.fetches if fetches is None else fetches)
+
+    def reachable(self) -> StepGraph:
+        """The step without the nodes that neither a fetch nor a target needs."""
+        needed: set[str] = set()
+        stack = [name for name, _ in self.fetches] + list(self.targets)
+        while stack:
+            name = stack.pop()
+            if name in needed:
+                continue
+            needed.add(name)
+            node = self.nodes[name]
+            stack.extend(source for source, _ in node.inputs)
+            stack.extend(node.controls)
+        if len(needed) == len(self.nodes):
+            return self
+        return self.with_nodes({name: node for name, node in self.nodes.items() if name in needed})
+
+    def redirected(self, edges: dict[Edge, Edge], controls: dict[str, tuple[str, ...]]) -> StepGraph:
+        """The step with some tensors replaced by others, and control edges from some nodes replaced."""
+        if not edges and not controls:
+            return self
+        nodes = {}
+        for name, node in self.nodes.items():
+            if any(edge in edges for edge in node.inputs):
+                node = node._replace(inputs=tuple(edges.get(edge, edge) for edge in node.inputs))
+            if any(control in controls for control in node.controls):
+                new = dict.fromkeys(c for control in node.controls for c in controls.get(control, (control,)))
+                node = node._replace(controls=tuple(new))
+            nodes[name] = node
+        return self.with_nodes(nodes, tuple(edges.get(edge, edge) for edge in self.fetches))

@@ -1,0 +1,1 @@
+"""Sessions: feeds, fetches, and the cache of compiled steps."""

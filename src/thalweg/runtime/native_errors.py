@@ -1,0 +1,38 @@
+"""Turns the core's errors into exceptions that name the operation and the line of the program that created it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from thalweg import errors
+from thalweg._native import core
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+
+
+class FailedNode:
+    """The name and type of the node that the core says failed; stands in for its NodeDef."""
+
+    def __init__(self, name: str, op: str) -> None:
+        """Keeps both."""
+        self.name = name
+        self.op = op
+
+
+def make_error(code: int, message: str, node: str, op: str) -> errors.OpError:
+    """What the core calls to make an exception; which operation it was is not known here."""
+    return errors.exception_type_from_error_code(code)(FailedNode(node, op) if node else None, None, message)
+
+
+def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
+    """The error with its Operation, if the core said which node failed and the user's graph has it."""
+    node = error.node_def
+    if not isinstance(node, FailedNode):
+        return error
+    name = node.name.split("/_folded/")[0]
+    op = graph._operations_by_name.get(name)
+    return error if op is None else type(error)(node, op, error.message)
+
+
+core.set_error_factory(make_error)

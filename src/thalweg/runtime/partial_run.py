@@ -1,0 +1,113 @@
+"""Partial runs: one step that is fed and fetched piece by piece, through its rendezvous."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from thalweg import errors
+from thalweg._native import core
+from thalweg.graph import dtypes
+from thalweg.graph.graph import Graph
+from thalweg.graph.tensor import Tensor
+from thalweg.passes.prune import prune
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.runtime.compile import compile_graph, optimize
+from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
+
+
+class PartialRun:
+    """A step under way: what may still be fed and fetched, and the native step that waits for it."""
+
+    def __init__(self, graph: Graph, native: Any, fetches: Any, feeds: list[Any]) -> None:
+        """Compiles the step and starts it; it waits at its first missing feed."""
+        self._graph = graph
+        plan = FetchPlan(graph, fetches)
+        fed = [tensor for key in feeds for tensor in feed_tensors(graph, key)]
+        self._feeds = dict.fromkeys(fed, False)
+        self._fetches = dict.fromkeys(plan.tensors, False)
+        self._targets = dict.fromkeys(plan.targets, False)
+        step = through_rendezvous(optimize(prune(fed, plan.tensors, plan.targets)), plan.tensors, fed)
+        self._native = core.PartialStep(compile_graph(native, step))
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything that was announced has been fetched."""
+        return all(self._fetches.values()) and all(self._targets.values())
+
+    def step(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> Any:
+        """Sends these feeds and waits for these fetches."""
+        plan = FetchPlan(self._graph, fetches)
+        given = resolve_feeds(self._graph, feed_dict)
+        for tensor in given:
+            self._check(self._feeds, tensor, "fed")
+        for tensor in plan.tensors:
+            self._check(self._fetches, tensor, "fetched")
+        for op in plan.targets:
+            self._check(self._targets, op, "run")
+        for tensor, value in given.items():
+            self._feeds[tensor] = True
+            self._native.send(_key(_feed_name(tensor)), tensor.dtype.as_datatype_enum, value)
+        values = []
+        for tensor in plan.tensors:
+            values.append(self._native.recv(_key(_fetch_name(tensor))))
+            self._fetches[tensor] = True
+        for op in plan.targets:
+            self._native.recv(_key(_target_name(op.name)))
+            self._targets[op] = True
+        return plan.build(values)
+
+    @staticmethod
+    def _check(announced: dict[Any, bool], element: Any, verb: str) -> None:
+        if element not in announced:
+            raise errors.InvalidArgumentError(
+                None, None, f"{element.name} was not named in partial_run_setup, so it cannot be {verb}."
+            )
+        if announced[element]:
+            raise errors.InvalidArgumentError(None, None, f"{element.name} was already {verb} in this partial run.")
+
+
+def through_rendezvous(graph: StepGraph, fetches: list[Tensor], feeds: list[Tensor]) -> StepGraph:
+    """The step with `_Recv` nodes for its feeds and `_Send` nodes for its fetches and targets."""
+    nodes: dict[str, Node] = {}
+    for name, node in graph.nodes.items():
+        if node.op == "_Arg":
+            tensor = feeds[node.attrs["index"]]
+            attrs = {"tensor_name": _feed_name(tensor).encode(), "tensor_type": node.output_dtypes[0]}
+            node = node._replace(op="_Recv", attrs=attrs)
+        nodes[name] = node
+
+    def send(name: str, edge: Edge, controls: tuple[str, ...] = ()) -> None:
+        dtype = nodes[edge[0]].output_dtypes[edge[1]]
+        attrs = {"tensor_name": name.encode(), "T": dtype}
+        nodes[f"_send/{name}"] = Node(f"_send/{name}", "_Send", attrs, (edge,), controls, "", (dtype,), (), None)
+
+    for tensor, edge in zip(fetches, graph.fetches, strict=True):
+        send(_fetch_name(tensor), edge)
+    for target in graph.targets:
+        name = f"_done/{target}"
+        nodes[name] = Node(
+            name, "Const", {"value": np.zeros((), np.int32), "dtype": dtypes.int32}, (), (target,), "", (),
+            (dtypes.int32,), None,
+        )  # fmt: skip
+        send(_target_name(target), (name, 0))
+    return StepGraph(nodes, (), (), ())
+
+
+def _feed_name(tensor: Tensor) -> str:
+    return f"feed:{tensor.name}"
+
+
+def _fetch_name(tensor: Tensor) -> str:
+    return f"fetch:{tensor.name}"
+
+
+def _target_name(name: str) -> str:
+    return f"target:{name}"
+
+
+def _key(name: str) -> str:
+    # The rendezvous key that the _Send and _Recv kernels make of a tensor name without devices.
+    return f";0;;{name}"

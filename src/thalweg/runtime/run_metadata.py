@@ -1,0 +1,32 @@
+"""RunMetadata: the core's record of a traced step, as StepStats that TensorBoard and timelines read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# One record of the core: node, op, start and end in ns, thread, outputs as (slot, dtype enum, shape, bytes).
+Record = tuple[str, str, int, int, int, list[tuple[int, int, list[int], int]]]
+
+
+def fill(run_metadata: Any, records: list[Record], device: str) -> None:
+    """Adds the records of one step to a RunMetadata protobuf."""
+    device_stats = run_metadata.step_stats.dev_stats.add(device=device)
+    for node, op, start, end, thread, outputs in records:
+        stats = device_stats.node_stats.add(
+            node_name=node,
+            timeline_label=f"{node} = {op}",
+            all_start_micros=start // 1000,
+            op_start_rel_micros=0,
+            op_end_rel_micros=(end - start) // 1000,
+            all_end_rel_micros=(end - start) // 1000,
+            thread_id=thread & 0xFFFFFFFF,
+        )
+        for slot, dtype, shape, size in outputs:
+            output = stats.output.add(slot=slot)
+            description = output.tensor_description
+            description.dtype = dtype
+            for dim in shape:
+                description.shape.dim.add(size=dim)
+            description.allocation_description.requested_bytes = size
+            description.allocation_description.allocated_bytes = size
+            description.allocation_description.allocator_name = "cpu"

@@ -1,0 +1,355 @@
+"""Session: runs steps of a graph. A step is compiled once per combination of fetches and feeds, then only called."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from thalweg import errors
+from thalweg._native import core
+from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16
+from thalweg.graph.graph import Graph
+from thalweg.graph.op_registry import export
+from thalweg.graph.tensor import Tensor
+from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, register_python_kernels
+from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
+from thalweg.runtime.native_errors import with_operation
+
+for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
+    if not _dtype._is_ref_dtype:
+        core.register_numpy_dtype(_dtype.as_datatype_enum, np.dtype(_dtype.as_numpy_dtype))
+
+
+class _DefaultSessions(threading.local):
+    """The open `with session` blocks of a thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[BaseSession] = []
+
+
+_default_sessions = _DefaultSessions()
+
+
+@export("get_default_session")
+def get_default_session() -> BaseSession | None:
+    """Returns the innermost session that a `with` block of this thread made the default, or None."""
+    stack = _default_sessions.stack
+    return stack[-1] if stack else None
+
+
+class _default_session_scope:  # noqa: N801 (used as a function)
+    """Makes a session the default for a `with` block."""
+
+    def __init__(self, session: BaseSession) -> None:
+        self._session = session
+
+    def __enter__(self) -> BaseSession:
+        _default_sessions.stack.append(self._session)
+        return self._session
+
+    def __exit__(self, *_: object) -> None:
+        stack = _default_sessions.stack
+        if not stack or stack[-1] is not self._session:
+            raise AssertionError(f"Nesting violated by default session {self._session!r}: leave the inner block first.")
+        stack.pop()
+
+
+class _Step:
+    """A compiled step and how to build what the caller gets."""
+
+    __slots__ = ("build", "compiled", "feeds", "mutations", "single")
+
+    def __init__(self, compiled: Any, plan: FetchPlan, feeds: tuple[Tensor, ...], mutations: int) -> None:
+        self.compiled = compiled
+        self.build = plan.build
+        self.single = plan.single
+        self.feeds = feeds
+        self.mutations = mutations
+
+
+class BaseSession:
+    """What Session and InteractiveSession share. Any number of threads may call `run` at the same time."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        """Creates a session for `graph`, or for the default graph."""
+        if graph is None:
+            graph = get_default_graph()
+        elif not isinstance(graph, Graph):
+            raise TypeError(f"Argument `graph` must be a tf.Graph, but got \"{type(graph).__name__}\"")
+        if config is not None and not hasattr(config, "operation_timeout_in_ms"):
+            raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got \"{type(config).__name__}\"")
+        if target:
+            raise errors.UnimplementedError(None, None, f"Sessions with a remote target ({target!r}) are not there yet.")
+        self._graph = graph
+        self._target = target
+        self._config = config
+        self._timeout_ms = int(config.operation_timeout_in_ms) if config is not None else 0
+        self._optimized = config is None or config.graph_options.optimizer_options.opt_level != -1
+        if config is not None and config.intra_op_parallelism_threads > 0:
+            core.set_intra_op_threads(config.intra_op_parallelism_threads)
+        self._closed = False
+        self._lock = threading.Lock()
+        self._fast: dict[Any, _Step] = {}
+        self._steps: dict[Any, Any] = {}
+        self._partial_runs: dict[str, Any] = {}
+        register_python_kernels()
+        self._native = core.Session(LOCAL_DEVICE)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the session runs."""
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        """A GraphDef of the session's graph."""
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> str:
+        """The target that the session connects to."""
+        return self._target
+
+    def list_devices(self) -> list[Any]:
+        """The devices that steps of this session can use."""
+        from thalweg.runtime.devices import DeviceAttributes  # noqa: PLC0415 (rarely asked for)
+
+        return [DeviceAttributes(LOCAL_DEVICE, "CPU", core.allocator_stats()["limit"])]
+
+    def as_default(self) -> _default_session_scope:
+        """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""
+        return _default_session_scope(self)
+
+    def close(self) -> None:
+        """Ends the session: steps that are running fail with CancelledError, and its variables are gone."""
+        with self._lock:
+            self._closed = True
+            self._fast.clear()
+            self._steps.clear()
+            partial_runs = list(self._partial_runs.values())
+            self._partial_runs.clear()
+        self._native.close()
+        del partial_runs
+
+    def __del__(self) -> None:
+        native = getattr(self, "_native", None)
+        if native is not None:
+            native.close()
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs one step and returns the values of `fetches`, in the same structure.
+
+        Args:
+            fetches: A tensor, operation, variable, sparse tensor or name, or any nesting of these in lists, tuples,
+                namedtuples and dictionaries. Operations give None.
+            feed_dict: From tensors (any tensor can be fed) to values that replace theirs in this step.
+            options: A RunOptions: timeout_in_ms, trace_level.
+            run_metadata: A RunMetadata that is filled with what `options` asks for.
+
+        Raises:
+            RuntimeError: If the session is closed.
+            TypeError: If a fetch or feed is not a graph element.
+            ValueError: If a fetch or feed is not in the graph, or a value does not fit the shape of its tensor.
+            errors.OpError: If an operation fails.
+
+        Example:
+            >>> x = tf.placeholder(tf.float32)
+            >>> with tf.Session() as sess:
+            ...     print(sess.run(x + 1.0, {x: 2.0}))
+            3.0
+        """
+        if options is None and run_metadata is None:
+            try:
+                key = (
+                    ((list, *fetches) if type(fetches) is list else fetches),
+                    tuple(feed_dict) if feed_dict else (),
+                )
+                step = self._fast.get(key)
+            except TypeError:
+                step = key = None
+            if step is not None and step.mutations == self._graph._mutations:
+                try:
+                    values = list(feed_dict.values()) if feed_dict else ()
+                    if step.single:
+                        return step.compiled.run_one(values, self._timeout_ms)
+                    return step.build(step.compiled.run(values, self._timeout_ms))
+                except errors.OpError as e:
+                    raise with_operation(e, self._graph) from None
+            return self._run_new(fetches, feed_dict, key)
+        return self._run_with_options(fetches, feed_dict, options, run_metadata)
+
+    def _run_new(self, fetches: Any, feed_dict: Any, key: Any) -> Any:
+        """Resolves fetches and feeds, compiles the step if it is new, and remembers it for the fast path."""
+        plan, feeds, values, step = self._resolve(fetches, feed_dict)
+        plain = key is not None and list(feed_dict or ()) == list(feeds)
+        try:
+            if plain:
+                self._fast[key] = step
+            return plan.build(step.compiled.run(values, self._timeout_ms))
+        except errors.OpError as e:
+            raise with_operation(e, self._graph) from None
+
+    def _resolve(self, fetches: Any, feed_dict: Any) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
+        self._check_open()
+        if feed_dict is not None and not hasattr(feed_dict, "items"):
+            raise TypeError(f"feed_dict must be a dictionary, got {feed_dict!r}.")
+        plan = FetchPlan(self._graph, fetches)
+        given = resolve_feeds(self._graph, feed_dict) if feed_dict else {}
+        feeds = tuple(given)
+        return plan, feeds, list(given.values()), self._compiled(plan, feeds)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        if not self._graph._operations_by_name:
+            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+
+    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...]) -> _Step:
+        mutations = self._graph._mutations
+        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations)
+        compiled = self._steps.get(signature)
+        if compiled is None:
+            try:
+                register_python_kernels()
+                with self._graph._lock:
+                    compiled = compile_step(self._native, feeds, plan.tensors, plan.targets, self._optimized)
+            except errors.OpError as e:
+                raise with_operation(e, self._graph) from None
+            with self._lock:
+                self._steps[signature] = compiled
+        return _Step(compiled, plan, feeds, mutations)
+
+    def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        from thalweg.runtime import run_metadata as metadata  # noqa: PLC0415 (needs protobuf)
+
+        plan, _, values, step = self._resolve(fetches, feed_dict)
+        timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
+        traced = run_metadata is not None and options is not None and options.trace_level > 0
+        try:
+            if not traced:
+                return plan.build(step.compiled.run(values, timeout))
+            fetched, stats = step.compiled.run_traced(values, timeout)
+        except errors.OpError as e:
+            raise with_operation(e, self._graph) from None
+        metadata.fill(run_metadata, stats, LOCAL_DEVICE)
+        return plan.build(fetched)
+
+    def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
+        """Returns a function that runs the step: it takes the values of `feed_list` as arguments, in order."""
+        if feed_list is not None and not isinstance(feed_list, (list, tuple)):
+            raise TypeError("Argument `feed_list` must be a list or tuple.")
+        keys = list(feed_list or ())
+
+        def call(*values: Any, **options: Any) -> Any:
+            if len(values) != len(keys):
+                raise TypeError(f"The callable takes {len(keys)} values, one per tensor of feed_list; got {len(values)}.")
+            if options and not accept_options:
+                raise TypeError("Pass accept_options=True to make_callable to use `options` or `run_metadata`.")
+            return self.run(fetches, dict(zip(keys, values, strict=True)), **options)
+
+        FetchPlan(self._graph, fetches)
+        for key in keys:
+            feed_tensors(self._graph, key)
+        return call
+
+    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
+        """Prepares a step that is fed and fetched in several `partial_run` calls.
+
+        Args:
+            fetches: All that will be fetched.
+            feeds: All tensors that will be fed.
+
+        Returns:
+            A handle for `partial_run`.
+        """
+        from thalweg.runtime.partial_run import PartialRun  # noqa: PLC0415 (imports the session's helpers)
+
+        self._check_open()
+        run = PartialRun(self._graph, self._native, fetches, list(feeds or ()))
+        with self._lock:
+            handle = f"partial_run_{len(self._partial_runs)}_{id(run)}"
+            self._partial_runs[handle] = run
+        return handle
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+        """Continues a step that `partial_run_setup` prepared: gives it more feeds and waits for these fetches."""
+        run = self._partial_runs.get(handle)
+        if run is None:
+            raise errors.InvalidArgumentError(None, None, f"Must run 'setup' before performing partial runs: {handle!r}")
+        try:
+            result = run.step(fetches, feed_dict or {})
+        except errors.OpError as e:
+            raise with_operation(e, self._graph) from None
+        if run.finished:
+            with self._lock:
+                self._partial_runs.pop(handle, None)
+        return result
+
+    @staticmethod
+    def reset(target: str = "", containers: Iterable[str] | None = None, config: Any = None) -> None:
+        """Forgets the state in the process's named containers, or in all of them."""
+        if target:
+            raise errors.UnimplementedError(None, None, f"Cannot reset a remote target ({target!r}) yet.")
+        core.reset_containers([str(name) for name in containers or ()])
+
+
+@export("Session")
+class Session(BaseSession):
+    """Runs the operations of a graph; usable in a `with` block, which closes it.
+
+    Example:
+        >>> with tf.Session() as sess:
+        ...     print(sess.run(tf.constant(2) * 3))
+        6
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        """Creates a session for `graph`, or for the default graph."""
+        super().__init__(target, graph, config)
+        self._open: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> Session:
+        """Makes the session and its graph the defaults of this thread."""
+        graph_scope = default_graph_scope(self._graph)
+        session_scope = self.as_default()
+        graph_scope.__enter__()
+        session_scope.__enter__()
+        self._open.append((graph_scope, session_scope))
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        graph_scope, session_scope = self._open.pop()
+        session_scope.__exit__(exc_type, exc_value, traceback)
+        graph_scope.__exit__(exc_type, exc_value, traceback)
+        self.close()
+
+
+@export("InteractiveSession")
+class InteractiveSession(BaseSession):
+    """A session that makes itself the default at once, for use in a shell."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        """Creates the session, and makes it and its graph the defaults of this thread until `close()`."""
+        super().__init__(target, graph, config)
+        self._graph_scope = default_graph_scope(self._graph) if graph is not None else None
+        if self._graph_scope is not None:
+            self._graph_scope.__enter__()
+        self._session_scope = self.as_default()
+        self._session_scope.__enter__()
+        self._entered = True
+
+    def close(self) -> None:
+        """Ends the session and gives the defaults back."""
+        super().close()
+        if not self._entered:
+            return
+        self._entered = False
+        stack = _default_sessions.stack
+        if self in stack:
+            stack.remove(self)
+        if self._graph_scope is not None:
+            self._graph_scope.__exit__(None, None, None)
