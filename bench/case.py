@@ -1,8 +1,8 @@
 """What a benchmark case is: the same work written for each framework, and what Thalweg has to reach.
 
 The graph side is written once and runs on both Thalweg and TensorFlow (compat.v1): the module is passed in as `tf`.
-A builder returns the *step*, a function without arguments that does the work once. Its result, brought to NumPy, is
-compared between frameworks before anything is timed.
+A builder returns the *step*, a function without arguments that does the work once. The mean of its
+result is compared between frameworks before anything is timed; a step that measures itself has no result.
 """
 
 from collections.abc import Callable, Mapping

@@ -80,6 +80,9 @@ def run_in_workers(name, case, workers, options):
             ready.append(framework)
         except (RuntimeError, BrokenPipeError) as error:
             failures[framework] = str(error)
+    known = [value for value in checks.values() if value is not None]
+    if known and max(known) - min(known) > 1e-3 * max(1e-6, *map(abs, known)):
+        failures["results"] = f"the frameworks disagree: {checks}"
     samples = {framework: [] for framework in ready}
     for _ in range(min(options.rounds, 5) if case.self_measured else options.rounds):
         for framework in ready:
@@ -90,9 +93,6 @@ def run_in_workers(name, case, workers, options):
             except (RuntimeError, BrokenPipeError) as error:
                 failures[framework] = str(error)
             time.sleep(0.02)  # Threads that spin after their work come to rest.
-    known = [value for value in checks.values() if value is not None]
-    if known and max(known) - min(known) > 1e-3 * max(1e-6, *map(abs, known)):
-        failures["results"] = f"the frameworks disagree: {checks}"
     return samples, failures
 
 

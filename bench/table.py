@@ -40,6 +40,9 @@ def verdict(line: Line) -> tuple[str, bool]:
     """The targets and whether each is met; and whether one is missed."""
     words, missed = [], False
     for framework, target in line.case.targets.items():
+        if framework not in line.medians:
+            words.append(f"not compared ≥{target:g}× {framework}")
+            continue
         ratio = line.ratio(framework)
         met = ratio is not None and ratio >= target
         missed |= not met
