@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from thalweg.graph import constant_values, nest
@@ -49,7 +50,7 @@ def constant(
         >>> tf.constant(-1.0, shape=[2, 3])
         <tf.Tensor 'Const:0' shape=(2, 3) dtype=float32>
     """
-    if any(isinstance(leaf, (Tensor, SparseTensor)) for leaf in nest.flatten(value)):
+    if _holds_tensor(value):
         raise TypeError(
             f"Expected any non-tensor type, but got a tensor instead: {value}. Use tf.convert_to_tensor or tf.stack."
         )
@@ -58,6 +59,12 @@ def constant(
         array = constant_values.fill_shape(array, shape, verify_shape)
     tensor: Tensor = apply("Const", value=array, dtype=dtype, name=name)
     return tensor
+
+
+def _holds_tensor(value: Any) -> bool:
+    if isinstance(value, (list, builtins.tuple)):
+        return any(_holds_tensor(item) for item in value)
+    return isinstance(value, (Tensor, SparseTensor, IndexedSlices))
 
 
 define("Placeholder", "-> output: dtype", "dtype: type, shape: shape = unknown", shape=shapes.from_attr("shape"))

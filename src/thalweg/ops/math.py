@@ -36,7 +36,8 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def _add(x: Any, y: Any, name: str) -> Tensor:
     # Joining strings does not commute, so it stays with the older op.
-    op_type = "Add" if _is_string(x) or _is_string(y) else "AddV2"
+    is_string = x.dtype is string if type(x) is Tensor else _is_string(x) or _is_string(y)
+    op_type = "Add" if is_string else "AddV2"
     return apply(op_type, x, y, name=name)  # type: ignore[no-any-return]
 
 

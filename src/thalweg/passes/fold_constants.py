@@ -52,7 +52,9 @@ def fold_constants(graph: StepGraph, evaluate: Evaluate) -> StepGraph:
         new = f"{name}/_folded/{index}"
         dtype = node.output_dtypes[index]
         array = np.asarray(value, dtype=dtype.as_numpy_dtype)
-        nodes[new] = Node(new, "Const", {"value": array, "dtype": dtype}, (), (), node.device, (), (dtype,), node.origin)
+        nodes[new] = Node(
+            new, "Const", {"value": array, "dtype": dtype}, (), (), node.device, (), (dtype,), node.origin
+        )
         edges[(name, index)] = (new, 0)
     nodes.update(graph.nodes)
     return graph.with_nodes(nodes).redirected(edges, {}).reachable()

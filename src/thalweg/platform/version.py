@@ -6,7 +6,7 @@ from typing import Final
 THALWEG_VERSION: Final = "0.1.0"
 """Thalweg's own version."""
 
-VERSION: Final = f"1.15.0+thalweg.{THALWEG_VERSION}"
+VERSION: Final = "1.15.0"
 """The API's version, by which programs choose between TensorFlow's; Thalweg's own follows as its local part."""
 
 __version__: Final = VERSION

@@ -34,7 +34,11 @@ def optimize(graph: StepGraph) -> StepGraph:
 
 
 def compile_step(
-    session: Any, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation], optimized: bool = True
+    session: Any,
+    feeds: Sequence[Tensor],
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    optimized: bool = True,
 ) -> Any:
     """Compiles a step for a native session; returns the core's CompiledStep."""
     graph = prune(feeds, fetches, targets)

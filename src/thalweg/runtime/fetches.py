@@ -40,7 +40,7 @@ class FetchPlan:
 
     def _plan(self, fetch: Any) -> Build:
         if fetch is None:
-            raise TypeError("Argument `fetch` = None has invalid type \"NoneType\". Cannot be None")
+            raise TypeError('Argument `fetch` = None has invalid type "NoneType". Cannot be None')
         if isinstance(fetch, (Tensor, Operation, str, bytes)) or hasattr(fetch, "_as_graph_element"):
             return self._element(fetch)
         if isinstance(fetch, SparseTensor):
@@ -73,7 +73,7 @@ class FetchPlan:
             element = self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
         except TypeError as e:
             raise TypeError(
-                f"Argument `fetch` = {fetch!r} has invalid type \"{type(fetch).__name__}\" must be a string or Tensor. ({e})"
+                f'Argument `fetch` = {fetch!r} has invalid type "{type(fetch).__name__}" must be a string or Tensor. ({e})'
             ) from None
         except ValueError as e:
             raise ValueError(f"Argument `fetch` = {fetch!r} cannot be interpreted as a Tensor. ({e})") from None

@@ -41,7 +41,7 @@ def get_default_session() -> BaseSession | None:
     return stack[-1] if stack else None
 
 
-class _default_session_scope:  # noqa: N801 (used as a function)
+class _default_session_scope:
     """Makes a session the default for a `with` block."""
 
     def __init__(self, session: BaseSession) -> None:
@@ -79,11 +79,13 @@ class BaseSession:
         if graph is None:
             graph = get_default_graph()
         elif not isinstance(graph, Graph):
-            raise TypeError(f"Argument `graph` must be a tf.Graph, but got \"{type(graph).__name__}\"")
+            raise TypeError(f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"')
         if config is not None and not hasattr(config, "operation_timeout_in_ms"):
-            raise TypeError(f"Argument `config` must be a tf.ConfigProto, but got \"{type(config).__name__}\"")
+            raise TypeError(f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"')
         if target:
-            raise errors.UnimplementedError(None, None, f"Sessions with a remote target ({target!r}) are not there yet.")
+            raise errors.UnimplementedError(
+                None, None, f"Sessions with a remote target ({target!r}) are not there yet."
+            )
         self._graph = graph
         self._target = target
         self._config = config
@@ -116,7 +118,7 @@ class BaseSession:
 
     def list_devices(self) -> list[Any]:
         """The devices that steps of this session can use."""
-        from thalweg.runtime.devices import DeviceAttributes  # noqa: PLC0415 (rarely asked for)
+        from thalweg.runtime.devices import DeviceAttributes
 
         return [DeviceAttributes(LOCAL_DEVICE, "CPU", core.allocator_stats()["limit"])]
 
@@ -224,7 +226,7 @@ class BaseSession:
         return _Step(compiled, plan, feeds, mutations)
 
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
-        from thalweg.runtime import run_metadata as metadata  # noqa: PLC0415 (needs protobuf)
+        from thalweg.runtime import run_metadata as metadata
 
         plan, _, values, step = self._resolve(fetches, feed_dict)
         timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
@@ -246,7 +248,9 @@ class BaseSession:
 
         def call(*values: Any, **options: Any) -> Any:
             if len(values) != len(keys):
-                raise TypeError(f"The callable takes {len(keys)} values, one per tensor of feed_list; got {len(values)}.")
+                raise TypeError(
+                    f"The callable takes {len(keys)} values, one per tensor of feed_list; got {len(values)}."
+                )
             if options and not accept_options:
                 raise TypeError("Pass accept_options=True to make_callable to use `options` or `run_metadata`.")
             return self.run(fetches, dict(zip(keys, values, strict=True)), **options)
@@ -266,7 +270,7 @@ class BaseSession:
         Returns:
             A handle for `partial_run`.
         """
-        from thalweg.runtime.partial_run import PartialRun  # noqa: PLC0415 (imports the session's helpers)
+        from thalweg.runtime.partial_run import PartialRun
 
         self._check_open()
         run = PartialRun(self._graph, self._native, fetches, list(feeds or ()))
@@ -279,7 +283,9 @@ class BaseSession:
         """Continues a step that `partial_run_setup` prepared: gives it more feeds and waits for these fetches."""
         run = self._partial_runs.get(handle)
         if run is None:
-            raise errors.InvalidArgumentError(None, None, f"Must run 'setup' before performing partial runs: {handle!r}")
+            raise errors.InvalidArgumentError(
+                None, None, f"Must run 'setup' before performing partial runs: {handle!r}"
+            )
         try:
             result = run.step(fetches, feed_dict or {})
         except errors.OpError as e:

@@ -1,0 +1,49 @@
+"""Adding up the gradients that reach one tensor along several paths, dense or as IndexedSlices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.op_registry import export
+
+
+@export("AggregationMethod")
+class AggregationMethod:
+    """How gradients that reach one tensor are added: all at once (ADD_N) or as they come (the others)."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def aggregate(grads: Sequence[Any], method: int | None = None) -> Any:
+    """The sum of gradients; None if there are none. Slices stay slices as long as all of them are."""
+    present = [grad for grad in grads if grad is not None]
+    if len(present) <= 1:
+        return present[0] if present else None
+    if all(isinstance(grad, IndexedSlices) for grad in present):
+        values = apply("ConcatV2", [grad.values for grad in present], 0)
+        indices = apply("ConcatV2", [_as_int64(present, grad.indices) for grad in present], 0)
+        shape = next((grad.dense_shape for grad in present if grad.dense_shape is not None), None)
+        return IndexedSlices(values, indices, shape)
+    dense = [convert_to_tensor(grad) for grad in present]
+    if method == AggregationMethod.EXPERIMENTAL_TREE:
+        while len(dense) > 1:
+            pairs = [apply("AddV2", a, b) for a, b in zip(dense[::2], dense[1::2], strict=False)]
+            dense = pairs + ([dense[-1]] if len(dense) % 2 else [])
+        return dense[0]
+    return apply("AddN", dense)
+
+
+def _as_int64(grads: Sequence[Any], indices: Any) -> Any:
+    """Row numbers in a type that all of them share."""
+    if len({grad.indices.dtype for grad in grads}) == 1:
+        return indices
+    from thalweg.graph import dtypes
+
+    return apply("Cast", indices, DstT=dtypes.int64)
