@@ -39,7 +39,8 @@ class Plan:
     """
 
     __slots__ = (
-        "allowed", "args", "defaults", "num_attrs", "num_inputs", "op_def", "result", "simple", "single_output", "uniform",
+        "allowed", "args", "defaults", "num_attrs", "num_inputs", "op_def", "result", "simple", "single_output",
+        "uniform",
     )  # fmt: skip
 
     def __init__(self, op: OpDef) -> None:

@@ -158,7 +158,7 @@ def _from_python(value: Any, leaf: Any, dtype: DType | None) -> tuple[Array, DTy
 
 def _ml_types() -> frozenset[Any]:
     return frozenset(
-        np.dtype(t.as_numpy_dtype) 
+        np.dtype(t.as_numpy_dtype)
         for t in (dtypes.bfloat16, dtypes.float8_e5m2, dtypes.float8_e4m3fn, dtypes.int4, dtypes.uint4)
     )  # fmt: skip
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
-from thalweg.graph.operation import Operation
-from thalweg.graph.tensor import Tensor
 
 
 class _DefaultGraphs(threading.local):

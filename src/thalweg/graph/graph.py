@@ -205,8 +205,7 @@ class Graph(ElementLookup, CollectionStore):
     # Scopes.
 
     def device(self, device_name_or_function: Any) -> Scope:
-        """A block whose ops ask for a device: a name (merged with outer ones), a function of the op, or None "
-        "(no device)."""
+        """A block whose ops ask for a device: a name (merged with outer ones), a function of the op, or None."""
         device = device_name_or_function
         entry = device if callable(device) or device is None else canonical(device)
         return Scope(self._scopes, lambda: ({"devices": (*self._scopes.devices, entry)}, None))

@@ -1,4 +1,4 @@
-"""The grammar in which ops are declared: arguments (`a: T, n: N * T -> z: T`), attributes (`T: {float}, k: int = 0`)."""
+"""The grammar of op declarations: arguments (`a: T, n: N * T -> z: T`) and attributes (`T: {float}, k: int = 0`)."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Operation:
         """Runs it in `session`, or in the default session."""
         _session_for(self, session, "execute operation", "run").run(self, feed_dict)
 
-    # The rest changes a finished node. The counter of mutations tells sessions that their compiled steps are out of date.
+    # The rest changes a finished node. The counter of mutations tells sessions that compiled steps are out of date.
 
     def _set_attr(self, name: str, value: Any) -> None:
         with self.graph._lock:
