@@ -27,9 +27,7 @@ std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec) {
 
 std::shared_ptr<const Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds,
                                              std::vector<std::pair<int32_t, int32_t>> fetches) {
-  return std::make_shared<const Plan>(
-      std::move(specs), num_feeds, std::move(fetches), [this](const NodeSpec& spec) { return kernel_of(spec); },
-      device_);
+  return std::make_shared<const Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(), device_);
 }
 
 Session::Running::Running(Session& session, Step* step) : session_(session), step_(step) {

@@ -22,6 +22,9 @@ class Session {
   Device& device() { return device_; }
   std::shared_ptr<const Plan> compile(std::vector<NodeSpec> specs, int num_feeds,
                                       std::vector<std::pair<int32_t, int32_t>> fetches);
+  KernelMaker kernel_maker() {
+    return [this](const NodeSpec& spec) { return kernel_of(spec); };
+  }
   // Registers a step for as long as the guard lives.
   class Running {
    public:

@@ -39,9 +39,10 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
 
   void abort(const Error& error) override;
 
-  // For the states: whether to stop, and running one node. True if the outputs are there now, false if the kernel is
-  // asynchronous and will post them.
-  bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  void tick() override;
+
+  // For the states: runs one node. True if the outputs are there now, false if the kernel is asynchronous and will post
+  // them.
   bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started& started) {
     if (node.kind != NodeKind::async && stats_ == nullptr) [[likely]] {
       Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
@@ -65,14 +66,12 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // Drives until the step is finished (true) or waits for asynchronous work (false).
   bool advance();
   void resume();
-  void tick();
   std::vector<Tensor> collect();
 
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<State> state_;
   StepStats* stats_ = nullptr;
   std::function<void()> poll_;
-  std::atomic<bool> interrupted_{false};
   uint32_t ticks_ = 0;
 
   std::mutex mutex_;  // guards everything below

@@ -19,8 +19,16 @@ class Step {
   const std::shared_ptr<Rendezvous>& rendezvous() const { return rendezvous_; }
   void set_rendezvous(std::shared_ptr<Rendezvous> rendezvous) { rendezvous_ = std::move(rendezvous); }
 
+  // For kernels that run long: whether the step has ended meanwhile, and a chance for whoever waits for it to look
+  // around.
+  bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  virtual void tick() = 0;
+
   // Ends the step with this error unless it has failed already; callable from any thread.
   virtual void abort(const Error& error) = 0;
+
+ protected:
+  std::atomic<bool> interrupted_{false};
 
  private:
   static int64_t next_id() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,9 +11,11 @@
 
 namespace thalweg {
 
+class LoopProgram;
+
 using AttrValue = std::variant<std::monostate, bool, int64_t, double, std::string, DType, PartialShape, Tensor,
                                std::vector<int64_t>, std::vector<double>, std::vector<std::string>, std::vector<DType>,
-                               std::vector<PartialShape>, std::vector<Tensor>>;
+                               std::vector<PartialShape>, std::vector<Tensor>, std::shared_ptr<const LoopProgram>>;
 
 struct NodeDef {
   std::string name;

@@ -82,6 +82,14 @@ bool Registry::has(const std::string& op, const std::string& device_type) const 
                                                [&](const Registration& r) { return r.device_type == device_type; });
 }
 
+bool Registry::is_async(const std::string& op) const {
+  Table& t = table();
+  std::shared_lock lock(t.mutex);
+  auto found = t.by_op.find(op);
+  return found != t.by_op.end() &&
+         std::any_of(found->second.begin(), found->second.end(), [](const Registration& r) { return r.async; });
+}
+
 std::vector<std::string> Registry::ops(const std::string& device_type) const {
   Table& t = table();
   std::shared_lock lock(t.mutex);

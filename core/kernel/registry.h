@@ -37,6 +37,8 @@ class Registry {
   // Makes the kernel of a node, or says which kernels there are.
   std::unique_ptr<Kernel> create(const NodeDef& def, Device& device) const;
   bool has(const std::string& op, const std::string& device_type) const;
+  // Whether any of the op's kernels is asynchronous.
+  bool is_async(const std::string& op) const;
   std::vector<std::string> ops(const std::string& device_type) const;
   // The element types that the op's kernels accept for an attribute (empty: any).
   std::vector<DType> allowed(const std::string& op, const std::string& attr) const;

@@ -1,6 +1,9 @@
 // Reading attribute values: DType, TensorShape, bytes, numbers, arrays and lists of them.
 #include "python/attributes.h"
 
+#include <nanobind/stl/shared_ptr.h>
+
+#include "executor/loop_program.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -87,6 +90,9 @@ AttrValue attr_from_python(nb::handle value) {
   if (has(value, "as_datatype_enum")) return dtype_from_python(value);
   if (has(value, "dims_tuple")) return shape_from_python(value);
   if (dtype_of_array(p) != DType::invalid) return tensor_of(value);
+  if (nb::isinstance<LoopProgram>(value)) {
+    return std::shared_ptr<const LoopProgram>(nb::cast<std::shared_ptr<LoopProgram>>(value));
+  }
   // Functions and whatever else only Python kernels read.
   return std::monostate{};
 }

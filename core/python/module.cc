@@ -2,9 +2,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "executor/loop_program.h"
 #include "kernel/registry.h"
 #include "onednn/probe.h"
 #include "python/attributes.h"
@@ -82,6 +84,7 @@ NB_MODULE(_core, m) {
       "descr"_a);
   m.def("register_python_kernel", &register_python_kernel, "op"_a, "function"_a);
   m.def("has_kernel", [](const std::string& op) { return Registry::global().has(op, "CPU"); }, "op"_a);
+  m.def("is_async", [](const std::string& op) { return Registry::global().is_async(op); }, "op"_a);
   m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
   m.def(
       "kernel_dtypes",
@@ -119,6 +122,18 @@ NB_MODULE(_core, m) {
       .def_prop_ro("closed", &Session::closed)
       .def("clear_container", [](Session& s, const std::string& name) { s.device().resources.clear(name); })
       .def("resource_names", [](Session& s, const std::string& name) { return s.device().resources.names(name); });
+
+  using Pair = std::pair<int32_t, int32_t>;
+  nb::class_<LoopProgram>(m, "LoopProgram", "A lowered while-loop, the attribute `program` of a _Loop node.")
+      .def(nb::new_([](Session& session, std::vector<NodeSpec> specs, int num_condition, int num_variables,
+                       int num_invariants, Pair predicate, std::vector<Pair> next) {
+             std::vector<LoopSource> sources;
+             for (auto [source, output] : next) sources.push_back({source, output});
+             return std::make_shared<LoopProgram>(std::move(specs), num_condition, num_variables, num_invariants,
+                                                  LoopSource{predicate.first, predicate.second}, sources,
+                                                  session.kernel_maker(), session.device());
+           }),
+           "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a);
 
   bind_compiled_step(m);
 }

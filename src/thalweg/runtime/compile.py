@@ -10,9 +10,11 @@ from thalweg.graph.op_registry import all_ops
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
+from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
+from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.prune import prune
-from thalweg.passes.step_graph import StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -28,9 +30,9 @@ def register_python_kernels() -> None:
 
 
 def optimize(graph: StepGraph) -> StepGraph:
-    """Applies the passes that every step gets."""
+    """Applies the passes that every step gets, and that keep every node's name in sight."""
     graph = fold_constants(graph, _evaluate)
-    return merge_common_subexpressions(graph)
+    return merge_common_subexpressions(drop_identities(graph))
 
 
 def compile_step(
@@ -39,32 +41,57 @@ def compile_step(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     optimized: bool = True,
+    traced: bool = False,
 ) -> Any:
-    """Compiles a step for a native session; returns the core's CompiledStep."""
+    """Compiles a step for a native session; returns the core's CompiledStep.
+
+    Args:
+        session: The core's Session.
+        feeds: Tensors that the caller gives values for.
+        fetches: Tensors to return.
+        targets: Operations to run for their effect.
+        optimized: Whether the passes run that make the step faster.
+        traced: Whether every node must be seen to run: then loops are not lowered.
+    """
     graph = prune(feeds, fetches, targets)
-    return compile_graph(session, optimize(graph) if optimized else graph)
+    if optimized:
+        graph = optimize(graph)
+        if not traced:
+            graph = lower_loops(graph, _is_synchronous)
+    return compile_graph(session, graph)
 
 
 def compile_graph(session: Any, graph: StepGraph) -> Any:
     """Hands a step graph to the core."""
     index = {name: i for i, name in enumerate(graph.nodes)}
-    make = core.NodeSpec
-    specs = [
-        make(
-            node.name,
-            node.op,
-            node.device,
-            node.attrs,
-            [(index[name], output) for name, output in node.inputs],
-            [index[name] for name in node.controls],
-            node.input_dtypes,
-            node.output_dtypes,
-            node.stateful,
-        )
-        for node in graph.nodes.values()
-    ]
+    specs = [_spec(session, node, [(index[name], output) for name, output in node.inputs],
+                   [index[name] for name in node.controls]) for node in graph.nodes.values()]  # fmt: skip
     feeds = [(feed.name, feed.dtype, feed.shape) for feed in graph.feeds]
     return core.CompiledStep(session, specs, feeds, [(index[name], output) for name, output in graph.fetches])
+
+
+def _spec(session: Any, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int]) -> Any:
+    attrs = node.attrs
+    if node.op == "_Loop":
+        attrs = {"program": _loop_program(session, attrs["program"])}
+    return core.NodeSpec(
+        node.name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, node.stateful
+    )
+
+
+def _loop_program(session: Any, body: LoopBody) -> Any:
+    def numbered(edges: Sequence[Edge]) -> list[tuple[int, int]]:
+        return [(int(source), output) for source, output in edges]
+
+    # Within a loop's straight lists the order of the nodes already is what the control edges ask for.
+    specs = [_spec(session, node, numbered(edges), ()) for node, edges in zip(body.nodes, body.inputs, strict=True)]
+    return core.LoopProgram(
+        session, specs, body.num_condition, body.num_variables, body.num_invariants, body.predicate, list(body.next)
+    )
+
+
+def _is_synchronous(node: Node) -> bool:
+    return node.op == "_Loop" or not core.is_async(node.op)
 
 
 def _evaluate(graph: StepGraph) -> Any:

@@ -73,7 +73,8 @@ class FetchPlan:
             element = self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
         except TypeError as e:
             raise TypeError(
-                f'Argument `fetch` = {fetch!r} has invalid type "{type(fetch).__name__}" must be a string or Tensor. ({e})'
+                f'Argument `fetch` = {fetch!r} has invalid type "{type(fetch).__name__}", must be a string or Tensor. '
+                f"({e})"
             ) from None
         except ValueError as e:
             raise ValueError(f"Argument `fetch` = {fetch!r} cannot be interpreted as a Tensor. ({e})") from None

@@ -195,14 +195,16 @@ class BaseSession:
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
 
-    def _resolve(self, fetches: Any, feed_dict: Any) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
+    def _resolve(
+        self, fetches: Any, feed_dict: Any, traced: bool = False
+    ) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
         self._check_open()
         if feed_dict is not None and not hasattr(feed_dict, "items"):
             raise TypeError(f"feed_dict must be a dictionary, got {feed_dict!r}.")
         plan = FetchPlan(self._graph, fetches)
         given = resolve_feeds(self._graph, feed_dict) if feed_dict else {}
         feeds = tuple(given)
-        return plan, feeds, list(given.values()), self._compiled(plan, feeds)
+        return plan, feeds, list(given.values()), self._compiled(plan, feeds, traced)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -210,15 +212,15 @@ class BaseSession:
         if not self._graph._operations_by_name:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
-    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...]) -> _Step:
+    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...], traced: bool = False) -> _Step:
         mutations = self._graph._mutations
-        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations)
+        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations, traced)
         compiled = self._steps.get(signature)
         if compiled is None:
             try:
                 register_python_kernels()
                 with self._graph._lock:
-                    compiled = compile_step(self._native, feeds, plan.tensors, plan.targets, self._optimized)
+                    compiled = compile_step(self._native, feeds, plan.tensors, plan.targets, self._optimized, traced)
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
             with self._lock:
@@ -228,9 +230,9 @@ class BaseSession:
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         from thalweg.runtime import run_metadata as metadata
 
-        plan, _, values, step = self._resolve(fetches, feed_dict)
-        timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
         traced = run_metadata is not None and options is not None and options.trace_level > 0
+        plan, _, values, step = self._resolve(fetches, feed_dict, traced)
+        timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
         try:
             if not traced:
                 return plan.build(step.compiled.run(values, timeout))

@@ -1,0 +1,135 @@
+// Building and running lowered loops.
+#include "executor/loop_program.h"
+
+#include "executor/step.h"
+
+namespace thalweg {
+
+LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num_variables, int num_invariants,
+                         LoopSource predicate, const std::vector<LoopSource>& next, const KernelMaker& make_kernel,
+                         Device& device)
+    : device_(device),
+      items_(specs.size()),
+      num_condition_(num_condition),
+      num_variables_(num_variables),
+      num_invariants_(num_invariants),
+      before_condition_(num_variables + num_invariants),
+      before_body_(num_variables + num_invariants) {
+  int32_t outside = num_variables + num_invariants;
+  int32_t total = outside + static_cast<int32_t>(specs.size());
+  auto connect = [&](LoopSource from, int32_t slot, int32_t reader) {
+    if (from.source < 0 || from.source >= std::min(total, outside + reader))
+      fail(Code::internal, "a loop's node reads a value that is computed after it");
+    if (from.source < outside) {
+      bool in_condition = reader < num_condition;
+      (in_condition ? before_condition_ : before_body_)[from.source].push_back(slot);
+      return;
+    }
+    items_[from.source - outside].pushes.push_back({from.output, slot, false});
+  };
+  for (size_t i = 0; i < specs.size(); ++i) {
+    NodeSpec& spec = specs[i];
+    Item& item = items_[i];
+    item.kernel = make_kernel(spec);
+    if (dynamic_cast<AsyncKernel*>(item.kernel.get()) != nullptr)
+      fail(Code::internal, "an asynchronous kernel inside a lowered loop");
+    item.first_slot = num_slots_;
+    item.num_inputs = static_cast<int32_t>(spec.inputs.size());
+    item.num_outputs = static_cast<int32_t>(spec.def.output_dtypes.size());
+    max_outputs_ = std::max(max_outputs_, item.num_outputs);
+    num_slots_ += item.num_inputs;
+    for (int32_t k = 0; k < item.num_inputs; ++k)
+      connect({spec.inputs[k].first, spec.inputs[k].second}, item.first_slot + k, static_cast<int32_t>(i));
+    item.def = std::move(spec.def);
+  }
+  predicate_slot_ = num_slots_++;
+  if (predicate.source < outside)
+    before_condition_[predicate.source].push_back(predicate_slot_);
+  else
+    items_[predicate.source - outside].pushes.push_back({predicate.output, predicate_slot_, false});
+  next_slot_ = num_slots_;
+  num_slots_ += num_variables;
+  for (int k = 0; k < num_variables; ++k) connect(next[k], next_slot_ + k, static_cast<int32_t>(specs.size()));
+  for (Item& item : items_) {
+    std::vector<bool> seen(item.num_outputs, false);
+    for (size_t p = item.pushes.size(); p-- > 0;) {
+      item.pushes[p].last = !seen[item.pushes[p].output];
+      seen[item.pushes[p].output] = true;
+    }
+  }
+}
+
+inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, Step& step) const {
+  Tensor* slots = scratch.slots.data();
+  Tensor* outputs = scratch.outputs.data();
+  for (size_t i = first; i < last; ++i) {
+    const Item& item = items_[i];
+    try {
+      Context ctx(item.def, device_, step, slots + item.first_slot, outputs, 0);
+      item.kernel->compute(ctx);
+      for (int k = 0; k < item.num_outputs; ++k)
+        if (!outputs[k].defined()) fail(Code::internal, "the kernel left output ", k, " unset");
+    } catch (Error& error) {
+      error.set_node(item.def.name, item.def.op);
+      throw;
+    }
+    for (int k = 0; k < item.num_inputs; ++k) slots[item.first_slot + k].reset();
+    for (const Push& push : item.pushes) {
+      if (push.last)
+        slots[push.slot] = std::move(outputs[push.output]);
+      else
+        slots[push.slot] = outputs[push.output];
+    }
+    for (int k = 0; k < item.num_outputs; ++k) outputs[k].reset();
+  }
+}
+
+void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const {
+  std::unique_ptr<Scratch> scratch;
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      scratch = std::move(idle_.back());
+      idle_.pop_back();
+    }
+  }
+  if (!scratch) {
+    scratch = std::make_unique<Scratch>();
+    scratch->slots.resize(num_slots_);
+    scratch->outputs.resize(max_outputs_);
+  }
+  Tensor* slots = scratch->slots.data();
+  for (uint32_t iteration = 0;; ++iteration) {
+    if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
+    if ((iteration & 255) == 255) step.tick();
+    for (int k = 0; k < num_variables_; ++k)
+      for (int32_t slot : before_condition_[k]) slots[slot] = variables[k];
+    for (int k = 0; k < num_invariants_; ++k)
+      for (int32_t slot : before_condition_[num_variables_ + k]) slots[slot] = invariants[k];
+    run_items(0, num_condition_, *scratch, step);
+    const Tensor& predicate = slots[predicate_slot_];
+    require(predicate.num_elements() == 1, "a loop's condition must be a scalar, got shape ", predicate.shape());
+    bool go_on = *predicate.flat<bool>();
+    slots[predicate_slot_].reset();
+    if (!go_on) break;
+    for (int k = 0; k < num_variables_; ++k) {
+      const auto& targets = before_body_[k];
+      for (size_t t = 0; t < targets.size(); ++t) {
+        if (t + 1 == targets.size())
+          slots[targets[t]] = std::move(variables[k]);
+        else
+          slots[targets[t]] = variables[k];
+      }
+    }
+    for (int k = 0; k < num_invariants_; ++k)
+      for (int32_t slot : before_body_[num_variables_ + k]) slots[slot] = invariants[k];
+    run_items(num_condition_, items_.size(), *scratch, step);
+    for (int k = 0; k < num_variables_; ++k) variables[k] = std::move(slots[next_slot_ + k]);
+  }
+  // What the last condition computed for a body that did not run.
+  for (Tensor& slot : scratch->slots) slot.reset();
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < 4) idle_.push_back(std::move(scratch));
+}
+
+}  // namespace thalweg

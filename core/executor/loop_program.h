@@ -1,0 +1,73 @@
+// LoopProgram: a whole while-loop as one node: two straight lists of nodes, the condition's and the body's, run in
+// turn.
+//
+// passes/lower_loops.py makes it of a loop whose nodes are all synchronous and free of further control flow. Running
+// such a loop needs no frames, no tokens and no pending counts: per iteration the condition's nodes run in order, and
+// while the predicate is true the body's, whose results are the loop variables of the next iteration. This is also the
+// place where a loop could be compiled further. Immutable; any number of steps may run it at once.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "executor/plan.h"
+
+namespace thalweg {
+
+// Where a value inside the loop comes from: a loop variable, an invariant, or an output of a node, numbered in one row:
+// variables first, then invariants, then nodes.
+struct LoopSource {
+  int32_t source;
+  int32_t output;
+};
+
+class LoopProgram {
+ public:
+  // Inputs of the specs use LoopSource numbering. The first `num_condition` specs are the condition's.
+  LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num_variables, int num_invariants,
+              LoopSource predicate, const std::vector<LoopSource>& next, const KernelMaker& make_kernel,
+              Device& device);
+
+  int num_variables() const { return num_variables_; }
+  int num_invariants() const { return num_invariants_; }
+
+  // `variables` holds the initial values and receives the final ones; both spans may be written.
+  void run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const;
+
+ private:
+  struct Push {
+    int32_t output;
+    int32_t slot;
+    bool last;
+  };
+  struct Item {
+    std::shared_ptr<Kernel> kernel;
+    NodeDef def;
+    int32_t first_slot = 0;
+    int32_t num_inputs = 0;
+    int32_t num_outputs = 0;
+    std::vector<Push> pushes;
+  };
+  struct Scratch {
+    std::vector<Tensor> slots;
+    std::vector<Tensor> outputs;
+  };
+  void run_items(size_t first, size_t last, Scratch& scratch, Step& step) const;
+
+  Device& device_;
+  std::vector<Item> items_;
+  size_t num_condition_;
+  int num_variables_;
+  int num_invariants_;
+  int32_t predicate_slot_ = 0;
+  int32_t next_slot_ = 0;  // of the first variable; the others follow
+  int32_t num_slots_ = 0;
+  int32_t max_outputs_ = 1;
+  // For each variable and invariant, the slots to fill before the condition and before the body.
+  std::vector<std::vector<int32_t>> before_condition_, before_body_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Scratch>> idle_;
+};
+
+}  // namespace thalweg

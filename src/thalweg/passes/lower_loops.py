@@ -1,0 +1,239 @@
+"""Lowers while-loops: a loop of synchronous nodes without further control flow becomes one `_Loop` node.
+
+The executor runs any loop with frames and dead tokens, which lets iterations overlap and loops span devices. A loop
+that needs neither is run by the core as two straight lists of nodes, condition and body, at a fraction of the cost per
+node (core/executor/loop_program.h). Inner loops are lowered first; then the outer one has become simple, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+
+_CONTROL_FLOW = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"})
+
+
+class LoopBody(NamedTuple):
+    """A lowered loop. Inputs of its nodes are (source, output): variables, invariants and nodes in one numbering."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[tuple[Edge, ...], ...]  # per node; the source is the decimal number of a LoopSource
+    num_condition: int
+    num_variables: int
+    num_invariants: int
+    predicate: tuple[int, int]
+    next: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class _Frame:
+    name: str
+    parent: _Frame | None
+    enters: list[Node] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    children: int = 0
+
+
+def lower_loops(graph: StepGraph, may_lower: Callable[[Node], bool]) -> StepGraph:
+    """Returns the step with its simple loops lowered.
+
+    Args:
+        graph: The step.
+        may_lower: Whether a node may run inside a lowered loop: it has a synchronous kernel on the step's device.
+    """
+    if not any(node.op == "Enter" for node in graph.nodes.values()):
+        return graph
+    given_up: set[str] = set()
+    while True:
+        frames = _frames(graph)
+        if frames is None:
+            return graph
+        leaf = next((f for f in frames if f.parent is not None and not f.children and f.name not in given_up), None)
+        if leaf is None:
+            return graph
+        lowered = _lower(graph, leaf, may_lower)
+        if lowered is None:
+            given_up.add(leaf.name)
+        else:
+            graph = lowered
+
+
+def _in_order(graph: StepGraph) -> list[Node] | None:
+    """Topological order without back edges; None for a graph that has other cycles (the core will say so)."""
+    done: dict[str, Node] = {}
+    state: dict[str, int] = {}
+    for root in graph.nodes:
+        stack = [root]
+        while stack:
+            name = stack[-1]
+            if state.get(name) == 2:
+                stack.pop()
+                continue
+            node = graph.nodes[name]
+            if state.get(name) == 1:
+                state[name] = 2
+                done[name] = node
+                stack.pop()
+                continue
+            state[name] = 1
+            for source in (*(source for source, _ in node.inputs), *node.controls):
+                if node.op == "Merge" and graph.nodes[source].op == "NextIteration":
+                    continue
+                if state.get(source) == 1:
+                    return None
+                if source not in state:
+                    stack.append(source)
+    return list(done.values())
+
+
+def _frames(graph: StepGraph) -> list[_Frame] | None:
+    """The static frames of the graph, each with its nodes in topological order."""
+    order = _in_order(graph)
+    if order is None:
+        return None
+    root = _Frame("", None)
+    frames = {"": root}
+    output_frame: dict[str, _Frame] = {}
+    for node in order:
+        sources = [*(source for source, _ in node.inputs), *node.controls]
+        frame = next((output_frame[source] for source in sources if source in output_frame), root)
+        out = frame
+        if node.op == "Enter":
+            key = f"{frame.name}/{node.attrs['frame_name'].decode()}"
+            if key not in frames:
+                frames[key] = _Frame(key, frame)
+                frame.children += 1
+            out = frames[key]
+            out.enters.append(node)
+        elif node.op == "Exit":
+            if frame.parent is None:
+                return None
+            out = frame.parent
+        frame.nodes.append(node)
+        output_frame[node.name] = out
+    return list(frames.values())
+
+
+def _lower(graph: StepGraph, frame: _Frame, may_lower: Callable[[Node], bool]) -> StepGraph | None:
+    """The step with one loop replaced, or None if the loop is not simple."""
+    merges = [node for node in frame.nodes if node.op == "Merge"]
+    conditions = [node for node in frame.nodes if node.op == "LoopCond"]
+    switches = [node for node in frame.nodes if node.op == "Switch"]
+    exits = [node for node in frame.nodes if node.op == "Exit"]
+    plain = [node for node in frame.nodes if node.op not in _CONTROL_FLOW]
+    entered = {node.name: node for node in frame.enters}
+    if len(conditions) != 1 or not all(may_lower(node) for node in plain):
+        return None
+    if any(node.controls for node in frame.enters):
+        return None
+    variables: list[Node] = []  # the Enter of each loop variable
+    numbers: dict[Edge, int] = {}  # what a variable or invariant is called inside the loop
+    next_names: list[str] = []
+    for merge in merges:
+        ends = [source for source, _ in merge.inputs]
+        back = [source for source in ends if graph.nodes[source].op == "NextIteration"]
+        first = [source for source in ends if source in entered]
+        if len(ends) != 2 or len(back) != 1 or len(first) != 1 or merge.controls or _index_is_read(graph, merge):
+            return None
+        numbers[(merge.name, 0)] = len(variables)
+        variables.append(entered[first[0]])
+        next_names.append(back[0])
+    taken = {variable.name for variable in variables}
+    if len(taken) != len(variables):
+        return None
+    condition = conditions[0]
+    for switch in switches:
+        if switch.inputs[0] not in numbers or switch.inputs[1] != (condition.name, 0) or switch.controls:
+            return None
+        numbers[(switch.name, 1)] = numbers[(switch.name, 0)] = numbers[switch.inputs[0]]
+    invariants = [node for node in frame.enters if node.name not in taken]
+    if not all(node.attrs.get("is_constant") for node in invariants):
+        return None
+    for i, node in enumerate(invariants):
+        numbers[(node.name, 0)] = len(variables) + i
+    body = _body(graph, plain, condition, next_names, numbers, len(variables), len(invariants), switches)
+    if body is None:
+        return None
+    outputs = [numbers.get(node.inputs[0], -1) for node in exits]
+    if any(not 0 <= k < len(variables) or node.controls for k, node in zip(outputs, exits, strict=True)):
+        return None
+    return _replace(graph, frame, variables + invariants, len(variables), exits, outputs, body)
+
+
+def _index_is_read(graph: StepGraph, merge: Node) -> bool:
+    return any((merge.name, 1) in node.inputs for node in graph.nodes.values()) or (merge.name, 1) in graph.fetches
+
+
+def _body(
+    graph: StepGraph, plain: list[Node], condition: Node, next_names: list[str], numbers: dict[Edge, int],
+    num_variables: int, num_invariants: int, switches: list[Node],
+) -> LoopBody | None:  # fmt: skip
+    """Sorts the nodes into condition and body and renumbers their inputs."""
+    inside = {node.name for node in plain}
+    true_outputs = {(switch.name, 1) for switch in switches}
+    switch_names = {switch.name for switch in switches}
+    in_body: set[str] = set()
+    for node in plain:
+        reads_body = any(edge in true_outputs or edge[0] in in_body for edge in node.inputs)
+        if reads_body or any(name in in_body or name in switch_names for name in node.controls):
+            in_body.add(node.name)
+    # The names that a loop gives to its variables inside the body need no node of their own.
+    aliases = {(node.name, 0): node.inputs[0] for node in plain if node.op == "Identity"}
+    computed = [node for node in plain if (node.name, 0) not in aliases]
+    condition_nodes = [node for node in computed if node.name not in in_body]
+    ordered = condition_nodes + [node for node in computed if node.name in in_body]
+    offset = num_variables + num_invariants
+    position = {node.name: offset + i for i, node in enumerate(ordered)}
+
+    def number(edge: Edge) -> tuple[int, int] | None:
+        while edge in aliases:
+            edge = aliases[edge]
+        if edge in numbers:
+            return numbers[edge], 0
+        return (position[edge[0]], edge[1]) if edge[0] in position else None
+
+    inputs = []
+    for node in ordered:
+        # A false output inside the loop would be read only after its end.
+        if any(edge[0] in switch_names and edge[1] == 0 for edge in node.inputs):
+            return None
+        numbered = [number(edge) for edge in node.inputs]
+        if any(n is None for n in numbered):
+            return None
+        known = inside | switch_names | {name for name, _ in numbers} | set(next_names) | {condition.name}
+        if any(control not in known for control in node.controls):
+            return None
+        inputs.append(tuple((str(n[0]), n[1]) for n in numbered if n is not None))
+    predicate = number(condition.inputs[0])
+    following = []
+    for name in next_names:
+        node = graph.nodes[name]
+        if node.controls and any(control not in inside for control in node.controls):
+            return None
+        following.append(number(node.inputs[0]))
+    num_condition = len(condition_nodes)
+    if predicate is None or predicate[0] >= offset + num_condition or any(n is None for n in following):
+        return None
+    nexts = tuple(n for n in following if n is not None)
+    return LoopBody(tuple(ordered), tuple(inputs), num_condition, num_variables, num_invariants, predicate, nexts)
+
+
+def _replace(
+    graph: StepGraph, frame: _Frame, enters: list[Node], num_variables: int, exits: list[Node], outputs: list[int],
+    body: LoopBody,
+) -> StepGraph:  # fmt: skip
+    name = f"{enters[0].name}/_loop"
+    dtypes = tuple(node.output_dtypes[0] for node in enters)
+    loop = Node(
+        name, "_Loop", {"program": body}, tuple(node.inputs[0] for node in enters), (), enters[0].device, dtypes,
+        dtypes[:num_variables], None,
+    )  # fmt: skip
+    gone = {node.name for node in frame.nodes} | {node.name for node in frame.enters}
+    edges: dict[Edge, Edge] = {(node.name, 0): (name, k) for node, k in zip(exits, outputs, strict=True)}
+    controls = {node.name: (name,) for node in exits}
+    nodes = {key: node for key, node in graph.nodes.items() if key not in gone}
+    nodes[name] = loop
+    return StepGraph(nodes, graph.feeds, graph.fetches, graph.targets).redirected(edges, controls)
