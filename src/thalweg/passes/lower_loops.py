@@ -233,7 +233,7 @@ def _replace(
     )  # fmt: skip
     gone = {node.name for node in frame.nodes} | {node.name for node in frame.enters}
     edges: dict[Edge, Edge] = {(node.name, 0): (name, k) for node, k in zip(exits, outputs, strict=True)}
-    controls = {node.name: (name,) for node in exits}
+    controls: dict[str, tuple[str, ...]] = {node.name: (name,) for node in exits}
     nodes = {key: node for key, node in graph.nodes.items() if key not in gone}
     nodes[name] = loop
     return StepGraph(nodes, graph.feeds, graph.fetches, graph.targets).redirected(edges, controls)

@@ -22,7 +22,7 @@ class FailedNode:
 
 def make_error(code: int, message: str, node: str, op: str) -> errors.OpError:
     """What the core calls to make an exception; which operation it was is not known here."""
-    return errors.exception_type_from_error_code(code)(FailedNode(node, op) if node else None, None, message)
+    return errors.error_from_code(code, message, node_def=FailedNode(node, op) if node else None)
 
 
 def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
@@ -32,7 +32,7 @@ def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
         return error
     name = node.name.split("/_folded/")[0]
     op = graph._operations_by_name.get(name)
-    return error if op is None else type(error)(node, op, error.message)
+    return error if op is None else errors.error_from_code(error.error_code, error.message, op=op, node_def=node)
 
 
 core.set_error_factory(make_error)
