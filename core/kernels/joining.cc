@@ -1,0 +1,167 @@
+// Joining tensors and taking them apart: Concat, Pack, Split, Unpack.
+#include "kernel/registry.h"
+#include "kernels/elements.h"
+#include "kernels/strided_copy.h"
+
+namespace thalweg {
+namespace {
+
+// Copies rows of `inner` elements, `outer` of them, between matrices of other row lengths.
+void copy_columns(DType dtype, const void* from, int64_t from_row, void* to, int64_t to_row, int64_t outer,
+                  int64_t inner) {
+  const CopyDim dims[] = {{outer, from_row, to_row}, {inner, 1, 1}};
+  strided_copy(dtype, from, to, dims);
+}
+
+void join(Context& ctx, int first, int count, int axis, const Shape& shape) {
+  Tensor& out = ctx.allocate(0, shape);
+  if (out.num_elements() == 0) return;
+  int64_t outer = shape.product(0, axis), to_row = shape.product(axis, shape.rank());
+  int64_t at = 0;
+  for (int i = first; i < first + count; ++i) {
+    const Tensor& in = ctx.input(i);
+    if (in.num_elements() == 0) continue;
+    int64_t row = in.num_elements() / outer;
+    copy_columns(in.dtype(), in.raw(), row, element_at(in.dtype(), out.raw(), at), to_row, outer, row);
+    at += row;
+  }
+}
+
+void concat_along(Context& ctx, int first, int count, const Tensor& axis_tensor) {
+  require(axis_tensor.num_elements() == 1, "Concat dim tensor should be a scalar integer, but got shape ",
+          axis_tensor.shape());
+  const Shape& shape = ctx.input(first).shape();
+  int64_t axis_value = to_int64(axis_tensor);
+  require(shape.rank() > 0, "concat cannot join scalars; use stack");
+  require(axis_value >= -shape.rank() && axis_value < shape.rank(),
+          "ConcatOp : Expected concatenating dimensions in the range [", -shape.rank(), ", ", shape.rank(),
+          "), but got ", axis_value);
+  int axis = static_cast<int>(axis_value < 0 ? axis_value + shape.rank() : axis_value);
+  int64_t total = 0;
+  for (int i = first; i < first + count; ++i) {
+    const Shape& each = ctx.input(i).shape();
+    require(each.rank() == shape.rank(), "ConcatOp : Ranks of all input tensors should match: shape[0] = ", shape,
+            " vs. shape[", i - first, "] = ", each);
+    for (int d = 0; d < shape.rank(); ++d)
+      require(d == axis || each[d] == shape[d], "ConcatOp : Dimensions of inputs should match: shape[0] = ", shape,
+              " vs. shape[", i - first, "] = ", each);
+    require(!__builtin_add_overflow(total, each[axis], &total), "the sizes along dimension ", axis, " overflow");
+  }
+  if (count == 1) return ctx.set_output(0, ctx.input(first));
+  join(ctx, first, count, axis, shape.with_dim(axis, total));
+}
+
+void concat(Context& ctx) { concat_along(ctx, 1, ctx.num_inputs() - 1, ctx.input(0)); }
+
+void concat_v2(Context& ctx) {
+  int count = ctx.num_inputs() - 1;
+  concat_along(ctx, 0, count, ctx.input(count));
+}
+
+struct Pack : Kernel {
+  explicit Pack(const Construction& c) : axis(c.attr<int64_t>("axis", 0)) {}
+  void compute(Context& ctx) override {
+    const Shape& shape = ctx.input(0).shape();
+    int rank = shape.rank() + 1;
+    require(axis >= -rank && axis < rank, "axis = ", axis, " not in [", -rank, ", ", rank, ")");
+    for (int i = 1; i < ctx.num_inputs(); ++i)
+      require(ctx.input(i).shape() == shape, "Shapes of all inputs must match: values[0].shape = ", shape,
+              " != values[", i, "].shape = ", ctx.input(i).shape());
+    int at = static_cast<int>(axis < 0 ? axis + rank : axis);
+    Shape packed = shape.inserted(at, ctx.num_inputs());
+    if (ctx.num_inputs() == 1) return ctx.set_output(0, ctx.input(0).reshaped(packed));
+    join(ctx, 0, ctx.num_inputs(), at, packed);
+  }
+  int64_t axis;
+};
+
+// Output i gets the part [offset, offset + size) along an axis. Parts along the outermost one share the buffer.
+void take_part(Context& ctx, int i, const Tensor& in, int axis, int64_t offset, int64_t size, const Shape& shape) {
+  int64_t outer = in.shape().product(0, axis);
+  if (outer == 1 && in.num_elements() > 0) {
+    int64_t inner = in.shape().product(axis + 1, in.rank());
+    Tensor flat = in.reshaped(Shape{in.dim(axis), inner});
+    return ctx.set_output(i, flat.rows(offset, size).reshaped(shape));
+  }
+  Tensor& out = ctx.allocate(i, shape);
+  if (out.num_elements() == 0) return;
+  int64_t inner = in.shape().product(axis + 1, in.rank()), row = inner * in.dim(axis);
+  copy_columns(in.dtype(), element_at(in.dtype(), static_cast<const void*>(in.raw()), offset * inner), row, out.raw(),
+               size * inner, outer, size * inner);
+}
+
+struct Unpack : Kernel {
+  explicit Unpack(const Construction& c) : axis(c.attr<int64_t>("axis", 0)) {}
+  void compute(Context& ctx) override {
+    const Tensor& in = ctx.input(0);
+    require(axis >= -in.rank() && axis < in.rank(), "axis = ", axis, " not in [", -in.rank(), ", ", in.rank(), ")");
+    int at = static_cast<int>(axis < 0 ? axis + in.rank() : axis);
+    require(in.dim(at) == ctx.num_outputs(), "Input shape axis ", at, " must equal ", ctx.num_outputs(), ", got shape ",
+            in.shape());
+    Shape shape = in.shape().removed(at);
+    for (int i = 0; i < ctx.num_outputs(); ++i) take_part(ctx, i, in, at, i, 1, shape);
+  }
+  int64_t axis;
+};
+
+int split_axis(const Tensor& axis, const Tensor& in) {
+  require(axis.num_elements() == 1, "split_dim must be a scalar, got shape ", axis.shape());
+  int64_t value = to_int64(axis);
+  require(value >= -in.rank() && value < in.rank(), "-input rank(-", in.rank(), ") <= split_dim < input rank (",
+          in.rank(), "), but got ", value);
+  return static_cast<int>(value < 0 ? value + in.rank() : value);
+}
+
+void split(Context& ctx) {
+  const Tensor& in = ctx.input(1);
+  int axis = split_axis(ctx.input(0), in);
+  int64_t parts = ctx.num_outputs();
+  require(in.dim(axis) % parts == 0,
+          "Number of ways to split should evenly divide the split dimension, but got "
+          "split_dim ",
+          axis, " (size = ", in.dim(axis), ") and num_split ", parts);
+  int64_t size = in.dim(axis) / parts;
+  Shape shape = in.shape().with_dim(axis, size);
+  for (int i = 0; i < parts; ++i) take_part(ctx, i, in, axis, i * size, size, shape);
+}
+
+void split_v(Context& ctx) {
+  const Tensor& in = ctx.input(0);
+  const Tensor& size_splits = ctx.input(1);
+  int axis = split_axis(ctx.input(2), in);
+  require(size_splits.rank() == 1 && size_splits.num_elements() == ctx.num_outputs(),
+          "size_splits must be a vector with one size for each of the ", ctx.num_outputs(), " outputs, got shape ",
+          size_splits.shape());
+  std::vector<int64_t> sizes = to_int64s(size_splits);
+  int64_t total = 0;
+  int open = -1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1) {
+      require(open < 0, "There can only be one -1 in size_splits: they are at ", open, " and ", i);
+      open = static_cast<int>(i);
+      continue;
+    }
+    require(sizes[i] >= 0, "Split size at index ", i, " must be >= 0. Got: ", sizes[i]);
+    require(!__builtin_add_overflow(total, sizes[i], &total), "the split sizes overflow");
+  }
+  require(open < 0 ? total == in.dim(axis) : total <= in.dim(axis),
+          "Determined shape must either match input shape along split_dim exactly if fully specified, or be less than "
+          "the size of the input along split_dim if not fully specified.  Got: ",
+          total, ", and the size is ", in.dim(axis));
+  if (open >= 0) sizes[open] = in.dim(axis) - total;
+  int64_t offset = 0;
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    take_part(ctx, i, in, axis, offset, sizes[i], in.shape().with_dim(axis, sizes[i]));
+    offset += sizes[i];
+  }
+}
+
+REGISTER(kernel("Concat").function<concat>());
+REGISTER(kernel("ConcatV2").function<concat_v2>());
+REGISTER(kernel("Pack").make<Pack>());
+REGISTER(kernel("Unpack").make<Unpack>());
+REGISTER(kernel("Split").function<split>());
+REGISTER(kernel("SplitV").function<split_v>());
+
+}  // namespace
+}  // namespace thalweg
