@@ -1,0 +1,81 @@
+// Finding elements: the places of those that are not zero, and insertion points in sorted rows.
+#include "kernels/moved_elements.h"
+#include "thread/parallel.h"
+
+namespace thalweg {
+namespace {
+
+// The coordinates of every element that is not zero, in row-major order.
+void where(Context& ctx) {
+  const Tensor& in = ctx.input(0);
+  using Accepted = Join<NumbersAndBool, Quantized>;
+  dispatch(in.dtype(), Accepted{}, [&]<typename T>() {
+    const T* x = in.flat<T>();
+    const int64_t n = in.num_elements();
+    auto is_set = [x](int64_t i) {
+      if constexpr (is_reduced_float<T>)
+        return static_cast<float>(x[i]) != 0.0f;
+      else
+        return x[i] != T(0);
+    };
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += is_set(i);
+    const int rank = in.rank();
+    int64_t* out = ctx.allocate(0, Shape{count, rank}).flat<int64_t>();
+    if (rank == 0 || count == 0) return;
+    if (rank == 1) {
+      for (int64_t i = 0; i < n; ++i)
+        if (is_set(i)) *out++ = i;
+      return;
+    }
+    const int64_t inner = in.dim(rank - 1);
+    std::vector<int64_t> at(rank, 0);
+    for (int64_t base = 0; base < n; base += inner) {
+      for (int64_t j = 0; j < inner; ++j) {
+        if (!is_set(base + j)) continue;
+        for (int d = 0; d < rank - 1; ++d) *out++ = at[d];
+        *out++ = j;
+      }
+      for (int d = rank - 2; d >= 0 && ++at[d] == in.dim(d); --d) at[d] = 0;
+    }
+  });
+}
+REGISTER(kernel("Where").types("T", Join<NumbersAndBool, Quantized>{}).function<where>());
+
+// For each value, the first position of its row that is not smaller (Lower), or that is larger (Upper).
+template <bool kUpper>
+void search_sorted(Context& ctx) {
+  const Tensor& sorted = ctx.input(0);
+  const Tensor& values = ctx.input(1);
+  require(sorted.rank() == 2, "sorted_inputs must be a matrix, got shape ", sorted.shape());
+  require(values.rank() == 2, "values must be a matrix, got shape ", values.shape());
+  require(sorted.dim(0) == values.dim(0), "the leading dimensions must agree: sorted_inputs has shape ", sorted.shape(),
+          ", values ", values.shape());
+  const int64_t width = sorted.dim(1), per_row = values.dim(1), n = values.num_elements();
+  require(ctx.output_dtype(0) == DType::int64 || width <= std::numeric_limits<int32_t>::max(),
+          "positions in rows of length ", width, " do not fit int32");
+  Tensor& out = ctx.allocate(0, values.shape());
+  dispatch(sorted.dtype(), Join<Reals, Types<DType::string>>{}, [&]<typename T>() {
+    const T* rows = sorted.flat<T>();
+    const T* wanted = values.flat<T>();
+    dispatch(out.dtype(), Indices{}, [&]<typename I>() {
+      I* to = out.flat<I>();
+      parallel_for(n, 2048, [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* row = rows + i / per_row * width;
+          const T* found;
+          if constexpr (kUpper)
+            found = std::upper_bound(row, row + width, wanted[i]);
+          else
+            found = std::lower_bound(row, row + width, wanted[i]);
+          to[i] = static_cast<I>(found - row);
+        }
+      });
+    });
+  });
+}
+REGISTER(kernel("LowerBound").types("T", Join<Reals, Types<DType::string>>{}).function<search_sorted<false>>());
+REGISTER(kernel("UpperBound").types("T", Join<Reals, Types<DType::string>>{}).function<search_sorted<true>>());
+
+}  // namespace
+}  // namespace thalweg

@@ -1,0 +1,217 @@
+// The largest elements of each row: TopK, NthElement, and whether a class is among the most probable ones.
+//
+// An element and its position become one unsigned number, such that smaller numbers come first: larger elements before
+// smaller ones, equal ones by position, NaN behind everything. So every algorithm below sorts plain integers, and the
+// order is total whatever the values are.
+#include "kernels/moved_elements.h"
+#include "thread/parallel.h"
+
+namespace thalweg {
+namespace {
+
+template <typename T>
+using Key = std::conditional_t<sizeof(T) == 8, unsigned __int128, uint64_t>;
+template <typename K>
+constexpr int kPositionBits = sizeof(K) * 4;
+
+template <typename U>
+inline U order_of_float(U bits, bool is_nan) {
+  constexpr U sign = U(1) << (sizeof(U) * 8 - 1);
+  U ascending = (bits & sign) ? ~bits : bits | sign;
+  return is_nan ? ~U(0) : ~ascending;
+}
+
+// Descending order as an unsigned number of at most half the key's width.
+template <typename T>
+inline auto descending(T x) {
+  if constexpr (std::is_same_v<T, double>) {
+    return order_of_float(__builtin_bit_cast(uint64_t, x + 0.0), x != x);
+  } else if constexpr (is_real_float<T>) {
+    float wide = static_cast<float>(x) + 0.0f;  // -0 becomes 0.
+    return order_of_float(__builtin_bit_cast(uint32_t, wide), wide != wide);
+  } else if constexpr (sizeof(T) == 8) {
+    uint64_t ascending = static_cast<uint64_t>(x) ^ (std::is_signed_v<T> ? uint64_t(1) << 63 : 0);
+    return ~ascending;
+  } else {
+    uint32_t ascending = static_cast<uint32_t>(static_cast<int64_t>(x)) ^ (std::is_signed_v<T> ? 1u << 31 : 0);
+    return ~ascending;
+  }
+}
+
+template <typename T>
+inline Key<T> key(const T* row, int64_t i) {
+  using K = Key<T>;
+  return (static_cast<K>(descending(row[i])) << kPositionBits<K>) | static_cast<K>(i);
+}
+
+template <typename K>
+inline int64_t position(K key) {
+  return static_cast<int64_t>(static_cast<uint64_t>(key & ((K(1) << kPositionBits<K>)-1)));
+}
+
+// Leaves the k smallest of keys[0, n) in front, sorted if asked.
+template <typename K>
+void select(K* keys, int64_t n, int64_t k, bool sorted) {
+  if (k < n) std::nth_element(keys, keys + k, keys + n);
+  if (sorted) std::sort(keys, keys + k);
+}
+
+// The same for a small k, without storing all keys: a heap of the best so far, the worst of them on top.
+template <typename T>
+void select_few(const T* row, int64_t n, Key<T>* heap, int64_t k) {
+  for (int64_t i = 0; i < k; ++i) heap[i] = key(row, i);
+  std::make_heap(heap, heap + k);
+  for (int64_t i = k; i < n; ++i) {
+    Key<T> candidate = key(row, i);
+    if (candidate >= heap[0]) continue;
+    std::pop_heap(heap, heap + k);
+    heap[k - 1] = candidate;
+    std::push_heap(heap, heap + k);
+  }
+  std::sort_heap(heap, heap + k);
+}
+
+// Runs row(r, scratch) for all rows, on several threads; scratch is room for `size` keys of a thread's own.
+template <typename K, typename Row>
+void for_rows(int64_t rows, int64_t cost, int64_t size, const Row& row) {
+  if (rows == 0) return;
+  int64_t chunks = std::clamp<int64_t>(rows * cost / 16384, 1, std::min<int64_t>(rows, intra_op_threads()));
+  std::vector<K> scratch(static_cast<size_t>(chunks * size));
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c)
+      for (int64_t r = rows * c / chunks; r < rows * (c + 1) / chunks; ++r) row(r, scratch.data() + c * size);
+  });
+}
+
+void require_short_rows(int64_t n) {
+  require(n <= std::numeric_limits<int32_t>::max(), "rows of ", n, " elements are longer than 2^31-1");
+}
+
+struct TopK : Kernel {
+  explicit TopK(const Construction& c)
+      : k_(c.num_inputs() == 1 ? c.attr<int64_t>("k") : -1), sorted_(c.attr<bool>("sorted", true)) {}
+
+  void compute(Context& ctx) override {
+    const Tensor& in = ctx.input(0);
+    int64_t k = k_;
+    if (ctx.num_inputs() == 2) {
+      const Tensor& given = ctx.input(1);
+      require(given.rank() == 0, "k must be a scalar, got shape ", given.shape());
+      k = given.dtype() == DType::int16 ? given.item<int16_t>() : to_int64(given);
+    }
+    require(k >= 0, "need k >= 0, got ", k);
+    require(in.rank() >= 1, "input must be at least a vector, got a scalar");
+    const int64_t n = in.dim(in.rank() - 1);
+    require(n >= k, "input must have at least k columns: it has ", n, ", k is ", k);
+    require_short_rows(n);
+    require(ctx.output_dtype(1) != DType::int16 || n <= std::numeric_limits<int16_t>::max(), "positions in rows of ", n,
+            " elements do not fit int16");
+    const Shape shape = in.shape().with_dim(in.rank() - 1, k);
+    Tensor& values = ctx.allocate(0, shape);
+    Tensor& indices = ctx.allocate(1, shape);
+    if (shape.num_elements() == 0) return;
+    dispatch(indices.dtype(), Types<DType::int16, DType::int32, DType::int64>{}, [&]<typename I>() {
+      dispatch(in.dtype(), Reals{}, [&]<typename T>() {
+        run(in.flat<T>(), shape.num_elements() / k, n, k, values.flat<T>(), indices.flat<I>());
+      });
+    });
+  }
+
+ private:
+  template <typename T, typename I>
+  void run(const T* in, int64_t rows, int64_t n, int64_t k, T* values, I* indices) {
+    const bool few = k <= n / 16;
+    for_rows<Key<T>>(rows, n, few ? k : n, [&](int64_t r, Key<T>* keys) {
+      const T* row = in + r * n;
+      if (few) {
+        select_few(row, n, keys, k);
+      } else {
+        for (int64_t i = 0; i < n; ++i) keys[i] = key(row, i);
+        select(keys, n, k, sorted_);
+      }
+      for (int64_t i = 0; i < k; ++i) {
+        int64_t at = position(keys[i]);
+        values[r * k + i] = row[at];
+        indices[r * k + i] = static_cast<I>(at);
+      }
+    });
+  }
+
+  int64_t k_;
+  bool sorted_;
+};
+REGISTER(kernel("TopK").types("T", Reals{}).make<TopK>());
+REGISTER(kernel("TopKV2").types("T", Reals{}).make<TopK>());
+
+struct NthElement : Kernel {
+  explicit NthElement(const Construction& c) : reverse_(c.attr<bool>("reverse", false)) {}
+  void compute(Context& ctx) override {
+    const Tensor& in = ctx.input(0);
+    require(ctx.input(1).rank() == 0, "n must be a scalar, got shape ", ctx.input(1).shape());
+    const int64_t wanted = to_int64(ctx.input(1));
+    require(in.rank() >= 1, "input must be at least a vector, got a scalar");
+    require(wanted >= 0, "n must not be negative, got ", wanted);
+    const int64_t n = in.dim(in.rank() - 1);
+    require(n > wanted, "input must have more than n columns: it has ", n, ", n is ", wanted);
+    require_short_rows(n);
+    Tensor& out = ctx.allocate(0, in.shape().removed(in.rank() - 1));
+    dispatch(in.dtype(), Reals{}, [&]<typename T>() {
+      // Keys ascend where the elements descend.
+      const int64_t place = reverse_ ? wanted : n - 1 - wanted;
+      const T* x = in.flat<T>();
+      T* to = out.flat<T>();
+      for_rows<Key<T>>(out.num_elements(), n, n, [&](int64_t r, Key<T>* keys) {
+        for (int64_t i = 0; i < n; ++i) keys[i] = key(x + r * n, i);
+        std::nth_element(keys, keys + place, keys + n);
+        to[r] = x[r * n + position(keys[place])];
+      });
+    });
+  }
+  bool reverse_;
+};
+REGISTER(kernel("NthElement").types("T", Reals{}).make<NthElement>());
+
+// A row with a prediction that is not finite says nothing: its answer is false.
+struct InTopK : Kernel {
+  explicit InTopK(const Construction& c) : k_(c.num_inputs() == 2 ? c.attr<int64_t>("k") : 0) {}
+  void compute(Context& ctx) override {
+    const Tensor& predictions = ctx.input(0);
+    const Tensor& targets = ctx.input(1);
+    int64_t k = k_;
+    if (ctx.num_inputs() == 3) {
+      require(ctx.input(2).rank() == 0, "k must be a scalar, got shape ", ctx.input(2).shape());
+      k = to_int64(ctx.input(2));
+    }
+    require(predictions.rank() == 2, "predictions must be a matrix, got shape ", predictions.shape());
+    require(targets.rank() == 1, "targets must be a vector, got shape ", targets.shape());
+    require(predictions.dim(0) == targets.dim(0), "the first dimension of predictions, ", predictions.shape(),
+            ", must equal the length of targets, ", targets.shape());
+    const int64_t classes = predictions.dim(1);
+    const float* p = predictions.flat<float>();
+    bool* out = ctx.allocate(0, targets.shape()).flat<bool>();
+    dispatch(targets.dtype(), Indices{}, [&]<typename I>() {
+      const I* target = targets.flat<I>();
+      parallel_for(targets.num_elements(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, classes)),
+                   [=](int64_t begin, int64_t end) {
+                     for (int64_t r = begin; r < end; ++r) out[r] = is_in(p + r * classes, classes, target[r], k);
+                   });
+    });
+  }
+
+ private:
+  static bool is_in(const float* row, int64_t classes, int64_t target, int64_t k) {
+    if (target < 0 || target >= classes) return false;
+    int64_t larger = 0;
+    for (int64_t i = 0; i < classes; ++i) {
+      if (!std::isfinite(row[i])) return false;
+      larger += row[i] > row[target];
+    }
+    return larger < k;
+  }
+  int64_t k_;
+};
+REGISTER(kernel("InTopK").types("T", Indices{}).make<InTopK>());
+REGISTER(kernel("InTopKV2").types("T", Indices{}).make<InTopK>());
+
+}  // namespace
+}  // namespace thalweg

@@ -1,0 +1,156 @@
+// Distinct elements in the order of their first appearance, with counts; and the elements of one list not in another.
+#include "kernels/moved_elements.h"
+
+namespace thalweg {
+namespace {
+
+using Hashed = Join<Join<Reals, Complexes>, Join<Quantized, Types<DType::boolean, DType::string>>>;
+
+// Equality is that of the element type: each NaN is a value of its own, and -0 equals 0.
+template <typename T>
+inline bool equal(const T& a, const T& b) {
+  if constexpr (is_reduced_float<T>)
+    return static_cast<float>(a) == static_cast<float>(b);
+  else
+    return a == b;
+}
+
+inline uint64_t mix(uint64_t h) {
+  h ^= h >> 33;
+  h *= 0xff51afd7ed558ccdULL;
+  h ^= h >> 33;
+  return h;
+}
+
+template <typename T>
+inline uint64_t hash(const T& x) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return std::hash<std::string>{}(x);
+  } else if constexpr (is_complex<T>) {
+    return mix(hash(x.real())) * 31 + hash(x.imag());
+  } else if constexpr (is_real_float<T>) {
+    double wide = static_cast<double>(x) + 0.0;  // -0 becomes 0.
+    return mix(__builtin_bit_cast(uint64_t, wide));
+  } else {
+    return mix(static_cast<uint64_t>(x));
+  }
+}
+
+// A tensor seen as `n` slices along one axis: slice j holds x[o, j, i] for all o and i.
+template <typename T>
+struct Slices {
+  const T* x;
+  int64_t outer, n, inner;
+
+  const T& at(int64_t o, int64_t j, int64_t i) const { return x[(o * n + j) * inner + i]; }
+  uint64_t hash_of(int64_t j) const {
+    uint64_t h = 0;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i) h = h * 0x9e3779b97f4a7c15ULL + hash(at(o, j, i));
+    return h;
+  }
+  bool same(int64_t a, const Slices& other, int64_t b) const {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i)
+        if (!equal(at(o, a, i), other.at(o, b, i))) return false;
+    return true;
+  }
+};
+
+// An open-addressing table of slice numbers.
+template <typename T>
+class SliceTable {
+ public:
+  explicit SliceTable(const Slices<T>& slices) : slices_(slices) {
+    size_t size = 16;
+    while (size < 2 * static_cast<size_t>(slices.n)) size *= 2;
+    entries_.assign(size, -1);
+  }
+  // The place of a slice of `of` that equals slice j, or of a free entry.
+  int64_t& find(const Slices<T>& of, int64_t j) {
+    size_t mask = entries_.size() - 1, place = of.hash_of(j) & mask;
+    while (entries_[place] >= 0 && !slices_.same(entries_[place], of, j)) place = (place + 1) & mask;
+    return entries_[place];
+  }
+
+ private:
+  const Slices<T>& slices_;
+  std::vector<int64_t> entries_;
+};
+
+void require_index_type(Context& ctx, int output, int64_t n) {
+  require(ctx.output_dtype(output) == DType::int64 || n <= std::numeric_limits<int32_t>::max(), "positions among ", n,
+          " elements do not fit int32: ask for int64");
+}
+
+template <bool kHasAxis>
+void unique(Context& ctx) {
+  const Tensor& in = ctx.input(0);
+  int axis = 0;
+  if (!kHasAxis || ctx.input(1).num_elements() == 0) {
+    require(in.rank() == 1, "unique expects a vector unless an axis is given, got shape ", in.shape());
+  } else {
+    std::vector<int64_t> axes = to_int64s(ctx.input(1));
+    require(axes.size() == 1, "unique takes one axis, got ", axes.size());
+    axis = checked_axis(axes[0], in.rank());
+  }
+  if (kHasAxis) require(ctx.input(1).rank() == 1, "axis must be a vector, got shape ", ctx.input(1).shape());
+  const int64_t n = in.dim(axis);
+  require_index_type(ctx, 1, n);
+  dispatch(in.dtype(), Hashed{}, [&]<typename T>() {
+    Slices<T> slices{in.flat<T>(), in.shape().product(0, axis), n, in.shape().product(axis + 1, in.rank())};
+    SliceTable<T> table(slices);
+    std::vector<int64_t> first, group(n), counts;  // The group of slice j; the first slice, and the size, of a group.
+    std::vector<int64_t> group_of_first(n);
+    for (int64_t j = 0; j < n; ++j) {
+      int64_t& entry = table.find(slices, j);
+      if (entry < 0) {
+        entry = j;
+        group_of_first[j] = static_cast<int64_t>(first.size());
+        first.push_back(j);
+        counts.push_back(0);
+      }
+      group[j] = group_of_first[entry];
+      ++counts[group[j]];
+    }
+    const int64_t found = static_cast<int64_t>(first.size());
+    T* y = ctx.allocate(0, in.shape().with_dim(axis, found)).flat<T>();
+    for (int64_t o = 0; o < slices.outer; ++o)
+      for (int64_t g = 0; g < found; ++g)
+        for (int64_t i = 0; i < slices.inner; ++i) *y++ = slices.at(o, first[g], i);
+    Tensor& idx = ctx.allocate(1, Shape{n});
+    dispatch(idx.dtype(), Indices{}, [&]<typename I>() {
+      std::copy(group.begin(), group.end(), idx.flat<I>());
+      if (ctx.num_outputs() == 3) std::copy(counts.begin(), counts.end(), ctx.allocate(2, Shape{found}).flat<I>());
+    });
+  });
+}
+REGISTER(kernel("Unique").types("T", Hashed{}).function<unique<false>>());
+REGISTER(kernel("UniqueV2").types("T", Hashed{}).function<unique<true>>());
+REGISTER(kernel("UniqueWithCounts").types("T", Hashed{}).function<unique<false>>());
+REGISTER(kernel("UniqueWithCountsV2").types("T", Hashed{}).function<unique<true>>());
+
+void list_diff(Context& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& y = ctx.input(1);
+  require(x.rank() == 1, "x must be a vector, got shape ", x.shape());
+  require(y.rank() == 1, "y must be a vector, got shape ", y.shape());
+  require_index_type(ctx, 1, x.num_elements());
+  dispatch(x.dtype(), Hashed{}, [&]<typename T>() {
+    Slices<T> of_x{x.flat<T>(), 1, x.num_elements(), 1}, of_y{y.flat<T>(), 1, y.num_elements(), 1};
+    SliceTable<T> table(of_y);
+    for (int64_t j = 0; j < of_y.n; ++j) table.find(of_y, j) = j;
+    std::vector<int64_t> kept;
+    for (int64_t j = 0; j < of_x.n; ++j)
+      if (table.find(of_x, j) < 0) kept.push_back(j);
+    const Shape shape{static_cast<int64_t>(kept.size())};
+    T* out = ctx.allocate(0, shape).flat<T>();
+    for (int64_t j : kept) *out++ = of_x.x[j];
+    Tensor& idx = ctx.allocate(1, shape);
+    dispatch(idx.dtype(), Indices{}, [&]<typename I>() { std::copy(kept.begin(), kept.end(), idx.flat<I>()); });
+  });
+}
+REGISTER(kernel("ListDiff").types("T", Hashed{}).function<list_diff>());
+
+}  // namespace
+}  // namespace thalweg
