@@ -117,7 +117,7 @@ class ElementLookup:
             raise ValueError("allow_tensor and allow_operation can't both be False.")
         if not isinstance(obj, (Tensor, Operation, str)):
             convert = getattr(obj, "_as_graph_element", None)
-            obj = obj if convert is None else convert() or obj
+            obj = obj if convert is None else convert()
         if isinstance(obj, str):
             return self._element_by_name(obj, allow_tensor, allow_operation)
         kind = "Tensor" if isinstance(obj, Tensor) else "Operation"

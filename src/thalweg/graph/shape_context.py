@@ -84,7 +84,9 @@ class ShapeContext:
 
     def handle_data(self, index: int) -> Any:
         """What is known of the resource behind a handle input; None if nothing is."""
-        return self._inputs[index]._handle_data
+        from thalweg.graph.handle_data import handle_data
+
+        return handle_data(self._inputs[index])
 
 
 def infer_shapes(

@@ -1,0 +1,39 @@
+"""What is known, while a graph is built, of the resource behind a handle: the element type and shape of its value."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thalweg.graph.dtypes import DType
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+
+
+class HandleData(NamedTuple):
+    """The value that a resource handle leads to."""
+
+    dtype: DType
+    shape: TensorShape
+
+
+# Ops that hand a handle on: what lies behind output 0 (or any output) lies behind input 0.
+_PASSING = frozenset(("Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration", "StopGradient", "IdentityN"))
+
+
+def handle_data(tensor: Tensor) -> HandleData | None:
+    """Returns what a resource tensor refers to, found by following it to the op that made it; None if nobody knows.
+
+    Looking it up, instead of storing it with every tensor, makes it right for imported graphs and for handles that a
+    branch or a loop captured.
+    """
+    while True:
+        if tensor._handle_data is not None:
+            data: HandleData = tensor._handle_data
+            return data
+        op = tensor.op
+        if op.type == "VarHandleOp":
+            return HandleData(op.attrs["dtype"], op.attrs["shape"])
+        if op.type not in _PASSING:
+            return None
+        # A loop's Merge has the value from before the loop as its first input, so this comes to an end.
+        tensor = op.inputs[tensor.value_index if op.type == "IdentityN" else 0]

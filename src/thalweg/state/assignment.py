@@ -1,0 +1,181 @@
+"""`tf.assign`, `tf.scatter_add` and their relatives: the functions behind which variables are updated.
+
+Each takes a tf.Variable (or what an update of one returned), or the output of a reference op of an imported graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import name_scope
+from thalweg.graph.op_registry import export
+from thalweg.graph.tensor import Tensor
+from thalweg.state.variable import Variable
+
+
+def _check(ref: Any) -> None:
+    if not isinstance(ref, (Variable, Tensor)) and not hasattr(ref, "handle"):
+        raise TypeError(f"Expected a tf.Variable to update, got {ref!r} of type {type(ref).__name__}.")
+    if isinstance(ref, Tensor) and not ref.dtype._is_ref_dtype:
+        raise TypeError(f"Cannot update '{ref.name}': it is a tensor, not a variable.")
+
+
+@export("assign")
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+) -> Any:
+    """Assigns `value` to `ref`, and returns `ref` as it is afterwards.
+
+    Args:
+        ref: A variable.
+        value: Its new value.
+        validate_shape: If False, `value` may have another shape than the variable.
+        use_locking: Ignored.
+        name: The node's name.
+    """
+    _check(ref)
+    if isinstance(ref, Tensor):
+        return apply("Assign", ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
+    if isinstance(ref, Variable):
+        return ref._assign(value, name, True, validate_shape is not False)
+    return ref.assign(value, name=name)
+
+
+@export("assign_add")
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Adds `value` to `ref`, and returns `ref` as it is afterwards."""
+    _check(ref)
+    if isinstance(ref, Tensor):
+        return apply("AssignAdd", ref, value, use_locking=use_locking, name=name)
+    return ref.assign_add(value, name=name)
+
+
+@export("assign_sub")
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Subtracts `value` from `ref`, and returns `ref` as it is afterwards."""
+    _check(ref)
+    if isinstance(ref, Tensor):
+        return apply("AssignSub", ref, value, use_locking=use_locking, name=name)
+    return ref.assign_sub(value, name=name)
+
+
+@export("count_up_to")
+def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
+    """Returns the value of `ref` and increments it; OutOfRangeError once it has reached `limit`."""
+    _check(ref)
+    if isinstance(ref, Tensor):
+        return apply("CountUpTo", ref, limit=limit, name=name)  # type: ignore[no-any-return]
+    return apply("ResourceCountUpTo", ref.handle, limit=limit, T=ref.dtype, name=name)  # type: ignore[no-any-return]
+
+
+def _scatter(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
+    _check(ref)
+    if isinstance(ref, Tensor):
+        return apply(f"Scatter{kind}", ref, indices, updates, use_locking=use_locking, name=name)
+    return ref._scatter_rows(kind, indices, updates, name)
+
+
+def _scatter_nd(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
+    _check(ref)
+    if isinstance(ref, Tensor):
+        return apply(f"ScatterNd{kind}", ref, indices, updates, use_locking=use_locking, name=name)
+    return ref._scatter_nd(kind, indices, updates, name)
+
+
+@export("scatter_update")
+def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+    """Replaces the rows of `ref` at `indices` by `updates`."""
+    return _scatter("Update", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_add")
+def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Adds `updates` to the rows of `ref` at `indices`; rows named twice get both."""
+    return _scatter("Add", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_sub")
+def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Subtracts `updates` from the rows of `ref` at `indices`."""
+    return _scatter("Sub", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_mul")
+def scatter_mul(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Multiplies the rows of `ref` at `indices` by `updates`."""
+    return _scatter("Mul", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_div")
+def scatter_div(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Divides the rows of `ref` at `indices` by `updates`."""
+    return _scatter("Div", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_min")
+def scatter_min(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Replaces elements of the rows of `ref` at `indices` where `updates` are smaller."""
+    return _scatter("Min", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_max")
+def scatter_max(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Replaces elements of the rows of `ref` at `indices` where `updates` are greater."""
+    return _scatter("Max", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_nd_update")
+def scatter_nd_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+    """Replaces the slices of `ref` at the positions in the last dimension of `indices` by `updates`."""
+    return _scatter_nd("Update", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_nd_add")
+def scatter_nd_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Adds `updates` to the slices of `ref` at the positions in the last dimension of `indices`."""
+    return _scatter_nd("Add", ref, indices, updates, use_locking, name)
+
+
+@export("scatter_nd_sub")
+def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    """Subtracts `updates` from the slices of `ref` at the positions in the last dimension of `indices`."""
+    return _scatter_nd("Sub", ref, indices, updates, use_locking, name)
+
+
+@export("batch_scatter_update")
+def batch_scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """Replaces rows within each batch: `ref[b..., indices[b..., i], :] = updates[b..., i, :]`.
+
+    Args:
+        ref: A variable whose leading dimensions are those of `indices`, all but the last.
+        indices: Row numbers, one list per batch.
+        updates: The rows.
+        use_locking: Ignored.
+        name: A name scope for the nodes.
+    """
+    with name_scope(name, "batch_scatter_update", [indices, updates]):
+        numbers = convert_to_tensor(indices, name="indices")
+        rank = numbers.shape.ndims
+        if rank is None:
+            raise ValueError("batch_scatter_update needs indices of known rank.")
+        shape = apply("Shape", numbers, out_type=numbers.dtype)
+        columns = []
+        for axis in range(rank - 1):
+            size = apply("StridedSlice", shape, [axis], [axis + 1], [1], shrink_axis_mask=1)
+            steps = apply("Range", convert_to_tensor(0, numbers.dtype), size, convert_to_tensor(1, numbers.dtype))
+            steps = apply("Reshape", steps, [-1 if i == axis else 1 for i in range(rank)])
+            columns.append(apply("BroadcastTo", steps, shape))
+        positions = apply("Pack", [*columns, numbers], axis=rank)
+        return _scatter_nd("Update", ref, positions, updates, use_locking, None)
+
+
+@export("is_variable_initialized")
+def is_variable_initialized(variable: Any) -> Tensor:
+    """Whether a variable has a value, as a tensor."""
+    if isinstance(variable, Tensor):
+        return apply("IsVariableInitialized", variable)  # type: ignore[no-any-return]
+    return variable.is_initialized()  # type: ignore[no-any-return]

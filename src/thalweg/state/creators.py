@@ -1,0 +1,63 @@
+"""variable_creator_scope: functions that stand between `tf.Variable(...)` and the variable, per graph and thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import signature
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.graph import Graph
+from thalweg.graph.op_registry import export
+
+Creator = Callable[..., Any]
+
+
+class _Creators(threading.local):
+    """The open creator scopes of a thread, outermost first, by graph."""
+
+    def __init__(self) -> None:
+        self.by_graph: WeakKeyDictionary[Graph, list[Creator]] = WeakKeyDictionary()
+
+
+_creators = _Creators()
+
+
+@export("variable_creator_scope", "variable_creator_scope_v1")
+@contextmanager
+def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
+    """A block in which `variable_creator(next_creator, **kwargs)` creates all variables of the default graph.
+
+    Args:
+        variable_creator: Gets the next creator and all arguments of tf.Variable as keywords; it may change them, call
+            `next_creator(**kwargs)`, and return that or something else.
+    """
+    stack = _creators.by_graph.setdefault(get_default_graph(), [])
+    stack.append(variable_creator)
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+class CreatedByScopes(type):
+    """The metaclass of Variable: `Variable(...)` runs through the open creator scopes; subclasses do not."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        stack = _creators.by_graph.get(get_default_graph()) if cls.__name__ == "Variable" else None
+        if not stack:
+            return super().__call__(*args, **kwargs)
+        bound = signature(cls.__init__).bind(None, *args, **kwargs)  # type: ignore[misc]
+        bound.apply_defaults()
+        arguments = dict(list(bound.arguments.items())[1:])
+        make: Creator = super().__call__
+        for creator in stack:
+            make = _link(creator, make)
+        return make(**arguments)
+
+
+def _link(creator: Creator, inner: Creator) -> Creator:
+    return lambda **kwargs: creator(inner, **kwargs)

@@ -1,0 +1,427 @@
+"""tf.Variable: a named tensor that steps can change. All variables are resource variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from thalweg.graph.apply import apply
+from thalweg.graph.collections import GraphKeys
+from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
+from thalweg.graph.default_graph import (
+    colocate_with,
+    control_dependencies,
+    device,
+    get_default_graph,
+    name_scope,
+)
+from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.graph import Graph
+from thalweg.graph.op_registry import export
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor, TensorReference
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.state.creators import CreatedByScopes
+from thalweg.state.policies import VariableAggregation, VariableSynchronization, is_trainable
+from thalweg.state.variable_proto import SaveSliceInfo, from_variable_def, to_variable_def
+from thalweg.state.variable_updates import VariableUpdates
+
+
+@export("Variable")
+class Variable(VariableUpdates, metaclass=CreatedByScopes):
+    """A tensor with a name that keeps its value from step to step, until an assignment changes it.
+
+    A read is a snapshot, and an update is atomic: no step ever sees a half-written value.
+
+    Example:
+        >>> w = tf.Variable([[1.0, 2.0]], name="w")
+        >>> with tf.Session() as sess:
+        ...     sess.run(w.initializer)
+        ...     print(sess.run(w.assign_add([[1.0, 1.0]])))
+        [[2. 3.]]
+    """
+
+    # NumPy arrays on the left of an operator leave the operation to us.
+    __array_priority__ = 100
+
+    SaveSliceInfo = SaveSliceInfo
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Callable[[Any], Any] | None = None,
+        use_resource: bool | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
+        shape: Any = None,
+    ) -> None:
+        """Creates a variable in the default graph.
+
+        Args:
+            initial_value: Its value once `initializer` has run: anything that converts to a tensor, or a function
+                without arguments that returns that (needed inside of loops and branches).
+            trainable: Whether optimizers change it by default: whether it joins GraphKeys.TRAINABLE_VARIABLES.
+            collections: The collections to join; GraphKeys.GLOBAL_VARIABLES if None.
+            validate_shape: If False, its shape may change with every assignment.
+            caching_device: Where copies of its value are kept for readers.
+            name: Its name; made unique.
+            variable_def: A VariableDef: finds the variable's nodes in the graph instead of creating them.
+            dtype: The type to convert `initial_value` to.
+            expected_shape: Ignored.
+            import_scope: Prefix for the names in `variable_def`.
+            constraint: A function that optimizers apply to the value after an update.
+            use_resource: Ignored: all variables are resource variables.
+            synchronization: When copies are brought together in distributed training.
+            aggregation: How updates of copies are combined.
+            shape: The shape it may have, if wider than that of `initial_value`.
+
+        Raises:
+            ValueError: If there is no `initial_value`, or its shape is unknown and `validate_shape` is True.
+        """
+        self._synchronization = synchronization
+        self._aggregation = aggregation
+        self._constraint = constraint
+        self._save_slice_info: SaveSliceInfo | None = None
+        self._update_uses: list[Any] = []
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            from_variable_def(self, variable_def, import_scope)
+            return
+        if initial_value is None:
+            raise ValueError("initial_value must be specified.")
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        if collections is None:
+            collections = [GraphKeys.GLOBAL_VARIABLES]
+        if not isinstance(collections, (list, tuple, set)):
+            raise ValueError(
+                f"collections argument to Variable constructor must be a list, tuple, or set. Got {collections!r} of "
+                f"type {type(collections)}"
+            )
+        self._trainable = is_trainable(trainable, synchronization, name)
+        if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
+            collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
+        # State outlives the branch or loop in which a program happens to create it.
+        with control_dependencies(None):
+            self._build(initial_value, validate_shape, caching_device, name, dtype, shape)
+        get_default_graph().add_to_collections(collections, self)
+
+    def _build(
+        self, initial_value: Any, validate_shape: bool, caching_device: Any, name: str | None, dtype: Any, shape: Any
+    ) -> None:
+        graph = get_default_graph()
+        kind = None if dtype is None else as_dtype(dtype).base_dtype
+        with name_scope(name, "Variable", [] if callable(initial_value) else [initial_value]) as scope:
+            handle_name = scope.rstrip("/")
+            with graph._attr_scope({"_class": [b"loc:@" + handle_name.encode()]}):
+                with name_scope("Initializer"), device(None):
+                    value = initial_value() if callable(initial_value) else initial_value
+                    initial = convert_to_tensor(value, kind, name="initial_value")
+                _refuse_control_flow(initial, handle_name)
+                declared = _declared_shape(initial, validate_shape, shape)
+                self._handle: Tensor = apply(
+                    "VarHandleOp", dtype=initial.dtype.base_dtype, shape=declared, shared_name=handle_name, name=scope
+                )
+            self._shape = declared
+            self._dtype = initial.dtype.base_dtype
+            self._initial_value: Tensor | None = initial
+            self._caching_device = caching_device
+            with name_scope("IsInitialized"):
+                self._is_initialized: Tensor | None = apply("VarIsInitializedOp", self._handle)
+            with name_scope("Assign") as assign_name, device(self._handle.device):
+                safe = _guarded(initial)
+                self._initializer_op: Operation | None = apply(
+                    "AssignVariableOp", self._handle, safe, validate_shape=validate_shape, name=assign_name
+                )
+            with name_scope("Read"), colocate_with(self._handle.op):
+                self._graph_element: Tensor = self._read()
+            self._cached_value: Tensor | None = None
+            if caching_device is not None:
+                with device(caching_device):
+                    self._cached_value = apply("Identity", self._graph_element)
+
+    # What it is.
+
+    @property
+    def name(self) -> str:
+        """Its name, as that of its handle: 'w:0'."""
+        return self._handle.name
+
+    @property
+    def _shared_name(self) -> str:
+        return self.name[: self.name.index(":")]
+
+    @property
+    def op(self) -> Operation:
+        """The operation that makes its handle."""
+        return self._handle.op
+
+    @property
+    def handle(self) -> Tensor:
+        """The resource handle."""
+        return self._handle
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        return self._handle.graph
+
+    @property
+    def device(self) -> str:
+        """The device requested for it."""
+        return self._handle.device
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+        return self._dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """Its static shape."""
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self._shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds knowledge about the shape."""
+        self._graph_element.set_shape(shape)
+        self._shape = self._shape.merge_with(TensorShape(shape))
+        self._handle.op._set_attr("shape", self._shape)
+
+    @property
+    def ndim(self) -> int | None:
+        """The static rank."""
+        return self._shape.ndims
+
+    @property
+    def trainable(self) -> bool:
+        """Whether optimizers change it by default."""
+        return self._trainable
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """When copies are brought together."""
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How updates of copies are combined."""
+        return self._aggregation
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        """The function that optimizers apply after an update, or None."""
+        return self._constraint
+
+    @property
+    def initializer(self) -> Operation:
+        """The operation that assigns the initial value."""
+        return self._initializer_op  # type: ignore[return-value]
+
+    @property
+    def create(self) -> Operation:
+        """The same as `initializer`."""
+        return self.initializer
+
+    @property
+    def initial_value(self) -> Tensor | None:
+        """The tensor with the initial value. It is computed anew by whatever uses it."""
+        return self._initial_value
+
+    # Its value.
+
+    def _read(self) -> Tensor:
+        tensor: Tensor = apply("ReadVariableOp", self._handle, dtype=self._dtype)
+        return tensor
+
+    def value(self) -> Tensor:
+        """A snapshot of the current value."""
+        if self._cached_value is not None:
+            return self._cached_value
+        if not self._handle.device:
+            return self._read()
+        with device(self._handle.device):
+            return self._read()
+
+    def read_value(self) -> Tensor:
+        """The value, read after the control dependencies of the place where this is called."""
+        with name_scope("Read"), device(self._handle.device):
+            value = self._read()
+        return apply("Identity", value)  # type: ignore[no-any-return]
+
+    def initialized_value(self) -> Tensor:
+        """The value if the variable is initialized, and the initial value otherwise: for initializing others with."""
+        from thalweg.state.initialized import initialized_value
+
+        return initialized_value(self)
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Whether it has a value, as a tensor."""
+        return apply("VarIsInitializedOp", self._handle, name=name)  # type: ignore[no-any-return]
+
+    def eval(self, session: Any = None) -> Any:
+        """Returns its value in `session`, or in the default session."""
+        return self._graph_element.eval(session=session)
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Assigns a NumPy value in `session`, or in the default session, without adding to the graph."""
+        from thalweg.runtime.session import get_default_session
+
+        session = session or get_default_session()
+        if session is None:
+            raise ValueError("Either session argument should be provided or default session should be established")
+        session.run(self.initializer, {self.initializer.inputs[1]: value})
+
+    def numpy(self) -> NoReturn:
+        """Not available in a graph."""
+        raise NotImplementedError("numpy() is only available when eager execution is enabled. Use eval().")
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Reads the rows at `indices`."""
+        with name_scope(name or "Gather") as scope:
+            return apply("ResourceGather", self._handle, indices, dtype=self._dtype, name=scope)  # type: ignore[no-any-return]
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Reads the slices at the positions in the last dimension of `indices`."""
+        with name_scope(name or "GatherNd") as scope:
+            value = apply("ResourceGatherNd", self._handle, indices, dtype=self._dtype, name=scope)
+        return apply("Identity", value)  # type: ignore[no-any-return]
+
+    # How others see it.
+
+    def _as_graph_element(self) -> Tensor:
+        return self._graph_element
+
+    def _to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
+        if dtype is not None and not dtype.is_compatible_with(self._dtype):
+            raise ValueError(
+                f"Incompatible type conversion requested to type {dtype.name!r} for variable of type "
+                f"{self._dtype.name!r}"
+            )
+        return self._handle if as_ref else self.value()
+
+    def _AsTensor(self) -> Tensor:
+        return self.value()
+
+    def _ref(self) -> Tensor:
+        return self._handle
+
+    def _set_save_slice_info(self, save_slice_info: SaveSliceInfo) -> None:
+        self._save_slice_info = save_slice_info
+
+    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+        return self._save_slice_info
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The VariableDef that names its nodes; None if it lies outside of `export_scope`."""
+        return to_variable_def(self, export_scope)
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
+        """The variable whose nodes a VariableDef names in the default graph."""
+        return Variable(variable_def=variable_def, import_scope=import_scope)
+
+    def ref(self) -> TensorReference:
+        """A hashable stand-in."""
+        return TensorReference(self)
+
+    experimental_ref = ref
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("'Variable' object is not iterable.")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"Using variable '{self.name}' as a Python `bool` is not allowed. Use `if v is not None:` to test if it "
+            "exists, and tf.cond to branch on its value."
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise NotImplementedError(f"Cannot convert the variable '{self.name}' to an array. Use `sess.run(v)`.")
+
+    def __repr__(self) -> str:
+        return f"<tf.Variable '{self.name}' shape={self._shape} dtype={self._dtype.name}>"
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
+
+
+class UpdatedVariable(Variable):
+    """A variable as an update leaves it: what `assign` returns. Its value is read after the update."""
+
+    def __init__(self, variable: Variable, update: Operation) -> None:
+        """Used by VariableUpdates."""
+        self.__dict__.update(variable.__dict__)
+        self._update = update
+        self._cached_value = None
+        with control_dependencies([update]):
+            self._graph_element = self._read()
+
+    @property
+    def name(self) -> str:
+        """The name of the update."""
+        return self._update.name
+
+    @property
+    def _shared_name(self) -> str:
+        return self._handle.op.name
+
+    @property
+    def op(self) -> Operation:
+        """The update."""
+        return self._update
+
+    def value(self) -> Tensor:
+        """The value after the update."""
+        return self._graph_element
+
+    def read_value(self) -> Tensor:
+        """The value after the update, read again."""
+        with control_dependencies([self._update]):
+            return super().read_value()
+
+
+def _refuse_control_flow(initial: Tensor, name: str) -> None:
+    if initial.op._get_control_flow_context() is not None:
+        raise ValueError(
+            f"Initializer for variable {name}/ is from inside a control-flow construct, such as a loop or conditional. "
+            "When creating a variable inside a loop or conditional, use a lambda as the initializer."
+        )
+
+
+def _declared_shape(initial: Tensor, validate_shape: bool, shape: Any) -> TensorShape:
+    if shape is not None:
+        declared = TensorShape(shape)
+        if not initial.shape.is_compatible_with(declared):
+            raise ValueError(
+                f"The initial value's shape ({initial.shape}) is not compatible with the explicitly supplied `shape` "
+                f"argument ({declared})."
+            )
+        return declared
+    if not validate_shape:
+        return TensorShape(None)
+    if not initial.shape.is_fully_defined():
+        raise ValueError(f"initial_value must have a shape specified: {initial!r}")
+    return initial.shape
+
+
+def _guarded(initial: Tensor) -> Tensor:
+    from thalweg.state.initialized import guarded
+
+    return guarded(initial)
+
+
+register_tensor_conversion_function(Variable, Variable._to_tensor)

@@ -1,0 +1,193 @@
+"""The methods of a variable that change it, and the Python operators on it. A base class of Variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.dtypes import DType
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import OVERLOADABLE_OPERATORS, Tensor
+from thalweg.graph.tensor_shape import TensorShape
+
+
+class VariableUpdates:
+    """Assignments, scatters and operators. Every update is atomic, so `use_locking` changes nothing."""
+
+    _handle: Tensor
+    _dtype: DType
+    _shape: TensorShape
+
+    def value(self) -> Tensor:
+        """Defined by Variable."""
+        raise NotImplementedError
+
+    def _updated(self, op: Operation, read_value: bool = True) -> Any:
+        """What an update returns: the variable as it is afterwards, or just the operation."""
+        if not read_value:
+            return op
+        from thalweg.state.variable import UpdatedVariable
+
+        return UpdatedVariable(self, op)  # type: ignore[arg-type]
+
+    def assign(
+        self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Gives the variable a new value.
+
+        Args:
+            value: The value, of the variable's type and shape.
+            use_locking: Ignored.
+            name: The node's name.
+            read_value: Whether to return the variable as it is after the update (usable as a tensor and as a fetch),
+                instead of the operation.
+
+        Raises:
+            ValueError: If the shape or type does not fit.
+        """
+        return self._assign(value, name, read_value, True)
+
+    def _assign(self, value: Any, name: str | None, read_value: bool, validate_shape: bool) -> Any:
+        tensor = convert_to_tensor(value, self._dtype)
+        if validate_shape and not self._shape.is_compatible_with(tensor.shape):
+            raise ValueError(
+                f"Cannot assign to variable {self._handle.name} due to variable shape {self._shape} and value shape "
+                f"{tensor.shape} are incompatible"
+            )
+        op = apply(
+            "AssignVariableOp", self._handle, tensor, name=name,
+            validate_shape=validate_shape and self._shape.ndims is not None,
+        )  # fmt: skip
+        return self._updated(op, read_value)
+
+    def assign_add(
+        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds `delta`, of the variable's shape, to the value."""
+        op = apply("AssignAddVariableOp", self._handle, convert_to_tensor(delta, self._dtype), name=name)
+        return self._updated(op, read_value)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts `delta`, of the variable's shape, from the value."""
+        op = apply("AssignSubVariableOp", self._handle, convert_to_tensor(delta, self._dtype), name=name)
+        return self._updated(op, read_value)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Returns the value and increments it; OutOfRangeError once it has reached `limit`."""
+        return apply("ResourceCountUpTo", self._handle, limit=limit, T=self._dtype)  # type: ignore[no-any-return]
+
+    # Rows: `sparse_delta` is an IndexedSlices.
+
+    def _scatter(self, kind: str, sparse_delta: Any, name: str | None) -> Any:
+        if not isinstance(sparse_delta, IndexedSlices):
+            raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
+        return self._scatter_rows(kind, sparse_delta.indices, sparse_delta.values, name)
+
+    def _scatter_rows(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
+        updates = convert_to_tensor(updates, self._dtype)
+        return self._updated(apply(f"ResourceScatter{kind}", self._handle, indices, updates, name=name))
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Subtracts the slices from the rows that they name."""
+        return self._scatter("Sub", sparse_delta, name)
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Adds the slices to the rows that they name."""
+        return self._scatter("Add", sparse_delta, name)
+
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replaces elements of the rows by those of the slices where these are greater."""
+        return self._scatter("Max", sparse_delta, name)
+
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replaces elements of the rows by those of the slices where these are smaller."""
+        return self._scatter("Min", sparse_delta, name)
+
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Multiplies the rows by the slices."""
+        return self._scatter("Mul", sparse_delta, name)
+
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Divides the rows by the slices."""
+        return self._scatter("Div", sparse_delta, name)
+
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replaces the rows by the slices; which of several for one row wins is the last."""
+        return self._scatter("Update", sparse_delta, name)
+
+    def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Replaces rows of each batch: the leading dimensions of the indices are those of the variable."""
+        from thalweg.state.assignment import batch_scatter_update
+
+        return batch_scatter_update(self, sparse_delta.indices, sparse_delta.values, use_locking, name)
+
+    # Slices at positions: the last dimension of `indices` holds positions in the first dimensions of the variable.
+
+    def _scatter_nd(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
+        updates = convert_to_tensor(updates, self._dtype)
+        return self._updated(apply(f"ResourceScatterNd{kind}", self._handle, indices, updates, name=name))
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Subtracts `updates` from the slices at `indices`."""
+        return self._scatter_nd("Sub", indices, updates, name)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Adds `updates` to the slices at `indices`."""
+        return self._scatter_nd("Add", indices, updates, name)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Replaces the slices at `indices` by `updates`."""
+        return self._scatter_nd("Update", indices, updates, name)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Replaces elements of the slices at `indices` where `updates` are greater."""
+        return self._scatter_nd("Max", indices, updates, name)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
+        """Replaces elements of the slices at `indices` where `updates` are smaller."""
+        return self._scatter_nd("Min", indices, updates, name)
+
+    def __getitem__(self, item: Any) -> Any:
+        """A slice of the value, like that of a tensor, that can also be assigned to: `v[1:3].assign(x)`."""
+        part = self.value()[item]  # type: ignore[index]
+        if type(part) is Tensor and part.op.type == "StridedSlice":
+            part.__class__ = VariableSlice
+            part.op._python_data = self
+        return part
+
+
+class VariableSlice(Tensor):
+    """A slice of a variable: a tensor that can be assigned to. Has no state of its own: the op knows the variable."""
+
+    __slots__ = ()
+
+    def assign(self, value: Any, name: str | None = None) -> Any:
+        """Replaces this part of the variable; returns the whole variable as it is afterwards."""
+        variable = self.op._python_data
+        _, begin, end, strides = self.op.inputs
+        masks = {key: self.op.attrs[key] for key in self.op.attrs if key.endswith("_mask")}
+        op = apply(
+            "ResourceStridedSliceAssign", variable._handle, begin, end, strides,
+            convert_to_tensor(value, variable._dtype), name=name or f"{self.op.name}/_assign/", **masks,
+        )  # fmt: skip
+        return variable._updated(op)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def operate(self: VariableUpdates, *args: Any) -> Any:
+        # Looked up when used: op families install the operators of Tensor while they are imported.
+        function = getattr(Tensor, name, None)
+        return NotImplemented if function is None else function(self.value(), *args)
+
+    operate.__name__ = operate.__qualname__ = name
+    operate.__doc__ = f"`Tensor.{name}` of the value."
+    return operate
+
+
+for _name in OVERLOADABLE_OPERATORS - {"__getitem__"}:
+    setattr(VariableUpdates, _name, _operator(_name))

@@ -1,0 +1,15 @@
+"""Ops on resources: no value to compare in one call, so tests/state has tests of their own."""
+
+from __future__ import annotations
+
+from tests.op_cases import covered_elsewhere
+from thalweg.graph.op_registry import all_ops
+
+_RESOURCE_OPS = ("VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp")
+
+
+def _keeps_state(op: str) -> bool:
+    return op in _RESOURCE_OPS or op.startswith("Resource") or op.endswith("VariableOp")
+
+
+covered_elsewhere("works on a resource; see tests/state", *[op.name for op in all_ops() if _keeps_state(op.name)])
