@@ -1,0 +1,52 @@
+"""What every test gets: a fresh default graph, and a failure for threads, files and processes that it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-seconds", type=float, default=8.0, help="how long each fuzz test runs")
+
+
+@pytest.fixture
+def fuzz_seconds(request: pytest.FixtureRequest) -> float:
+    return float(request.config.getoption("--fuzz-seconds"))
+
+
+def _open_files() -> set[str]:
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found.add(f"{entry.name} -> {os.readlink(entry)}")
+        except OSError:
+            continue  # The descriptor of this very listing.
+    return found
+
+
+def _children() -> set[str]:
+    try:
+        return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+    except OSError:
+        return set()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fails a test that leaks a Python thread, a file descriptor or a child process."""
+    threads, files, children = set(threading.enumerate()), _open_files(), _children()
+    yield
+    import thalweg as tf
+
+    tf.reset_default_graph()
+    left = [t for t in threading.enumerate() if t not in threads and t.is_alive()]
+    for thread in left:
+        thread.join(1.0)
+    assert not [t.name for t in left if t.is_alive()], "threads left running"
+    assert not _children() - children, "processes left running"
+    assert not {f for f in _open_files() - files if "/fd" not in f and "anon_inode" not in f}, "files left open"
