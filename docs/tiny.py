@@ -105,7 +105,7 @@ def assign(target: Node, value: Node) -> Node:
     return Node("Assign", (value,), target=target)
 
 
-# --- Conditionals: Switch sends its input one way and DEAD the other, Merge takes what is alive (control_flow/) 
+# --- Conditionals: Switch sends its input one way and DEAD the other, Merge takes what is alive (control_flow/)
 
 
 def cond(pred: Node, x: Node, if_true: Callable[[Node], Node], if_false: Callable[[Node], Node]) -> Node:

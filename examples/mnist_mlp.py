@@ -1,7 +1,7 @@
 """Trains a multilayer perceptron on handwritten digits: graph, gradients, a hand-made optimizer, a session.
 
-Run it with `make demo`, or `python examples/mnist_mlp.py --epochs 5`. It needs no download: the package ships a sample of
-MNIST. With `--data <folder>` it trains on the full set.
+Run it with `make demo`, or `python examples/mnist_mlp.py --epochs 5`. It needs no download: the package ships a
+sample of MNIST. With `--data <folder>` it trains on the full set.
 """
 
 from __future__ import annotations
