@@ -27,6 +27,13 @@ void merge(Context& ctx) {
 
 void no_op(Context&) {}
 
+// The process is not ours to end: the step fails instead.
+struct Abort : Kernel {
+  explicit Abort(const Construction& c) : message(c.attr<std::string>("error_msg")) {}
+  void compute(Context&) override { fail(Code::aborted, message.empty() ? "the step was aborted" : message); }
+  std::string message;
+};
+
 REGISTER(kernel("Switch").function<switch_>());
 REGISTER(kernel("RefSwitch").function<switch_>());
 REGISTER(kernel("Merge").function<merge>());
@@ -39,6 +46,7 @@ REGISTER(kernel("NextIteration").function<forward>());
 REGISTER(kernel("RefNextIteration").function<forward>());
 REGISTER(kernel("LoopCond").function<forward>());
 REGISTER(kernel("NoOp").function<no_op>());
+REGISTER(kernel("Abort").make<Abort>());
 REGISTER(kernel("ControlTrigger").function<no_op>());
 
 }  // namespace

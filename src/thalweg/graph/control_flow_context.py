@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
@@ -15,7 +15,7 @@ class ControlFlowContext:
     """Base of the contexts: does nothing by itself.
 
     While a context is current in a thread (between `enter` and `exit`), `graph.apply` calls, for each op it creates:
-    `capture` for every data input, then `control_inputs` once, then, when the op stands in the graph, `op_added`. All
+    `capture_inputs` (`capture` for every data input), then `control_inputs` once, then, when the op stands in the graph, `op_added`. All
     three run without the graph's lock, and may create ops; a context that does so first leaves itself (`exit`).
     """
 
@@ -49,6 +49,20 @@ class ControlFlowContext:
         """Returns the tensor by which ops inside the context see `tensor` (a Switch output, an Enter, or itself)."""
         return tensor
 
+    def capture_inputs(self, op_type: str, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Captures all data inputs of a new op."""
+        return [self.capture(tensor) for tensor in inputs]
+
+    def contains(self, element: Tensor | Operation) -> bool:
+        """Whether an op, or the op of a tensor, is in this context or in one nested in it."""
+        op: Any = getattr(element, "op", element)
+        context = op._control_flow_context
+        while context is not None:
+            if context is self:
+                return True
+            context = context.outer_context
+        return False
+
     def control_inputs(self, control_inputs: list[Operation], inputs: Sequence[Tensor]) -> list[Operation]:
         """Returns the control inputs that a new op with these (captured) data inputs gets.
 
@@ -77,3 +91,20 @@ class ControlFlowContext:
         while context is not None and not context.is_while_context():
             context = context.outer_context
         return context
+
+
+def check_visible(tensor: Tensor, context: ControlFlowContext | None, name: str) -> None:
+    """Refuses a tensor from inside a loop as the input of a node outside of that loop.
+
+    Raises:
+        ValueError: If the loop of `tensor` is not among those that `context` is nested in.
+    """
+    source = tensor.op._control_flow_context
+    loop = None if source is None else source.enclosing_while()
+    while loop is not None and context is not None and context is not loop:
+        context = context.outer_context
+    if loop is not None and context is not loop:
+        raise ValueError(
+            f"Cannot use '{tensor.op.name}' as input to '{name}' because '{tensor.op.name}' is in a while loop. Values "
+            "leave a loop as its results: make it a loop variable."
+        )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.graph import scopes, source_location
-from thalweg.graph.control_flow_context import ControlFlowContext
+from thalweg.graph.control_flow_context import ControlFlowContext, check_visible
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph_lookup import CollectionStore, ElementLookup
@@ -87,7 +87,11 @@ class Graph(ElementLookup, CollectionStore):
         control_inputs: list[Operation] | None = None
         plain = state.plain
         if not plain:
-            inputs, control_inputs = self._inputs_in_scopes(inputs)
+            inputs, control_inputs = self._inputs_in_scopes(op_def, inputs, name)
+        else:
+            for tensor in inputs:
+                if tensor.op._control_flow_context is not None:
+                    check_visible(tensor, None, name)
         if shapes is None:
             shapes = infer_shapes(op_def, inputs, attrs, name, len(output_dtypes))
         op = Operation(self, op_def, name, tuple(inputs), attrs, source_location.capture(skip_frames))
@@ -118,15 +122,29 @@ class Graph(ElementLookup, CollectionStore):
                 state.context.op_added(op)
         return op
 
-    def _inputs_in_scopes(self, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Operation]]:
+    def _inputs_in_scopes(
+        self, op_def: OpDef, inputs: Sequence[Tensor], name: str
+    ) -> tuple[Sequence[Tensor], list[Operation]]:
         state = self._scopes
         context = state.context
         controllers = state.controllers
         if context is not None:
-            inputs = [context.capture(tensor) for tensor in inputs]
+            # What a capture creates is named after the op that needs it: 'cond/mul/Switch'.
+            outer, state.name_stack = state.name_stack, name
+            try:
+                inputs = context.capture_inputs(op_def.name, inputs)
+            finally:
+                state.name_stack = outer
+        for tensor in inputs:
+            if tensor.op._control_flow_context is not context:
+                check_visible(tensor, context, name)
         control_inputs = scopes.control_inputs_for(controllers, inputs) if controllers else []
         if context is not None:
-            control_inputs = context.control_inputs(control_inputs, inputs)
+            outer, state.name_stack = state.name_stack, name
+            try:
+                control_inputs = context.control_inputs(control_inputs, inputs)
+            finally:
+                state.name_stack = outer
         return inputs, control_inputs
 
     def _set_from_scopes(self, op: Operation, op_def: OpDef, control_inputs: list[Operation]) -> None:

@@ -151,6 +151,14 @@ def _identity(t: Tensor, partial: bool, depth: int) -> Array | None:
     return _value(t.op.inputs[0], partial, depth + 1)
 
 
+def _captured(t: Tensor, partial: bool, depth: int) -> Array | None:
+    """A value that a branch or a loop sees from outside; a loop's own variables change."""
+    if t.op.type == "Enter" and not t.op.attrs["is_constant"]:
+        return None
+    data = t.op.inputs[0]
+    return None if data.op.type in ("Merge", "RefMerge") else _value(data, partial, depth + 1)
+
+
 def _reshape(t: Tensor, partial: bool, depth: int) -> Array | None:
     values = _inputs(t.op, depth)
     return None if values is None else values[0].reshape(tuple(int(d) for d in values[1]))
@@ -226,7 +234,7 @@ def slice_index(op: Operation, depth: int = 0) -> tuple[Any, ...] | None:
 _RULES: Final[dict[str, Callable[[Any, bool, int], Array | None]]] = {
     "Shape": _shape, "Size": _size, "Rank": _rank, "Range": _range, "Cast": _cast, "Concat": _concat,
     "ConcatV2": _concat, "Pack": _pack, "Unpack": _unpack, "Fill": _fill, "Equal": _compare, "NotEqual": _compare,
-    "StopGradient": _identity, "Identity": _identity, "Reshape": _reshape, "Prod": _prod,
+    "StopGradient": _identity, "Identity": _identity, "Enter": _captured, "Switch": _captured, "Reshape": _reshape, "Prod": _prod,
     "StridedSlice": _strided_slice, **dict.fromkeys(_ARITHMETIC, _arithmetic),
 }  # fmt: skip
 

@@ -35,7 +35,7 @@ def node_of(op: Operation, args: dict[Tensor, Edge]) -> Node:
     for tensor in inputs:
         edge = args.get(tensor) if args else None
         edges.append(edge or (tensor.op.name, tensor.value_index))
-    controls = tuple([control.name for control in op.control_inputs]) if op.control_inputs else ()
+    controls = tuple(control.name for control in _awaited(op, args)) if op.control_inputs else ()
     return Node(
         op.name,
         op.type,
@@ -47,6 +47,15 @@ def node_of(op: Operation, args: dict[Tensor, Edge]) -> Node:
         tuple([tensor.dtype for tensor in op.outputs]),
         op,
     )
+
+
+def _awaited(op: Operation, args: dict[Tensor, Edge]) -> list[Operation]:
+    """The control inputs of an operation, without placeholders that are fed: those are there from the start."""
+    return [
+        control
+        for control in op.control_inputs
+        if not (args and control.type.startswith("Placeholder") and control.outputs[0] in args)
+    ]
 
 
 def _in_order(roots: list[Operation], args: dict[Tensor, Edge]) -> list[Operation]:
@@ -61,5 +70,5 @@ def _in_order(roots: list[Operation], args: dict[Tensor, Edge]) -> list[Operatio
         for tensor in op.inputs:
             if tensor not in args:
                 stack.append(tensor.op)
-        stack.extend(op.control_inputs)
+        stack.extend(_awaited(op, args) if op.control_inputs else ())
     return sorted(seen, key=lambda op: op._id)
