@@ -36,7 +36,7 @@ def cond(
 
     Args:
         pred: A scalar bool tensor.
-        true_fn: Returns a tensor, sparse tensor, IndexedSlices, TensorArray or operation, or a nested structure of them.
+        true_fn: Returns tensors, sparse tensors, IndexedSlices, TensorArrays or operations, alone or nested.
         false_fn: Returns values of the same structure and types.
         strict: Whether a list or tuple of one element is returned as it is.
         name: Name scope of the new nodes.

@@ -87,13 +87,12 @@ def _limited(loop_vars: Any, cond: Any, body: Any, shape_invariants: Any, maximu
     if maximum.shape.ndims not in (None, 0):
         raise ValueError(f"maximum_iterations must be a scalar, saw shape: {maximum.shape}")
     counter = convert_to_tensor(0, dtype=maximum.dtype, name="iteration_counter")
-    one = lambda: convert_to_tensor(1, dtype=maximum.dtype)  # noqa: E731
 
     def limited_cond(i: Any, variables: Any) -> Any:
         return apply("LogicalAnd", apply("Less", i, maximum), convert_to_tensor(cond(*variables)))
 
     def limited_body(i: Any, variables: Any) -> Any:
-        return apply("AddV2", i, one(), name="add"), _as_body_result(body(*variables))
+        return apply("AddV2", i, 1, name="add"), _as_body_result(body(*variables))
 
     if shape_invariants is not None:
         shape_invariants = [TensorShape([]), shape_invariants]
@@ -137,7 +136,7 @@ def _as_variables(result: Any, loop_vars: Any) -> Any:
     if not nest.is_nested(result):
         result = [result]
     if isinstance(loop_vars, (list, tuple)) and isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
-        result = type(loop_vars)(result) if not hasattr(loop_vars, "_fields") else loop_vars._make(result)
+        result = getattr(loop_vars, "_make", type(loop_vars))(result)
     result = structures.convert_atoms(result, lambda atom: _converted(atom))
     expected, got = len(nest.flatten(loop_vars)), len(nest.flatten(result))
     try:
@@ -225,7 +224,7 @@ def _check_variables(context: WhileContext, values: list[Tensor], invariants_giv
                 f"{merge.shape}, but it has shape {value.shape} after one iteration: not compatible with the invariant."
             )
         raise ValueError(
-            f"Input tensor '{initial.name}' enters the loop with shape {merge.shape}, but has shape {value.shape} after "
-            "one iteration. To allow the shape to vary across iterations, use the `shape_invariants` argument of "
+            f"Input tensor '{initial.name}' enters the loop with shape {merge.shape}, but has shape {value.shape} "
+            "after one iteration. To allow the shape to vary across iterations, use the `shape_invariants` argument of "
             "tf.while_loop to specify a less-specific shape."
         )

@@ -15,8 +15,9 @@ class ControlFlowContext:
     """Base of the contexts: does nothing by itself.
 
     While a context is current in a thread (between `enter` and `exit`), `graph.apply` calls, for each op it creates:
-    `capture_inputs` (`capture` for every data input), then `control_inputs` once, then, when the op stands in the graph, `op_added`. All
-    three run without the graph's lock, and may create ops; a context that does so first leaves itself (`exit`).
+    `capture_inputs` (`capture` for every data input), then `control_inputs` once, then, when the op stands in the
+    graph, `op_added`. All three run without the graph's lock, and may create ops; a context that does so first leaves
+    itself (`exit`).
     """
 
     def __init__(self, graph: Graph | None = None) -> None:

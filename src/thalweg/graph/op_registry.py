@@ -112,7 +112,8 @@ class OpDef:
 # Stateless by registration, yet their value is decided by the step (feeds, dead tokens), not by their inputs.
 _NEVER_FOLDED = frozenset(
     ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "RefSwitch", "Merge", "Enter", "Exit",
-     "NextIteration", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "LoopCond", "ControlTrigger", "NoOp", "PreventGradient")
+     "NextIteration", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "LoopCond", "ControlTrigger", "NoOp",
+     "PreventGradient")
 )  # fmt: skip
 
 _OPS: dict[str, OpDef] = {}

@@ -234,8 +234,8 @@ def slice_index(op: Operation, depth: int = 0) -> tuple[Any, ...] | None:
 _RULES: Final[dict[str, Callable[[Any, bool, int], Array | None]]] = {
     "Shape": _shape, "Size": _size, "Rank": _rank, "Range": _range, "Cast": _cast, "Concat": _concat,
     "ConcatV2": _concat, "Pack": _pack, "Unpack": _unpack, "Fill": _fill, "Equal": _compare, "NotEqual": _compare,
-    "StopGradient": _identity, "Identity": _identity, "Enter": _captured, "Switch": _captured, "Reshape": _reshape, "Prod": _prod,
-    "StridedSlice": _strided_slice, **dict.fromkeys(_ARITHMETIC, _arithmetic),
+    "StopGradient": _identity, "Identity": _identity, "Enter": _captured, "Switch": _captured,
+    "Reshape": _reshape, "Prod": _prod, "StridedSlice": _strided_slice, **dict.fromkeys(_ARITHMETIC, _arithmetic),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The five control-flow primitives of the dataflow model and their kin (OSDI section 3.4): definitions and raw functions.
+"""The five control-flow primitives of the dataflow model and their kin (OSDI section 3.4): definitions, raw functions.
 
 `cond` and `while_loop` (in `control_flow/`) build graphs of these. Loops and conditionals are differentiated as units
 by `autodiff`, so the gradients here only serve graphs made of the raw ops.
@@ -13,7 +13,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, gradient, not_differentiable
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -53,7 +53,9 @@ define("Abort", "->", "error_msg: string = '', exit_without_error: bool = false"
 define(
     "RefSwitch", "data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)", "T: type", shape=_switch_shape
 )
-define("RefMerge", "inputs: Ref(N * T) -> output: Ref(T), value_index: int32", "T: type, N: int >= 1", shape=_merge_shape)
+define(
+    "RefMerge", "inputs: Ref(N * T) -> output: Ref(T), value_index: int32", "T: type, N: int >= 1", shape=_merge_shape
+)
 define("RefEnter", "data: Ref(T) -> output: Ref(T)", _ENTER, shape=shapes.unchanged)
 define("RefExit", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged)
 define("RefNextIteration", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged)
@@ -114,7 +116,6 @@ def _enter_grad(op: Operation, grad: Any) -> Any:
 @gradient("Exit", "RefExit", "NextIteration", "RefNextIteration")
 def _no_context(op: Operation, grad: Any) -> Any:
     raise LookupError(
-        f"Cannot differentiate '{op.name}' ({op.type}): it belongs to a loop that was not built by tf.while_loop (or was "
-        "imported without its WhileContextDef), so the loop's structure is not known."
+        f"Cannot differentiate '{op.name}' ({op.type}): it belongs to a loop that was not built by tf.while_loop (or "
+        "was imported without its WhileContextDef), so the loop's structure is not known."
     )
-
