@@ -236,9 +236,9 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     graph = get_default_graph()
     if graph.seed is None:
         return (None, None) if op_seed is None else (87654321, _as_int32(op_seed))
-    seeds = graph.seed, graph._last_id if op_seed is None else op_seed
+    seeds = _as_int32(graph.seed), _as_int32(graph._last_id if op_seed is None else op_seed)
     # Two zeros would mean "draw a seed": keep the request for a fixed one.
-    return (0, 2**31 - 1) if seeds == (0, 0) else (_as_int32(seeds[0]), _as_int32(seeds[1]))
+    return (0, 2**31 - 1) if seeds == (0, 0) else seeds
 
 
 def _as_int32(seed: int) -> int:
