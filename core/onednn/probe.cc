@@ -1,8 +1,8 @@
 // The probe that a child process runs before oneDNN is trusted with the CPU's flags.
 #include "onednn/probe.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <vector>
 
 #include "dnnl.hpp"
 
@@ -18,12 +18,18 @@ bool product_runs(dnnl::memory::data_type type) {
   try {
     dnnl::matmul::primitive_desc pd(engine, desc, desc, out_desc);
     dnnl::memory a(desc, engine), b(desc, engine), c(out_desc, engine);
-    std::vector<char> zeros(desc.get_size(), 0);
-    std::copy(zeros.begin(), zeros.end(), static_cast<char*>(a.get_data_handle()));
-    std::copy(zeros.begin(), zeros.end(), static_cast<char*>(b.get_data_handle()));
+    // Ones, so that a wrong result differs from untouched memory: 0x3f80 is 1 in bfloat16, 0x3f800000 in float32.
+    const bool wide = type == dnnl::memory::data_type::f32;
+    for (dnnl::memory* operand : {&a, &b}) {
+      if (wide)
+        std::fill_n(static_cast<float*>(operand->get_data_handle()), n * n, 1.0f);
+      else
+        std::fill_n(static_cast<uint16_t*>(operand->get_data_handle()), n * n, uint16_t{0x3f80});
+    }
     dnnl::matmul(pd).execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
     stream.wait();
-    return static_cast<float*>(c.get_data_handle())[0] == 0.0f;
+    const float* out = static_cast<const float*>(c.get_data_handle());
+    return std::all_of(out, out + n * n, [](float x) { return x == static_cast<float>(n); });
   } catch (const dnnl::error& error) {
     // Without an implementation for the type nothing can trap.
     return error.status == dnnl_unimplemented;

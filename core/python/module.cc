@@ -8,6 +8,7 @@
 
 #include "executor/loop_program.h"
 #include "kernel/registry.h"
+#include "onednn/engine.h"
 #include "onednn/probe.h"
 #include "python/attributes.h"
 #include "python/compiled_step.h"
@@ -107,6 +108,21 @@ NB_MODULE(_core, m) {
   m.def("set_memory_limit", [](int64_t bytes) { Allocator::cpu().set_limit(bytes); }, "bytes"_a);
   m.def("set_intra_op_threads", &set_intra_op_threads, "threads"_a);
   m.def("intra_op_threads", &intra_op_threads);
+  m.def(
+      "set_isa_probe",
+      [](nb::callable probe) {
+        PyObject* kept = probe.release().ptr();  // For good, like the error factory.
+        set_isa_probe([kept]() -> std::string {
+          nb::gil_scoped_acquire gil;
+          try {
+            return nb::cast<std::string>(nb::borrow(kept)());
+          } catch (nb::python_error& exception) {
+            throw error_from_python(exception);
+          }
+        });
+      },
+      "probe"_a,
+      "Sets the function that names the best instruction set for oneDNN; asked once, at oneDNN's first use.");
   m.def("probe_onednn", &probe_onednn, "isa"_a,
         "Runs small matrix products with oneDNN capped to an instruction set; may end the process.");
 

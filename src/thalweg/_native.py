@@ -62,4 +62,14 @@ except ImportError as error:
         f"Thalweg's native core cannot be loaded from {PACKAGE_DIR}: {error}. In a source tree, run `make build`."
     ) from error
 
+
+def _best_instruction_set() -> str:
+    from thalweg.platform.cpu_probe import max_isa_once
+
+    return max_isa_once()
+
+
+# Asked when oneDNN is first used, so that programs which never do pay nothing.
+core.set_isa_probe(_best_instruction_set)
+
 __all__ = ["core", "CpuInfo", "read_cpu_info", "require_instructions"]

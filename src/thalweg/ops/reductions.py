@@ -216,7 +216,7 @@ def count_nonzero(
             flags = apply("NotEqual", x, apply("Const", value=_cast_array(zero, x.dtype), dtype=x.dtype.base_dtype))
         counts = reduce_sum(apply("Cast", flags, DstT=int64), axis, keepdims=bool(keepdims))
         wanted = as_dtype(dtype)
-        return counts if wanted is int64 else apply("Cast", counts, DstT=wanted)  # type: ignore[no-any-return]
+        return counts if wanted is int64 else apply("Cast", counts, DstT=wanted)
 
 
 def _cast_array(value: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

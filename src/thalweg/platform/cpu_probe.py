@@ -14,6 +14,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def max_isa() -> str:
     if chosen:
         return chosen
     return decide(read_cpu_info(), _cache_file, run_child)
+
+
+_asking = threading.Lock()
+
+
+def max_isa_once() -> str:
+    """`max_isa` for the core, whose threads may ask at the same time: the first finds out, the others wait."""
+    with _asking:
+        return max_isa()
 
 
 def decide(cpu: CpuInfo, cache_file: Callable[[CpuInfo], Path | None], probe: Callable[[str], bool]) -> str:

@@ -1,0 +1,266 @@
+// MatMul and the BatchMatMul family: shapes, transposes and broadcasting; the products themselves are oneDNN's or
+// gemm's.
+#include "onednn/matmul.h"
+
+#include "kernels/elementwise.h"
+#include "kernels/gemm.h"
+
+namespace thalweg {
+namespace {
+
+// Below this many multiplications the set-up of a oneDNN primitive costs more than the product.
+constexpr double kSmall = 4096;
+
+double work_of(const ProductShape& s) { return static_cast<double>(s.rows) * s.columns * s.inner; }
+
+template <typename T>
+void own_product(const ProductShape& s, const MatrixLayout& la, const T* a, const MatrixLayout& lb, const T* b, T* c) {
+  const int64_t size = s.rows * s.columns;
+  if (s.batch < 2) {
+    gemm<T>(s.rows, s.columns, s.inner, la, a, lb, b, c, true);
+    return;
+  }
+  parallel_for(s.batch, static_cast<int64_t>(std::clamp(65536.0 / work_of(s), 1.0, 1e9)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   gemm<T>(s.rows, s.columns, s.inner, la, a + i * la.batch_stride, lb, b + i * lb.batch_stride,
+                           c + i * size, false);
+               });
+}
+
+// How many elements an operand has in memory.
+int64_t extent(const MatrixLayout& layout, int64_t batch, int64_t matrix) {
+  return layout.batch_stride == 0 ? matrix : batch * matrix;
+}
+
+template <typename To, typename From>
+Tensor converted(DType dtype, const From* from, int64_t count) {
+  Tensor out(dtype, Shape{count});
+  To* to = out.flat<To>();
+  parallel_for(count, kElementGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<To>(from[i]);
+  });
+  return out;
+}
+
+void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const void* a, const MatrixLayout& lb,
+             const void* b, void* c);
+
+// Through a wider type that has a product of its own.
+template <typename T, typename W>
+void widened_product(DType wide, const ProductShape& s, const MatrixLayout& la, const void* a, const MatrixLayout& lb,
+                     const void* b, void* c) {
+  Tensor wide_a = converted<W>(wide, static_cast<const T*>(a), extent(la, s.batch, s.rows * s.inner));
+  Tensor wide_b = converted<W>(wide, static_cast<const T*>(b), extent(lb, s.batch, s.inner * s.columns));
+  const int64_t count = s.batch * s.rows * s.columns;
+  Tensor wide_c(wide, Shape{count});
+  product(wide, s, la, wide_a.raw(), lb, wide_b.raw(), wide_c.raw());
+  const W* from = wide_c.flat<W>();
+  T* to = static_cast<T*>(c);
+  parallel_for(count, kElementGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(from[i]);
+  });
+}
+
+// Four real products. Operands that are to be conjugated have been already.
+template <typename R>
+void complex_product(DType real, const ProductShape& s, const MatrixLayout& la, const std::complex<R>* a,
+                     const MatrixLayout& lb, const std::complex<R>* b, std::complex<R>* c) {
+  auto plane = [&](const std::complex<R>* from, int64_t count, bool imaginary) {
+    Tensor out(real, Shape{count});
+    R* to = out.flat<R>();
+    for (int64_t i = 0; i < count; ++i) to[i] = imaginary ? from[i].imag() : from[i].real();
+    return out;
+  };
+  const int64_t count_a = extent(la, s.batch, s.rows * s.inner), count_b = extent(lb, s.batch, s.inner * s.columns);
+  Tensor re_a = plane(a, count_a, false), im_a = plane(a, count_a, true);
+  Tensor re_b = plane(b, count_b, false), im_b = plane(b, count_b, true);
+  const int64_t count = s.batch * s.rows * s.columns;
+  auto multiply = [&](const Tensor& x, const Tensor& y) {
+    Tensor out(real, Shape{count});
+    product(real, s, la, x.raw(), lb, y.raw(), out.raw());
+    return out;
+  };
+  Tensor rr = multiply(re_a, re_b), ii = multiply(im_a, im_b), ri = multiply(re_a, im_b), ir = multiply(im_a, re_b);
+  for (int64_t i = 0; i < count; ++i) c[i] = {rr.flat<R>()[i] - ii.flat<R>()[i], ri.flat<R>()[i] + ir.flat<R>()[i]};
+}
+
+void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const void* a, const MatrixLayout& lb,
+             const void* b, void* c) {
+  auto own = [&]<typename T>() {
+    own_product<T>(s, la, static_cast<const T*>(a), lb, static_cast<const T*>(b), static_cast<T*>(c));
+  };
+  switch (dtype) {
+    case DType::float32:
+      if (work_of(s) <= kSmall || !onednn_matmul(dtype, s, la, a, lb, b, c)) own.template operator()<float>();
+      return;
+    case DType::float64:
+      return own.template operator()<double>();
+    case DType::int32:
+    case DType::uint32:
+      return own.template operator()<uint32_t>();
+    case DType::int64:
+    case DType::uint64:
+      return own.template operator()<uint64_t>();
+    case DType::float16:
+      if (work_of(s) <= kSmall || !onednn_matmul(dtype, s, la, a, lb, b, c))
+        widened_product<half, float>(DType::float32, s, la, a, lb, b, c);
+      return;
+    case DType::bfloat16:
+      if (work_of(s) <= kSmall || !onednn_matmul(dtype, s, la, a, lb, b, c))
+        widened_product<bfloat16, float>(DType::float32, s, la, a, lb, b, c);
+      return;
+    case DType::uint8:
+      return widened_product<uint8_t, uint32_t>(DType::uint32, s, la, a, lb, b, c);
+    case DType::int8:
+      return widened_product<int8_t, uint32_t>(DType::uint32, s, la, a, lb, b, c);
+    case DType::uint16:
+      return widened_product<uint16_t, uint32_t>(DType::uint32, s, la, a, lb, b, c);
+    case DType::int16:
+      return widened_product<int16_t, uint32_t>(DType::uint32, s, la, a, lb, b, c);
+    case DType::complex64:
+      return complex_product<float>(DType::float32, s, la, static_cast<const complex64*>(a), lb,
+                                    static_cast<const complex64*>(b), static_cast<complex64*>(c));
+    case DType::complex128:
+      return complex_product<double>(DType::float64, s, la, static_cast<const complex128*>(a), lb,
+                                     static_cast<const complex128*>(b), static_cast<complex128*>(c));
+    default:
+      fail(Code::unimplemented, "there is no matrix product of elements of type ", dtype);
+  }
+}
+
+Tensor conjugated(const Tensor& t) {
+  Tensor out(t.dtype(), t.shape());
+  dispatch(t.dtype(), Complexes{}, [&]<typename T>() {
+    for (int64_t i = 0; i < t.num_elements(); ++i) out.flat<T>()[i] = std::conj(t.flat<T>()[i]);
+  });
+  return out;
+}
+
+// The layout of a stored row-major [rows, columns] matrix, seen transposed or as it is.
+MatrixLayout layout_of(int64_t rows, int64_t columns, bool transposed, int64_t batch_stride) {
+  if (!transposed) return {batch_stride, columns, 1};
+  // A single row or column is the same either way; oneDNN is fastest with unit strides last.
+  if (rows == 1) return {batch_stride, 1, 1};
+  return {batch_stride, 1, columns};
+}
+
+void multiply(Context& ctx, Tensor a, Tensor b, bool transpose_a, bool transpose_b, bool adjoint, bool batched,
+              bool broadcasting) {
+  if (batched) {
+    require(a.rank() >= 2, "In[0] ndims must be >= 2: ", a.shape());
+    require(b.rank() >= 2, "In[1] ndims must be >= 2: ", b.shape());
+  } else {
+    require(a.rank() == 2, "In[0] is not a matrix. Instead it has shape ", a.shape());
+    require(b.rank() == 2, "In[1] is not a matrix. Instead it has shape ", b.shape());
+  }
+  require(a.dtype() == b.dtype(), "the operands have types ", a.dtype(), " and ", b.dtype());
+  const int ra = a.rank(), rb = b.rank();
+  const int64_t rows_a = a.dim(ra - 2), columns_a = a.dim(ra - 1), rows_b = b.dim(rb - 2), columns_b = b.dim(rb - 1);
+  ProductShape s;
+  s.rows = transpose_a ? columns_a : rows_a;
+  s.inner = transpose_a ? rows_a : columns_a;
+  s.columns = transpose_b ? rows_b : columns_b;
+  const int64_t inner_b = transpose_b ? columns_b : rows_b;
+  require(s.inner == inner_b, "Matrix size-incompatible: In[0]: ", a.shape(), ", In[1]: ", b.shape(), ": ", s.inner,
+          " columns of the one meet ", inner_b, " rows of the other");
+
+  std::vector<int64_t> dims_a(a.shape().begin(), a.shape().end() - 2), dims_b(b.shape().begin(), b.shape().end() - 2);
+  require(broadcasting || dims_a == dims_b, "In[0] and In[1] must have the same batch dimensions: ", a.shape(), " vs. ",
+          b.shape());
+  const Shape batch_a(dims_a), batch_b(dims_b);
+  Shape batch = batch_a;
+  std::optional<Broadcast> broadcast;
+  if (!(batch_a == batch_b)) {
+    broadcast.emplace(batch_a, batch_b);
+    batch = broadcast->shape();
+  }
+  std::vector<int64_t> dims = batch.to_vector();
+  dims.push_back(s.rows);
+  dims.push_back(s.columns);
+  Tensor& out = ctx.allocate(0, Shape(dims));
+  if (out.num_elements() == 0) return;
+  if (s.inner == 0) {
+    std::memset(out.raw(), 0, out.bytes());
+    return;
+  }
+  if (adjoint && transpose_a) a = conjugated(a);
+  if (adjoint && transpose_b) b = conjugated(b);
+
+  const int64_t size_a = rows_a * columns_a, size_b = rows_b * columns_b;
+  s.batch = batch.num_elements();
+  MatrixLayout la = layout_of(rows_a, columns_a, transpose_a, batch_a.num_elements() == 1 ? 0 : size_a);
+  MatrixLayout lb = layout_of(rows_b, columns_b, transpose_b, batch_b.num_elements() == 1 ? 0 : size_b);
+  const bool regular = !broadcast || batch_a.num_elements() == 1 || batch_b.num_elements() == 1;
+  if (regular) {
+    if (s.batch > 1 && lb.batch_stride == 0 && !transpose_a) {
+      // One right-hand side for all: the batch is just more rows.
+      s.rows *= s.batch;
+      s.batch = 1;
+    }
+    product(a.dtype(), s, la, a.raw(), lb, b.raw(), out.raw());
+    return;
+  }
+  const size_t width = size_of(a.dtype());
+  const int last = broadcast->rank() - 1;
+  s.batch = 1;
+  la.batch_stride = lb.batch_stride = 0;
+  for (int64_t i = 0; i < batch.num_elements(); ++i) {
+    int64_t left = i, index_a = 0, index_b = 0;
+    for (int d = last; d >= 0; --d) {
+      index_a += left % broadcast->size(d) * broadcast->stride_a(d);
+      index_b += left % broadcast->size(d) * broadcast->stride_b(d);
+      left /= broadcast->size(d);
+    }
+    product(a.dtype(), s, la, static_cast<const char*>(a.raw()) + index_a * size_a * width, lb,
+            static_cast<const char*>(b.raw()) + index_b * size_b * width,
+            static_cast<char*>(out.raw()) + i * s.rows * s.columns * width);
+  }
+}
+
+struct MatMul : Kernel {
+  explicit MatMul(const Construction& c)
+      : transpose_a(c.attr<bool>("transpose_a", false)), transpose_b(c.attr<bool>("transpose_b", false)) {}
+  void compute(Context& ctx) override {
+    multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
+  }
+  bool transpose_a, transpose_b;
+};
+
+template <bool kBroadcasting>
+struct BatchMatMul : Kernel {
+  explicit BatchMatMul(const Construction& c)
+      : adjoint_x(c.attr<bool>("adj_x", false)), adjoint_y(c.attr<bool>("adj_y", false)) {
+    complex = c.input_dtype(0) == DType::complex64 || c.input_dtype(0) == DType::complex128;
+    require(c.input_dtype(0) == c.output_dtype(0), "products of ", c.input_dtype(0), " with results of type ",
+            c.output_dtype(0), " are not supported: cast the operands first");
+  }
+  void compute(Context& ctx) override {
+    multiply(ctx, ctx.input(0), ctx.input(1), adjoint_x, adjoint_y, complex, true, kBroadcasting);
+  }
+  bool adjoint_x, adjoint_y, complex;
+};
+
+// A product that a program has called sparse: no faster than the dense one here. float32 and bfloat16 may meet.
+struct SparseMatMul : MatMul {
+  using MatMul::MatMul;
+  void compute(Context& ctx) override {
+    Tensor inputs[2];
+    for (int i = 0; i < 2; ++i) {
+      inputs[i] = ctx.input(i);
+      if (inputs[i].dtype() == DType::bfloat16)
+        inputs[i] = converted<float>(DType::float32, inputs[i].flat<bfloat16>(), inputs[i].num_elements())
+                        .reshaped(inputs[i].shape());
+    }
+    multiply(ctx, inputs[0], inputs[1], transpose_a, transpose_b, false, false, false);
+  }
+};
+
+REGISTER(kernel("SparseMatMul").make<SparseMatMul>());
+REGISTER(kernel("MatMul").types("T", Numbers{}).make<MatMul>());
+REGISTER(kernel("BatchMatMul").types("T", Numbers{}).make<BatchMatMul<false>>());
+REGISTER(kernel("BatchMatMulV2").types("T", Numbers{}).make<BatchMatMul<true>>());
+REGISTER(kernel("BatchMatMulV3").types("Ta", Numbers{}).make<BatchMatMul<true>>());
+
+}  // namespace
+}  // namespace thalweg
