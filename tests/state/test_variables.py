@@ -250,7 +250,7 @@ def test_containers_are_shared_between_graphs_and_sessions_until_reset():
             return g, v, v.assign_add(1.0)
 
     g1, v1, _ = build()
-    g2, v2, add2 = build()
+    g2, _, add2 = build()
     with tf.Session(graph=g1) as s1, tf.Session(graph=g2) as s2:
         s1.run(v1.initializer)
         assert s2.run(add2) == 2.0
@@ -267,7 +267,7 @@ def test_a_handle_of_another_kind_is_refused(graph):
     with tf.Session() as sess:
         sess.run(v.initializer)
         handle = sess.run(v.handle)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="float32.*int32"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"float32.*int32"):
             sess.run(read, {x: handle})
 
 

@@ -47,6 +47,7 @@ class CreatedByScopes(type):
     """The metaclass of Variable: `Variable(...)` runs through the open creator scopes; subclasses do not."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Creates a variable, or lets the open scopes do it."""
         stack = _creators.by_graph.get(get_default_graph()) if cls.__name__ == "Variable" else None
         if not stack:
             return super().__call__(*args, **kwargs)

@@ -23,7 +23,8 @@ from thalweg.graph.tensor import Tensor, TensorReference
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.state.creators import CreatedByScopes
 from thalweg.state.policies import VariableAggregation, VariableSynchronization, is_trainable
-from thalweg.state.variable_proto import SaveSliceInfo, from_variable_def, to_variable_def
+from thalweg.state.variable_proto import SaveSliceInfo as SliceInfo
+from thalweg.state.variable_proto import from_variable_def, to_variable_def
 from thalweg.state.variable_updates import VariableUpdates
 
 
@@ -44,7 +45,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
 
-    SaveSliceInfo = SaveSliceInfo
+    SaveSliceInfo = SliceInfo
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         self._synchronization = synchronization
         self._aggregation = aggregation
         self._constraint = constraint
-        self._save_slice_info: SaveSliceInfo | None = None
+        self._save_slice_info: SliceInfo | None = None
         self._update_uses: list[Any] = []
         if variable_def is not None:
             if initial_value is not None:
@@ -319,10 +320,10 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     def _ref(self) -> Tensor:
         return self._handle
 
-    def _set_save_slice_info(self, save_slice_info: SaveSliceInfo) -> None:
+    def _set_save_slice_info(self, save_slice_info: SliceInfo) -> None:
         self._save_slice_info = save_slice_info
 
-    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+    def _get_save_slice_info(self) -> SliceInfo | None:
         return self._save_slice_info
 
     def to_proto(self, export_scope: str | None = None) -> Any:

@@ -75,7 +75,7 @@ def _all_variables() -> list[Any]:
 
 @export("assert_variables_initialized")
 def assert_variables_initialized(var_list: Any = None) -> Any:
-    """A tensor that fails with FailedPreconditionError unless all the variables are initialized; None if there are none."""
+    """A tensor that fails with FailedPreconditionError unless all variables are initialized; None without any."""
     variables = _all_variables() if var_list is None else var_list
     if not variables:
         return None

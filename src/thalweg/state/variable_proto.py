@@ -109,8 +109,8 @@ def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) 
     handle = element(proto.variable_name)
     if handle.dtype.name != "resource":
         raise ValueError(
-            f"'{proto.variable_name}' is a reference variable (op {handle.op.type}); a tf.Variable needs a VarHandleOp. "
-            "Its graph can still be run."
+            f"'{proto.variable_name}' is a reference variable (op {handle.op.type}); a tf.Variable needs a "
+            "VarHandleOp. Its graph can still be run."
         )
     variable._handle = handle
     variable._dtype = handle.op.attrs["dtype"]
