@@ -22,8 +22,8 @@ from thalweg.runtime.compile import register_python_kernels
 
 MEMORY_LIMIT = 1 << 30
 # Not calls: parts of a loop or conditional, functions of the program, and what writes to the world outside.
-NOT_CALLED = ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond", "PyFunc", "Ref", "Abort", "Print", "File",
-              "Placeholder", "Timestamp")  # fmt: skip
+NOT_CALLED = ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond", "PyFunc", "Ref", "Abort", "Print",
+              "File", "Placeholder", "Timestamp")  # fmt: skip
 
 
 def candidates() -> list[OpDef]:

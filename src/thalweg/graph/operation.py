@@ -197,6 +197,9 @@ class Operation:
             return repr(self)
 
 
+_MOST_OUTPUTS = 1 << 20
+
+
 def output_dtypes(op_def: OpDef, attrs: dict[str, Any]) -> Sequence[DType]:
     """The types of all outputs of a node with these attributes, lists flattened."""
     types: list[DType] = []
@@ -206,5 +209,10 @@ def output_dtypes(op_def: OpDef, attrs: dict[str, Any]) -> Sequence[DType]:
             continue
         dtype = arg.dtype if arg.dtype is not None else attrs[arg.type_attr or ""]
         dtype = dtype._as_ref if arg.is_ref else dtype
-        types.extend([dtype] * (attrs[arg.number_attr] if arg.number_attr is not None else 1))
+        count = attrs[arg.number_attr] if arg.number_attr is not None else 1
+        if count > _MOST_OUTPUTS:
+            raise ValueError(
+                f"Attr '{arg.number_attr}' of op '{op_def.name}' asks for {count} outputs; the most is {_MOST_OUTPUTS}."
+            )
+        types.extend([dtype] * count)
     return types
