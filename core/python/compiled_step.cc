@@ -28,6 +28,10 @@ struct FeedSpec {
 
 Tensor feed_from_python(const FeedSpec& spec, PyObject* value) {
   Tensor tensor;
+  if (value == Py_None) {  // NumPy would make a NaN of it.
+    std::string text = cat("The value of the feed for Tensor '", spec.name, "' is None");
+    throw nb::type_error(text.c_str());
+  }
   try {
     tensor = tensor_from_python(value, spec.dtype, Sharing::borrow);
   } catch (const PythonError&) {

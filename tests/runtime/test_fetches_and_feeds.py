@@ -137,7 +137,7 @@ def test_feeding_a_tensor_object_or_a_non_tensor_key_is_refused(session: Any) ->
 
 def test_a_placeholder_without_a_value_is_an_error_with_the_line_that_made_it(session: Any) -> None:
     x = tf.placeholder(tf.float32, name="inputs")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="inputs.*float32") as error:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"inputs.*float32") as error:
         session.run(x + 1.0)
     assert error.value.op is x.op
     assert "test_fetches_and_feeds.py" in str(error.value)
@@ -158,9 +158,13 @@ def test_zero_sized_and_high_rank_values_pass(session: Any) -> None:
     assert session.run(tf.identity(x), {x: np.zeros((1,) * 9 + (2,), np.int64)}).shape == (1,) * 9 + (2,)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
-                                   "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "qint8", "quint8",
-                                   "qint16", "quint16", "qint32"])  # fmt: skip
+_DTYPES = (
+    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128 "
+    "qint8 quint8 qint16 quint16 qint32"
+)
+
+
+@pytest.mark.parametrize("dtype", _DTYPES.split())
 def test_every_element_type_survives_the_way_in_and_out(session: Any, dtype: str) -> None:
     x = tf.placeholder(tf.as_dtype(dtype))
     kind = tf.as_dtype(dtype).as_numpy_dtype

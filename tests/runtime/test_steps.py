@@ -111,7 +111,7 @@ def test_many_threads_run_one_graph_while_it_grows(session: Any) -> None:
 
     def grow() -> None:
         with graph.as_default():
-            for i in range(100):
+            for _ in range(100):
                 outputs.append(x + float(len(outputs)))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(6)] + [threading.Thread(target=grow)]
