@@ -88,7 +88,19 @@ def _import_families() -> None:
 def _export_base() -> None:
     """Exports what lies below the op registry, and so cannot export itself."""
     from thalweg import compatibility, errors
-    from thalweg.graph import collections, dtypes, nest, tensor_shape  # noqa: F401
+    from thalweg.graph import (  # noqa: F401
+        collections,
+        dtypes,
+        graph_util,
+        import_graph_def,
+        import_meta_graph,
+        meta_graph,
+        nest,
+        proto_functions,
+        tensor_proto,
+        tensor_shape,
+        write_graph,
+    )
     from thalweg.platform import app, flags, gfile, logging, version
 
     value = op_registry.export_value
