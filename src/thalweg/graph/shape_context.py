@@ -73,9 +73,9 @@ class ShapeContext:
         """The value of an attribute."""
         return self._attrs[name]
 
-    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The value of an input, if it is known while the graph is built."""
-        value: np.ndarray[Any, Any] | None = static_value.constant_value(self._inputs[index])
+    def constant(self, index: int, partial: bool = False) -> np.ndarray[Any, Any] | None:
+        """The value of an input, if it is known while the graph is built; `partial` allows None among its elements."""
+        value: np.ndarray[Any, Any] | None = static_value.constant_value(self._inputs[index], partial)
         return value
 
     def constant_as_shape(self, index: int) -> TensorShape:

@@ -33,7 +33,10 @@ class Tensor:
         dtype: The type of its elements.
     """
 
-    __slots__ = ("__weakref__", "_consumers", "_handle_data", "_keras_history", "_shape", "dtype", "op", "value_index")
+    # `assign` is set on slices of variables only: `v[1:].assign(x)`.
+    __slots__ = (
+        "__weakref__", "_consumers", "_handle_data", "_keras_history", "_shape", "assign", "dtype", "op", "value_index",
+    )  # fmt: skip
 
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100
