@@ -33,10 +33,7 @@ class Tensor:
         dtype: The type of its elements.
     """
 
-    # `assign` is set on slices of variables only: `v[1:].assign(x)`.
-    __slots__ = (
-        "__weakref__", "_consumers", "_handle_data", "_keras_history", "_shape", "assign", "dtype", "op", "value_index",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_consumers", "_handle_data", "_keras_history", "_shape", "dtype", "op", "value_index")
 
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100

@@ -218,19 +218,11 @@ def strided_slice(
         "shrink_axis_mask": shrink_axis_mask,
     }
     result: Tensor = apply("StridedSlice", input_, begin, end, strides, name=name, **masks)
-    parent = name or result.op.name
-
-    def assign(value: Any, name: str | None = None) -> Any:
-        """Replaces the slice of the variable by `value`."""
-        if var is None:
-            raise ValueError("Sliced assignment is only supported for variables")
-        scope = name if name is not None else f"{parent.rstrip('/')}_assign"
-        return var._strided_slice_assign(
-            begin=begin, end=end, strides=strides, value=value, name=scope.rpartition("/")[2], **masks
-        )
-
     if var is not None:
-        result.assign = assign
+        from thalweg.state.variable_updates import VariableSlice
+
+        result.__class__ = VariableSlice
+        result.op._python_data = var
     return result
 
 
