@@ -83,54 +83,6 @@ def _matmul_grad(op: Operation, grad: Tensor) -> Any:
     return None, conj(values_grad) if adjoint_a else values_grad, None, b_grad
 
 
-define(
-    "SparseMatMul", "a: Ta, b: Tb -> product: float",
-    "transpose_a: bool = false, transpose_b: bool = false, a_is_sparse: bool = false, b_is_sparse: bool = false, "
-    "Ta: {float, bfloat16} = float, Tb: {float, bfloat16} = float",
-    shape=shapes.matmul, doc="A product of dense matrices of which many elements are zero.",
-)  # fmt: skip
-
-
-@python_kernel("SparseMatMul")
-def _dense_matmul_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    a, b = (x.astype(np.float32) for x in inputs)
-    require(a.ndim == 2 and b.ndim == 2, f"expected two matrices, got shapes {list(a.shape)} and {list(b.shape)}")
-    a, b = a.T if attrs["transpose_a"] else a, b.T if attrs["transpose_b"] else b
-    require(a.shape[1] == b.shape[0], f"cannot multiply matrices of shapes {list(a.shape)} and {list(b.shape)}")
-    return a @ b
-
-
-@export("sparse_matmul")
-def sparse_matmul(
-    a: Any,
-    b: Any,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    name: str | None = None,
-) -> Tensor:
-    """Multiplies two dense matrices, which may contain many zeros; the result is float32."""
-    return apply(  # type: ignore[no-any-return]
-        "SparseMatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, a_is_sparse=a_is_sparse,
-        b_is_sparse=b_is_sparse, name=name,
-    )  # fmt: skip
-
-
-@gradient("SparseMatMul")
-def _dense_matmul_grad(op: Operation, grad: Tensor) -> Any:
-    a, b = op.inputs
-    ta, tb = op.attrs["transpose_a"], op.attrs["transpose_b"]
-
-    def product(x: Tensor, y: Tensor, tx: bool, ty: bool, like: Tensor) -> Tensor:
-        result = sparse_matmul(x, y, tx, ty)
-        return result if like.dtype is result.dtype else apply("Cast", result, DstT=like.dtype)
-
-    grad_a = product(b, grad, tb, True, a) if ta else product(grad, b, False, not tb, a)
-    grad_b = product(grad, a, True, ta, b) if tb else product(a, grad, not ta, False, b)
-    return grad_a, grad_b
-
-
 _A_AND_B = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
 
 
