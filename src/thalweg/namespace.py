@@ -99,6 +99,7 @@ def _export_base() -> None:
         proto_functions,
         tensor_proto,
         tensor_shape,
+        tensor_spec,
         write_graph,
     )
     from thalweg.platform import app, flags, gfile, logging, version
