@@ -1,62 +1,26 @@
-// Element-wise arithmetic: sums, differences, products, quotients and their relatives.
+// Element-wise sums, differences and products.
 #include "kernels/elementwise.h"
+#include "kernels/functors.h"
 
 namespace thalweg {
 namespace {
 
-struct Add {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a + b;
-  }
-};
-struct Sub {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a - b;
-  }
-};
-struct Mul {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a * b;
-  }
-};
-struct RealDiv {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a / b;
-  }
-};
-struct Neg {
-  template <typename T>
-  static T apply(T x) {
-    return -x;
-  }
-};
-struct Square {
-  template <typename T>
-  static T apply(T x) {
-    return x * x;
-  }
-};
-struct Tanh {
-  template <typename T>
-  static T apply(T x) {
-    return std::tanh(x);
-  }
-};
+using namespace functors;
+using Inexact = Join<Floats, Complexes>;
 
-using FloatsAndComplexes = Join<Floats, Complexes>;
+struct Join2 {
+  static std::string apply(const std::string& a, const std::string& b) { return a + b; }
+};
 
 REGISTER(kernel("Add").types("T", Numbers{}).make<Binary<Add, Numbers>>());
+REGISTER(kernel("Add").types("T", Types<DType::string>{}).make<Binary<Join2, Types<DType::string>>>());
 REGISTER(kernel("AddV2").types("T", Numbers{}).make<Binary<Add, Numbers>>());
 REGISTER(kernel("Sub").types("T", Numbers{}).make<Binary<Sub, Numbers>>());
 REGISTER(kernel("Mul").types("T", Numbers{}).make<Binary<Mul, Numbers>>());
-REGISTER(kernel("RealDiv").types("T", FloatsAndComplexes{}).make<Binary<RealDiv, FloatsAndComplexes>>());
+REGISTER(kernel("MulNoNan").types("T", Inexact{}).make<Binary<MulNoNan, Inexact>>());
+REGISTER(kernel("SquaredDifference").types("T", Numbers{}).make<Binary<SquaredDifference, Numbers>>());
 REGISTER(kernel("Neg").types("T", Numbers{}).make<Unary<Neg, Numbers>>());
 REGISTER(kernel("Square").types("T", Numbers{}).make<Unary<Square, Numbers>>());
-REGISTER(kernel("Tanh").types("T", FloatsAndComplexes{}).make<Unary<Tanh, FloatsAndComplexes>>());
 
 }  // namespace
 }  // namespace thalweg

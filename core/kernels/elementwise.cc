@@ -3,6 +3,14 @@
 
 namespace thalweg {
 
+bool Broadcast::possible(const Shape& a, const Shape& b) {
+  for (int i = 1; i <= std::min(a.rank(), b.rank()); ++i) {
+    int64_t x = a[a.rank() - i], y = b[b.rank() - i];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
 Broadcast::Broadcast(const Shape& a, const Shape& b) {
   int rank = std::max(a.rank(), b.rank());
   std::vector<int64_t> dims(rank), dims_a(rank), dims_b(rank);

@@ -2,11 +2,17 @@
 // it.
 //
 // A functor has `static R apply(T)` or `apply(T, T)` as a template over the compute type: float16 and bfloat16 are
-// computed in float and rounded once. The innermost loops are plain and contiguous, so that the compiler vectorizes
-// them.
+// computed in float and rounded once. The result has the type of the operands unless `apply` returns another one
+// (comparisons: bool; the magnitude of a complex number). The innermost loops are plain and contiguous, so that the
+// compiler vectorizes them. A functor may also declare:
+//
+//   static constexpr bool modular     integers of one width give the same bits, signed or not: compile half as many
+//   static constexpr float near_limit apply(float) holds up to this magnitude; far(float) beyond
+//   template <T> static void check(a, b)   throws for operands that are refused as a whole (division by zero)
 #pragma once
 
 #include <array>
+#include <cmath>
 
 #include "kernel/registry.h"
 #include "thread/parallel.h"
@@ -24,6 +30,8 @@ class Broadcast {
  public:
   // Throws if the shapes do not fit.
   Broadcast(const Shape& a, const Shape& b);
+  // Whether the shapes fit.
+  static bool possible(const Shape& a, const Shape& b);
   const Shape& shape() const { return shape_; }
   // A view of the merged dimensions: sizes, and each operand's stride in elements (0 along a broadcast dimension).
   int rank() const { return static_cast<int>(sizes_.size()); }
@@ -44,45 +52,126 @@ void for_each_row(const Broadcast& broadcast, const Row& row) {
   int64_t rows = inner == 0 ? 0 : broadcast.shape().num_elements() / inner;
   parallel_for(rows, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, inner)),
                [&](int64_t begin, int64_t end) {
+                 int64_t index[Shape::kMaxRank], left = begin, a = 0, b = 0;
+                 for (int d = last - 1; d >= 0; --d) {
+                   index[d] = left % broadcast.size(d);
+                   left /= broadcast.size(d);
+                   a += index[d] * broadcast.stride_a(d);
+                   b += index[d] * broadcast.stride_b(d);
+                 }
                  for (int64_t r = begin; r < end; ++r) {
-                   int64_t left = r, a = 0, b = 0;
-                   for (int d = last - 1; d >= 0; --d) {
-                     int64_t index = left % broadcast.size(d);
-                     left /= broadcast.size(d);
-                     a += index * broadcast.stride_a(d);
-                     b += index * broadcast.stride_b(d);
-                   }
                    row(r * inner, a, b, inner);
+                   for (int d = last - 1; d >= 0; --d) {
+                     a += broadcast.stride_a(d);
+                     b += broadcast.stride_b(d);
+                     if (++index[d] < broadcast.size(d)) break;
+                     a -= index[d] * broadcast.stride_a(d);
+                     b -= index[d] * broadcast.stride_b(d);
+                     index[d] = 0;
+                   }
                  }
                });
 }
 
-template <typename F, typename T, typename R>
-inline void unary_loop(const T* in, R* out, int64_t n) {
-  parallel_for(n, kElementGrain, [=](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<R>(F::apply(static_cast<Compute<T>>(in[i])));
-  });
+// The unsigned type of the same width, for what does not depend on the sign; quantized types count as integers.
+inline DType unsigned_of(DType dtype) {
+  switch (dtype) {
+    case DType::int8:
+    case DType::qint8:
+    case DType::quint8:
+      return DType::uint8;
+    case DType::int16:
+    case DType::qint16:
+    case DType::quint16:
+      return DType::uint16;
+    case DType::int32:
+    case DType::qint32:
+      return DType::uint32;
+    case DType::int64:
+      return DType::uint64;
+    default:
+      return dtype;
+  }
 }
 
-// Contiguous operands; a stride of 0 is a scalar.
+// A list without the types that `unsigned_of` replaces.
+template <typename List>
+struct Modular;
+template <DType... Ds>
+struct Modular<Types<Ds...>> {
+  template <typename Done, DType... Rest>
+  struct Keep {
+    using type = Done;
+  };
+  template <DType... Done, DType D, DType... Rest>
+  struct Keep<Types<Done...>, D, Rest...> {
+    static constexpr bool replaced = D == DType::int8 || D == DType::int16 || D == DType::int32 || D == DType::int64 ||
+                                     D == DType::qint8 || D == DType::quint8 || D == DType::qint16 ||
+                                     D == DType::quint16 || D == DType::qint32;
+    using type = typename Keep<std::conditional_t<replaced, Types<Done...>, Types<Done..., D>>, Rest...>::type;
+  };
+  using type = typename Keep<Types<>, Ds...>::type;
+};
+
+// dispatch() for a functor: over fewer types if it is modular, in which case the list must hold the unsigned ones.
+template <typename F, typename TypeList, typename Body>
+inline void dispatch_for(DType dtype, const Body& body) {
+  if constexpr (requires { F::modular; }) {
+    dispatch(unsigned_of(dtype), typename Modular<TypeList>::type{}, body);
+  } else {
+    dispatch(dtype, TypeList{}, body);
+  }
+}
+
+// The element type of a result, from what the functor returns.
+template <typename T, typename Returned>
+using ResultOf = std::conditional_t<std::is_same_v<Returned, Compute<T>>, T, Returned>;
+
+template <typename F, typename T, typename R>
+inline void unary_row(const T* in, R* out, int64_t n) {
+  if constexpr (std::is_same_v<Compute<T>, float> && requires { F::near_limit; }) {
+    // Block by block: one large argument sends only its neighbours the slow way.
+    for (int64_t begin = 0; begin < n; begin += 1024) {
+      int64_t end = std::min(n, begin + 1024);
+      bool all_near = true;
+      for (int64_t i = begin; i < end; ++i) all_near &= !(std::fabs(static_cast<float>(in[i])) > F::near_limit);
+      if (all_near) {
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i) out[i] = static_cast<R>(F::apply(static_cast<float>(in[i])));
+      } else {
+        for (int64_t i = begin; i < end; ++i) {
+          float x = static_cast<float>(in[i]);
+          out[i] = static_cast<R>(std::fabs(x) > F::near_limit ? F::far(x) : F::apply(x));
+        }
+      }
+    }
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<Compute<T>>(in[i])));
+  }
+}
+
+template <typename F, typename T, typename R>
+inline void unary_loop(const T* in, R* out, int64_t n) {
+  parallel_for(n, kElementGrain,
+               [=](int64_t begin, int64_t end) { unary_row<F>(in + begin, out + begin, end - begin); });
+}
+
+// Contiguous operands; a stride of 0 is a scalar. Both strides are 0 only where n is 1.
 template <typename F, typename T, typename R>
 inline void binary_row(const T* a, int64_t stride_a, const T* b, int64_t stride_b, R* out, int64_t n) {
   using C = Compute<T>;
-  if (stride_a == 1 && stride_b == 1) {
+  if (stride_a == stride_b) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<C>(a[i]), static_cast<C>(b[i])));
-  } else if (stride_a == 0 && stride_b == 1) {
+  } else if (stride_a == 0) {
     const C x = static_cast<C>(*a);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(x, static_cast<C>(b[i])));
-  } else if (stride_a == 1 && stride_b == 0) {
+  } else {
     const C y = static_cast<C>(*b);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<C>(a[i]), y));
-  } else {
-    for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<R>(F::apply(static_cast<C>(a[i * stride_a]), static_cast<C>(b[i * stride_b])));
   }
 }
 
@@ -91,64 +180,70 @@ template <typename F, typename TypeList>
 struct Unary : Kernel {
   explicit Unary(const Construction&) {}
   void compute(Context& ctx) override {
-    DType dtype = ctx.input(0).dtype();
     Tensor& out = ctx.forward_or_allocate({0}, 0, ctx.input(0).shape());
-    dispatch(dtype, TypeList{}, [&]<typename T>() {
-      unary_loop<F>(ctx.input(0).template flat<T>(), out.template flat<T>(), out.num_elements());
+    dispatch_for<F, TypeList>(ctx.input(0).dtype(), [&]<typename T>() {
+      using R = ResultOf<T, decltype(F::apply(std::declval<Compute<T>>()))>;
+      unary_loop<F>(ctx.input(0).template flat<T>(), out.template flat<R>(), out.num_elements());
     });
   }
 };
 
-// output = F(a, b), broadcast, with results of the same type (R = void) or of type R (comparisons: bool).
-template <typename F, typename TypeList, typename R = void>
+template <typename F, typename T, typename R>
+inline void binary_rows(const Tensor& a, int64_t stride_a, const Tensor& b, int64_t stride_b, Tensor& out) {
+  const T* pa = a.template flat<T>();
+  const T* pb = b.template flat<T>();
+  R* po = out.template flat<R>();
+  parallel_for(out.num_elements(), kElementGrain, [=](int64_t begin, int64_t end) {
+    binary_row<F>(pa + begin * stride_a, stride_a, pb + begin * stride_b, stride_b, po + begin, end - begin);
+  });
+}
+
+// Output 0 = F(input i, input j), broadcast.
+template <typename F, typename TypeList>
+void compute_binary(Context& ctx, int i, int j) {
+  const Tensor& a = ctx.input(i);
+  const Tensor& b = ctx.input(j);
+  require(a.dtype() == b.dtype(), "the operands have types ", a.dtype(), " and ", b.dtype());
+  dispatch_for<F, TypeList>(a.dtype(), [&]<typename T>() {
+    using R = ResultOf<T, decltype(F::apply(std::declval<Compute<T>>(), std::declval<Compute<T>>()))>;
+    if constexpr (requires { F::template check<T>(a, b); }) F::template check<T>(a, b);
+    if (a.shape() == b.shape()) {
+      Tensor& out = ctx.forward_or_allocate({i, j}, 0, a.shape());
+      binary_rows<F, T, R>(a, 1, b, 1, out);
+    } else if (b.num_elements() == 1 && b.rank() <= a.rank()) {
+      Tensor& out = ctx.forward_or_allocate({i}, 0, a.shape());
+      binary_rows<F, T, R>(a, 1, b, 0, out);
+    } else if (a.num_elements() == 1 && a.rank() <= b.rank()) {
+      Tensor& out = ctx.forward_or_allocate({j}, 0, b.shape());
+      binary_rows<F, T, R>(a, 0, b, 1, out);
+    } else {
+      Broadcast broadcast(a.shape(), b.shape());
+      Tensor& out = ctx.allocate(0, broadcast.shape());
+      if (out.num_elements() == 0) return;
+      int last = broadcast.rank() - 1;
+      int64_t stride_a = broadcast.stride_a(last), stride_b = broadcast.stride_b(last);
+      const T* pa = a.template flat<T>();
+      const T* pb = b.template flat<T>();
+      R* po = out.template flat<R>();
+      for_each_row(broadcast, [&](int64_t o, int64_t p, int64_t q, int64_t n) {
+        binary_row<F>(pa + p, stride_a, pb + q, stride_b, po + o, n);
+      });
+    }
+  });
+}
+
+// output = F(a, b), broadcast.
+template <typename F, typename TypeList>
 struct Binary : Kernel {
   explicit Binary(const Construction&) {}
-  void compute(Context& ctx) override {
-    const Tensor& a = ctx.input(0);
-    const Tensor& b = ctx.input(1);
-    require(a.dtype() == b.dtype(), "the operands have types ", a.dtype(), " and ", b.dtype());
-    dispatch(a.dtype(), TypeList{}, [&]<typename T>() {
-      using Out = std::conditional_t<std::is_void_v<R>, T, R>;
-      if constexpr (requires { F::template check<T>(a, b); }) F::template check<T>(a, b);
-      if (a.shape() == b.shape()) {
-        Tensor& out = ctx.forward_or_allocate({0, 1}, 0, a.shape());
-        rows_of_one<F, T, Out>(a, 1, b, 1, out);
-      } else if (b.num_elements() == 1 && b.rank() <= a.rank()) {
-        Tensor& out = ctx.forward_or_allocate({0}, 0, a.shape());
-        rows_of_one<F, T, Out>(a, 1, b, 0, out);
-      } else if (a.num_elements() == 1 && a.rank() <= b.rank()) {
-        Tensor& out = ctx.forward_or_allocate({1}, 0, b.shape());
-        rows_of_one<F, T, Out>(a, 0, b, 1, out);
-      } else {
-        Broadcast broadcast(a.shape(), b.shape());
-        Tensor& out = ctx.allocate(0, broadcast.shape());
-        if (out.num_elements() == 0) return;
-        int last = broadcast.rank() - 1;
-        const T* pa = a.template flat<T>();
-        const T* pb = b.template flat<T>();
-        Out* po = out.template flat<Out>();
-        for_each_row(broadcast, [&](int64_t o, int64_t i, int64_t j, int64_t n) {
-          binary_row<F>(pa + i, broadcast.stride_a(last), pb + j, broadcast.stride_b(last), po + o, n);
-        });
-      }
-    });
-  }
+  void compute(Context& ctx) override { compute_binary<F, TypeList>(ctx, 0, 1); }
+};
 
- private:
-  template <typename G, typename T, typename Out>
-  static void rows_of_one(const Tensor& a, int64_t stride_a, const Tensor& b, int64_t stride_b, Tensor& out) {
-    const T* pa = a.template flat<T>();
-    const T* pb = b.template flat<T>();
-    Out* po = out.template flat<Out>();
-    int64_t n = out.num_elements();
-    if (n <= kElementGrain) {
-      binary_row<G>(pa, stride_a, pb, stride_b, po, n);
-      return;
-    }
-    parallel_for(n, kElementGrain, [=](int64_t begin, int64_t end) {
-      binary_row<G>(pa + begin * stride_a, stride_a, pb + begin * stride_b, stride_b, po + begin, end - begin);
-    });
-  }
+// output = F(b, a): `a > b` is `b < a`, without another set of loops.
+template <typename F, typename TypeList>
+struct Swapped : Kernel {
+  explicit Swapped(const Construction&) {}
+  void compute(Context& ctx) override { compute_binary<F, TypeList>(ctx, 1, 0); }
 };
 
 }  // namespace thalweg

@@ -1,0 +1,204 @@
+// Elementary functions of float, written so that the compiler turns a loop over them into vector code.
+//
+// Contract: no branches, no calls, no tables; NaN gives NaN, infinities and denormals are right, and the error stays
+// within about two units in the last place of the float64 result (tests/kernels/test_vector_math.py measures it over
+// the whole range). Sine, cosine and tangent hold up to `kTrigLimit` in magnitude: callers send larger arguments to the
+// standard library. The coefficients are weighted least-maximum fits made for these intervals.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace thalweg::vector_math {
+
+inline float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+// Adding it rounds to an integer, which then stands in the low bits of the sum.
+constexpr float kRounder = 12582912.0f;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// x = n ln 2 + r with |r| <= ln(2) / 2; n also as an integer.
+struct ExpReduction {
+  float r;
+  uint32_t n;
+};
+inline ExpReduction reduce_exp(float x) {
+  float shifted = fma(x, 1.44269504f, kRounder);
+  float n = shifted - kRounder;
+  float r = fma(n, -0.693145752f, x);
+  return {fma(n, -1.42860677e-6f, r), to_bits(shifted) - to_bits(kRounder)};
+}
+
+// e^r - 1 for a reduced argument.
+inline float expm1_reduced(float r) {
+  float p = fma(0.000199137066f, r, 0.00139411166f);
+  p = fma(p, r, 0.00833327416f);
+  p = fma(p, r, 0.041666355f);
+  p = fma(p, r, 0.166666672f);
+  p = fma(p, r, 0.5f);
+  return fma(p, r * r, r);
+}
+
+// 2^n for n in the range of normal numbers.
+inline float power_of_two(uint32_t n) { return from_bits((n + 127u) << 23); }
+
+inline float exp(float x) {
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  auto [r, n] = reduce_exp(x);
+  // Two factors, because 2^n alone leaves the normal range where the result is still a number.
+  uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(n) >> 1);
+  return (expm1_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
+}
+
+inline float expm1(float x) {
+  float y = x < -20.0f ? -20.0f : x;
+  y = y > 89.0f ? 89.0f : y;
+  auto [r, n] = reduce_exp(y);
+  float p = expm1_reduced(r);
+  float scale = power_of_two(n - 1u);  // Half of it, because 2^128 is no float.
+  float scaled = 2.0f * fma(p, scale, scale - 0.5f);
+  float result = n == 0 ? p : scaled;
+  return x == 0.0f ? x : result;
+}
+
+// log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)], as f + the rest.
+inline float log1p_rest(float f) {
+  float p = fma(-0.076355882f, f, 0.127633005f);
+  p = fma(p, f, -0.131605953f);
+  p = fma(p, f, 0.142015576f);
+  p = fma(p, f, -0.166232973f);
+  p = fma(p, f, 0.200012326f);
+  p = fma(p, f, -0.250008225f);
+  p = fma(p, f, 0.333333313f);
+  float square = f * f;
+  return fma(p, square * f, -0.5f * square);
+}
+
+// log(x) + c for a normal x > 0 and a small correction c.
+inline float log_normal(float x, float exponent_offset, float c) {
+  uint32_t bits = to_bits(x) - 0x3f3504f3u;
+  float e = static_cast<float>(static_cast<int32_t>(bits) >> 23) + exponent_offset;
+  float f = from_bits((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  float low = fma(e, 1.42860677e-6f, log1p_rest(f) + c);
+  return fma(e, 0.693145752f, low + f);
+}
+
+inline float log(float x) {
+  bool tiny = x < 1.17549435e-38f;
+  float scaled = tiny ? x * 8388608.0f : x;
+  float result = log_normal(scaled, tiny ? -23.0f : 0.0f, 0.0f);
+  result = x == 0.0f ? -kInfinity : result;
+  result = x < 0.0f ? kNan : result;
+  return x < kInfinity ? result : x;  // Also for NaN.
+}
+
+inline float log1p(float x) {
+  float u = 1.0f + x;
+  // What rounding took from the sum, relative to it.
+  float lost = x >= 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
+  float result = log_normal(u, 0.0f, lost / u);
+  result = x == -1.0f ? -kInfinity : result;
+  result = x < -1.0f ? kNan : result;
+  result = (x < 1e-7f) & (x > -1e-7f) ? fma(-0.5f * x, x, x) : result;
+  return (x < kInfinity) & (x != 0.0f) ? result : x;
+}
+
+inline float tanh(float x) {
+  float a = std::fabs(x);
+  a = a > 10.0f ? 10.0f : a;
+  float t = expm1(2.0f * a);
+  return std::copysign(t / (t + 2.0f), x);
+}
+
+inline float sigmoid(float x) {
+  float e = exp(-std::fabs(x));
+  float numerator = x < 0.0f ? e : 1.0f;
+  return numerator / (1.0f + e);
+}
+
+// log(1 + e^x)
+inline float softplus(float x) {
+  float positive = x > 0.0f ? x : 0.0f;
+  float result = positive + log1p(exp(-std::fabs(x)));
+  return x == x ? result : x;
+}
+
+inline float erf(float x) {
+  float a = std::fabs(x), z = x * x;
+  float p = fma(8.51310251e-05f, z, -0.000817563909f);
+  p = fma(p, z, 0.00520385895f);
+  p = fma(p, z, -0.0268605091f);
+  p = fma(p, z, 0.112837151f);
+  p = fma(p, z, -0.376126349f);
+  p = fma(p, z, 0.128379166f);
+  float small = fma(p, x, x);
+  float b = a > 4.0f ? 4.0f : a;
+  // The logarithm of the complement.
+  float q = fma(-2.08286274e-05f, b, 0.000431393652f);
+  q = fma(q, b, -0.00415625516f);
+  q = fma(q, b, 0.0250806175f);
+  q = fma(q, b, -0.108220384f);
+  q = fma(q, b, -0.633400857f);
+  q = fma(q, b, -1.12948835f);
+  q = fma(q, b, 0.000169205217f);
+  float large = std::copysign(1.0f - exp(q), x);
+  return a < 0.9f ? small : large;
+}
+
+constexpr float kTrigLimit = 8192.0f;
+
+// x = q pi/2 + r with |r| <= pi/4, for |x| <= kTrigLimit.
+struct TrigReduction {
+  float r;
+  uint32_t quadrant;
+};
+inline TrigReduction reduce_trig(float x) {
+  float shifted = fma(x, 0.636619772f, kRounder);
+  float q = shifted - kRounder;
+  float r = fma(q, -1.57079637f, x);
+  r = fma(q, 4.37113883e-08f, r);
+  return {fma(q, 1.71512451e-15f, r), to_bits(shifted)};
+}
+inline float sin_reduced(float r) {
+  float z = r * r;
+  float p = fma(2.71823728e-06f, z, -0.000198393274f);
+  p = fma(p, z, 0.00833332911f);
+  p = fma(p, z, -0.166666672f);
+  return fma(p * z, r, r);
+}
+inline float cos_reduced(float r) {
+  float z = r * r;
+  float p = fma(-2.72095463e-07f, z, 2.47995122e-05f);
+  p = fma(p, z, -0.00138888834f);
+  p = fma(p, z, 0.0416666679f);
+  p = fma(p, z, -0.5f);
+  return fma(p, z, 1.0f);
+}
+
+inline float sin(float x) {
+  auto [r, quadrant] = reduce_trig(x);
+  float value = quadrant & 1u ? cos_reduced(r) : sin_reduced(r);
+  float result = from_bits(to_bits(value) ^ ((quadrant & 2u) << 30));
+  return x == 0.0f ? x : result;
+}
+
+inline float cos(float x) {
+  auto [r, quadrant] = reduce_trig(x);
+  float value = quadrant & 1u ? sin_reduced(r) : cos_reduced(r);
+  return from_bits(to_bits(value) ^ (((quadrant + 1u) & 2u) << 30));
+}
+
+inline float tan(float x) {
+  auto [r, quadrant] = reduce_trig(x);
+  float s = sin_reduced(r), c = cos_reduced(r);
+  bool odd = quadrant & 1u;
+  float result = (odd ? -c : s) / (odd ? s : c);
+  return x == 0.0f ? x : result;
+}
+
+}  // namespace thalweg::vector_math
