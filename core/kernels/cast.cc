@@ -44,9 +44,9 @@ inline Int truncate(Float x) {
 
 template <typename To, typename From>
 inline To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (std::is_same_v<To, bool> && !is_complex<From>) {
     return x != From(0);
-  } else if constexpr (is_complex<From>) {
+  } else if constexpr (is_complex<From>) {  // Only the real part counts for a type that is not complex.
     if constexpr (is_complex<To>)
       return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
     else

@@ -361,9 +361,15 @@ struct IsFinite {
 
 // --- Gradients in terms of the function's value y (or its argument x) and the incoming gradient ----------------------
 
-THALWEG_BINARY(SqrtGrad, return b * T(0.5) / a;)
-THALWEG_BINARY(RsqrtGrad, return T(-0.5) * b * (a * a * a);)
-THALWEG_BINARY(ReciprocalGrad, return -b * (a * a);)
+template <typename T>
+inline T conjugate(T x) {
+  if constexpr (is_complex<T>) return std::conj(x);
+  return x;
+}
+// TensorFlow's graphs expect these three to conjugate y, and the two after them not to.
+THALWEG_BINARY(SqrtGrad, return b * T(0.5) / conjugate(a);)
+THALWEG_BINARY(RsqrtGrad, T y = conjugate(a); return T(-0.5) * b * (y * y * y);)
+THALWEG_BINARY(ReciprocalGrad, T y = conjugate(a); return -b * (y * y);)
 THALWEG_BINARY(TanhGrad, return b * (T(1) - a * a);)
 THALWEG_BINARY(SigmoidGrad, return b * a * (T(1) - a);)
 

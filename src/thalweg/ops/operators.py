@@ -1,10 +1,11 @@
-"""Python operators on tensors: `x + y`, `1.0 - x`. Installs both the plain and the reflected form of a binary one."""
+"""Python operators on tensors (`x + y`, `1.0 - x`), and the calls that functions of one and two tensors are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.tensor import Tensor
 
@@ -34,3 +35,17 @@ def binary_operator(name: str, function: Callable[[Any, Any], Any]) -> None:
 
     Tensor.override_operator(f"__{name}__", operator)
     Tensor.override_operator(reflected, reflected_operator)
+
+
+def unary(op_type: str, x: Any, name: str | None = None) -> Tensor:
+    """Applies an element-wise op; to the values only, if `x` is a SparseTensor (its zeros must then stay zeros)."""
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.indices, apply(op_type, x.values, name=name), x.dense_shape)  # type: ignore[return-value]
+    result: Tensor = apply(op_type, x, name=name)
+    return result
+
+
+def binary(op_type: str, x: Any, y: Any, name: str | None = None) -> Tensor:
+    """Applies an op of two arguments."""
+    result: Tensor = apply(op_type, x, y, name=name)
+    return result
