@@ -140,14 +140,14 @@ define("LeakyReluGrad", "gradients: T, features: T -> backprops: T", _LEAKY, sha
 
 
 @export("nn.leaky_relu")
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """Returns `x` where it is positive, and `alpha * x` elsewhere."""
     with name_scope(name, "LeakyRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
             features = apply("Cast", features, DstT="float32")
         if isinstance(alpha, Tensor):  # The op's slope is an attribute.
-            return apply("Maximum", multiply(alpha, features), features, name=scope)  # type: ignore[no-any-return]
+            return binary("Maximum", multiply(alpha, features), features, scope)
         return apply("LeakyRelu", features, alpha=float(alpha), name=scope)  # type: ignore[no-any-return]
 
 

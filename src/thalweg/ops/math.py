@@ -197,7 +197,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """
     tensors = _same_type_tensors(inputs, "add_n")
     if len(tensors) == 1:
-        return tensors[0] if name is None else apply("Identity", tensors[0], name=name)  # type: ignore[no-any-return]
+        return tensors[0] if name is None else unary("Identity", tensors[0], name)
     return apply("AddN", tensors, name=name)  # type: ignore[no-any-return]
 
 
@@ -215,7 +215,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
     for tensor in tensors:
         total = total.merge_with(tensor.shape)
     if len(tensors) == 1:
-        return tensors[0] if name is None else apply("Identity", tensors[0], name=name)  # type: ignore[no-any-return]
+        return tensors[0] if name is None else unary("Identity", tensors[0], name)
     result: Tensor = apply("AddN", tensors, name=name)
     result.set_shape(total)
     return result

@@ -156,7 +156,7 @@ def rint(x: Any, name: str | None = None) -> Tensor:
 def round(x: Any, name: str | None = None) -> Tensor:
     """Rounds to the nearest integer, halves to the even one; integers stay as they are."""
     x = x if isinstance(x, SparseTensor) else convert_to_tensor(x, name="x")
-    return x if x.dtype.is_integer else unary("Round", x, name)  # type: ignore[no-any-return]
+    return x if x.dtype.is_integer else unary("Round", x, name)
 
 
 for _op in ("IsNan", "IsInf", "IsFinite"):
