@@ -1,18 +1,31 @@
-"""gradients(): walks backwards from ys to xs and calls the gradient function of every operation on the way."""
+"""tf.gradients and tf.hessians: symbolic derivatives, as new nodes of the graph."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.autodiff.aggregate import aggregate
+import numpy as np
+
+from thalweg.autodiff.nodes import Level
+from thalweg.autodiff.source import gradient_computation
+from thalweg.autodiff.walk import Options, walk
+from thalweg.autodiff.zeros import zeros_for
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import colocate_with, name_scope
-from thalweg.graph.op_registry import export, gradient_function
-from thalweg.graph.operation import Operation
+from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
+
+
+@export("UnconnectedGradients")
+class UnconnectedGradients(enum.Enum):
+    """What gradients() returns for an x on which no y depends: None, or zeros."""
+
+    NONE = "none"
+    ZERO = "zero"
 
 
 @export("gradients")
@@ -25,122 +38,117 @@ def gradients(
     gate_gradients: bool = False,
     aggregation_method: int | None = None,
     stop_gradients: Any = None,
-    unconnected_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:
-    """Returns the derivatives of the sum of `ys` with respect to each of `xs`."""
-    ys, xs = _as_list(ys), _as_list(xs)
-    grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
-    with name_scope(name, "gradients", [*ys, *xs]):
-        sources = [getattr(x, "handle", x) for x in xs]
-        tensors = [convert_to_tensor(y) for y in ys]
-        seeds = [_seed(y, grad) for y, grad in zip(tensors, grad_ys, strict=True)]
-        stops = {getattr(t, "handle", t) for t in _as_list(stop_gradients or [])}
-        grads = _walk(tensors, seeds, sources, stops, colocate_gradients_with_ops, aggregation_method)
-        return [grads.get(x) for x in sources]
+    """Returns the derivatives of the sum of `ys` with respect to each of `xs`.
+
+    Works through conditionals and loops, and for derivatives of any order.
+
+    Args:
+        ys: A tensor or a list of tensors to be differentiated.
+        xs: A tensor or variable, or a list of them.
+        grad_ys: Gradients of `ys` to start from, None for ones.
+        name: A name scope for the new nodes.
+        colocate_gradients_with_ops: Whether the gradient of an op is placed beside it.
+        gate_gradients: Whether the gradients of one op become available together.
+        aggregation_method: How gradients of one tensor are added: a constant of `tf.AggregationMethod`.
+        stop_gradients: Tensors to be treated as constants.
+        unconnected_gradients: What to return where no y depends on an x: a `tf.UnconnectedGradients`.
+
+    Returns:
+        One entry for each of `xs`: a Tensor, an IndexedSlices, or None.
+
+    Raises:
+        LookupError: If an operation between has no gradient.
+        ValueError: If the arguments do not fit together.
+        TypeError: If a `y` or its gradient is of a type that cannot be differentiated.
+
+    Example:
+        >>> x = tf.constant(3.0)
+        >>> dy_dx, = tf.gradients(x * x, x)
+    """
+    ys, xs, stops = _as_list(ys), _as_list(xs), _as_list(stop_gradients)
+    grads: Sequence[Any] = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
+    if len(grads) != len(ys):
+        raise ValueError(f"Passed {len(grads)} grad_ys for {len(ys)} ys")
+    try:
+        unconnected = UnconnectedGradients(unconnected_gradients)
+    except ValueError:
+        raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}") from None
+    elements = [_element(e) for e in (*ys, *xs, *stops)]
+    with name_scope(name, "gradients", [*elements, *(g for g in grads if g is not None)]) as scope:
+        graph = get_default_graph()
+        tensors = [convert_to_tensor(y, name="y") for y in ys]
+        sources = [_source(x) for x in xs]
+        level = Level(graph._get_control_flow_context())
+        for tensor in (*tensors, *sources):
+            if not level.sees(tensor):
+                raise ValueError(
+                    f"Cannot take gradients of or with respect to '{tensor.name}' here: it is inside a branch or loop. "
+                    "Call tf.gradients inside, or make it a result."
+                )
+        seeds = [_seed(y, grad, i) for i, (y, grad) in enumerate(zip(tensors, grads, strict=True))]
+        options = Options(colocate_gradients_with_ops, aggregation_method, gate_gradients)
+        with gradient_computation(scope, level.context):
+            stop = frozenset(_source(s) for s in stops)
+            found = walk(level.context, tensors, seeds, sources, options, stop)
+        results = [found.get(x) for x in sources]
+        if unconnected is UnconnectedGradients.ZERO:
+            results = [zeros_for(x) if grad is None else grad for x, grad in zip(sources, results, strict=True)]
+        return results
 
 
 def _as_list(x: Any) -> list[Any]:
+    if x is None:
+        return []
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def _seed(y: Tensor, grad: Any) -> Any:
+def _element(x: Any) -> Any:
+    """Something that knows its graph, for a value that may be a variable or a composite."""
+    return x if isinstance(x, Tensor) else getattr(x, "handle", x)
+
+
+def _source(x: Any) -> Tensor:
+    """The tensor whose gradient stands for that of `x`: of a variable, its handle."""
+    if isinstance(x, IndexedSlices):
+        return x.values
+    handle = getattr(x, "handle", None)
+    if isinstance(handle, Tensor):
+        return handle
+    tensor: Tensor = convert_to_tensor(x, name="x")
+    return tensor
+
+
+def _seed(y: Tensor, grad: Any, index: int) -> Any:
+    dtype = y.dtype.base_dtype
     if grad is None:
-        if not (y.dtype.is_floating or y.dtype.is_complex):
-            raise TypeError(f"Gradients of tensors must be floating or complex, {y.name} is {y.dtype.name}.")
-        return apply("OnesLike", y) if not y.shape.is_fully_defined() else apply("Fill", y.shape.as_list(), _one(y))
-    return grad if isinstance(grad, IndexedSlices) else convert_to_tensor(grad, dtype=y.dtype)
-
-
-def _one(y: Tensor) -> Tensor:
-    return convert_to_tensor(1, dtype=y.dtype)
-
-
-def _between(ys: Sequence[Tensor], xs: Sequence[Tensor], stops: set[Tensor]) -> dict[Operation, int]:
-    """The operations on paths from xs to ys, with the number of their consumers that are on such paths too."""
-    reached: set[Operation] = set()
-    stack = [x.op for x in xs]
-    starts = set(stack)
-    while stack:
-        op = stack.pop()
-        if op in reached:
-            continue
-        reached.add(op)
-        for output in op.outputs:
-            stack.extend(consumer for consumer in output.consumers() if consumer not in reached)
-    pending: dict[Operation, int] = {}
-    stack = [y.op for y in ys]
-    seen: set[Operation] = set()
-    while stack:
-        op = stack.pop()
-        if op in seen or op not in reached:
-            continue
-        seen.add(op)
-        pending.setdefault(op, 0)
-        if op in starts and not any(t.op in reached for t in op.inputs):
-            continue
-        for tensor in op.inputs:
-            if tensor.op in reached and tensor not in stops:
-                pending[tensor.op] = pending.get(tensor.op, 0) + 1
-                stack.append(tensor.op)
-    return pending
-
-
-def _walk(
-    ys: Sequence[Tensor], seeds: Sequence[Any], xs: Sequence[Tensor], stops: set[Tensor], colocate: bool,
-    method: int | None,
-) -> dict[Tensor, Any]:  # fmt: skip
-    pending = _between(ys, xs, stops)
-    collected: dict[Tensor, list[Any]] = {}
-    for y, seed in zip(ys, seeds, strict=True):
-        collected.setdefault(y, []).append(seed)
-    wanted = set(xs)
-    results: dict[Tensor, Any] = {}
-    ready = list(dict.fromkeys(y.op for y in ys if pending.get(y.op) == 0))
-    while ready:
-        op = ready.pop()
-        grads = []
-        for output in op.outputs:
-            total = aggregate(collected.pop(output, []), method)
-            if output in wanted:
-                results[output] = total
-            grads.append(total)
-        flow = _input_grads(op, grads, colocate)
-        for tensor, grad in zip(op.inputs, flow, strict=True):
-            if tensor.op not in pending or tensor in stops:
-                continue
-            if grad is not None:
-                collected.setdefault(tensor, []).append(grad)
-            pending[tensor.op] -= 1
-            if pending[tensor.op] == 0:
-                ready.append(tensor.op)
-    return results
-
-
-def _input_grads(op: Operation, grads: list[Any], colocate: bool) -> Sequence[Any]:
-    none = [None] * len(op.inputs)
-    if not op.inputs or all(grad is None for grad in grads):
-        return none
-    override = op.attrs.get("_gradient_op_type")
-    function = gradient_function(override.decode() if override else op.type)
-    if function is None:
-        return none
-    filled = [
-        apply("ZerosLike", t) if g is None and _differentiable(t) else g for t, g in zip(op.outputs, grads, strict=True)
-    ]
-    with name_scope(op.name + "_grad"):
-        if colocate:
-            with colocate_with(op):
-                out = function(op, *filled)
-        else:
-            out = function(op, *filled)
-    out = list(out) if isinstance(out, (list, tuple)) else [out]
-    if len(out) != len(op.inputs):
-        raise ValueError(
-            f"The gradient function of op '{op.type}' (node '{op.name}') returned {len(out)} gradients for "
-            f"{len(op.inputs)} inputs."
+        if dtype.is_complex:
+            raise TypeError(f"Gradients of complex tensors ({y.name}) must set grad_ys (y.dtype = {dtype.name})")
+        if not dtype.is_floating:
+            if dtype.is_integer or dtype.is_bool or dtype.name in ("string", "resource"):
+                return None
+            raise TypeError(f"Gradients of tensors must be floating, {y.name} is {dtype.name}.")
+        one = np.ones((), dtype.as_numpy_dtype)
+        sizes = y.shape.as_list() if y.shape.is_fully_defined() else None
+        with name_scope(f"grad_ys_{index}"):
+            if sizes is not None:
+                return apply("Fill", np.array(sizes, np.int32), one)
+            return apply("Fill", apply("Shape", y), one)
+    if isinstance(grad, IndexedSlices):
+        return grad
+    tensor = (
+        convert_to_tensor(grad, name=f"grad_ys_{index}")
+        if isinstance(grad, Tensor)
+        else convert_to_tensor(grad, dtype=dtype, name=f"grad_ys_{index}")
+    )
+    given = tensor.dtype.base_dtype
+    if (dtype.is_floating or dtype.is_integer) and not (given.is_floating or given.is_integer):
+        raise TypeError(
+            f"Gradient type {given.name} generated for real or integer-valued tensor {y} must be real or integer"
         )
-    return out
-
-
-def _differentiable(tensor: Tensor) -> bool:
-    return tensor.dtype.is_floating or tensor.dtype.is_complex
+    if dtype.is_complex and not given.is_complex:
+        raise TypeError(f"Gradient type {given.name} generated for complex-valued tensor {y} must be complex")
+    if not y.shape.is_compatible_with(tensor.shape):
+        raise ValueError(f"grad_ys[{index}] has shape {tensor.shape}, but its y, {y.name}, has shape {y.shape}.")
+    return tensor

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from thalweg.control_flow.scoping import hide, in_context, local_control_inputs
+from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
@@ -103,6 +106,7 @@ class Conditional:
         if_false.conditional = if_true.conditional = self
         self.outputs: list[Tensor] = []
         self.values: list[tuple[Tensor, Tensor]] = []
+        self._exported: dict[Tensor, Tensor] = {}
         if if_true.outer_context is None:
             for context in (if_true, if_false):
                 context.graph.add_to_collection(GraphKeys.COND_CONTEXT, context)
@@ -123,11 +127,31 @@ class Conditional:
         self.record(output, if_false, if_true)
         return output
 
+    def export(self, tensor: Tensor) -> Tensor:
+        """Makes a tensor of one branch a result; the other branch gives a stand-in of the same type, never used."""
+        found = self._exported.get(tensor)
+        if found is None:
+            branch = next(context for context in self.branches if context.contains(tensor))
+            with in_context(branch.graph, branch.sibling):
+                other = _stand_in(tensor)
+            values = (other, tensor) if branch.branch == 1 else (tensor, other)
+            found = self._exported[tensor] = self.add_output(*values)
+            found._handle_data = tensor._handle_data
+        return found
+
     def record(self, output: Tensor, if_false: Tensor, if_true: Tensor) -> None:
         """Says that the Merge of `output` joins these two values."""
         output.op._python_data = self
         self.outputs.append(output)
         self.values.append((if_false, if_true))
+
+
+def _stand_in(tensor: Tensor) -> Tensor:
+    dtype = tensor.dtype.base_dtype
+    if dtype is dtypes.resource:
+        return apply("TensorArrayV3", np.int32(0), dtype=dtypes.float32)[0]  # type: ignore[no-any-return]
+    value = np.array(b"", object) if dtype is dtypes.string else np.zeros((), dtype.as_numpy_dtype)
+    return apply("Const", value=value, dtype=dtype)  # type: ignore[no-any-return]
 
 
 def conditional_of(op: Operation) -> Conditional | None:

@@ -135,16 +135,30 @@ def _push_grad(op: Operation, grad: Any) -> Any:
 
 def _gradient_array(op: Operation, dtype: Any, grad: Tensor, flow: Tensor) -> Any:
     """The array that collects the gradients of the one that `op` uses."""
+    from thalweg.autodiff.source import is_repeated
     from thalweg.ops.tensor_array import TensorArray
 
+    origin = op.inputs[0].op
+    while origin.type in ("Enter", "Switch", "Identity"):
+        origin = origin.inputs[0].op
+    if is_repeated(origin):
+        raise NotImplementedError(
+            f"Cannot take gradients through TensorArray '{origin.name}' inside of a loop that does not contain it: the "
+            "iterations would share its gradients. Call tf.gradients outside of the loop."
+        )
     return TensorArray(dtype, handle=op.inputs[0], flow=flow).grad(gradient_source(grad.op.name), flow)
 
 
 def gradient_source(name: str) -> str:
-    """Which gradient computation a node belongs to: its name up to the last scope that starts with 'gradients'.
+    """Which gradient computation a node belongs to: the one under construction, or else the one in its name.
 
     Each computation has gradient arrays of its own; second derivatives have others than first ones.
     """
+    from thalweg.autodiff.source import current_computation
+
+    current = current_computation()
+    if current is not None:
+        return current
     tokens = name.split("/")
     places = [i for i, token in enumerate(tokens) if token.startswith("gradients")]
     if not places:

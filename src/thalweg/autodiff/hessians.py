@@ -1,0 +1,108 @@
+"""tf.hessians: second derivatives, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.autodiff.gradients import UnconnectedGradients, _as_list, gradients
+from thalweg.control_flow.while_loop import while_loop
+from thalweg.graph import dtypes
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import name_scope
+from thalweg.graph.op_registry import export
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.ops.tensor_array import TensorArray
+
+
+@export("hessians")
+def hessians(
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Any]:
+    """Returns the second derivatives of the sum of `ys` with respect to each of `xs`.
+
+    Args:
+        ys: A tensor or a list of tensors.
+        xs: A tensor or a list of tensors.
+        name: A name scope for the new nodes.
+        colocate_gradients_with_ops: See `gradients`.
+        gate_gradients: See `gradients`.
+        aggregation_method: See `gradients`.
+
+    Returns:
+        For each x of shape S a tensor of shape S + S.
+
+    Raises:
+        LookupError: If an operation between has no gradient.
+
+    Example:
+        >>> x = tf.constant([1.0, 2.0])
+        >>> hessian, = tf.hessians(tf.reduce_sum(x * x * x), x)
+    """
+    options: dict[str, Any] = {
+        "colocate_gradients_with_ops": colocate_gradients_with_ops,
+        "gate_gradients": gate_gradients,
+        "aggregation_method": aggregation_method,
+    }
+    xs = _as_list(xs)
+    with name_scope(name, "hessians"):
+        firsts = gradients(ys, xs, **options)
+        return [_hessian(convert_to_tensor(x), first, options) for x, first in zip(xs, firsts, strict=True)]
+
+
+def _hessian(x: Tensor, first: Any, options: dict[str, Any]) -> Tensor:
+    shape = apply("Shape", x)
+    both = apply("ConcatV2", [shape, shape], 0)
+    dtype = x.dtype.base_dtype.as_numpy_dtype
+    if first is None:
+        result = apply("Fill", both, np.zeros((), dtype))
+    else:
+        flat = apply("Reshape", convert_to_tensor(first), [-1])
+
+        def row(j: Any) -> Tensor:
+            element = apply("Slice", flat, apply("Reshape", j, [1]), [1])
+            grad = gradients(element, x, unconnected_gradients=UnconnectedGradients.ZERO, **options)[0]
+            return apply("Reshape", convert_to_tensor(grad), [-1])  # type: ignore[no-any-return]
+
+        count = x.shape.num_elements()
+        if count is not None and _uses_arrays(flat.op):
+            # Arrays collect gradients per computation, and the iterations of one loop would share them.
+            rows = apply("Pack", [row(np.int32(j)) for j in range(count)]) if count else flat
+        else:
+            rows = _rows_by_loop(row, apply("Size", flat), x.dtype, count)
+        result = apply("Reshape", rows, both)
+    if x.shape.ndims is not None:
+        result.set_shape([*x.shape.as_list(), *x.shape.as_list()])
+    return result  # type: ignore[no-any-return]
+
+
+def _rows_by_loop(row: Any, size: Tensor, dtype: Any, count: int | None) -> Tensor:
+    array = TensorArray(dtype, size=size, element_shape=[count])
+    _, array = while_loop(
+        lambda j, _: apply("Less", j, size),
+        lambda j, array: (apply("AddV2", j, np.int32(1)), array.write(j, row(j))),
+        (convert_to_tensor(0, dtypes.int32), array),
+    )
+    return array.stack()  # type: ignore[no-any-return]
+
+
+def _uses_arrays(op: Operation) -> bool:
+    seen = {op}
+    stack = [op]
+    while stack:
+        current = stack.pop()
+        if current.type.startswith("TensorArray"):
+            return True
+        for tensor in current.inputs:
+            if tensor.op not in seen:
+                seen.add(tensor.op)
+                stack.append(tensor.op)
+    return False

@@ -1,0 +1,132 @@
+"""The gradient of a loop: a loop that runs the gradient of the body, once per forward iteration, in reverse order.
+
+Its variables are the gradients of the forward loop's variables, and sums for the tensors that the forward loop uses
+from outside. A loop that ran zero times gives the gradients of its results to its initial values, as it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from thalweg.autodiff.accumulators import new_array
+from thalweg.autodiff.backward_contexts import BackwardLoop
+from thalweg.autodiff.cond_gradient import shape_of
+from thalweg.autodiff.nodes import Level, backpropagates
+from thalweg.autodiff.walk import Options, Pairs, walk
+from thalweg.autodiff.zeros import dense, value_spec, zeros_for
+from thalweg.control_flow.scoping import without_controllers
+from thalweg.control_flow.while_context import LoopVariable, WhileContext
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+
+
+def loop_gradient(
+    forward: WhileContext, grads: dict[Tensor, Any], needed: Callable[[Tensor], bool], options: Options
+) -> Pairs:
+    """The gradients of what goes into a loop, given those of what comes out."""
+    if not forward.back_prop:
+        return []
+    variables, captures = _differentiated(forward, grads, needed)
+    if not variables:
+        return []
+    graph = forward.graph
+    count = forward.counter().exit
+    initial = [apply("Sub", count, np.int32(1), name="last")]
+    for variable in variables:
+        grad = grads.get(variable.exit)
+        initial.append(zeros_for(variable.exit) if grad is None else dense(grad))
+    backward = BackwardLoop(graph, graph.unique_name("while_context"), forward)
+    if backward.outer_context is not None:
+        initial = [backward.outer_context.capture(value) for value in initial]
+    backward.add_initial(initial, [None, *(_shape(variable) for variable in variables)])
+    with without_controllers(graph), backward:
+        backward.set_condition(apply("GreaterEqual", backward.variables[0].merge, np.int32(0)))
+        backward.position = backward.variables[0].body
+        seeds = [variable.body for variable in backward.variables[1:]]
+        xs = [variable.body for variable in variables] + list(captures.values())
+        found = walk(forward, [variable.next for variable in variables], seeds, xs, options)
+        values = [apply("Sub", backward.position, np.int32(1))]
+        for variable in variables:
+            grad = found.get(variable.body)
+            value = zeros_for(variable.body) if grad is None else dense(grad)
+            values.append(backward.capture(value))
+        backward.close(values)
+    pairs: Pairs = [
+        (variable.initial, grad.exit) for variable, grad in zip(variables, backward.variables[1:], strict=True)
+    ]
+    for outer, inner in captures.items():
+        grad = found.get(inner)
+        if isinstance(grad, IndexedSlices):
+            pairs.append((outer, _collected_slices(backward, outer, grad, count)))
+        elif grad is not None:
+            pairs.append((outer, _summed(backward, outer, grad)))
+    return pairs
+
+
+def _shape(variable: LoopVariable) -> TensorShape:
+    return value_spec(variable.exit)[1]
+
+
+def _differentiated(
+    forward: WhileContext, grads: dict[Tensor, Any], needed: Callable[[Tensor], bool]
+) -> tuple[list[LoopVariable], dict[Tensor, Tensor]]:
+    """The variables and captures through which gradients pass.
+
+    A variable counts if, after any number of iterations, it may depend on something whose gradient is needed, and a
+    result whose gradient is given may depend on it.
+    """
+    level = Level(forward)
+    captures = {outer: inner for outer, inner in forward.captures.items() if needed(outer)}
+    candidates = [v for v in forward.variables if backpropagates(v.body)]
+    active = [v for v in candidates if needed(v.initial)]
+    while True:
+        starts = [v.body for v in active] + list(captures.values())
+        reached = level.reached_from(starts)
+        more = [v for v in candidates if v not in active and (v.next in starts or level.node(v.next.op) in reached)]
+        if not more:
+            break
+        active += more
+    live = [v for v in active if v.exit in grads]
+    while True:
+        leading = level.leading_to([v.next for v in live], reached)
+        more = [v for v in active if v not in live and v.body in leading]
+        if not more:
+            break
+        live += more
+    return live, {outer: inner for outer, inner in captures.items() if inner in leading}
+
+
+def _summed(backward: BackwardLoop, outer: Tensor, grad: Tensor) -> Tensor:
+    """The sum over all iterations of the gradient of a captured tensor."""
+    zeros = zeros_for(outer)
+    shape = value_spec(outer)[1]
+    return backward.add_variable(zeros, lambda total: apply("AddV2", total, grad), shape).exit
+
+
+def _collected_slices(backward: BackwardLoop, outer: Tensor, grad: IndexedSlices, count: Tensor) -> Any:
+    """The rows of all iterations together."""
+    rest = grad.values.shape.dims_tuple
+    if rest is None or None in rest[1:]:
+        with backward:
+            total = dense(grad)
+        return _summed(backward, outer, total)
+    parts = []
+    for tensor, row in ((grad.values, rest[1:]), (grad.indices, ())):
+        shape = TensorShape([None, *row])
+        handle, flow = new_array(tensor.dtype.base_dtype, count, shape)
+
+        def write(before: Tensor, handle: Tensor = handle, tensor: Tensor = tensor) -> Tensor:
+            flow_out: Tensor = apply("TensorArrayWriteV3", handle, backward.position, tensor, before)
+            return flow_out
+
+        last = backward.add_variable(flow, write).exit
+        parts.append(
+            apply("TensorArrayConcatV3", handle, last, dtype=tensor.dtype.base_dtype,
+                  element_shape_except0=TensorShape(row))[0]
+        )  # fmt: skip
+    return IndexedSlices(parts[0], parts[1], shape_of(outer))
