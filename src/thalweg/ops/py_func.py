@@ -6,6 +6,7 @@ loaded elsewhere therefore cannot run its PyFunc nodes.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import traceback
 import weakref
@@ -46,6 +47,17 @@ class _Function:
 
 _functions: weakref.WeakValueDictionary[str, _Function] = weakref.WeakValueDictionary()
 _tokens = itertools.count()
+
+
+@atexit.register
+def _forget_functions() -> None:
+    """Drops the functions: their globals would keep sessions of the main program alive beyond the native module."""
+    for registered in list(_functions.values()):
+        registered.function = _gone
+
+
+def _gone(*_: Any) -> Any:
+    raise errors.CancelledError(None, None, "The program is ending.")
 
 
 @python_kernel("PyFunc", "PyFuncStateless", "EagerPyFunc")

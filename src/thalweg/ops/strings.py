@@ -145,8 +145,8 @@ define(
     "AsString",
     "input: T -> output: string",
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64, "
-    "complex128, bool, string}, precision: int = -1, scientific: bool = false, shortest: bool = false, width: int = -1, "
-    "fill: string = ''",
+    "complex128, bool, string}, precision: int = -1, scientific: bool = false, shortest: bool = false, "
+    "width: int = -1, fill: string = ''",
     shape=shapes.unchanged,
 )
 not_differentiable("StringToNumber", "AsString")
