@@ -18,7 +18,7 @@ _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 
 # Folders whose modules define or export something public. A folder that does not exist is skipped.
-_FAMILIES: Final = ("ops", "control_flow", "autodiff", "state", "nn", "layers", "train", "data", "summary", "testing")
+_FAMILIES: Final = ("ops", "control_flow", "autodiff", "state", "nn", "layers", "train", "data", "summary")
 
 _PROTO: Final = "tensorboard.compat.proto."
 _PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {
@@ -51,6 +51,20 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
         )
     },
 }
+
+# Tests and distributions are loaded only by the programs that use them.
+_LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("test", "testing.test_case"): ("TestCase", "main"),
+    ("test", "testing.benchmark"): ("Benchmark",),
+    ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
+    ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),
+    ("test", "testing.environment"): (
+        "create_local_cluster", "get_temp_dir", "gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
+        "is_built_with_rocm", "is_built_with_xla", "is_gpu_available", "mock", "test_src_dir_path",
+    ),
+}  # fmt: skip
+for (_space, _source), _names in _LAZY_SPACES.items():
+    _LAZY_DOTTED.update({(_space, _name): f"{_PACKAGE}.{_source}" for _name in _names})
 
 _NO_OPS: Final = (
     "disable_v2_behavior", "disable_eager_execution", "disable_resource_variables", "enable_resource_variables",

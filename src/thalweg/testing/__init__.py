@@ -1,0 +1,1 @@
+"""tf.test: test cases, gradient checks and benchmarks. Loaded when first used: see `namespace`."""
