@@ -45,7 +45,10 @@ case("Cumprod", tf.cumprod, _scan(lambda x, a: np.cumprod(x, a, dtype=x.dtype), 
 case("Cumprod", tf.cumprod, _scan(lambda x, a: np.cumprod(x, a, dtype=x.dtype), 1), samples=SAMPLES[:4],
      dtypes="float16 bfloat16 int8 int16 uint16 uint32 uint64 complex64 complex128")  # fmt: skip
 case("CumulativeLogsumexp", tf.math.cumulative_logsumexp, _scan(np.logaddexp.accumulate, -np.inf), samples=SAMPLES,
-     dtypes="float16 bfloat16 float32 float64", bad=BAD, order=1)  # fmt: skip
+     dtypes="float16 bfloat16 float32 float64", bad=BAD)  # fmt: skip
+# An exclusive scan starts with minus infinity, which has no differences.
+case("CumulativeLogsumexp", tf.math.cumulative_logsumexp, _scan(np.logaddexp.accumulate, -np.inf),
+     samples=[s for s in SAMPLES if not s.kwargs.get("exclusive")], order=1)  # fmt: skip
 
 
 def _bincount(x, weights=None, minlength=0, maxlength=None):
