@@ -107,8 +107,8 @@ def check_versions(versions: Any) -> None:
     """
     if versions.min_consumer > GRAPH_DEF_VERSION:
         raise ValueError(
-            f"GraphDef min consumer version {versions.min_consumer} above current version {GRAPH_DEF_VERSION}: it needs a "
-            "newer program to read it."
+            f"GraphDef min consumer version {versions.min_consumer} above current version {GRAPH_DEF_VERSION}: "
+            "it needs a newer program to read it."
         )
     if versions.producer < GRAPH_DEF_VERSION_MIN_PRODUCER:
         raise ValueError(
@@ -248,8 +248,9 @@ class _Importer:
                     heapq.heappush(ready, position)
         if len(order) < len(nodes):
             stuck = [nodes[position].name for position, count in enumerate(waiting) if count]
+            some = ", ".join(stuck[:5]) + (", ..." if len(stuck) > 5 else "")
             raise ValueError(
-                f"{len(stuck)} nodes in a cycle, or behind one: {', '.join(stuck[:5])}{', ...' if len(stuck) > 5 else ''}. "
+                f"{len(stuck)} nodes in a cycle, or behind one: {some}. "
                 "Only the edge from NextIteration to Merge may close one."
             )
         return order, back_edges
@@ -420,8 +421,8 @@ def _unknown_input(source: Source) -> str:
     text = name if index == 0 else f"{name}:{index}"
     if ":" in name:
         return (
-            f"Unknown input node '{text}:{index}'. Names of the form 'node:output:index' belong to the bodies of functions; "
-            "in a graph it is 'node' or 'node:index'."
+            f"Unknown input node '{text}:{index}'. Names of the form 'node:output:index' belong to the bodies of "
+            "functions; in a graph it is 'node' or 'node:index'."
         )
     return f"Unknown input node '{text}'"
 

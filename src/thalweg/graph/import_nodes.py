@@ -85,8 +85,8 @@ class NodeReader:
             raise errors.UnimplementedError(
                 None,
                 None,
-                f"Node '{node.name}' calls the function '{node.op}' of the GraphDef's library, which Thalweg does not run "
-                "yet. Inline the functions before writing the graph.",
+                f"Node '{node.name}' calls the function '{node.op}' of the GraphDef's library, which Thalweg does not "
+                "run yet. Inline the functions before writing the graph.",
             )
         try:
             return op_def(node.op)
@@ -112,8 +112,8 @@ class NodeReader:
                 elif not self._may_drop(node.op, key, value):
                     raise ValueError(
                         f"NodeDef mentions attr '{key}', which op '{definition.name}' does not have here (it has: "
-                        f"{', '.join(declared) or 'none'}), with a value that is not its default: the program that wrote "
-                        "this GraphDef knows more of the op"
+                        f"{', '.join(declared) or 'none'}), with a value that is not its default: the program that "
+                        "wrote this GraphDef knows more of the op"
                     )
             except (ValueError, TypeError) as e:
                 raise node_error(node.name, f"{str(e).rstrip('.')} for attr '{key}' (op: '{definition.name}')") from e
@@ -187,8 +187,8 @@ def _input_types(name: str, definition: OpDef, attrs: dict[str, Any], count: int
     if len(types) != count:
         raise node_error(
             name,
-            f"NodeDef expected inputs '{', '.join(t.name for t in types[:20])}' ({len(types)}) do not match {count} inputs "
-            f"specified (op: '{definition.name}')",
+            f"NodeDef expected inputs '{', '.join(t.name for t in types[:20])}' ({len(types)}) do not match {count} "
+            f"inputs specified (op: '{definition.name}')",
         )
     return types
 

@@ -1,0 +1,1 @@
+"""Test data, and what makes and reads it."""
