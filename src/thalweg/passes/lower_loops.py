@@ -224,7 +224,7 @@ def _body(
 def _replace(
     graph: StepGraph, frame: _Frame, enters: list[Node], num_variables: int, exits: list[Node], outputs: list[int],
     body: LoopBody,
-) -> StepGraph:  # fmt: skip
+) -> StepGraph | None:  # fmt: skip
     name = f"{enters[0].name}/_loop"
     dtypes = tuple(node.output_dtypes[0] for node in enters)
     loop = Node(
@@ -235,5 +235,21 @@ def _replace(
     edges: dict[Edge, Edge] = {(node.name, 0): (name, k) for node, k in zip(exits, outputs, strict=True)}
     controls: dict[str, tuple[str, ...]] = {node.name: (name,) for node in exits}
     nodes = {key: node for key, node in graph.nodes.items() if key not in gone}
+    if _reads_inside(graph, nodes, gone, edges, controls):
+        return None
     nodes[name] = loop
     return StepGraph(nodes, graph.feeds, graph.fetches, graph.targets).redirected(edges, controls)
+
+
+def _reads_inside(
+    graph: StepGraph,
+    outside: dict[str, Node],
+    gone: set[str],
+    edges: dict[Edge, Edge],
+    controls: dict[str, tuple[str, ...]],
+) -> bool:
+    """Whether something reads from within the loop, past its Exits: tf.while_loop does not build that, imports may."""
+    read = [edge for node in outside.values() for edge in node.inputs]
+    if any(edge[0] in gone and edge not in edges for edge in (*read, *graph.fetches)):
+        return True
+    return any(name in gone and name not in controls for node in outside.values() for name in node.controls)
