@@ -58,6 +58,19 @@ void concat_v2(Context& ctx) {
   concat_along(ctx, 0, count, ctx.input(count));
 }
 
+struct ParallelConcat : Kernel {
+  explicit ParallelConcat(const Construction& c) : shape(c.attr<PartialShape>("shape")) {}
+  void compute(Context& ctx) override {
+    for (int i = 0; i < ctx.num_inputs(); ++i)
+      require(ctx.input(i).rank() > 0 && ctx.input(i).dim(0) == 1, "Size of first dimension must be 1 for value ", i,
+              ", got shape ", ctx.input(i).shape());
+    concat_along(ctx, 0, ctx.num_inputs(), Tensor::scalar<int32_t>(0));
+    Shape whole = ctx.input(0).shape().with_dim(0, ctx.num_inputs());
+    require(shape.accepts(whole), "the values have shape ", whole, " together, attribute shape is ", shape);
+  }
+  PartialShape shape;
+};
+
 struct Pack : Kernel {
   explicit Pack(const Construction& c) : axis(c.attr<int64_t>("axis", 0)) {}
   void compute(Context& ctx) override {
@@ -159,6 +172,7 @@ void split_v(Context& ctx) {
 REGISTER(kernel("Concat").function<concat>());
 REGISTER(kernel("ConcatV2").function<concat_v2>());
 REGISTER(kernel("Pack").make<Pack>());
+REGISTER(kernel("ParallelConcat").make<ParallelConcat>());
 REGISTER(kernel("Unpack").make<Unpack>());
 REGISTER(kernel("Split").function<split>());
 REGISTER(kernel("SplitV").function<split_v>());

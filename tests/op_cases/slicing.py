@@ -19,7 +19,7 @@ def _ints(*values: int) -> np.ndarray:
 
 
 def _box(x: np.ndarray, begin: Any, size: Any) -> np.ndarray:
-    return x[tuple(slice(b, None if n == -1 else b + n) for b, n in zip(begin, size, strict=True))]
+    return np.asarray(x[tuple(slice(b, None if n == -1 else b + n) for b, n in zip(begin, size, strict=True))], x.dtype)
 
 
 case(

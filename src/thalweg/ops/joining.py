@@ -330,12 +330,27 @@ def _joined(grads: Any, axis: Tensor) -> Any:
     return grads[0] if len(grads) == 1 else apply("ConcatV2", list(grads), axis)
 
 
+define(
+    "ParallelConcat",
+    "values: N * T -> output: T",
+    "N: int >= 1, T: type, shape: shape",
+    shape=shapes.from_attr("shape"),
+    doc="Joins tensors whose first dimension is 1 along it.",
+)
+
+
 @export("parallel_stack")
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
     """Joins tensors of one static shape along a new first dimension."""
-    with name_scope(name) as scope:
+    with name_scope(name):
         tensors = [convert_to_tensor(value) for value in values]
         shape = shapes.merge_shapes([tensor.shape for tensor in tensors])
         if not shape.is_fully_defined():
             raise ValueError(f"parallel_stack needs values of a known shape, got {shape}; use tf.stack.")
-        return apply("Pack", tensors, name=scope)  # type: ignore[no-any-return]
+        rows = [apply("ExpandDims", tensor, 0) for tensor in tensors]
+        return apply("ParallelConcat", rows, shape=[len(rows), *shape.as_list()])  # type: ignore[no-any-return]
+
+
+@gradient("ParallelConcat")
+def _parallel_concat_grad(op: Operation, grad: Any) -> Any:
+    return apply("Split", 0, grad, num_split=op.attrs["N"])
