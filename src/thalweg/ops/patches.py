@@ -215,8 +215,9 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         result = gather(tensor, which, axis=axis)
         known = constant_value(convert_to_tensor(repeats))
         dims = tensor.shape.dims_tuple
-        if known is not None and dims is not None and dims[axis] is not None:
-            total = int(np.broadcast_to(known, (dims[axis],)).sum())
+        along = None if dims is None else dims[axis]
+        if known is not None and dims is not None and along is not None:
+            total = int(np.broadcast_to(known, (along,)).sum())
             at = axis % len(dims)
             result.set_shape((*dims[:at], total, *dims[at + 1 :]))
         return result

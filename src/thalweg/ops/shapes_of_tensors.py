@@ -90,7 +90,7 @@ def sizes_of(tensor: Tensor, dtype: Any = dtypes.int32) -> Any:
 
 def _cast(value: Any, dtype: Any) -> Tensor:
     tensor = convert_to_tensor(value)
-    return tensor if tensor.dtype == dtype else apply("Cast", tensor, DstT=dtype)  # type: ignore[no-any-return]
+    return tensor if tensor.dtype == dtype else apply("Cast", tensor, DstT=dtype)
 
 
 @export("shape_n")

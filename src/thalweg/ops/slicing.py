@@ -319,7 +319,7 @@ def _is_mask(item: Any) -> bool:
     if isinstance(item, (bool, np.bool_)):
         return True
     if isinstance(item, np.ndarray):
-        return item.dtype == np.bool_
+        return bool(item.dtype == np.bool_)
     return isinstance(item, Tensor) and item.dtype.base_dtype is dtypes.bool
 
 
@@ -345,11 +345,8 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
     for entry in item if isinstance(item, (list, tuple)) else (item,):
         index.add(entry)
     with name_scope("strided_slice") as scope:
-        if index.begin:
-            bounds = [_packed(values) for values in _one_type(index)]
-        else:
-            bounds = [np.zeros([0], np.int32)] * 3
-        return strided_slice(tensor, *bounds, **index.masks, var=var, name=scope)
+        begin, end, strides = (_packed(values) for values in _one_type(index))
+        return strided_slice(tensor, begin, end, strides, *index.masks.values(), var, scope)
 
 
 def _one_type(index: _Index) -> list[list[Any]]:
