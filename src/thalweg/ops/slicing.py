@@ -264,7 +264,7 @@ class _Index:
         self.begin: list[Any] = []
         self.end: list[Any] = []
         self.strides: list[Any] = []
-        self.masks = dict.fromkeys(_MASK_NAMES, 0)
+        self.masks: dict[str, Any] = dict.fromkeys(_MASK_NAMES, 0)
 
     def _mark(self, mask: str) -> None:
         self.masks[mask] |= 1 << len(self.begin)
@@ -346,7 +346,7 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
         index.add(entry)
     with name_scope("strided_slice") as scope:
         begin, end, strides = (_packed(values) for values in _one_type(index))
-        return strided_slice(tensor, begin, end, strides, *index.masks.values(), var, scope)
+        return strided_slice(tensor, begin, end, strides, var=var, name=scope, **index.masks)
 
 
 def _one_type(index: _Index) -> list[list[Any]]:
