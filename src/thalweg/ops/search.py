@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from thalweg.graph import shape_functions as shapes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
@@ -177,3 +179,72 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = None, name: str | None = None, 
         A namedtuple (out, idx).
     """
     return apply("ListDiff", x, y, out_idx=index_dtype or out_idx, name=name)
+
+
+@export("is_non_decreasing", "math.is_non_decreasing")
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Returns whether no element is smaller than the one before it, in row-major order."""
+    with name_scope(name, "is_non_decreasing", [x]):
+        return _compare_neighbours("GreaterEqual", convert_to_tensor(x))
+
+
+@export("is_strictly_increasing", "math.is_strictly_increasing")
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Returns whether each element is larger than the one before it, in row-major order."""
+    with name_scope(name, "is_strictly_increasing", [x]):
+        return _compare_neighbours("Greater", convert_to_tensor(x))
+
+
+def _compare_neighbours(op_type: str, x: Tensor) -> Tensor:
+    flat = apply("Reshape", x, [-1])
+    later = apply("StridedSlice", flat, [1], [0], [1], end_mask=1)
+    earlier = apply("StridedSlice", flat, [0], [-1], [1], begin_mask=1)
+    return apply("All", apply(op_type, later, earlier), [0])  # type: ignore[no-any-return]
+
+
+@export("confusion_matrix", "math.confusion_matrix", "contrib.metrics.confusion_matrix")
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    dtype: Any = int32,
+    name: str | None = None,
+    weights: Any = None,
+) -> Tensor:
+    """Counts how often each label (row) was predicted as each class (column).
+
+    Args:
+        labels: Vector of true classes.
+        predictions: Vector of predicted classes.
+        num_classes: The size of the result; one more than the largest number if None.
+        dtype: The type of the counts.
+        name: A name for the operation.
+        weights: What each prediction counts, instead of 1.
+
+    Returns:
+        A matrix `[num_classes, num_classes]`.
+    """
+    with name_scope(name, "confusion_matrix", [labels, predictions]):
+        truth, guess = (apply("Cast", _as_vector(x), DstT="int64") for x in (labels, predictions))
+        kind = as_dtype(dtype)
+        if num_classes is None:
+            largest = apply("Maximum", apply("Max", truth, [0]), apply("Max", guess, [0]))
+            size = apply("AddV2", largest, np.int64(1))
+        else:
+            size = apply("Cast", convert_to_tensor(num_classes), DstT="int64")
+        if weights is None:
+            counts = apply("OnesLike", apply("Cast", guess, DstT=kind))
+        else:
+            counts = apply("Cast", convert_to_tensor(weights), DstT=kind)
+        places = apply("Pack", [truth, guess], axis=1)
+        matrix: Tensor = apply("ScatterNd", places, counts, apply("Pack", [size, size], axis=0))
+        return matrix
+
+
+def _as_vector(x: Any) -> Tensor:
+    """Drops a last dimension of 1, which one-column labels have."""
+    tensor = convert_to_tensor(x)
+    dims = tensor.shape.dims_tuple
+    if dims is not None and len(dims) == 2 and dims[1] == 1:
+        return apply("Squeeze", tensor, squeeze_dims=[-1])  # type: ignore[no-any-return]
+    return tensor
