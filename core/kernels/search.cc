@@ -42,6 +42,19 @@ void where(Context& ctx) {
 }
 REGISTER(kernel("Where").types("T", Join<NumbersAndBool, Quantized>{}).function<where>());
 
+// The order of NumPy: NaN comes behind every number.
+struct Before {
+  template <typename T>
+  bool operator()(const T& a, const T& b) const {
+    if constexpr (is_real_float<T>)
+      return static_cast<Wide<T>>(a) < static_cast<Wide<T>>(b) || (b != b && a == a);
+    else
+      return a < b;
+  }
+  template <typename T>
+  using Wide = std::conditional_t<is_reduced_float<T>, float, T>;
+};
+
 // For each value, the first position of its row that is not smaller (Lower), or that is larger (Upper).
 template <bool kUpper>
 void search_sorted(Context& ctx) {
@@ -65,9 +78,9 @@ void search_sorted(Context& ctx) {
           const T* row = rows + i / per_row * width;
           const T* found;
           if constexpr (kUpper)
-            found = std::upper_bound(row, row + width, wanted[i]);
+            found = std::upper_bound(row, row + width, wanted[i], Before{});
           else
-            found = std::lower_bound(row, row + width, wanted[i]);
+            found = std::lower_bound(row, row + width, wanted[i], Before{});
           to[i] = static_cast<I>(found - row);
         }
       });

@@ -63,7 +63,7 @@ for _op, _side in (("LowerBound", "left"), ("UpperBound", "right")):
             Args(_SORTED.reshape(2, 1, 4), np.array([[[2, 3]], [[9, 10]]])),
             Args(np.zeros((2, 0)), np.ones((2, 3))),
             Args(_SORTED, np.zeros((2, 0), np.int64)),
-            Args(np.array([3.0, np.nan, 1.0]), np.array([2.0, np.nan])[:1]),
+            Args(np.array([1.0, 3.0, np.nan, np.nan]), np.array([2.0, np.nan, np.inf, -np.inf])),
         ],
         dtypes="float32",
         bad=[Bad(Args(real(2, 3), real(3, 4)), match="leading")],

@@ -311,7 +311,7 @@ def sparse_concat(
         largest = apply("Max", apply("Pack", sizes, axis=0), [0])
         rank = inputs[0].dense_shape.shape.dims_tuple
         count = apply("Size", inputs[0].dense_shape) if not rank or rank[0] is None else rank[0]
-        here = apply("OneHot", _positive(axis, count), count, True, False)
+        here = apply("Equal", apply("Range", 0, count, 1), _positive(axis, count))
         sizes = [apply("Select", here, shape, largest) for shape in sizes]
     joined = apply(
         "SparseConcat", [x.indices for x in inputs], [x.values for x in inputs], sizes, concat_dim=axis, name=name
