@@ -181,27 +181,6 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = None, name: str | None = None, 
     return apply("ListDiff", x, y, out_idx=index_dtype or out_idx, name=name)
 
 
-@export("is_non_decreasing", "math.is_non_decreasing")
-def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
-    """Returns whether no element is smaller than the one before it, in row-major order."""
-    with name_scope(name, "is_non_decreasing", [x]):
-        return _compare_neighbours("GreaterEqual", convert_to_tensor(x))
-
-
-@export("is_strictly_increasing", "math.is_strictly_increasing")
-def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
-    """Returns whether each element is larger than the one before it, in row-major order."""
-    with name_scope(name, "is_strictly_increasing", [x]):
-        return _compare_neighbours("Greater", convert_to_tensor(x))
-
-
-def _compare_neighbours(op_type: str, x: Tensor) -> Tensor:
-    flat = apply("Reshape", x, [-1])
-    later = apply("StridedSlice", flat, [1], [0], [1], end_mask=1)
-    earlier = apply("StridedSlice", flat, [0], [-1], [1], begin_mask=1)
-    return apply("All", apply(op_type, later, earlier), [0])  # type: ignore[no-any-return]
-
-
 @export("confusion_matrix", "math.confusion_matrix", "contrib.metrics.confusion_matrix")
 def confusion_matrix(
     labels: Any,
