@@ -66,7 +66,8 @@ def _from_numpy(array: Array, dtype: DType | None) -> tuple[Array, DType]:
         if array.dtype.kind == "O" and not all(isinstance(item, (str, bytes)) for item in array.ravel()):
             # Lists of NumPy scalars and Dimensions arrive as objects; what they hold decides.
             return _from_python(array.tolist(), _first_leaf(array.tolist()), dtype)
-        return _strings(array.tolist(), dtype)
+        strings, dtype = _strings(array.tolist(), dtype)
+        return strings.reshape(array.shape), dtype  # A list does not tell the shape of an empty array.
     if dtype is None:
         dtype = as_dtype(array.dtype)
         return np.array(array, dtype.as_numpy_dtype, order="C"), dtype

@@ -77,14 +77,13 @@ def _top_k_grad(op: Operation, grad: Any, _: Any) -> Any:
         return [None, *rest]
     x, indices = op.inputs[0], op.outputs[1]
     where = apply("Cast", indices, DstT="int64")
-    dims, k_dims = x.shape.dims_tuple, indices.shape.dims_tuple
-    if dims is not None and k_dims is not None and None not in dims and None not in k_dims:
-        rows = int(np.prod(dims[:-1]))
-        starts: Any = np.reshape(np.arange(rows, dtype=np.int64) * dims[-1], (*dims[:-1], 1))
-        size, shape = [rows * dims[-1]], [int(d) for d in dims if d is not None]  # type: ignore[operator]
+    if x.shape.is_fully_defined() and indices.shape.is_fully_defined():
+        sizes = x.shape.as_list()
+        rows = int(np.prod(sizes[:-1]))
+        starts: Any = np.reshape(np.arange(rows, dtype=np.int64) * sizes[-1], (*sizes[:-1], 1))
         where = apply("Reshape", apply("AddV2", where, starts), [-1, 1])
-        flat = apply("ScatterNd", where, apply("Reshape", grad, [-1]), np.array(size, np.int64))
-        return [apply("Reshape", flat, shape), *rest]
+        flat = apply("ScatterNd", where, apply("Reshape", grad, [-1]), np.array([rows * sizes[-1]], np.int64))
+        return [apply("Reshape", flat, sizes), *rest]
     sizes = apply("Shape", x, out_type="int64")
     total = apply("Prod", sizes, [0], keep_dims=True)
     width = apply("StridedSlice", sizes, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)

@@ -280,12 +280,19 @@ for _op in _CWISE:
 @gradient("SparseDenseCwiseMul", "SparseDenseCwiseDiv", "SparseDenseCwiseAdd")
 def _cwise_grad(op: Operation, grad: Tensor) -> Any:
     indices, values, shape, dense = op.inputs
-    sizes = apply("Shape", dense, out_type="int64")
+    given = apply("Shape", dense, out_type="int64")
     # The columns of the indices that the dense operand has, with 0 where it is broadcast.
     skip = apply("Sub", apply("Size", shape), apply("Rank", dense))
     begin = apply("Pack", [0, skip], axis=0)
     tail = apply("StridedSlice", indices, begin, [0, 0], [1, 1], begin_mask=1, end_mask=3)
-    at = apply("Mul", tail, apply("Cast", apply("NotEqual", sizes, np.int64(1)), DstT="int64"))
+    at = apply("Mul", tail, apply("Cast", apply("NotEqual", given, np.int64(1)), DstT="int64"))
+    sizes = given
+    if not dense.shape.ndims:
+        # A scalar has no columns: give it one.
+        first = apply("StridedSlice", indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1)
+        at = apply("ConcatV2", [apply("ZerosLike", first), at], 1)
+        sizes = apply("ConcatV2", [np.ones(1, np.int64), given], 0)
+        dense = apply("Reshape", dense, sizes)
     picked = apply("GatherNd", dense, at)
     if op.type == "SparseDenseCwiseAdd":
         values_grad = part = grad
@@ -294,7 +301,8 @@ def _cwise_grad(op: Operation, grad: Tensor) -> Any:
     else:
         values_grad = apply("RealDiv", grad, conj(picked))
         part = apply("Neg", apply("Mul", values_grad, conj(apply("RealDiv", values, picked))))
-    return None, values_grad, None, apply("ScatterNd", at, part, sizes)
+    dense_grad = apply("ScatterNd", at, part, sizes)
+    return None, values_grad, None, dense_grad if sizes is given else apply("Reshape", dense_grad, given)
 
 
 def _cwise(op_type: str, name: str) -> Any:
