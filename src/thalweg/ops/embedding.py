@@ -85,7 +85,7 @@ def _placed(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tens
     number = ids.dtype.as_numpy_dtype
     if strategy == "mod":
         return apply("FloorMod", ids, number(count)), apply("FloorDiv", ids, number(count))
-    sizes = [shard.shape.as_list()[0] if shard.shape.ndims else None for shard in shards]
+    sizes: list[Any] = [shard.shape.as_list()[0] if shard.shape.ndims else None for shard in shards]
     if None not in sizes:
         total: Any = number(sum(sizes))
         each, extra = total // number(count), total % number(count)
@@ -167,7 +167,7 @@ def _weighted(found: Tensor, idx: Tensor, rows: Tensor, weights: Tensor, combine
     # One weight for each row, whatever the shape of a row is.
     ones = apply("Fill", apply("ExpandDims", apply("Sub", apply("Rank", found), 1), 0), 1)
     weights = apply("Reshape", weights, apply("ConcatV2", [apply("Shape", weights), ones], 0))
-    total = apply("SegmentSum", apply("Mul", found, weights), rows)
+    total: Tensor = apply("SegmentSum", apply("Mul", found, weights), rows)
     if combiner == "mean":
         total = apply("RealDiv", total, apply("SegmentSum", weights, rows))
     elif combiner == "sqrtn":

@@ -35,7 +35,7 @@ def _set_shape(c: ShapeContext) -> list[TensorShape]:
     for i in range(2 if c.num_inputs == 2 else 1 if c.num_inputs == 4 else 0):
         dims = shapes.with_rank_at_least(c.input(i), 2).dims_tuple
         rank = shapes.merge_dims(rank, None if dims is None else len(dims))
-    for first in {2: (), 4: (1,), 6: (0, 3)}[c.num_inputs]:  # type: ignore[attr-defined]
+    for first in {2: (), 4: (1,), 6: (0, 3)}[c.num_inputs]:
         rank = shapes.merge_dims(rank, sparse_input(c, first)[1])
     return sparse_shapes(rank)
 
@@ -60,9 +60,8 @@ def _dense_groups(x: Array) -> tuple[Groups, tuple[int, ...]]:
     return {at: set(x[at].tolist()) for at in itertools.product(*map(range, outer))}, outer
 
 
-def _sparse_groups(
-    indices: Array, values: Array, shape: Array, validate: bool, what: str
-) -> tuple[Groups, tuple[int, ...]]:
+def _sparse_groups(parts: list[Array], validate: bool, what: str) -> tuple[Groups, tuple[int, ...]]:
+    indices, values, shape = parts
     sizes = check_sparse(indices, values, shape, what)
     require(len(sizes) >= 2, f"{what}: sets need at least rank 2, got shape {list(sizes)}")
     if validate and len(indices) > 1:
@@ -78,13 +77,14 @@ def _sparse_groups(
 def _set_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     operation = _OPERATIONS.get(attrs["set_operation"].lower())
     require(operation, f"set_operation {attrs['set_operation']!r} is not one of {[k.decode() for k in _OPERATIONS]}")
+    assert operation is not None
     validate = attrs["validate_indices"]
     rest = inputs
-    sides = []
+    sides: list[tuple[Groups, tuple[int, ...]]] = []
     while rest:
         dense = len(rest) in (2, 1, 4)
         what = f"set{len(sides) + 1}"
-        sides.append(_dense_groups(rest[0]) if dense else _sparse_groups(*rest[:3], validate, what))
+        sides.append(_dense_groups(rest[0]) if dense else _sparse_groups(rest[:3], validate, what))
         rest = rest[1:] if dense else rest[3:]
     (a, outer), (b, other) = sides
     require(outer == other, f"the outer dimensions of set1 and set2 must agree, got {list(outer)} and {list(other)}")
@@ -118,7 +118,7 @@ not_differentiable("SetSize")
 
 @python_kernel("SetSize")
 def _size_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    groups, outer = _sparse_groups(*inputs, attrs["validate_indices"], "set")
+    groups, outer = _sparse_groups(inputs, attrs["validate_indices"], "set")
     sizes = np.zeros(outer, np.int32)
     for at, members in groups.items():
         sizes[at] = len(members)

@@ -78,7 +78,7 @@ def _top_k_grad(op: Operation, grad: Any, _: Any) -> Any:
     x, indices = op.inputs[0], op.outputs[1]
     where = apply("Cast", indices, DstT="int64")
     if x.shape.is_fully_defined() and indices.shape.is_fully_defined():
-        sizes = x.shape.as_list()
+        sizes: Any = x.shape.as_list()
         rows = int(np.prod(sizes[:-1]))
         starts: Any = np.reshape(np.arange(rows, dtype=np.int64) * sizes[-1], (*sizes[:-1], 1))
         where = apply("Reshape", apply("AddV2", where, starts), [-1, 1])

@@ -93,9 +93,10 @@ def _two_sparse(c: ShapeContext) -> list[TensorShape]:
 
 def _pair(inputs: list[Array]) -> tuple[Array, Array, Array, tuple[int, ...]]:
     """Checks two sparse values of one shape; returns their indices joined, their values joined, and where b starts."""
-    a, b = check_sparse(*inputs[:3], "a"), check_sparse(*inputs[3:6], "b")
+    i, v, s, j, w, t = inputs[:6]
+    a, b = check_sparse(i, v, s, "a"), check_sparse(j, w, t, "b")
     require(a == b, f"the operands have shapes {list(a)} and {list(b)}")
-    return np.concatenate([inputs[0], inputs[3]]), np.concatenate([inputs[1], inputs[4]]), np.array(len(inputs[0])), a
+    return np.concatenate([i, j]), np.concatenate([v, w]), np.array(len(i)), a
 
 
 define(
