@@ -12,8 +12,14 @@ std::unique_ptr<State> State::make(const Plan& plan) {
   return std::make_unique<FrameState>(plan);
 }
 
-FlatState::FlatState(const Plan& plan)
-    : plan_(plan), slots_(plan.frames()[0].num_slots), outputs_(plan.max_outputs()) {}
+FlatState::FlatState(const Plan& plan) : plan_(plan), slots_(plan.frames()[0].num_slots), outputs_(plan.max_outputs()) {
+  fill_constants();
+}
+
+void FlatState::fill_constants() {
+  for (const NodeItem& node : plan_.nodes())
+    for (const auto& [input, value] : node.constants) slots_[node.first_slot + input] = value;
+}
 
 void FlatState::begin(std::span<Tensor> feeds) {
   if (!plan_.sequential()) {
@@ -49,7 +55,15 @@ inline void FlatState::fill_slots(const NodeItem& node, Tensor* outputs) {
 }
 
 inline void FlatState::release_inputs(const NodeItem& node) {
-  for (int i = 0; i < node.num_inputs; ++i) slots_[node.first_slot + i].reset();
+  if (node.kept == 0) [[likely]] {
+    for (int i = 0; i < node.num_inputs; ++i) slots_[node.first_slot + i].reset();
+    return;
+  }
+  for (int i = 0; i < node.num_inputs; ++i)
+    if (i >= 64 || (node.kept >> i & 1) == 0) slots_[node.first_slot + i].reset();
+  // A kernel may have taken a constant along.
+  for (const auto& [input, value] : node.constants)
+    if (!slots_[node.first_slot + input].defined()) slots_[node.first_slot + input] = value;
 }
 
 namespace {
@@ -133,6 +147,7 @@ void FlatState::clear() {
   for (Tensor& slot : slots_) slot.reset();
   for (Tensor& output : outputs_) output.reset();
   ready_.clear();
+  fill_constants();
 }
 
 }  // namespace thalweg

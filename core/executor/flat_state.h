@@ -19,6 +19,7 @@ class FlatState final : public State {
   void clear() override;
 
  private:
+  void fill_constants();
   void run_in_order(Executor& executor);
   void run_ready(Executor& executor);
   void fill_slots(const NodeItem& node, Tensor* outputs);

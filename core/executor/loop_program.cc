@@ -25,7 +25,14 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
       (in_condition ? before_condition_ : before_body_)[from.source].push_back(slot);
       return;
     }
-    items_[from.source - outside].pushes.push_back({from.output, slot, false});
+    Item& source = items_[from.source - outside];
+    int32_t input = reader < static_cast<int32_t>(items_.size()) ? slot - items_[reader].first_slot : 64;
+    if (source.def.op == "Const" && input < 64) {
+      items_[reader].constants.emplace_back(input, source.def.attr<Tensor>("value"));
+      items_[reader].kept |= uint64_t{1} << input;
+      return;
+    }
+    source.pushes.push_back({from.output, slot, false});
   };
   for (size_t i = 0; i < specs.size(); ++i) {
     NodeSpec& spec = specs[i];
@@ -51,6 +58,7 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
   num_slots_ += num_variables;
   for (int k = 0; k < num_variables; ++k) connect(next[k], next_slot_ + k, static_cast<int32_t>(specs.size()));
   for (Item& item : items_) {
+    if (item.def.op == "Const" && item.pushes.empty()) item.kernel.reset();  // kept in the slots of its readers
     std::vector<bool> seen(item.num_outputs, false);
     for (size_t p = item.pushes.size(); p-- > 0;) {
       item.pushes[p].last = !seen[item.pushes[p].output];
@@ -64,6 +72,7 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
   Tensor* outputs = scratch.outputs.data();
   for (size_t i = first; i < last; ++i) {
     const Item& item = items_[i];
+    if (!item.kernel) continue;
     try {
       Context ctx(item.def, device_, step, slots + item.first_slot, outputs, 0);
       item.kernel->compute(ctx);
@@ -73,7 +82,10 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
       error.set_node(item.def.name, item.def.op);
       throw;
     }
-    for (int k = 0; k < item.num_inputs; ++k) slots[item.first_slot + k].reset();
+    for (int k = 0; k < item.num_inputs; ++k)
+      if (k >= 64 || (item.kept >> k & 1) == 0) slots[item.first_slot + k].reset();
+    for (const auto& [input, value] : item.constants)
+      if (!slots[item.first_slot + input].defined()) slots[item.first_slot + input] = value;
     for (const Push& push : item.pushes) {
       if (push.last)
         slots[push.slot] = std::move(outputs[push.output]);
@@ -84,20 +96,25 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
   }
 }
 
-void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const {
-  std::unique_ptr<Scratch> scratch;
+std::unique_ptr<LoopProgram::Scratch> LoopProgram::take_scratch() const {
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      scratch = std::move(idle_.back());
+      std::unique_ptr<Scratch> scratch = std::move(idle_.back());
       idle_.pop_back();
+      return scratch;
     }
   }
-  if (!scratch) {
-    scratch = std::make_unique<Scratch>();
-    scratch->slots.resize(num_slots_);
-    scratch->outputs.resize(max_outputs_);
-  }
+  auto scratch = std::make_unique<Scratch>();
+  scratch->slots.resize(num_slots_);
+  scratch->outputs.resize(max_outputs_);
+  for (const Item& item : items_)
+    for (const auto& [input, value] : item.constants) scratch->slots[item.first_slot + input] = value;
+  return scratch;
+}
+
+void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const {
+  std::unique_ptr<Scratch> scratch = take_scratch();
   Tensor* slots = scratch->slots.data();
   for (uint32_t iteration = 0;; ++iteration) {
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
@@ -127,7 +144,10 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
     for (int k = 0; k < num_variables_; ++k) variables[k] = std::move(slots[next_slot_ + k]);
   }
   // What the last condition computed for a body that did not run.
-  for (Tensor& slot : scratch->slots) slot.reset();
+  for (const Item& item : items_)
+    for (int k = 0; k < item.num_inputs; ++k)
+      if (k >= 64 || (item.kept >> k & 1) == 0) scratch->slots[item.first_slot + k].reset();
+  for (int k = 0; k < num_variables_; ++k) scratch->slots[next_slot_ + k].reset();
   std::lock_guard lock(mutex_);
   if (idle_.size() < 4) idle_.push_back(std::move(scratch));
 }

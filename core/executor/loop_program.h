@@ -48,11 +48,15 @@ class LoopProgram {
     int32_t num_inputs = 0;
     int32_t num_outputs = 0;
     std::vector<Push> pushes;
+    // Inputs that are constants: their slots are filled once and kept; bit i of `kept` is input i.
+    std::vector<std::pair<int32_t, Tensor>> constants;
+    uint64_t kept = 0;
   };
   struct Scratch {
     std::vector<Tensor> slots;
     std::vector<Tensor> outputs;
   };
+  std::unique_ptr<Scratch> take_scratch() const;
   void run_items(size_t first, size_t last, Scratch& scratch, Step& step) const;
 
   Device& device_;

@@ -221,12 +221,30 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
   for (size_t at = 0; at < order.size(); ++at) connect(at, specs[order[at]]);
   connect(order.size(), sink);
   last.pending = INT32_MAX;  // never becomes ready
+  if (flat_) keep_constants();
   for (NodeItem& item : nodes_) {
     std::vector<bool> seen(item.num_outputs, false);
     for (size_t e = item.edges.size(); e-- > 0;) {
       item.edges[e].last = !seen[item.edges[e].output];
       seen[item.edges[e].output] = true;
     }
+  }
+}
+
+void Plan::keep_constants() {
+  for (NodeItem& node : nodes_) {
+    if (node.def.op != "Const" || node.pending > 0 || !node.controls.empty()) continue;
+    Tensor value = node.def.attr<Tensor>("value");
+    std::erase_if(node.edges, [&](const Edge& edge) {
+      NodeItem& reader = nodes_[edge.node];
+      int32_t input = edge.slot - reader.first_slot;
+      if (reader.kind == NodeKind::sink || reader.kind == NodeKind::async || input >= 64) return false;
+      reader.constants.emplace_back(input, value);
+      reader.kept |= uint64_t{1} << input;
+      --reader.pending;
+      return true;
+    });
+    if (node.edges.empty()) node.kernel.reset();
   }
 }
 

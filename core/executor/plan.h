@@ -40,6 +40,9 @@ struct NodeItem {
   int32_t child_frame = -1;  // Enter: the frame it enters
   int32_t index = 0;         // within its frame
   std::vector<Edge> edges;
+  // Flat plans: inputs that are constants. Their slots are filled once per state and kept; bit i of `kept` is input i.
+  std::vector<std::pair<int32_t, Tensor>> constants;
+  uint64_t kept = 0;
   std::vector<int32_t> controls;  // nodes that wait for this one
 };
 
@@ -91,6 +94,8 @@ class Plan {
 
  private:
   std::vector<int32_t> schedule(const std::vector<NodeSpec>& specs) const;
+  // Puts constants into the slots of their readers for good, and takes their nodes out of the schedule.
+  void keep_constants();
   // The frame that a node's outputs belong to.
   int32_t output_frame(const NodeItem& item) const;
   void assign_frames(const std::vector<NodeSpec>& specs, const std::vector<int32_t>& order);
