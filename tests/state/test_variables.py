@@ -280,3 +280,167 @@ def test_destroy():
         assert not sess.run(tf.is_variable_initialized(v))
         sess.run(v.initializer)
         assert sess.run(v) == 1.0
+
+
+def test_slices_can_be_assigned():
+    v = tf.Variable(np.arange(12.0, dtype=np.float32).reshape(3, 4))
+    want = np.arange(12.0).reshape(3, 4)
+    part = v[1:3, ::2]
+    assert run(part).tolist() == [[4.0, 6.0], [8.0, 10.0]]
+    updated = run(part.assign([[1.0, 2.0], [3.0, 4.0]]))
+    want[1:3, ::2] = [[1.0, 2.0], [3.0, 4.0]]
+    np.testing.assert_array_equal(updated, want)
+    assert run(v[0].assign([9.0, 9.0, 9.0, 9.0]))[0].tolist() == [9.0] * 4
+    assert run(tf.square(v[2, 3])) == 121.0
+    x = tf.placeholder(tf.float32)
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+        run(v[0].assign(x), feed={x: [1.0, 2.0, 3.0]})
+
+
+def test_gradients_flow_through_slices():
+    v = tf.Variable([1.0, 2.0, 3.0])
+    (grad,) = tf.gradients(tf.square(v[1:]), v)
+    assert run(grad).tolist() == [0.0, 4.0, 6.0]
+
+
+SCATTERS = {
+    "update": lambda a, b: b,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+@pytest.mark.parametrize("kind", SCATTERS)
+def test_scatter(kind):
+    start = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)
+    v = tf.Variable(start)
+    rows = np.array([[4.0, 8.0], [2.0, 2.0]], np.float32)
+    want = start.copy()
+    for index, row in zip([2, 0], rows, strict=True):
+        want[index] = SCATTERS[kind](want[index], row)
+    slices = tf.IndexedSlices(tf.constant(rows), tf.constant([2, 0]))
+    np.testing.assert_array_equal(run(getattr(v, f"scatter_{kind}")(slices)), want)
+    np.testing.assert_array_equal(run(getattr(tf, f"scatter_{kind}")(v, [2, 0], rows)), want)
+    np.testing.assert_array_equal(
+        run(getattr(tf, f"scatter_{kind}")(v, np.array([2, 0], np.int64), 2.0)),
+        np.stack([SCATTERS[kind](r, np.float32(2)) * np.ones(2) if i != 1 else r for i, r in enumerate(start)]),
+    )
+
+
+def test_scatter_adds_up_duplicates_in_large_variables():
+    rng = np.random.default_rng(0)
+    start, updates = rng.normal(size=(300, 64)), rng.normal(size=(2000, 64))
+    indices = rng.integers(0, 300, 2000)
+    v = tf.Variable(start)
+    np.add.at(start, indices, updates)
+    np.testing.assert_allclose(run(tf.scatter_add(v, indices, updates)), start, 1e-10)
+
+
+def test_scatter_nd():
+    v = tf.Variable(np.zeros((2, 3), np.float32))
+    assert run(tf.scatter_nd_update(v, [[0, 1], [1, 2]], [5.0, 6.0])).tolist() == [[0, 5, 0], [0, 0, 6]]
+    assert run(tf.scatter_nd_add(v, [[1], [1]], [[1.0, 2.0, 3.0]] * 2)).tolist() == [[0, 0, 0], [2, 4, 6]]
+    assert run(v.scatter_nd_sub([[1, 1]], [1.0])).tolist() == [[0, 0, 0], [0, -1, 0]]
+    assert run(v.scatter_nd_max([[1, 1]], [1.0])).tolist() == [[0, 0, 0], [0, 1, 0]]
+    assert run(tf.batch_scatter_update(v, [[0, 1], [2, 0]], [[1.0, 2.0], [3.0, 4.0]])).tolist() == [
+        [1, 2, 0],
+        [4, 0, 3],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("indices", "updates", "match"),
+    [
+        ([3], [1.0], r"indices\[0\] = 3 is not in \[0, 3\)"),
+        ([0, -1], [1.0, 1.0], r"indices\[1\] = -1"),
+        ([0, 1], [1.0, 2.0, 3.0], "expected"),
+        ([0], [[1.0]], "expected"),
+    ],
+)
+def test_bad_scatters_are_refused_and_change_nothing(indices, updates, match):
+    v = tf.Variable([1.0, 2.0, 3.0])
+    i, u = tf.placeholder(tf.int32), tf.placeholder(tf.float32)
+    add = tf.scatter_add(v, i, u).op
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+            sess.run(add, {i: indices, u: updates})
+        assert sess.run(v).tolist() == [1.0, 2.0, 3.0]
+    n = tf.Variable([1, 2])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="division by zero"):
+        run(tf.scatter_div(n, [0], [0]))
+
+
+def test_gather_and_its_sparse_gradient():
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    rows = v.sparse_read([2, 0, 2])
+    assert run(rows).tolist() == [[5, 6], [1, 2], [5, 6]]
+    (grad,) = tf.gradients(rows, v)
+    assert isinstance(grad, tf.IndexedSlices)
+    assert run(tf.convert_to_tensor(grad)).tolist() == [[1, 1], [0, 0], [2, 2]]
+    assert run(v.gather_nd([[0, 1], [2, 0]])).tolist() == [2.0, 5.0]
+    (grad,) = tf.gradients(v.gather_nd([[0, 1], [2, 0]]), v)
+    assert run(grad).tolist() == [[0, 1], [0, 0], [1, 0]]
+    i = tf.placeholder(tf.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
+        run(v.sparse_read(i), feed={i: [7]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
+        run(v.gather_nd(i), feed={i: [[0, 2]]})
+
+
+def test_gradient_descent_and_shape():
+    v = tf.Variable([1.0, 2.0])
+    step = tf.raw_ops.ResourceApplyGradientDescent(var=v.handle, alpha=0.5, delta=[2.0, 4.0])
+    shape = tf.raw_ops.VariableShape(input=v.handle)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        sess.run(step)
+        assert sess.run(v).tolist() == [0.0, 0.0]
+        assert sess.run(shape).tolist() == [2]
+
+
+def test_initial_values_may_depend_on_other_variables():
+    a = tf.Variable(tf.random_uniform([3]))
+    b = tf.Variable(a * 2.0)
+    c = tf.Variable(b.initialized_value() + 1.0)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        x, y, z = sess.run([a, b, c])
+    assert x.shape == y.shape == z.shape
+
+
+def test_reports_of_uninitialized_variables():
+    a, b = tf.Variable(1.0, name="a"), tf.Variable(2.0, name="b")
+    missing = tf.report_uninitialized_variables()
+    check = tf.assert_variables_initialized()
+    with tf.Session() as sess:
+        assert sess.run(missing).tolist() == [b"a", b"b"]
+        sess.run(a.initializer)
+        assert sess.run(missing).tolist() == [b"b"]
+        with pytest.raises(tf.errors.FailedPreconditionError, match="b"):
+            sess.run(check)
+        sess.run(b.initializer)
+        sess.run(check)
+
+
+def test_variables_in_a_branch_and_a_loop():
+    v = tf.Variable(1.0)
+    x = tf.placeholder(tf.bool, [])
+    branch = tf.cond(x, lambda: v.assign_add(10.0).read_value(), lambda: v.read_value())
+    n = tf.Variable(0)
+
+    def body(i):
+        with tf.control_dependencies([n.assign_add(i)]):
+            return i + 1
+
+    loop = tf.while_loop(lambda i: i < 5, body, [0])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(branch, {x: False}) == 1.0
+        assert sess.run(branch, {x: True}) == 11.0
+        sess.run(loop)
+        assert sess.run(n) == 10

@@ -18,7 +18,7 @@ _READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 
 def initialized_value(variable: Variable) -> Tensor:
     """The variable's value if it has one, else its initial value."""
-    initial = variable.initial_value
+    initial = variable._safe_initial_value
     assert initial is not None
     cond: Any = exports()["cond"]
     with control_dependencies(None):

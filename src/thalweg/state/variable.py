@@ -92,7 +92,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         self._aggregation = aggregation
         self._constraint = constraint
         self._save_slice_info: SliceInfo | None = None
-        self._update_uses: list[Any] = []
+        self._safe_initial_value: Tensor | None = None  # The same without reading uninitialized variables.
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("variable_def and initial_value are mutually exclusive.")
@@ -140,7 +140,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             with name_scope("IsInitialized"):
                 self._is_initialized: Tensor | None = apply("VarIsInitializedOp", self._handle)
             with name_scope("Assign") as assign_name, device(self._handle.device):
-                safe = _guarded(initial)
+                safe = self._safe_initial_value = _guarded(initial)
                 self._initializer_op: Operation | None = apply(
                     "AssignVariableOp", self._handle, safe, validate_shape=validate_shape, name=assign_name
                 )

@@ -116,8 +116,9 @@ def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) 
     variable._dtype = handle.op.attrs["dtype"]
     shape = handle.op.attrs["shape"]
     variable._shape = shape if isinstance(shape, TensorShape) else TensorShape(shape)
-    variable._initializer_op = element(proto.initializer_name)
+    variable._initializer_op = initializer = element(proto.initializer_name)
     variable._initial_value = element(proto.initial_value_name) if proto.initial_value_name else None
+    variable._safe_initial_value = initializer.inputs[1]
     variable._is_initialized = None
     variable._caching_device = None
     variable._cached_value = None
