@@ -23,7 +23,9 @@ def test_every_op_has_a_shape_function() -> None:
 
 def test_every_op_has_a_cpu_kernel() -> None:
     register_python_kernels()
-    assert [op.name for op in all_ops() if not core.has_kernel(op.name)] == []
+    # passes/references.py replaces ops on references by ops on resources.
+    by_reference = {op.name for op in all_ops() if any(arg.is_ref for arg in (*op.inputs, *op.outputs))}
+    assert [op.name for op in all_ops() if not core.has_kernel(op.name) and op.name not in by_reference] == []
 
 
 def test_every_op_has_a_case() -> None:

@@ -14,6 +14,7 @@ from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.prune import prune
+from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -53,7 +54,7 @@ def compile_step(
         optimized: Whether the passes run that make the step faster.
         traced: Whether every node must be seen to run: then loops are not lowered.
     """
-    graph = prune(feeds, fetches, targets)
+    graph = lower_references(prune(feeds, fetches, targets))
     if optimized:
         graph = optimize(graph)
         if not traced:

@@ -13,6 +13,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.prune import prune
+from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 from thalweg.runtime.compile import compile_graph, optimize
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
@@ -29,7 +30,8 @@ class PartialRun:
         self._feeds = dict.fromkeys(fed, False)
         self._fetches = dict.fromkeys(plan.tensors, False)
         self._targets = dict.fromkeys(plan.targets, False)
-        step = through_rendezvous(optimize(prune(fed, plan.tensors, plan.targets)), plan.tensors, fed)
+        step = optimize(lower_references(prune(fed, plan.tensors, plan.targets)))
+        step = through_rendezvous(step, plan.tensors, fed)
         self._native = core.PartialStep(compile_graph(native, step))
 
     @property
