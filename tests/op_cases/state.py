@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.op_cases import covered_elsewhere
 from thalweg.graph.op_registry import all_ops
 
-_RESOURCE_OPS = ("VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp")
+_RESOURCE_OPS = ("VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "DeleteSessionTensor")
 _FAMILIES = (
     "Resource",
     "TensorArray",

@@ -202,3 +202,45 @@ def test_stack_is_last_in_first_out():
             run(bad)
     with pytest.raises(tf.errors.InvalidArgumentError, match="max_size"):
         run(apply("StackPushV2", apply("StackV2", 0, elem_type=tf.float32), 1.0))
+
+
+def test_loops_carry_arrays_and_are_differentiable():
+    x = tf.placeholder(tf.float32, [5])
+    source = tf.TensorArray(tf.float32, 5).unstack(x)
+
+    def body(i, total, out):
+        value = source.read(i)
+        total = total + value
+        return i + 1, total, out.write(i, tf.square(value) * total)
+
+    _, _, out = tf.while_loop(lambda i, *_: i < 5, body, [0, 0.0, tf.TensorArray(tf.float32, 5)])
+    y = out.stack()
+    (grad,) = tf.gradients(y, x)
+    xs = np.array([1.0, 2.0, -1.0, 0.5, 3.0])
+    totals = np.cumsum(xs)
+    want = 2 * xs * totals + np.array([np.sum(xs[i:] ** 2) for i in range(5)])
+    value, gradient_value = run([y, grad], {x: xs})
+    np.testing.assert_allclose(value, xs**2 * totals, 1e-5)
+    np.testing.assert_allclose(gradient_value, want, 1e-5)
+
+
+def test_nested_loops_with_arrays():
+    outer = tf.TensorArray(tf.float32, 3, element_shape=[])
+
+    def body(i, out):
+        inner = tf.TensorArray(tf.float32, 4)
+        _, inner = tf.while_loop(
+            lambda j, _: j < 4, lambda j, a: (j + 1, a.write(j, tf.cast(i * j, tf.float32))), [0, inner]
+        )
+        return i + 1, out.write(i, tf.reduce_sum(inner.stack()))
+
+    _, outer = tf.while_loop(lambda i, _: i < 3, body, [0, outer])
+    assert run(outer.stack()).tolist() == [0.0, 6.0, 12.0]
+
+
+def test_arrays_in_a_branch():
+    p = tf.placeholder(tf.bool, [])
+    ta = array(element_shape=[])
+    value = tf.cond(p, lambda: ta.write(0, 5.0).read(0), lambda: tf.constant(-1.0))
+    assert run(value, {p: True}) == 5.0
+    assert run(value, {p: False}) == -1.0

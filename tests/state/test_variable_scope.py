@@ -246,3 +246,22 @@ def test_scope_as_decorator_and_old_spelling():
     assert model() is model()
     with tf.variable_op_scope([], "a", "default"):
         assert get("v").name == "a/v:0"
+
+
+def test_templates_share_their_variables():
+    def double(x, factor):
+        return x * factor * get("w", ())
+
+    one = tf.make_template("t", double, factor=2.0)
+    one(1.0), one(2.0)
+    assert [v.name for v in one.variables] == ["t/w:0"]
+    two = tf.make_template("t", double, factor=2.0)
+    two(1.0)
+    assert [v.name for v in two.trainable_variables] == ["t_1/w:0"]
+    early = tf.make_template("e", double, create_scope_now_=True, factor=1.0)
+    assert early.variable_scope_name == "e"
+    names = iter("ab")
+    greedy = tf.make_template("g", lambda: get(next(names)))
+    greedy()
+    with pytest.raises(ValueError, match="g/b does not exist"):
+        greedy()

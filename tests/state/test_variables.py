@@ -444,3 +444,8 @@ def test_variables_in_a_branch_and_a_loop():
         assert sess.run(branch, {x: True}) == 11.0
         sess.run(loop)
         assert sess.run(n) == 10
+
+
+def test_a_variable_can_be_fetched_by_name():
+    tf.Variable([1.0, 2.0], name="w")
+    assert run("w:0").tolist() == [1.0, 2.0]

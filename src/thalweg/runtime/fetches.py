@@ -23,9 +23,10 @@ class FetchPlan:
         single: Whether the caller asked for exactly one tensor, not in a list.
     """
 
-    def __init__(self, graph: Graph, fetches: Any) -> None:
-        """Resolves `fetches` in `graph`."""
+    def __init__(self, graph: Graph, fetches: Any, session: Any = None) -> None:
+        """Resolves `fetches` in `graph`; handles of session tensors will belong to `session`."""
         self._graph = graph
+        self._session = session
         self._index: dict[Tensor, int] = {}
         self._targets: dict[Operation, None] = {}
         self.build = self._plan(fetches)
@@ -33,6 +34,7 @@ class FetchPlan:
         self.targets = list(self._targets)
         element = None if isinstance(fetches, (list, tuple, dict)) else fetches
         self.single = len(self.tensors) == 1 and not self.targets and self._is_plain(element)
+        self.single = self.single and self.tensors[0].op.type != "GetSessionHandle"
 
     @staticmethod
     def _is_plain(fetch: Any) -> bool:
@@ -68,6 +70,11 @@ class FetchPlan:
             return lambda values: sequence([part(values) for part in parts])
         return self._element(fetch)
 
+    def _value_of(self, handle: Tensor) -> Tensor:
+        """The value of a variable that is fetched by name: programs know 'w:0' as the value, not as a handle."""
+        read = self._graph._operations_by_name.get(f"{handle.op.name}/Read/ReadVariableOp")
+        return read.outputs[0] if read is not None and read.inputs[0] is handle else handle
+
     def _element(self, fetch: Any) -> Build:
         try:
             element = self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
@@ -87,7 +94,14 @@ class FetchPlan:
             return lambda values: None
         if not self._graph.is_fetchable(element):
             raise ValueError(f"Tensor {element.name!r} has been marked as not fetchable.")
+        if isinstance(fetch, str) and element.op.type == "VarHandleOp":
+            element = self._value_of(element)
         position = self._index.setdefault(element, len(self._index))
+        if element.op.type == "GetSessionHandle":
+            from thalweg.ops.session_handles import TensorHandle
+
+            dtype, session = element.op.inputs[0].dtype.base_dtype, self._session
+            return lambda values: TensorHandle(values[position], dtype, session)
         return lambda values: values[position]
 
 

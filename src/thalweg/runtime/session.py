@@ -201,7 +201,7 @@ class BaseSession:
         self._check_open()
         if feed_dict is not None and not hasattr(feed_dict, "items"):
             raise TypeError(f"feed_dict must be a dictionary, got {feed_dict!r}.")
-        plan = FetchPlan(self._graph, fetches)
+        plan = FetchPlan(self._graph, fetches, self)
         given = resolve_feeds(self._graph, feed_dict) if feed_dict else {}
         feeds = tuple(given)
         return plan, feeds, list(given.values()), self._compiled(plan, feeds, traced)

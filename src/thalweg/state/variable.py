@@ -9,7 +9,6 @@ from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from thalweg.graph.default_graph import (
-    colocate_with,
     control_dependencies,
     device,
     get_default_graph,
@@ -144,7 +143,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
                 self._initializer_op: Operation | None = apply(
                     "AssignVariableOp", self._handle, safe, validate_shape=validate_shape, name=assign_name
                 )
-            with name_scope("Read"), colocate_with(self._handle.op):
+            with name_scope("Read"), device(self._handle.device):
                 self._graph_element: Tensor = self._read()
             self._cached_value: Tensor | None = None
             if caching_device is not None:

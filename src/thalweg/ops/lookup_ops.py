@@ -1,0 +1,56 @@
+"""Lookup tables as ops, on resources and, for old graphs, on references. `state/lookup.py` has the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.graph import shape_functions as shapes
+from thalweg.graph.op_registry import define, not_differentiable
+from thalweg.graph.shape_context import ShapeContext
+from thalweg.graph.tensor_shape import TensorShape
+
+_TABLE = (
+    "container: string = '', shared_name: string = '', use_node_name_sharing: bool = false, key_dtype: type, "
+    "value_dtype: type"
+)
+
+
+def _find_shape(c: ShapeContext) -> TensorShape:
+    keys, value = c.dims(1), c.dims(2)
+    return shapes.UNKNOWN if keys is None or value is None else TensorShape._of((*keys, *value))
+
+
+def _export_shape(c: ShapeContext) -> list[TensorShape]:
+    return [shapes.ANY_VECTOR, shapes.UNKNOWN]
+
+
+def _define(name: str, inputs: str, outputs: str, attrs: str = "", shape: Any = shapes.no_outputs) -> None:
+    """Defines an op under its old name, with a reference to the table, and under its current one, with a handle."""
+    for op, kind in ((name, "Ref(string)"), (f"{name}V2", "resource")):
+        arrow = f"{inputs} -> {outputs}".replace("table_handle", f"table_handle: {kind}")
+        define(op, arrow, attrs, shape=shape, stateful=True)
+        not_differentiable(op)
+
+
+_define("HashTable", "", "table_handle", _TABLE, shapes.scalar)
+_define("MutableHashTable", "", "table_handle", _TABLE, shapes.scalar)
+_define("MutableHashTableOfTensors", "", "table_handle", f"{_TABLE}, value_shape: shape = []", shapes.scalar)
+_define("LookupTableFind", "table_handle, keys: Tin, default_value: Tout", "values: Tout", "Tin: type, Tout: type",
+        _find_shape)  # fmt: skip
+_define("LookupTableInsert", "table_handle, keys: Tin, values: Tout", "", "Tin: type, Tout: type")
+_define("LookupTableImport", "table_handle, keys: Tin, values: Tout", "", "Tin: type, Tout: type")
+_define("LookupTableSize", "table_handle", "size: int64", "", shapes.scalar)
+_define("LookupTableExport", "table_handle", "keys: Tkeys, values: Tvalues", "Tkeys: type, Tvalues: type",
+        _export_shape)  # fmt: skip
+_define("InitializeTable", "table_handle, keys: Tkey, values: Tval", "", "Tkey: type, Tval: type")
+_define(
+    "InitializeTableFromTextFile",
+    "table_handle, filename: string",
+    "",
+    "key_index: int >= -2, value_index: int >= -2, vocab_size: int >= -1 = -1, delimiter: string = '\t', "
+    "offset: int = 0",
+)
+define(
+    "LookupTableRemoveV2", "table_handle: resource, keys: Tin ->", "Tin: type", shape=shapes.no_outputs, stateful=True
+)
+not_differentiable("LookupTableRemoveV2")
