@@ -160,8 +160,9 @@ std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, st
   // The gradients have as many elements as the array now has: it must not grow any more.
   options_.dynamic_size = false;
   Options options = options_;
+  // What was written several times to a gradient array was added up, so each of those writes reads its own gradient.
+  options.clear_after_read = !options_.is_gradient;
   options.is_gradient = true;
-  options.clear_after_read = true;
   options.identical_element_shapes = false;
   if (options.element_shape.known_rank)
     options.element_shape.dims.insert(options.element_shape.dims.begin(), prepended.begin(), prepended.end());
