@@ -15,6 +15,7 @@ _FAMILIES = (
     "MutableHashTable",
     "HashTable",
     "Assign",
+    "GetSession",
 )
 _REFERENCE_OPS = tuple(op.name for op in all_ops() if any(arg.is_ref for arg in (*op.inputs, *op.outputs)))
 

@@ -16,6 +16,7 @@ from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
 
 LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
