@@ -133,3 +133,28 @@ def test_containers_and_shared_names_are_kept():
         one.run(apply("Assign", a, [1.0, 2.0]))
         assert two.run(b).tolist() == [1.0, 2.0]
     tf.Session.reset("", ["refs-test"])
+
+
+def test_reference_variables_of_a_meta_graph_are_variables():
+    tf.import_graph_def(tf.GraphDef.FromString((DATA / "references.pb").read_bytes()), name="")
+    proto = tf.VariableDef(
+        variable_name="w:0", initializer_name="w/Assign", snapshot_name="w/read:0", trainable=True,
+        initial_value_name="w/initial_value:0",
+    )  # fmt: skip
+    w = tf.Variable.from_proto(proto)
+    assert (w.name, w.op.type, w.dtype, w.shape.as_list()) == ("w:0", "VariableV2", tf.float32, [2, 2])
+    assert w.to_proto().variable_name == "w:0"
+    assert not w.to_proto().is_resource
+    graph = tf.get_default_graph()
+    y, x = graph.get_tensor_by_name("y:0"), graph.get_tensor_by_name("x:0")
+    (old_path,) = tf.gradients(y, w)
+    (new_path,) = tf.gradients(w * w, w)
+    with tf.Session() as sess:
+        sess.run("init")
+        assert sess.run(w).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+        assert sess.run(w.assign_add([[1.0, 1.0], [1.0, 1.0]])).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        assert sess.run("w:0").tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        assert sess.run(tf.scatter_sub(w, [0], [[1.0, 1.0]])).tolist() == [[1.0, 2.0], [4.0, 5.0]]
+        assert sess.run(old_path, {x: [[1.0, 2.0]]}).tolist() == [[1.0, 1.0], [2.0, 2.0]]
+        assert sess.run(new_path).tolist() == [[2.0, 4.0], [8.0, 10.0]]
+        assert sess.run(w.is_initialized())

@@ -110,10 +110,10 @@ def _element(x: Any) -> Any:
 
 
 def _source(x: Any) -> Tensor:
-    """The tensor whose gradient stands for that of `x`: of a variable, its handle."""
+    """The tensor whose gradient stands for that of `x`: of a variable, its handle (or reference, in an old graph)."""
     if isinstance(x, IndexedSlices):
         return x.values
-    handle = getattr(x, "handle", None)
+    handle = getattr(x, "_source", getattr(x, "handle", None))
     if isinstance(handle, Tensor):
         return handle
     tensor: Tensor = convert_to_tensor(x, name="x")

@@ -33,6 +33,8 @@ def handle_data(tensor: Tensor) -> HandleData | None:
         op = tensor.op
         if op.type == "VarHandleOp":
             return HandleData(op.attrs["dtype"], op.attrs["shape"])
+        if op.type == "_RefHandle":
+            return HandleData(op.attrs["T"], op.inputs[0].shape)
         if op.type not in _PASSING:
             return None
         # A loop's Merge has the value from before the loop as its first input, so this comes to an end.

@@ -109,7 +109,11 @@ not_differentiable(
 )  # fmt: skip
 
 
-@gradient("RefIdentity")
+# Thalweg's own: lets code that works on handles work on the reference variables of an imported graph.
+define("_RefHandle", "ref: Ref(T) -> handle: resource", "T: type", shape=shapes.scalar, allows_uninitialized=True)
+
+
+@gradient("RefIdentity", "_RefHandle")
 def _ref_identity_grad(op: Operation, grad: Any) -> Any:
     return grad
 

@@ -22,6 +22,7 @@ READ_MARK = "/_read/"
 # Ops that pass a reference on, and what passes a handle on in the same way.
 _PASSING = {
     "RefIdentity": "Identity",
+    "_RefHandle": "Identity",
     "RefSwitch": "Switch",
     "RefMerge": "Merge",
     "RefEnter": "Enter",

@@ -91,6 +91,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         self._aggregation = aggregation
         self._constraint = constraint
         self._save_slice_info: SliceInfo | None = None
+        self._reference: Tensor | None = None
         self._safe_initial_value: Tensor | None = None  # The same without reading uninitialized variables.
         if variable_def is not None:
             if initial_value is not None:
@@ -155,7 +156,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     @property
     def name(self) -> str:
         """Its name, as that of its handle: 'w:0'."""
-        return self._handle.name
+        return self._source.name
 
     @property
     def _shared_name(self) -> str:
@@ -164,7 +165,12 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     @property
     def op(self) -> Operation:
         """The operation that makes its handle."""
-        return self._handle.op
+        return self._source.op
+
+    @property
+    def _source(self) -> Tensor:
+        """What it stands for in the graph: its handle, or its reference in a graph that TensorFlow 1 wrote."""
+        return self._handle if self._reference is None else self._reference
 
     @property
     def handle(self) -> Tensor:

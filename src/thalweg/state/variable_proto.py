@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.tensor_shape import TensorShape
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def to_variable_def(variable: Variable, export_scope: str | None) -> Any:
     """See `Variable.to_proto`."""
     from tensorboard.compat.proto.variable_pb2 import VariableDef
 
-    name = _out_of_scope(variable._handle.name, export_scope)
+    name = _out_of_scope(variable._source.name, export_scope)
     if name is None:
         return None
-    proto = VariableDef(variable_name=name, is_resource=True, trainable=variable.trainable)
+    proto = VariableDef(variable_name=name, is_resource=variable._reference is None, trainable=variable.trainable)
     proto.synchronization = variable.synchronization.value
     proto.aggregation = variable.aggregation.value
     if variable._initial_value is not None:
@@ -98,8 +98,7 @@ def to_variable_def(variable: Variable, export_scope: str | None) -> Any:
 def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) -> None:
     """Fills a new Variable with the nodes that a VariableDef names in the default graph.
 
-    Raises:
-        ValueError: If it describes a reference variable: those are not objects here, only nodes.
+    A reference variable gets a handle, too, so that everything else works on it as on any other.
     """
     graph = get_default_graph()
 
@@ -107,15 +106,14 @@ def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) 
         return graph.as_graph_element(_in_scope(name, import_scope))
 
     handle = element(proto.variable_name)
-    if handle.dtype.name != "resource":
-        raise ValueError(
-            f"'{proto.variable_name}' is a reference variable (op {handle.op.type}); a tf.Variable needs a "
-            "VarHandleOp. Its graph can still be run."
-        )
+    if handle.dtype._is_ref_dtype:
+        variable._reference = handle
+        variable._dtype, variable._shape = handle.dtype.base_dtype, handle.shape
+        with graph.control_dependencies(None):
+            handle = apply("_RefHandle", handle, name=f"{handle.op.name}/handle")
+    else:
+        variable._dtype, variable._shape = handle.op.attrs["dtype"], handle.op.attrs["shape"]
     variable._handle = handle
-    variable._dtype = handle.op.attrs["dtype"]
-    shape = handle.op.attrs["shape"]
-    variable._shape = shape if isinstance(shape, TensorShape) else TensorShape(shape)
     variable._initializer_op = initializer = element(proto.initializer_name)
     variable._initial_value = element(proto.initial_value_name) if proto.initial_value_name else None
     variable._safe_initial_value = initializer.inputs[1]
@@ -123,13 +121,11 @@ def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) 
     variable._caching_device = None
     variable._cached_value = None
     if proto.snapshot_name:
-        snapshot = element(proto.snapshot_name)
-        variable._graph_element = snapshot
-        if snapshot.op.type != "ReadVariableOp":
-            variable._cached_value = snapshot
-            variable._graph_element = graph.get_tensor_by_name(handle.op.name + "/Read/ReadVariableOp:0")
+        variable._graph_element = element(proto.snapshot_name)
+        if variable._reference is None and variable._graph_element.op.type != "ReadVariableOp":
+            variable._cached_value = variable._graph_element
     else:
-        variable._graph_element = graph.get_tensor_by_name(handle.op.name + "/Read/ReadVariableOp:0")
+        variable._graph_element = variable._read()
     variable._trainable = bool(proto.trainable)
     variable._synchronization = VariableSynchronization(proto.synchronization)
     variable._aggregation = VariableAggregation(proto.aggregation)
