@@ -9,7 +9,8 @@ from typing import Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.op_registry import export
-from thalweg.state.variable_scope import VariableScope, variable_scope
+from thalweg.state.scope_defaults import VariableScope
+from thalweg.state.variable_scope import variable_scope
 
 
 @export("make_template")
