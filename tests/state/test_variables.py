@@ -449,3 +449,12 @@ def test_variables_in_a_branch_and_a_loop():
 def test_a_variable_can_be_fetched_by_name():
     tf.Variable([1.0, 2.0], name="w")
     assert run("w:0").tolist() == [1.0, 2.0]
+
+
+def test_updates_of_an_updated_variable_come_after_the_update():
+    v = tf.Variable([1.0, 2.0])
+    chained = v.assign([5.0, 6.0]).assign_add([1.0, 1.0])
+    chained = chained.scatter_sub(tf.IndexedSlices(tf.constant([2.0]), tf.constant([0])))
+    assert run(chained).tolist() == [4.0, 7.0]
+    assert run(tf.assign_add(tf.assign(v, [5.0, 6.0]), [1.0, 1.0])).tolist() == [6.0, 7.0]
+    assert run(v.assign([5.0, 6.0]).sparse_read([1])).tolist() == [6.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -398,6 +399,25 @@ class UpdatedVariable(Variable):
         """The value after the update, read again."""
         with control_dependencies([self._update]):
             return super().read_value()
+
+
+def _after_update(name: str) -> Callable[..., Any]:
+    method = getattr(Variable, name)
+
+    @functools.wraps(method)
+    def ordered(self: UpdatedVariable, *args: Any, **kwargs: Any) -> Any:
+        with control_dependencies([self._update]):
+            return method(self, *args, **kwargs)
+
+    return ordered
+
+
+# What is done to an updated variable comes after the update. All public updates go through these.
+for _name in (
+    "_assign", "assign_add", "assign_sub", "count_up_to", "_scatter_rows", "_scatter_nd", "sparse_read", "gather_nd",
+    "is_initialized",
+):  # fmt: skip
+    setattr(UpdatedVariable, _name, _after_update(_name))
 
 
 def _refuse_control_flow(initial: Tensor, name: str) -> None:
