@@ -140,6 +140,33 @@ def test_registered_functions_write_and_read_items(monkeypatch: pytest.MonkeyPat
         tf.register_proto_function("numbers", wrappers_pb2.Int32Value, 3)
 
 
+def test_variables_come_back_once_for_all_their_collections() -> None:
+    v = tf.Variable([1.0, 2.0], name="v")
+    tf.Variable(3, trainable=False, name="w")
+    tf.add_to_collection("out", v * 2.0)
+    exported = tf.train.export_meta_graph()
+    for scope in ("", "s"):
+        with tf.Graph().as_default(), tf.Session() as session:
+            variables = import_scoped_meta_graph(exported, import_scope=scope or None)
+            assert sorted(variables) == ["v:0", "w:0"]
+            assert [v.name for v in tf.global_variables()] == [f"{scope}/v:0".lstrip("/"), f"{scope}/w:0".lstrip("/")]
+            assert tf.trainable_variables() == [variables["v:0"]] == tf.global_variables()[:1]
+            session.run(tf.global_variables_initializer())
+            np.testing.assert_array_equal(session.run(tf.get_collection("out")[0]), [2.0, 4.0])
+
+
+def test_loops_and_branches_are_written_and_still_run() -> None:
+    x = tf.placeholder(tf.float32, [], name="x")
+    tf.identity(tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [0, x])[1], name="y")
+    tf.identity(tf.cond(x > 0, lambda: x * 2.0, lambda: -x), name="z")
+    exported = tf.train.export_meta_graph()
+    kinds = {name: exported.collection_def[name].WhichOneof("kind") for name in exported.collection_def}
+    assert kinds == {"while_context": "bytes_list", "cond_context": "bytes_list"}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.train.import_meta_graph(exported)
+        assert session.run(["y:0", "z:0"], {"x:0": 2.0}) == [16.0, 4.0]
+
+
 @pytest.mark.parametrize("as_text", [True, False])
 def test_files_are_written_and_read(tmp_path: Path, as_text: bool) -> None:
     tf.add_to_collection("c", tf.constant([1.0, 2.0], name="x"))

@@ -26,7 +26,9 @@ def handle_data(tensor: Tensor) -> HandleData | None:
     Looking it up, instead of storing it with every tensor, makes it right for imported graphs and for handles that a
     branch or a loop captured.
     """
-    while True:
+    seen: set[Tensor] = set()
+    while tensor not in seen:
+        seen.add(tensor)
         if tensor._handle_data is not None:
             data: HandleData = tensor._handle_data
             return data
@@ -37,5 +39,6 @@ def handle_data(tensor: Tensor) -> HandleData | None:
             return HandleData(op.attrs["T"], op.inputs[0].shape)
         if op.type not in _PASSING:
             return None
-        # A loop's Merge has the value from before the loop as its first input, so this comes to an end.
+        # A loop's Merge has the value from before the loop as its first input; when imported, it may be another.
         tensor = op.inputs[tensor.value_index if op.type == "IdentityN" else 0]
+    return None

@@ -133,6 +133,8 @@ def _restore_collections(
         if kind is None:
             raise ValueError(f"Cannot identify the kind of the items in the collection '{name}'.")
         functions = proto_functions(name)
+        if functions is not None and functions.from_proto is None:
+            continue  # Items that can only be written.
         if kind == "bytes_list" and functions is not None and functions.from_proto is not None:
             for data in collection.bytes_list.value:
                 item = variables.get(data)
