@@ -162,3 +162,36 @@ def test_tensorflow_computes_the_same_from_graphs_written_here(tmp_path: Path) -
                     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5, err_msg=label)
                 else:
                     np.testing.assert_array_equal(actual, expected, err_msg=label)
+
+
+META_SCRIPT = """
+import os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+with tf.Graph().as_default() as graph, tf.Session() as session:
+    tf.train.import_meta_graph(sys.argv[1])
+    x, y = (graph.get_tensor_by_name(name) for name in ("x:0", "y:0"))
+    session.run(tf.global_variables_initializer())
+    print("RESULT", *session.run([y, tf.gradients(y, x)[0]], {x: 2.0}))
+"""
+
+
+@pytest.mark.skipif(
+    not os.access(PYTHON, os.X_OK), reason="THALWEG_PEERS names no folder with a TensorFlow (tf/bin/python)"
+)
+@pytest.mark.processes
+def test_tensorflow_differentiates_loops_and_branches_of_a_meta_graph_written_here(tmp_path: Path) -> None:
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [], name="x")
+        factor = tf.Variable(1.5, name="factor")
+        y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), [0, x])[1]
+        y = tf.cond(x > 0, lambda: y * 2.0, lambda: -y)
+        tf.multiply(y, factor, name="y")
+        tf.global_variables_initializer()
+        tf.train.export_meta_graph(str(tmp_path / "graph.meta"))
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [PYTHON, "-c", META_SCRIPT, str(tmp_path / "graph.meta")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split("RESULT")[1].split() == ["48.0", "96.0"]

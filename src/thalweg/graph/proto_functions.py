@@ -77,5 +77,5 @@ for _key in (*GraphKeys._VARIABLE_COLLECTIONS, GraphKeys.GLOBAL_STEP, GraphKeys.
         register_proto_function(_key, "variable_pb2.VariableDef", _own_to_proto, _variable_from_proto)
 
 # Written for programs that can read them; the way back belongs to the control-flow library, which replaces these.
-register_proto_function(GraphKeys.COND_CONTEXT, "control_flow_pb2.CondContextDef", _own_to_proto)
-register_proto_function(GraphKeys.WHILE_CONTEXT, "control_flow_pb2.WhileContextDef", _own_to_proto)
+register_proto_function(GraphKeys.COND_CONTEXT, None, _own_to_proto)
+register_proto_function(GraphKeys.WHILE_CONTEXT, None, _own_to_proto)
