@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "thread/parallel.h"
 
@@ -84,6 +84,21 @@ void multiply_tile(const T* a, const T* b, int64_t inner, T* c, int64_t stride, 
     for (int64_t j = 0; j < width; ++j) c[i * stride + j] += whole[i][j];
 }
 
+// Memory for packed panels, at most some 2 MB, kept by each thread: a large allocation for every product would cost
+// more than the packing.
+template <typename T, int kWhich>
+struct Buffer {
+  static T* reserve(int64_t count) {
+    thread_local std::unique_ptr<T[]> memory;
+    thread_local int64_t capacity = 0;
+    if (count > capacity) {
+      memory.reset(new T[count]);
+      capacity = count;
+    }
+    return memory.get();
+  }
+};
+
 // A stripe of rows of the result.
 template <typename T>
 void multiply_rows(int64_t rows, int64_t columns, int64_t inner, const MatrixLayout& a_layout, const T* a,
@@ -93,20 +108,20 @@ void multiply_rows(int64_t rows, int64_t columns, int64_t inner, const MatrixLay
   const int64_t block_columns = std::min(kColumnBlock, (columns + kWidth - 1) / kWidth * kWidth);
   const int64_t block_inner = std::min(kInnerBlock, inner);
   const int64_t block_rows = std::min(kRowBlock, (rows + kTileRows - 1) / kTileRows * kTileRows);
-  std::vector<T> packed_a(block_rows * block_inner), packed_b(block_columns * block_inner);
+  T* const packed_a = Buffer<T, 0>::reserve(block_rows * block_inner);
+  T* const packed_b = Buffer<T, 1>::reserve(block_columns * block_inner);
   for (int64_t j0 = 0; j0 < columns; j0 += kColumnBlock) {
     const int64_t width = std::min(kColumnBlock, columns - j0);
     for (int64_t k0 = 0; k0 < inner; k0 += kInnerBlock) {
       const int64_t depth = std::min(kInnerBlock, inner - k0);
-      pack_b(b + k0 * b_layout.row_stride + j0 * b_layout.column_stride, b_layout, depth, width, packed_b.data());
+      pack_b(b + k0 * b_layout.row_stride + j0 * b_layout.column_stride, b_layout, depth, width, packed_b);
       for (int64_t i0 = 0; i0 < rows; i0 += kRowBlock) {
         const int64_t height = std::min(kRowBlock, rows - i0);
-        pack_a(a + i0 * a_layout.row_stride + k0 * a_layout.column_stride, a_layout, height, depth, packed_a.data());
+        pack_a(a + i0 * a_layout.row_stride + k0 * a_layout.column_stride, a_layout, height, depth, packed_a);
         for (int64_t j = 0; j < width; j += kWidth)
           for (int64_t i = 0; i < height; i += kTileRows)
-            multiply_tile(packed_a.data() + i * depth, packed_b.data() + j * depth, depth,
-                          c + (i0 + i) * columns + j0 + j, columns, std::min<int64_t>(kTileRows, height - i),
-                          std::min(kWidth, width - j));
+            multiply_tile(packed_a + i * depth, packed_b + j * depth, depth, c + (i0 + i) * columns + j0 + j, columns,
+                          std::min<int64_t>(kTileRows, height - i), std::min(kWidth, width - j));
       }
     }
   }
@@ -147,7 +162,7 @@ void multiply_directly(int64_t rows, int64_t columns, int64_t inner, const Matri
 template <typename T>
 void gemm(int64_t rows, int64_t columns, int64_t inner, const MatrixLayout& a_layout, const T* a,
           const MatrixLayout& b_layout, const T* b, T* c, bool parallel) {
-  const bool direct = columns == 1 || rows <= 2 || static_cast<double>(rows) * columns * inner <= 4096;
+  const bool direct = columns == 1 || rows <= 2 || static_cast<double>(rows) * columns * inner <= 1024;
   auto stripe = [&](int64_t begin, int64_t end) {
     auto* multiply = direct ? &multiply_directly<T> : &multiply_rows<T>;
     multiply(end - begin, columns, inner, a_layout, a + begin * a_layout.row_stride, b_layout, b, c + begin * columns);

@@ -8,7 +8,6 @@ template <typename T>
 struct ProdOf {
   using Block = typename Accumulators<T>::Block;
   using Total = typename Accumulators<T>::Total;
-  static constexpr bool kVectorized = true;
   static constexpr bool kIdentityOnOne = true;
   static Block block_identity() { return Block(1); }
   static Total total_identity() { return Total(1); }
@@ -29,7 +28,6 @@ struct ExtremeOf {
   using Block = std::conditional_t<is_reduced_float<T>, float, T>;
   using Total = Block;
   using Limits = std::numeric_limits<Block>;
-  static constexpr bool kVectorized = true;
   static constexpr bool kIdentityOnOne = true;
   static Block block_identity() {
     if constexpr (Limits::has_infinity)
@@ -62,7 +60,6 @@ template <bool kAll>
 struct LogicalOf {
   using Block = uint8_t;
   using Total = uint8_t;
-  static constexpr bool kVectorized = true;
   static constexpr bool kIdentityOnOne = true;
   static Block block_identity() { return kAll; }
   static Total total_identity() { return kAll; }

@@ -86,7 +86,7 @@ typename R::Total reduce_run(const T* p, int64_t n) {
   using Block = typename R::Block;
   typename R::Total total = R::total_identity();
   int64_t i = 0;
-  if constexpr (std::is_arithmetic_v<Block> && R::kVectorized) {
+  if constexpr (std::is_arithmetic_v<Block>) {
     using Vector = typename VectorOf<Block>::type;
     constexpr int kLanes = VectorOf<Block>::kLanes;
     constexpr int kStep = 4 * kLanes;
@@ -119,27 +119,40 @@ typename R::Total reduce_run(const T* p, int64_t n) {
 
 constexpr int64_t kReductionTile = 512;  // Columns that are reduced together.
 
+// blocks[j] = combined with row[j] of each of kRows rows, at full vector speed where the type allows it.
+template <typename R, typename T, int kRows>
+inline void combine_rows(const T* const* rows, int64_t width, typename R::Block* blocks) {
+  using Block = typename R::Block;
+  int64_t j = 0;
+  if constexpr (std::is_arithmetic_v<Block>) {
+    using Vector = typename VectorOf<Block>::type;
+    constexpr int kLanes = VectorOf<Block>::kLanes;
+    for (; j + kLanes <= width; j += kLanes) {
+      Vector sum;
+      std::memcpy(&sum, blocks + j, sizeof(sum));
+      for (int r = 0; r < kRows; ++r) sum = R::combine(sum, R::map(load_lanes<T, Block>(rows[r] + j)));
+      std::memcpy(blocks + j, &sum, sizeof(sum));
+    }
+  }
+  for (; j < width; ++j)
+    for (int r = 0; r < kRows; ++r) blocks[j] = R::combine(blocks[j], R::map(static_cast<Block>(rows[r][j])));
+}
+
 // Combines `rows` rows of `width` <= kReductionTile columns into `totals`; row r starts at row_start(r).
 template <typename R, typename T, typename RowStart>
 void reduce_columns(const RowStart& row_start, int64_t rows, int64_t width, typename R::Total* totals) {
-  using Block = typename R::Block;
-  Block blocks[kReductionTile];
+  typename R::Block blocks[kReductionTile];
   for (int64_t first = 0; first < rows; first += 256) {
     const int64_t end = std::min(rows, first + 256);
     std::fill(blocks, blocks + width, R::block_identity());
     int64_t r = first;
     for (; r + 4 <= end; r += 4) {
-      const T *p = row_start(r), *q = row_start(r + 1), *s = row_start(r + 2), *t = row_start(r + 3);
-#pragma GCC ivdep
-      for (int64_t j = 0; j < width; ++j)
-        blocks[j] = R::combine(
-            blocks[j], R::combine(R::combine(R::map(static_cast<Block>(p[j])), R::map(static_cast<Block>(q[j]))),
-                                  R::combine(R::map(static_cast<Block>(s[j])), R::map(static_cast<Block>(t[j])))));
+      const T* const four[] = {row_start(r), row_start(r + 1), row_start(r + 2), row_start(r + 3)};
+      combine_rows<R, T, 4>(four, width, blocks);
     }
     for (; r < end; ++r) {
-      const T* p = row_start(r);
-#pragma GCC ivdep
-      for (int64_t j = 0; j < width; ++j) blocks[j] = R::combine(blocks[j], R::map(static_cast<Block>(p[j])));
+      const T* const one[] = {row_start(r)};
+      combine_rows<R, T, 1>(one, width, blocks);
     }
     for (int64_t j = 0; j < width; ++j) totals[j] = R::merge(totals[j], static_cast<typename R::Total>(blocks[j]));
   }

@@ -49,6 +49,16 @@ void scan(const T* in, T* out, int64_t outer, int64_t length, int64_t inner, boo
     for (int64_t u = begin; u < end; ++u) {
       const int64_t first = u % tiles * kTile, width = std::min(kTile, inner - first);
       const int64_t base = u / tiles * length * inner + first;
+      if (inner == 1) {
+        C total = Op::template start<C>();
+        for (int64_t k = 0; k < length; ++k) {
+          const int64_t at = base + (reverse ? length - 1 - k : k);
+          const C before = total;
+          total = Op::template add<C>(before, static_cast<C>(in[at]));
+          out[at] = static_cast<T>(exclusive ? before : total);
+        }
+        continue;
+      }
       C totals[kTile];
       std::fill_n(totals, width, Op::template start<C>());
       for (int64_t k = 0; k < length; ++k) {

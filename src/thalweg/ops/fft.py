@@ -91,6 +91,7 @@ def _real_kernel(rank: int, function: str, inverse: bool) -> Any:
         sizes = [int(n) for n in length]
         if min(sizes) < 0:
             raise ValueError(f"fft_length must be non-negative, got {sizes}")
+        kind: Any
         if inverse:
             kind = np.float64 if x.dtype == np.complex128 else np.float32
             last = sizes[-1]
