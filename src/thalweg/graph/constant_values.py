@@ -239,6 +239,8 @@ def fill_shape(array: Array, shape: Any, verify_shape: bool) -> Array:
     if verify_shape:
         raise TypeError(f"Expected Tensor's shape: {target}, got {array.shape}.")
     count = int(np.prod(target, dtype=np.float64))
+    if count == 0:
+        return np.zeros(target, array.dtype)  # Any one value fills an empty constant: tf.zeros([0, 2]).
     if array.size == count:
         return array.reshape(target)
     if array.size > count:

@@ -1,0 +1,119 @@
+"""Reductions at the edges: NaN, ties, zeros, nothing at all, many elements, old argument names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+
+
+def run(tensor, feeds=None):
+    with tf.Session() as session:
+        return session.run(tensor, feeds)
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64])
+@pytest.mark.parametrize("position", [0, 3, 70, 299])
+def test_a_nan_anywhere_is_the_maximum_and_the_minimum(dtype, position):
+    x = np.linspace(-1, 1, 300).astype(dtype.as_numpy_dtype)
+    x[position] = np.nan
+    for reduce in (tf.reduce_max, tf.reduce_min):
+        assert np.isnan(run(reduce(tf.constant(x, dtype))).astype(np.float32))
+        columns = run(reduce(tf.constant(np.stack([x, x], 1), dtype), 0)).astype(np.float32)
+        assert np.isnan(columns).all()
+
+
+def test_argmax_ignores_nan_and_takes_the_first_of_equals():
+    assert run(tf.argmax([np.nan, 1.0, 2.0, np.nan, 2.0])) == 2
+    assert run(tf.argmin([1.0, np.nan, 1.0])) == 0
+    assert run(tf.argmax(np.full([4], -np.inf))) == 0
+
+
+def test_reductions_of_nothing_are_their_identities():
+    empty = tf.zeros([0, 2])
+    assert run(tf.reduce_sum(empty, 0)).tolist() == [0, 0]
+    assert run(tf.reduce_prod(empty, 0)).tolist() == [1, 1]
+    assert run(tf.reduce_max(empty, 0)).tolist() == [-np.inf, -np.inf]
+    assert run(tf.reduce_min(tf.zeros([0], tf.int32))) == np.iinfo(np.int32).max
+    assert np.isnan(run(tf.reduce_mean(empty)))
+    assert run(tf.reduce_mean(tf.zeros([0], tf.int32))) == 0
+    assert run(tf.reduce_any(tf.zeros([0], tf.bool))) == False  # noqa: E712
+    assert run(tf.reduce_all(tf.zeros([0], tf.bool))) == True  # noqa: E712
+
+
+def test_equal_maxima_share_the_gradient():
+    x = tf.constant([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
+    (grad,) = tf.gradients(tf.reduce_max(x, 1), [x])
+    np.testing.assert_allclose(run(grad), [[0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3]])
+
+
+def test_the_gradient_of_a_product_with_zeros_is_that_of_the_other_factors():
+    x = tf.constant([[2.0, 0.0, 3.0], [0.0, 0.0, 3.0]])
+    (grad,) = tf.gradients(tf.reduce_prod(x, 1), [x])
+    np.testing.assert_allclose(run(grad), [[0, 6, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("rank_known", [True, False])
+def test_gradients_with_axes_that_only_the_step_knows(rank_known):
+    x = tf.placeholder(tf.float64, [None, None, None] if rank_known else None)
+    axes = tf.placeholder(tf.int32, [None])
+    value = np.arange(1.0, 25.0).reshape(2, 3, 4)
+    for reduce, expected in (
+        (tf.reduce_sum, np.ones_like(value)),
+        (tf.reduce_mean, np.full_like(value, 1 / 8)),
+        (tf.reduce_prod, np.prod(value, (0, 2), keepdims=True) / value),
+    ):
+        (grad,) = tf.gradients(reduce(x, axes), [x])
+        np.testing.assert_allclose(run(grad, {x: value, axes: [0, -1]}), expected)
+
+
+def test_sums_of_many_narrow_floats_keep_their_precision():
+    for dtype in (tf.float16, tf.bfloat16, tf.float32):
+        x = np.full([100_000], 0.1).astype(dtype.as_numpy_dtype)
+        exact = x.astype(np.float64).mean()
+        assert run(tf.reduce_mean(tf.constant(x, dtype))).astype(np.float64) == pytest.approx(exact, rel=4e-3)
+    # One float accumulator would be off by more than a percent here.
+    x = np.full([4_000_001], 0.1, np.float32)
+    exact = x.astype(np.float64).sum()
+    assert run(tf.reduce_sum(x)) == pytest.approx(exact, rel=1e-6)
+    assert run(tf.reduce_sum(np.stack([x, x], 1), 0))[1] == pytest.approx(exact, rel=1e-6)
+
+
+def test_integer_sums_wrap_around():
+    assert run(tf.reduce_sum(tf.constant([2**31 - 1, 1], tf.int32))) == -(2**31)
+
+
+def test_a_sum_does_not_depend_on_the_number_of_threads():
+    from thalweg._native import core
+
+    x = np.random.default_rng(0).standard_normal([700, 900]).astype(np.float32)
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            core.set_intra_op_threads(threads)
+            results.append(run([tf.reduce_sum(x), tf.reduce_sum(x, 0), tf.reduce_sum(x, 1)]))
+    finally:
+        core.set_intra_op_threads(0)
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_old_names_of_the_arguments():
+    x = tf.ones([2, 3])
+    assert tf.reduce_sum(x, reduction_indices=[1], keep_dims=True).shape.as_list() == [2, 1]
+    assert tf.argmax(x, dimension=1).shape.as_list() == [2]
+    assert tf.arg_max(x, 0).shape.as_list() == [3]
+    with pytest.raises(ValueError, match="both"):
+        tf.reduce_sum(x, axis=0, reduction_indices=0)
+
+
+def test_a_full_reduction_of_unknown_rank_is_a_scalar():
+    assert tf.reduce_mean(tf.placeholder(tf.float32)).shape.as_list() == []
