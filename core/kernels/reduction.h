@@ -142,8 +142,8 @@ inline void combine_rows(const T* const* rows, int64_t width, typename R::Block*
 template <typename R, typename T, typename RowStart>
 void reduce_columns(const RowStart& row_start, int64_t rows, int64_t width, typename R::Total* totals) {
   typename R::Block blocks[kReductionTile];
-  for (int64_t first = 0; first < rows; first += 256) {
-    const int64_t end = std::min(rows, first + 256);
+  for (int64_t first = 0; first < rows; first += 64) {
+    const int64_t end = std::min(rows, first + 64);
     std::fill(blocks, blocks + width, R::block_identity());
     int64_t r = first;
     for (; r + 4 <= end; r += 4) {

@@ -82,8 +82,8 @@ def test_sums_of_many_narrow_floats_keep_their_precision():
     # One float accumulator would be off by more than a percent here.
     x = np.full([4_000_001], 0.1, np.float32)
     exact = x.astype(np.float64).sum()
-    assert run(tf.reduce_sum(x)) == pytest.approx(exact, rel=1e-6)
-    assert run(tf.reduce_sum(np.stack([x, x], 1), 0))[1] == pytest.approx(exact, rel=1e-6)
+    assert run(tf.reduce_sum(x)) == pytest.approx(exact, rel=2e-6)
+    assert run(tf.reduce_sum(np.stack([x, x], 1), 0))[1] == pytest.approx(exact, rel=2e-6)
 
 
 def test_integer_sums_wrap_around():
