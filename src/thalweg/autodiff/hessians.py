@@ -66,10 +66,12 @@ def _hessian(x: Tensor, first: Any, options: dict[str, Any]) -> Tensor:
         result = apply("Fill", both, np.zeros((), dtype))
     else:
         flat = apply("Reshape", convert_to_tensor(first), [-1])
+        places = apply("Range", 0, apply("Size", flat), 1)
 
         def row(j: Any) -> Tensor:
-            element = apply("Slice", flat, apply("Reshape", j, [1]), [1])
-            grad = gradients(element, x, unconnected_gradients=UnconnectedGradients.ZERO, **options)[0]
+            # One in place j and zeros elsewhere picks element j without the gradient of a slice.
+            seed = apply("Cast", apply("Equal", places, j), DstT=flat.dtype)
+            grad = gradients(flat, x, seed, unconnected_gradients=UnconnectedGradients.ZERO, **options)[0]
             return apply("Reshape", convert_to_tensor(grad), [-1])  # type: ignore[no-any-return]
 
         count = x.shape.num_elements()

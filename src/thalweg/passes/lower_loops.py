@@ -129,6 +129,9 @@ def _lower(graph: StepGraph, frame: _Frame, may_lower: Callable[[Node], bool]) -
         return None
     if any(node.controls for node in frame.enters):
         return None
+    inside = {node.name for node in frame.nodes if node.op != "Exit"}
+    if any(name in inside for name, _ in graph.fetches) or any(name in inside for name in graph.targets):
+        return None  # The plan refuses such a step, and says why.
     variables: list[Node] = []  # the Enter of each loop variable
     numbers: dict[Edge, int] = {}  # what a variable or invariant is called inside the loop
     next_names: list[str] = []
