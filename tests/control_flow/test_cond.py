@@ -128,7 +128,7 @@ def test_tensors_of_a_branch_cannot_be_fetched_or_fed() -> None:
     with tf.Session() as s:
         with pytest.raises(ValueError, match="not fetchable"):
             s.run(inside[0], {pred: True})
-        with pytest.raises(ValueError, match="may not be fed|not feedable|cannot be fed"):
+        with pytest.raises(ValueError, match=r"may not be fed|not feedable|cannot be fed"):
             s.run(result, {pred: True, inside[0]: 1.0})
 
 

@@ -185,7 +185,7 @@ def test_values_leave_a_loop_as_results_only() -> None:
     with tf.Session() as s:
         with pytest.raises(ValueError, match="not fetchable"):
             s.run(inside[0])
-        with pytest.raises(ValueError, match="may not be fed|not feedable|cannot be fed"):
+        with pytest.raises(ValueError, match=r"may not be fed|not feedable|cannot be fed"):
             s.run(result, {inside[0]: 1})
 
 

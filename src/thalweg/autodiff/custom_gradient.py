@@ -42,7 +42,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     def decorated(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             raise ValueError(
-                "The custom_gradient decorator currently supports keywords arguments only when eager execution is enabled."
+                "The custom_gradient decorator currently supports keywords arguments only when eager execution is "
+                f"enabled; got {', '.join(kwargs)}."
             )
         inputs = [apply("Identity", convert_to_tensor(arg)) for arg in args]
         before = get_default_graph()._last_id

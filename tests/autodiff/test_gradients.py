@@ -1,0 +1,174 @@
+"""tf.gradients on straight-line graphs: arguments, errors, overrides, and graphs of many ops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+
+
+def run(fetch: object, feeds: object = None) -> object:
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        return s.run(fetch, feeds)
+
+
+def test_derivatives_with_respect_to_inputs_and_intermediates() -> None:
+    x = tf.constant(3.0)
+    y = x * x
+    z = y * y + x
+    assert run(tf.gradients(z, [x, y])) == [4 * 27 + 1, 18.0]
+
+
+def test_several_ys_are_summed_and_grad_ys_weigh_them() -> None:
+    x = tf.constant(2.0)
+    assert run(tf.gradients([x * x, 3.0 * x], x)) == [7.0]
+    assert run(tf.gradients([x * x, 3.0 * x], x, grad_ys=[10.0, tf.constant(1.0)])) == [43.0]
+    assert run(tf.gradients([x * x, 3.0 * x], x, grad_ys=[None, tf.constant(2.0)])) == [10.0]
+
+
+def test_a_tensor_is_its_own_derivative() -> None:
+    x = tf.constant([1.0, 2.0])
+    np.testing.assert_array_equal(run(tf.gradients(x, x)[0]), [1.0, 1.0])
+
+
+def test_stop_gradients_hold_tensors_constant() -> None:
+    a = tf.constant(0.0)
+    b = 2.0 * a
+    assert run(tf.gradients(a + b, [a, b])) == [3.0, 1.0]
+    assert run(tf.gradients(a + b, [a, b], stop_gradients=[a, b])) == [1.0, 1.0]
+
+
+def test_unconnected_gradients_are_none_or_zeros() -> None:
+    x, y = tf.ones([2, 3]), tf.constant(1.0)
+    assert tf.gradients(y * 2.0, x) == [None]
+    zeros = tf.gradients(y * 2.0, x, unconnected_gradients=tf.UnconnectedGradients.ZERO)[0]
+    np.testing.assert_array_equal(run(zeros), np.zeros((2, 3)))
+    assert tf.gradients(y * 2.0, x, unconnected_gradients="none") == [None]
+    with pytest.raises(ValueError, match="Unknown value for unconnected_gradients"):
+        tf.gradients(y, x, unconnected_gradients="nonsense")
+
+
+def test_integers_cut_the_path() -> None:
+    x = tf.constant(2.7)
+    assert tf.gradients(tf.cast(tf.cast(x, tf.int32), tf.float32) * 2.0, x) == [None]
+
+
+def test_wrong_arguments_are_refused() -> None:
+    x = tf.constant(1.0)
+    with pytest.raises(ValueError, match="2 grad_ys for 1 ys"):
+        tf.gradients(x * x, x, grad_ys=[x, x])
+    with pytest.raises(TypeError, match="complex"):
+        tf.gradients(tf.constant(1j) * tf.constant(2j), tf.constant(1j))
+    with pytest.raises(ValueError, match="shape"):
+        tf.gradients(x * x, x, grad_ys=[tf.ones([3])])
+    with tf.Graph().as_default():
+        other = tf.constant(1.0)
+    with pytest.raises(ValueError, match="same graph"):
+        tf.gradients(x * x, [x, other])
+
+
+def test_an_op_without_gradient_is_named() -> None:
+    x = tf.constant([1.0])
+    with tf.get_default_graph().gradient_override_map({"Identity": "NobodyRegisteredThis"}):
+        y = tf.identity(x)
+    with pytest.raises(LookupError, match="NobodyRegisteredThis"):
+        tf.gradients(y, x)
+
+
+def test_gradient_override_map_and_register_gradient() -> None:
+    @tf.RegisterGradient("TestTimesHundred")
+    def _hundred(op: object, grad: tf.Tensor) -> tf.Tensor:
+        return grad * 100.0
+
+    x = tf.constant(1.0)
+    with tf.get_default_graph().gradient_override_map({"Identity": "TestTimesHundred"}):
+        y = tf.identity(x)
+    assert run(tf.gradients(y * 2.0, x)) == [200.0]
+
+
+def test_variables_and_aggregation() -> None:
+    v = tf.Variable([1.0, 2.0])
+    y = tf.reduce_sum(v * v) + tf.reduce_sum(v) + tf.reduce_sum(3.0 * v)
+    for method in (None, tf.AggregationMethod.ADD_N, tf.AggregationMethod.EXPERIMENTAL_TREE):
+        np.testing.assert_allclose(run(tf.gradients(y, v, aggregation_method=method)[0]), [6.0, 8.0])
+
+
+def test_rows_gathered_twice_stay_slices() -> None:
+    v = tf.Variable(np.ones((4, 2), np.float32))
+    y = tf.reduce_sum(tf.gather(v, [0, 1])) + 2.0 * tf.reduce_sum(tf.gather(v, [1, 3]))
+    (grad,) = tf.gradients(y, v)
+    assert isinstance(grad, tf.IndexedSlices)
+    np.testing.assert_allclose(run(tf.convert_to_tensor(grad))[:, 0], [1.0, 3.0, 0.0, 2.0])
+
+
+def test_gate_and_colocate() -> None:
+    x, y = tf.constant(2.0), tf.constant(3.0)
+    assert run(tf.gradients(x * y, [x, y], gate_gradients=True, colocate_gradients_with_ops=True)) == [3.0, 2.0]
+
+
+def test_a_chain_of_twenty_thousand_ops() -> None:
+    x = tf.constant(1.0)
+    y = x
+    for _ in range(20000):
+        y = -y
+    assert run(tf.gradients(y, x)) == [1.0]
+
+
+def test_diamonds_are_visited_once() -> None:
+    x = tf.constant(1.0)
+    y = x
+    for _ in range(60):
+        y = y + y
+    before = len(tf.get_default_graph().get_operations())
+    (grad,) = tf.gradients(y, x)
+    assert len(tf.get_default_graph().get_operations()) - before < 500
+    assert run(grad) == 2.0**60
+
+
+def test_the_result_has_the_static_shape_of_x() -> None:
+    x = tf.placeholder(tf.float32, [None, 3])
+    assert tf.gradients(tf.reduce_sum(tf.tanh(x)), x)[0].shape.as_list() == [None, 3]
+
+
+def test_hessians() -> None:
+    x = tf.constant([1.0, 2.0])
+    y = tf.constant([[3.0]])
+    hx, hy = tf.hessians(tf.reduce_sum(x * x * x) * tf.reduce_sum(y * y), [x, y])
+    assert hx.shape.as_list() == [2, 2] and hy.shape.as_list() == [1, 1, 1, 1]
+    got_x, got_y = run([hx, hy])
+    np.testing.assert_allclose(got_x, [[54.0, 0.0], [0.0, 108.0]])
+    np.testing.assert_allclose(got_y, [[[[18.0]]]])
+
+
+def test_hessians_of_unknown_size() -> None:
+    x = tf.placeholder(tf.float32, [None])
+    (h,) = tf.hessians(tf.reduce_sum(x) * tf.reduce_sum(x * x), x)
+    np.testing.assert_allclose(run(h, {x: [1.0, 2.0]}), [[10.0, 6.0], [6.0, 14.0]])
+
+
+def test_custom_gradient() -> None:
+    @tf.custom_gradient
+    def clipped(x: tf.Tensor) -> object:
+        return x * x, lambda dy: tf.minimum(dy * 2.0 * x, 1.0)
+
+    x = tf.constant([0.25, 5.0])
+    np.testing.assert_allclose(run(tf.gradients(clipped(x), x)[0]), [0.5, 1.0])
+
+
+def test_custom_gradient_of_several_arguments_and_variables() -> None:
+    v = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def scaled(x: tf.Tensor, y: tf.Tensor) -> object:
+        def grad(da: tf.Tensor, db: tf.Tensor, variables: object = None) -> object:
+            return [da * 10.0, db * 20.0], [tf.constant(7.0)]
+
+        return (x * v, y * v), grad
+
+    x, y = tf.constant(1.0), tf.constant(1.0)
+    a, b = scaled(x, y)
+    assert run(tf.gradients([a, b], [x, y, v])) == [10.0, 20.0, 7.0]
+    with pytest.raises(TypeError, match="variables"):
+        tf.custom_gradient(lambda x: (x * v, lambda dy: dy))(x)
