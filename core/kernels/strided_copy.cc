@@ -6,9 +6,10 @@
 namespace thalweg {
 namespace {
 
-// Side of the square blocks in which a transposed pair of dimensions is walked, in elements.
+// Side of the square blocks in which a transposed pair of dimensions is walked: whole cache lines on both sides.
 template <typename T>
-constexpr int64_t kBlock = sizeof(T) <= 4   ? 32
+constexpr int64_t kBlock = sizeof(T) <= 2   ? 64
+                           : sizeof(T) <= 4 ? 32
                            : sizeof(T) <= 8 ? 16
                                             : 8;
 
@@ -48,6 +49,8 @@ void copy_row(const T* from, int64_t from_stride, T* to, int64_t to_stride, int6
   } else if (from_stride == 0 && to_stride == 1) {
     const T value = *from;
     for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else if (from_stride == -1 && to_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = *(from - i);
   } else if (to_stride == 1) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * from_stride];
   } else {
@@ -100,6 +103,42 @@ void copy_rows(const T* from, T* to, std::span<const CopyDim> dims, int64_t tota
   });
 }
 
+// Transposes a block by way of a small buffer, so that both sides are read and written in whole runs: rows of a large
+// matrix that lie a power of two apart share the same few places of the cache, and would push each other out of it.
+template <typename T>
+void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  constexpr int64_t block = kBlock<T>;
+  T buffer[block][block];
+  for (int64_t c = 0; c < columns; ++c) {
+    const T* source = from + c * from_stride;
+    for (int64_t r = 0; r < rows; ++r) buffer[r][c] = source[r];
+  }
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(buffer[r], columns, to + r * to_stride);
+}
+
+using Four = uint32_t __attribute__((vector_size(16)));
+
+// The same for whole blocks of 4-byte elements, four by four in registers.
+inline void transpose_block_of_words(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride) {
+  constexpr int64_t block = kBlock<uint32_t>;
+  alignas(64) uint32_t buffer[block][block];
+  for (int64_t c = 0; c < block; c += 4) {
+    for (int64_t r = 0; r < block; r += 4) {
+      Four row[4];
+      for (int64_t k = 0; k < 4; ++k) std::memcpy(&row[k], from + (c + k) * from_stride + r, sizeof(Four));
+      Four low01 = __builtin_shuffle(row[0], row[1], Four{0, 4, 1, 5}),
+           high01 = __builtin_shuffle(row[0], row[1], Four{2, 6, 3, 7});
+      Four low23 = __builtin_shuffle(row[2], row[3], Four{0, 4, 1, 5}),
+           high23 = __builtin_shuffle(row[2], row[3], Four{2, 6, 3, 7});
+      Four out[4] = {
+          __builtin_shuffle(low01, low23, Four{0, 1, 4, 5}), __builtin_shuffle(low01, low23, Four{2, 3, 6, 7}),
+          __builtin_shuffle(high01, high23, Four{0, 1, 4, 5}), __builtin_shuffle(high01, high23, Four{2, 3, 6, 7})};
+      for (int64_t k = 0; k < 4; ++k) std::memcpy(&buffer[r + k][c], &out[k], sizeof(Four));
+    }
+  }
+  for (int64_t r = 0; r < block; ++r) std::memcpy(to + r * to_stride, buffer[r], sizeof(buffer[r]));
+}
+
 // `across` has a source stride of 1, `along` a destination stride of 1.
 template <typename T>
 void copy_blocks(const T* from, T* to, std::span<const CopyDim> outer, CopyDim across, CopyDim along, int64_t total,
@@ -114,11 +153,15 @@ void copy_blocks(const T* from, T* to, std::span<const CopyDim> outer, CopyDim a
       int64_t r0 = row * block, r1 = std::min(across.size, r0 + block);
       for (int64_t column = 0; column < columns; ++column) {
         int64_t c0 = column * block, c1 = std::min(along.size, c0 + block);
-        for (int64_t r = r0; r < r1; ++r) {
-          const T* source = from + at.from + r * across.from;
-          T* destination = to + at.to + r * across.to;
-          for (int64_t c = c0; c < c1; ++c) destination[c] = source[c * along.from];
+        const T* source = from + at.from + r0 + c0 * along.from;
+        T* destination = to + at.to + r0 * across.to + c0;
+        if constexpr (std::is_same_v<T, uint32_t>) {
+          if (r1 - r0 == block && c1 - c0 == block) {
+            transpose_block_of_words(source, along.from, destination, across.to);
+            continue;
+          }
         }
+        transpose_block(source, along.from, destination, across.to, r1 - r0, c1 - c0);
       }
       if (++row == rows) {
         row = 0;
@@ -135,8 +178,10 @@ void copy_box(const T* from, T* to, std::vector<CopyDim> dims, int64_t grain) {
   // Copying a string allocates, which may throw: not inside of a parallel region.
   if constexpr (!std::is_trivially_copyable_v<T>) grain = total;
   const CopyDim inner = dims.back();
-  if (inner.to == 1 && std::abs(inner.from) > 1 && inner.size >= 4 && std::is_trivially_copyable_v<T>) {
-    auto unit = std::find_if(dims.begin(), dims.end() - 1, [](const CopyDim& d) { return d.from == 1 && d.size >= 4; });
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    auto unit = dims.end() - 1;
+    if (inner.to == 1 && std::abs(inner.from) > 1 && inner.size >= 4)
+      unit = std::find_if(dims.begin(), unit, [](const CopyDim& d) { return d.from == 1 && d.size >= 4; });
     if (unit != dims.end() - 1) {
       CopyDim across = *unit;
       dims.erase(unit);

@@ -292,14 +292,14 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
             source.shape[at : at + rank].assert_is_compatible_with(keep.shape)
         elif at < 0:
             raise ValueError("boolean_mask with a negative axis needs a tensor of known rank.")
+        # Also for a vector, where the shape stays: it makes the gradient dense, as in TensorFlow.
+        sizes = shape_tensor(source)
+        masked = apply("Prod", sizes[at : at + rank], [0])  # type: ignore[index]
+        dims = source.shape.dims_tuple
+        source = reshape(source, concat([sizes[:at], [masked], sizes[at + rank :]], 0))  # type: ignore[index]
+        if dims is not None:
+            source.set_shape((*dims[:at], shapes.num_elements(dims[at : at + rank]), *dims[at + rank :]))
         if rank > 1:
-            sizes = shape_tensor(source)
-            masked = apply("Prod", sizes[at : at + rank], [0])  # type: ignore[index]
-            flat_dims = source.shape.dims_tuple
-            source = reshape(source, concat([sizes[:at], [masked], sizes[at + rank :]], 0))  # type: ignore[index]
-            if flat_dims is not None:
-                merged = shapes.num_elements(flat_dims[at : at + rank])
-                source.set_shape((*flat_dims[:at], merged, *flat_dims[at + rank :]))
             keep = reshape(keep, [-1])
         rows = squeeze(apply("Where", keep), axis=[1])
         return gather(source, rows, axis=at)

@@ -212,7 +212,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
         mask = sequence_mask(counts)
         rows = apply("ExpandDims", apply("Range", 0, size, 1), -1)
         which = boolean_mask(apply("BroadcastTo", rows, shape_tensor(mask)), mask)
-        result = gather(tensor, which, axis=axis)
+        # The reshape keeps the gradient dense, as in TensorFlow.
+        result = gather(reshape(tensor, shape_tensor(tensor)), which, axis=axis)
         known = constant_value(convert_to_tensor(repeats))
         dims = tensor.shape.dims_tuple
         along = None if dims is None else dims[axis]
