@@ -54,34 +54,45 @@ struct Max {
   }
 };
 
-// Rows are merged in order by every thread, each within its own columns.
 template <typename F, typename T>
-void merge_rows(T* target, std::span<const int64_t> offsets, const T* updates, int64_t row, bool scalar) {
-  using C = Compute<T>;
-  int64_t n = static_cast<int64_t>(offsets.size());
-  // At least a cache line of columns, and enough work, for each thread.
-  int64_t grain = std::max<int64_t>(64, kElementGrain / std::max<int64_t>(1, n));
-  if constexpr (!std::is_trivially_copyable_v<T>) grain = row;
-  parallel_for(row, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < n; ++i) {
-      T* to = target + offsets[i];
-      const T* from = scalar ? updates : updates + i * row;
-      for (int64_t k = begin; k < end; ++k) {
-        const T& update = scalar ? *from : from[k];
-        if constexpr (std::is_same_v<F, Assign>)
-          to[k] = update;
-        else
-          to[k] = static_cast<T>(F::apply(static_cast<C>(to[k]), static_cast<C>(update)));
-      }
-    }
-  });
+inline void merge_run(T* to, const T* from, int64_t step, int64_t n) {
+  if constexpr (std::is_same_v<F, Assign>) {
+    for (int64_t k = 0; k < n; ++k) to[k] = from[k * step];
+  } else {
+    binary_row<F>(to, 1, from, step, to, n);
+  }
+}
+
+// Every thread merges the rows in order, each within columns or rows of its own: the result does not depend on their
+// number.
+template <typename F, typename T>
+void merge_rows(T* target, int64_t size, std::span<const int64_t> offsets, const T* updates, int64_t row, bool scalar) {
+  int64_t n = static_cast<int64_t>(offsets.size()), step = scalar ? 0 : 1;
+  auto from = [&](int64_t i) { return scalar ? updates : updates + i * row; };
+  bool large = n * row > kElementGrain;
+  if constexpr (!std::is_trivially_copyable_v<T>) large = false;  // Copies allocate, and may throw.
+  if (!large) {
+    for (int64_t i = 0; i < n; ++i) merge_run<F>(target + offsets[i], from(i), step, row);
+  } else if (row >= 256) {
+    parallel_for(row, std::max<int64_t>(128, kElementGrain / n), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < n; ++i)
+        merge_run<F>(target + offsets[i] + begin, from(i) + begin * step, step, end - begin);
+    });
+  } else {
+    int64_t rows = size / row;
+    parallel_for(rows, std::max<int64_t>(1, rows / (n * row / kElementGrain + 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < n; ++i)
+        if (offsets[i] >= begin * row && offsets[i] < end * row) merge_run<F>(target + offsets[i], from(i), step, row);
+    });
+  }
 }
 
 template <typename F, typename List>
 void merge_typed(List list, Tensor& target, std::span<const int64_t> offsets, const Tensor& updates, int64_t row) {
   bool scalar = updates.rank() == 0;
-  dispatch(target.dtype(), list,
-           [&]<typename T>() { merge_rows<F>(target.flat<T>(), offsets, updates.flat<T>(), row, scalar); });
+  dispatch(target.dtype(), list, [&]<typename T>() {
+    merge_rows<F>(target.flat<T>(), target.num_elements(), offsets, updates.flat<T>(), row, scalar);
+  });
 }
 
 void check_divisors(const Tensor& updates) {
@@ -104,13 +115,15 @@ void combine_rows(Combine how, Tensor& target, std::span<const int64_t> offsets,
   switch (how) {
     case Combine::assign:
       dispatch_width(target.dtype(), [&]<typename T>() {
-        merge_rows<Assign>(target.flat<T>(), offsets, updates.flat<T>(), row_size, updates.rank() == 0);
+        merge_rows<Assign>(target.flat<T>(), target.num_elements(), offsets, updates.flat<T>(), row_size,
+                           updates.rank() == 0);
       });
       return;
     case Combine::add:
       // For truth values a sum is a logical or: the bytes of a bool are 0 or 1, so the maximum is the same.
       if (target.dtype() == DType::boolean)
-        return merge_rows<Max>(target.flat<uint8_t>(), offsets, updates.flat<uint8_t>(), row_size, updates.rank() == 0);
+        return merge_rows<Max>(target.flat<uint8_t>(), target.num_elements(), offsets, updates.flat<uint8_t>(),
+                               row_size, updates.rank() == 0);
       return merge_typed<Add>(Numbers{}, target, offsets, updates, row_size);
     case Combine::sub:
       return merge_typed<Sub>(Numbers{}, target, offsets, updates, row_size);

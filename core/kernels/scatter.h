@@ -2,8 +2,7 @@
 //
 // First the indices become offsets (`row_offsets`, `tuple_offsets` of gather.h, which check them), then `combine_rows`
 // merges one row of updates into the target at each offset, in the order of the offsets: of several assignments to one
-// row the last one wins, and sums of duplicates are the same on every run. Large rows are spread over the cores by
-// columns.
+// row the last one wins, and sums of duplicates are the same on every run and for any number of threads.
 #pragma once
 
 #include <span>
