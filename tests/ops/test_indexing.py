@@ -170,3 +170,20 @@ def test_boolean_mask_refuses_scalars_unknown_ranks_and_other_shapes() -> None:
         tf.boolean_mask(tf.zeros([2]), tf.placeholder(tf.bool))
     with pytest.raises(ValueError):
         tf.boolean_mask(tf.zeros([2]), [True, False, True])
+
+
+def test_slices_of_variables_can_be_assigned_to() -> None:
+    array = np.arange(20.0).reshape(4, 5)
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable(array)
+        session.run(v.initializer)
+        session.run(v[1:3, ::-2].assign(-np.ones([2, 3])))
+        array[1:3, ::-2] = -1
+        session.run(tf.strided_slice(v, [3], [4], var=v).assign([np.full(5, 7.0)]))
+        array[3] = 7
+        session.run(v[0, 1].assign(100.0))
+        array[0, 1] = 100
+        np.testing.assert_array_equal(session.run(v), array)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \[2,5\] to a slice of shape \[1,5\]"):
+            session.run(v[3:].assign(np.ones([2, 5])).op)
+        np.testing.assert_array_equal(session.run(v), array)
