@@ -55,6 +55,14 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 # Tests and distributions are loaded only by the programs that use them.
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("test", "testing.test_case"): ("TestCase", "main"),
+    ("distributions", "distributions.distribution"): (
+        "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",
+        "kl_divergence",
+    ),
+    ("distributions", "distributions.continuous"): (
+        "Beta", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform",
+    ),
+    ("distributions", "distributions.discrete"): ("Bernoulli", "Categorical", "Dirichlet", "Multinomial"),
     ("test", "testing.benchmark"): ("Benchmark",),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),
@@ -154,6 +162,8 @@ def _module(parent: ModuleType, dotted: str) -> ModuleType:
         if not isinstance(child, ModuleType):
             name = f"{module.__name__}.{part}"
             child = sys.modules.get(name)
+            if child is None and os.path.isdir(os.path.join(_FOLDER, *name.split(".")[1:])):
+                child = importlib.import_module(name)
             if child is None:
                 child = ModuleType(name, f"The public names under `tf.{name.partition('.')[2]}`.")
                 sys.modules[name] = child
