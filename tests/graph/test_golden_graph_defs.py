@@ -1,5 +1,7 @@
 """Graphs written by TensorFlow load here, and compute what TensorFlow computed."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,3 +56,10 @@ def test_a_graph_under_a_prefix_computes_the_same(name: str) -> None:
             values = golden.run(session, step, "part/")
             for tensor, expected in step.fetches.items():
                 golden.assert_same(values[tensor], expected, tensor)
+
+
+def test_every_graph_of_the_generator_is_here() -> None:
+    tree = ast.parse((Path(golden.FOLDER).parent / "make_graph_defs.py").read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    made = [f.name for f in functions if any(getattr(mark, "id", "") == "graph" for mark in f.decorator_list)]
+    assert sorted(made) == golden.NAMES

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.data import golden_graphs as golden
 
 import thalweg as tf
 
@@ -98,3 +99,16 @@ def test_small_questions(graph: tf.Graph) -> None:
     assert not tf.graph_util.must_run_on_cpu(variable)
     assert tf.graph_util.tensor_shape_from_node_def_name(graph, "numbers").as_list() == [2]
     assert tf.graph_util.tensor_shape_from_node_def_name(graph, "numbers:0").as_list() == [2]
+
+
+@pytest.mark.parametrize("name", ["regression_with_references", "regression_with_resources"])
+def test_a_trained_graph_of_tensorflow_is_frozen(graph: tf.Graph, name: str) -> None:
+    tf.import_graph_def(golden.load(name), name="")
+    with tf.Session() as session:
+        for step in golden.steps(name):
+            expected = golden.run(session, step)
+        frozen = tf.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["weights_now"])
+    assert {node.op for node in frozen.node} == {"Const", "Identity"}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(frozen, name="")
+        np.testing.assert_array_equal(session.run("weights_now:0"), expected["weights_now:0"])
