@@ -149,9 +149,14 @@ def _add_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
     return None, back.a_val_grad, None, None, back.b_val_grad, None, None
 
 
+def _dense_add_shape(c: ShapeContext) -> TensorShape:
+    rank = sparse_input(c, 0)[1]
+    return shapes.merge(c.constant_as_shape(2), c.input(3) if rank is None else shapes.with_rank(c.input(3), rank))
+
+
 define(
     "SparseTensorDenseAdd", "a_indices: Tindices, a_values: T, a_shape: Tindices, b: T -> output: T",
-    "T: numbertype, Tindices: {int32, int64}", shape=shapes.same_as(3),
+    "T: numbertype, Tindices: {int32, int64}", shape=_dense_add_shape,
 )  # fmt: skip
 
 
