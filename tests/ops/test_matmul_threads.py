@@ -77,3 +77,12 @@ def test_a_product_in_a_step_without_the_probe_s_answer_does_not_deadlock():
         "assert out == [64.0] * 4, out\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_svd_of_a_matrix_that_is_not_finite_is_nan_and_ends():
+    x = np.stack([np.eye(3), np.full([3, 3], np.inf), np.full([3, 3], np.nan)]).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        s, u, _ = session.run(tf.svd(x))
+    np.testing.assert_allclose(s[0], 1, rtol=1e-6)
+    assert np.isnan(s[1:]).all()
+    assert np.isnan(u[1:]).all()

@@ -77,7 +77,10 @@ def _complex_kernel(rank: int, function: str) -> Any:
     def kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
         (x,) = inputs
         axes = _check_rank(x, rank)
-        return x.copy() if x.size == 0 else getattr(np.fft, function)(x, axes=axes).astype(x.dtype)
+        if x.size == 0:
+            return x.copy()
+        with np.errstate(all="ignore"):
+            return getattr(np.fft, function)(x, axes=axes).astype(x.dtype)
 
     return kernel
 
@@ -101,7 +104,8 @@ def _real_kernel(rank: int, function: str, inverse: bool) -> Any:
         shape = (*x.shape[: x.ndim - rank], *sizes[:-1], last)
         if x.size == 0 or 0 in shape:
             return np.zeros(shape, kind)
-        return getattr(np.fft, function)(x, s=sizes, axes=axes).astype(kind)
+        with np.errstate(all="ignore"):
+            return getattr(np.fft, function)(x, s=sizes, axes=axes).astype(kind)
 
     return kernel
 

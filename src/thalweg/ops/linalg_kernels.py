@@ -112,6 +112,8 @@ def _least_squares(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     shape = (*a.shape[:-2], n, b.shape[-1])
     if a.size == 0 or b.size == 0:
         return np.zeros(shape, a.dtype)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return np.full(shape, np.nan, a.dtype)  # LAPACK iterates, and may do so for ever.
     if not attrs["fast"] or regularizer == 0:
         flat_a, flat_b = a.reshape(-1, m, n), b.reshape(-1, m, b.shape[-1])
         solutions = [np.linalg.lstsq(x, y, rcond=None)[0] for x, y in zip(flat_a, flat_b, strict=True)]
@@ -141,22 +143,19 @@ def _self_adjoint_eig(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 @python_kernel("Svd")
 def _svd(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     x = _matrices(inputs[0])
-    m, n = x.shape[-2:]
-    p = min(m, n)
+    # LAPACK iterates, and may do so for ever on NaN or infinity: the decomposition of such a matrix is NaN.
+    finite: Array = np.asarray(np.isfinite(x).all((-1, -2)))
+    safe = np.where(finite[..., None, None], x, np.zeros([], x.dtype))
     empty = np.zeros([0], x.dtype)
-    full = attrs["full_matrices"]
-    if not attrs["compute_uv"]:
-        try:
-            return np.linalg.svd(x, compute_uv=False).astype(x.dtype), empty, empty
-        except np.linalg.LinAlgError:
-            return np.full((*x.shape[:-2], p), np.nan, x.dtype), empty, empty
     try:
-        u, s, vh = np.linalg.svd(x, full_matrices=full)
-        return s.astype(x.dtype), u.astype(x.dtype), _adjoint(vh).astype(x.dtype)
-    except np.linalg.LinAlgError:  # It does not converge for NaN: the answer is NaN, too.
-        widths = (m, n) if full else (p, p)
-        sides = [np.full((*x.shape[:-2], rows, w), np.nan, x.dtype) for rows, w in zip((m, n), widths, strict=True)]
-        return np.full((*x.shape[:-2], p), np.nan, x.dtype), *sides
+        if not attrs["compute_uv"]:
+            values = np.linalg.svd(safe, compute_uv=False)
+            return np.where(finite[..., None], values, np.nan).astype(x.dtype), empty, empty
+        u, s, vh = np.linalg.svd(safe, full_matrices=attrs["full_matrices"])
+    except np.linalg.LinAlgError:
+        raise _invalid("SVD did not converge.") from None
+    sides = [np.where(finite[..., None, None], side, np.nan).astype(x.dtype) for side in (u, _adjoint(vh))]
+    return np.where(finite[..., None], s, np.nan).astype(x.dtype), *sides
 
 
 @python_kernel("Qr")
@@ -187,8 +186,9 @@ def _lu(inputs: list[Array], attrs: dict[str, Any]) -> Any:
             array[batch, k], array[batch, pivot] = lower, upper
         if (work[:, k, k] == 0).any():
             raise _invalid(_NOT_INVERTIBLE)
-        work[:, k + 1 :, k] /= work[:, k, k, None]
-        work[:, k + 1 :, k + 1 :] -= work[:, k + 1 :, k, None] * work[:, k, None, k + 1 :]
+        with np.errstate(all="ignore"):
+            work[:, k + 1 :, k] /= work[:, k, k, None]
+            work[:, k + 1 :, k + 1 :] -= work[:, k + 1 :, k, None] * work[:, k, None, k + 1 :]
     kind = np.int64 if attrs["output_idx_type"] == 9 else np.int32
     return work.reshape(x.shape), order.astype(kind).reshape(x.shape[:-1])
 
