@@ -25,8 +25,9 @@ struct BiasAdd : Kernel {
     const Tensor& bias = ctx.input(1);
     Channels view(shape, channels_first);
     require(bias.rank() == 1, "Biases must be 1D: ", bias.shape());
-    require(bias.dim(0) == view.channels, "Must provide as many biases as the channel dimension of the input tensor: ",
-            bias.shape(), " vs. ", view.channels, " in ", shape);
+    require(bias.dim(0) == view.channels,
+            "Must provide as many biases as the channel dimension of the input tensor: ", bias.shape(), " vs. ",
+            view.channels, " in ", shape);
     Tensor& out = ctx.forward_or_allocate({0}, 0, shape);
     dispatch_for<functors::Add, Numbers>(out.dtype(), [&]<typename T>() {
       const T* in = ctx.input(0).flat<T>();

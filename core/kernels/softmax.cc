@@ -75,9 +75,10 @@ void softmax(Context& ctx) {
   dispatch(out.dtype(), Floats{}, [&]<typename T>() {
     const T* in = ctx.input(0).flat<T>();
     T* to = out.flat<T>();
-    parallel_for(shape.num_elements() / n, std::max<int64_t>(1, kElementGrain / 8 / n), [=](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) softmax_row<T, logarithm>(in + r * n, to + r * n, n);
-    });
+    parallel_for(shape.num_elements() / n, std::max<int64_t>(1, kElementGrain / 8 / n),
+                 [=](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r) softmax_row<T, logarithm>(in + r * n, to + r * n, n);
+                 });
   });
 }
 
@@ -132,8 +133,8 @@ void sparse_softmax_cross_entropy(Context& ctx) {
   require(n > 0 || batch == 0, "Must have at least one class, but got logits shape ", features.shape());
   std::vector<int64_t> wanted = to_int64s(labels);
   for (int64_t label : wanted)
-    require(label >= 0 && label < n, "Received a label value of ", label, " which is outside the valid range of [0, ", n,
-            ")");
+    require(label >= 0 && label < n, "Received a label value of ", label, " which is outside the valid range of [0, ",
+            n, ")");
   Tensor& loss = ctx.allocate(0, labels.shape());
   Tensor& backprop = ctx.forward_or_allocate({0}, 1, features.shape());
   dispatch(features.dtype(), Floats{}, [&]<typename T>() {
@@ -141,20 +142,22 @@ void sparse_softmax_cross_entropy(Context& ctx) {
     const T* x = ctx.input(0).flat<T>();
     T* losses = loss.flat<T>();
     T* out = backprop.flat<T>();
-    parallel_for(batch, std::max<int64_t>(1, kElementGrain / 8 / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const T* logits = x + r * n;
-        C top = row_max<C>(logits, n);
-        C chosen = static_cast<C>(logits[wanted[r]]) - top;
-        C sum = row_exp_sum<C, T, T>(logits, top, nullptr, n);
-        C scale = C(1) / sum;
-        losses[r] = T(std::log(sum) - chosen);
-        T* row = out + r * n;
+    parallel_for(batch, std::max<int64_t>(1, kElementGrain / 8 / std::max<int64_t>(1, n)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r) {
+                     const T* logits = x + r * n;
+                     C top = row_max<C>(logits, n);
+                     C chosen = static_cast<C>(logits[wanted[r]]) - top;
+                     C sum = row_exp_sum<C, T, T>(logits, top, nullptr, n);
+                     C scale = C(1) / sum;
+                     losses[r] = T(std::log(sum) - chosen);
+                     T* row = out + r * n;
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) row[i] = T(functors::Exp::apply(static_cast<C>(logits[i]) - top) * scale);
-        row[wanted[r]] = T(functors::Exp::apply(chosen) * scale - C(1));
-      }
-    });
+                     for (int64_t i = 0; i < n; ++i)
+                       row[i] = T(functors::Exp::apply(static_cast<C>(logits[i]) - top) * scale);
+                     row[wanted[r]] = T(functors::Exp::apply(chosen) * scale - C(1));
+                   }
+                 });
   });
 }
 

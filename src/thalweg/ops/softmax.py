@@ -121,8 +121,10 @@ def _logits_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None)
 
 @gradient("SoftmaxCrossEntropyWithLogits")
 def _cross_entropy_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None) -> Any:
-    labels = multiply(apply("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
-    return _logits_grad(op, loss_grad, backprop_grad), labels
+    logits = _logits_grad(op, loss_grad, backprop_grad)
+    if op.inputs[1].op.type == "StopGradient":
+        return logits, None
+    return logits, multiply(apply("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
 
 
 @gradient("SparseSoftmaxCrossEntropyWithLogits")
@@ -235,7 +237,7 @@ def sparse_softmax_cross_entropy_with_logits(
         ValueError: If the ranks do not fit.
     """
     _named_only("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
-    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
+    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels = convert_to_tensor(labels)
         logits = convert_to_tensor(logits)
         if logits.shape.ndims == 0:
@@ -250,7 +252,7 @@ def sparse_softmax_cross_entropy_with_logits(
                 f"(received {ranks[1]})."
             )
         if ranks[1] == 2:
-            loss: Tensor = apply("SparseSoftmaxCrossEntropyWithLogits", logits, labels, name=scope).loss
+            loss: Tensor = apply("SparseSoftmaxCrossEntropyWithLogits", logits, labels).loss
         else:
             flat = apply("Reshape", labels, [-1])
             rows = apply("SparseSoftmaxCrossEntropyWithLogits", _as_matrix(logits), flat).loss

@@ -1,0 +1,65 @@
+// Kernels of the special functions: computed in double, one element at a time.
+#include "kernels/elementwise.h"
+#include "kernels/special_functions.h"
+
+namespace thalweg {
+namespace {
+
+template <double (*function)(double)>
+struct OneArgument {
+  template <typename T>
+  static T apply(T x) {
+    return static_cast<T>(function(static_cast<double>(x)));
+  }
+};
+template <double (*function)(double, double)>
+struct TwoArguments {
+  template <typename T>
+  static T apply(T a, T b) {
+    return static_cast<T>(function(static_cast<double>(a), static_cast<double>(b)));
+  }
+};
+
+// Its arguments have one shape, or are scalars.
+void betainc(Context& ctx) {
+  Shape shape;
+  for (int i = 0; i < 3; ++i)
+    if (ctx.input(i).rank() > 0) shape = ctx.input(i).shape();
+  static const char* names[] = {"a", "b", "x"};
+  for (int i = 0; i < 3; ++i)
+    require(ctx.input(i).rank() == 0 || ctx.input(i).shape() == shape,
+            "Shapes of a, b and x are inconsistent: ", names[i], " has shape ", ctx.input(i).shape(),
+            ", expected a scalar or ", shape);
+  Tensor& out = ctx.allocate(0, shape);
+  dispatch(out.dtype(), WideFloats{}, [&]<typename T>() {
+    const T* in[3];
+    int64_t step[3];
+    for (int i = 0; i < 3; ++i) {
+      in[i] = ctx.input(i).template flat<T>();
+      step[i] = ctx.input(i).rank() == 0 ? 0 : 1;
+    }
+    T* to = out.template flat<T>();
+    parallel_for(out.num_elements(), kElementGrain / 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        to[i] = static_cast<T>(special::betainc(in[0][i * step[0]], in[1][i * step[1]], in[2][i * step[2]]));
+    });
+  });
+}
+
+REGISTER(kernel("Lgamma").types("T", Floats{}).make<Unary<OneArgument<special::lgamma>, Floats>>());
+REGISTER(kernel("Digamma").types("T", Floats{}).make<Unary<OneArgument<special::digamma>, Floats>>());
+REGISTER(kernel("Erfinv").types("T", Floats{}).make<Unary<OneArgument<special::erfinv>, Floats>>());
+REGISTER(kernel("Ndtri").types("T", Floats{}).make<Unary<OneArgument<special::ndtri>, Floats>>());
+REGISTER(kernel("Igamma").types("T", Floats{}).make<Binary<TwoArguments<special::igamma>, Floats>>());
+REGISTER(kernel("Igammac").types("T", Floats{}).make<Binary<TwoArguments<special::igammac>, Floats>>());
+REGISTER(
+    kernel("IgammaGradA").types("T", WideFloats{}).make<Binary<TwoArguments<special::igamma_grad_a>, WideFloats>>());
+REGISTER(kernel("RandomGammaGrad")
+             .types("T", WideFloats{})
+             .make<Binary<TwoArguments<special::gamma_sample_grad>, WideFloats>>());
+REGISTER(kernel("Zeta").types("T", WideFloats{}).make<Binary<TwoArguments<special::zeta>, WideFloats>>());
+REGISTER(kernel("Polygamma").types("T", WideFloats{}).make<Binary<TwoArguments<special::polygamma>, WideFloats>>());
+REGISTER(kernel("Betainc").types("T", WideFloats{}).function<betainc>());
+
+}  // namespace
+}  // namespace thalweg
