@@ -8,6 +8,7 @@
 //
 //   static constexpr bool modular     integers of one width give the same bits, signed or not: compile half as many
 //   static constexpr float near_limit apply(float) holds up to this magnitude; far(float) beyond
+//   static void row(a, stride_a, b, stride_b, out, n)   the whole loop, for float
 //   template <T> static void check(a, b)   throws for operands that are refused as a whole (division by zero)
 #pragma once
 
@@ -161,7 +162,9 @@ inline void unary_loop(const T* in, R* out, int64_t n) {
 template <typename F, typename T, typename R>
 inline void binary_row(const T* a, int64_t stride_a, const T* b, int64_t stride_b, R* out, int64_t n) {
   using C = Compute<T>;
-  if (stride_a == stride_b) {
+  if constexpr (std::is_same_v<T, float> && requires { F::row(a, stride_a, b, stride_b, out, n); }) {
+    if (n > 0) F::row(a, stride_a, b, stride_b, out, n);
+  } else if (stride_a == stride_b) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<C>(a[i]), static_cast<C>(b[i])));
   } else if (stride_a == 0) {
@@ -217,6 +220,8 @@ void compute_binary(Context& ctx, int i, int j) {
       Tensor& out = ctx.forward_or_allocate({j}, 0, b.shape());
       binary_rows<F, T, R>(a, 0, b, 1, out);
     } else {
+      // A refusal names the inputs in their own order.
+      if (i > j && !Broadcast::possible(a.shape(), b.shape())) Broadcast(b.shape(), a.shape());
       Broadcast broadcast(a.shape(), b.shape());
       Tensor& out = ctx.allocate(0, broadcast.shape());
       if (out.num_elements() == 0) return;

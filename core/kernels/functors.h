@@ -3,6 +3,7 @@
 // Integers wrap around: their arithmetic is done without sign, where overflow is defined.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -170,6 +171,31 @@ struct Pow {
       require(!negative, "Integers to negative integer powers are not allowed");
     }
   }
+  // Rows of float go block by block: the vector form if all bases are positive and everything is finite.
+  static void row(const float* a, int64_t stride_a, const float* b, int64_t stride_b, float* out, int64_t n) {
+    if (stride_a == stride_b) return blocks<1, 1>(a, b, out, n);
+    stride_a == 0 ? blocks<0, 1>(a, b, out, n) : blocks<1, 0>(a, b, out, n);
+  }
+  template <int kStrideA, int kStrideB>
+  static void blocks(const float* a, const float* b, float* out, int64_t n) {
+    constexpr float largest = std::numeric_limits<float>::max();
+    const float x = *a, y = *b;  // Where the stride is 0; `out` may be the other operand.
+    for (int64_t begin = 0; begin < n; begin += 1024) {
+      int64_t end = std::min<int64_t>(n, begin + 1024);
+      bool plain = true;
+      for (int64_t i = begin; i < end; ++i) {
+        float base = kStrideA ? a[i] : x, exponent = kStrideB ? b[i] : y;
+        plain &= (base > 0.0f) & (base <= largest) & (std::fabs(exponent) <= largest);
+      }
+      if (plain) {
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i)
+          out[i] = vector_math::pow_positive(kStrideA ? a[i] : x, kStrideB ? b[i] : y);
+      } else {
+        for (int64_t i = begin; i < end; ++i) out[i] = std::pow(kStrideA ? a[i] : x, kStrideB ? b[i] : y);
+      }
+    }
+  }
   template <typename T>
   static T apply(T a, T b) {
     if constexpr (is_integer<T>) {
@@ -204,7 +230,7 @@ THALWEG_BINARY(NextAfter, return std::nextafter(a, b);)
 #define THALWEG_FUNCTION(Name, function)      \
   struct Name {                               \
     template <typename T>                     \
-    static T apply(T x) {                     \
+    THALWEG_VECTOR static T apply(T x) {      \
       if constexpr (std::is_same_v<T, float>) \
         return vector_math::function(x);      \
       else                                    \
@@ -216,7 +242,7 @@ THALWEG_BINARY(NextAfter, return std::nextafter(a, b);)
     static constexpr float near_limit = vector_math::kTrigLimit; \
     static float far(float x) { return std::function(x); }       \
     template <typename T>                                        \
-    static T apply(T x) {                                        \
+    THALWEG_VECTOR static T apply(T x) {                         \
       if constexpr (std::is_same_v<T, float>)                    \
         return vector_math::function(x);                         \
       else                                                       \
@@ -247,7 +273,7 @@ THALWEG_UNARY(Rint, return std::nearbyint(x);)
 
 struct Expm1 {
   template <typename T>
-  static T apply(T x) {
+  THALWEG_VECTOR static T apply(T x) {
     if constexpr (std::is_same_v<T, float>)
       return vector_math::expm1(x);
     else if constexpr (is_complex<T>) {
@@ -261,7 +287,7 @@ struct Expm1 {
 };
 struct Log1p {
   template <typename T>
-  static T apply(T x) {
+  THALWEG_VECTOR static T apply(T x) {
     if constexpr (std::is_same_v<T, float>)
       return vector_math::log1p(x);
     else if constexpr (is_complex<T>) {
@@ -274,7 +300,7 @@ struct Log1p {
 };
 struct Sigmoid {
   template <typename T>
-  static T apply(T x) {
+  THALWEG_VECTOR static T apply(T x) {
     if constexpr (std::is_same_v<T, float>)
       return vector_math::sigmoid(x);
     else if constexpr (std::is_same_v<T, double>) {
@@ -286,7 +312,7 @@ struct Sigmoid {
 };
 struct Softplus {
   template <typename T>
-  static T apply(T x) {
+  THALWEG_VECTOR static T apply(T x) {
     if constexpr (std::is_same_v<T, float>)
       return vector_math::softplus(x);
     else
@@ -379,7 +405,7 @@ THALWEG_UNARY(Relu6, return x < T(0) ? T(0) : x > T(6) ? T(6) : x;)
 THALWEG_BINARY(Relu6Grad, return (b > T(0)) & (b < T(6)) ? a : T(0);)
 struct Elu {
   template <typename T>
-  static T apply(T x) {
+  THALWEG_VECTOR static T apply(T x) {
     T e = Expm1::apply(x);
     return x < T(0) ? e : x;
   }
@@ -391,7 +417,7 @@ template <typename T>
 inline constexpr T kSeluScaleAlpha = T(1.7580993408473768599402175208123);
 struct Selu {
   template <typename T>
-  static T apply(T x) {
+  THALWEG_VECTOR static T apply(T x) {
     T e = kSeluScaleAlpha<T> * Expm1::apply(x);
     return x < T(0) ? e : kSeluScale<T> * x;
   }

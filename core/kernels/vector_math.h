@@ -1,7 +1,7 @@
 // Elementary functions of float, written so that the compiler turns a loop over them into vector code.
 //
 // Contract: no branches, no calls, no tables; NaN gives NaN, infinities and denormals are right, and the error stays
-// within about two units in the last place of the float64 result (tests/kernels/test_vector_math.py measures it over
+// within about two units in the last place of the float64 result (tests/native/test_vector_math.py measures it over
 // the whole range). Sine, cosine and tangent hold up to `kTrigLimit` in magnitude: callers send larger arguments to the
 // standard library. The coefficients are weighted least-maximum fits made for these intervals.
 #pragma once
@@ -10,11 +10,14 @@
 #include <cstdint>
 #include <limits>
 
+// A loop is vectorized only if all it calls is inlined, however large.
+#define THALWEG_VECTOR [[gnu::always_inline]] inline
+
 namespace thalweg::vector_math {
 
-inline float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-inline uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
-inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+THALWEG_VECTOR float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+THALWEG_VECTOR uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+THALWEG_VECTOR float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 // Adding it rounds to an integer, which then stands in the low bits of the sum.
 constexpr float kRounder = 12582912.0f;
@@ -26,7 +29,7 @@ struct ExpReduction {
   float r;
   uint32_t n;
 };
-inline ExpReduction reduce_exp(float x) {
+THALWEG_VECTOR ExpReduction reduce_exp(float x) {
   float shifted = fma(x, 1.44269504f, kRounder);
   float n = shifted - kRounder;
   float r = fma(n, -0.693145752f, x);
@@ -34,7 +37,7 @@ inline ExpReduction reduce_exp(float x) {
 }
 
 // e^r - 1 for a reduced argument.
-inline float expm1_reduced(float r) {
+THALWEG_VECTOR float expm1_reduced(float r) {
   float p = fma(0.000199137066f, r, 0.00139411166f);
   p = fma(p, r, 0.00833327416f);
   p = fma(p, r, 0.041666355f);
@@ -44,9 +47,9 @@ inline float expm1_reduced(float r) {
 }
 
 // 2^n for n in the range of normal numbers.
-inline float power_of_two(uint32_t n) { return from_bits((n + 127u) << 23); }
+THALWEG_VECTOR float power_of_two(uint32_t n) { return from_bits((n + 127u) << 23); }
 
-inline float exp(float x) {
+THALWEG_VECTOR float exp(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
   auto [r, n] = reduce_exp(x);
@@ -55,7 +58,7 @@ inline float exp(float x) {
   return (expm1_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
 }
 
-inline float expm1(float x) {
+THALWEG_VECTOR float expm1(float x) {
   float y = x < -20.0f ? -20.0f : x;
   y = y > 89.0f ? 89.0f : y;
   auto [r, n] = reduce_exp(y);
@@ -67,7 +70,7 @@ inline float expm1(float x) {
 }
 
 // log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)], as f + the rest.
-inline float log1p_rest(float f) {
+THALWEG_VECTOR float log1p_rest(float f) {
   float p = fma(-0.076355882f, f, 0.127633005f);
   p = fma(p, f, -0.131605953f);
   p = fma(p, f, 0.142015576f);
@@ -80,7 +83,7 @@ inline float log1p_rest(float f) {
 }
 
 // log(x) + c for a normal x > 0 and a small correction c.
-inline float log_normal(float x, float exponent_offset, float c) {
+THALWEG_VECTOR float log_normal(float x, float exponent_offset, float c) {
   uint32_t bits = to_bits(x) - 0x3f3504f3u;
   float e = static_cast<float>(static_cast<int32_t>(bits) >> 23) + exponent_offset;
   float f = from_bits((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
@@ -88,7 +91,7 @@ inline float log_normal(float x, float exponent_offset, float c) {
   return fma(e, 0.693145752f, low + f);
 }
 
-inline float log(float x) {
+THALWEG_VECTOR float log(float x) {
   bool tiny = x < 1.17549435e-38f;
   float scaled = tiny ? x * 8388608.0f : x;
   float result = log_normal(scaled, tiny ? -23.0f : 0.0f, 0.0f);
@@ -97,7 +100,7 @@ inline float log(float x) {
   return x < kInfinity ? result : x;  // Also for NaN.
 }
 
-inline float log1p(float x) {
+THALWEG_VECTOR float log1p(float x) {
   float u = 1.0f + x;
   // What rounding took from the sum, relative to it.
   float lost = x >= 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
@@ -108,27 +111,27 @@ inline float log1p(float x) {
   return (x < kInfinity) & (x != 0.0f) ? result : x;
 }
 
-inline float tanh(float x) {
+THALWEG_VECTOR float tanh(float x) {
   float a = std::fabs(x);
   a = a > 10.0f ? 10.0f : a;
   float t = expm1(2.0f * a);
   return std::copysign(t / (t + 2.0f), x);
 }
 
-inline float sigmoid(float x) {
+THALWEG_VECTOR float sigmoid(float x) {
   float e = exp(-std::fabs(x));
   float numerator = x < 0.0f ? e : 1.0f;
   return numerator / (1.0f + e);
 }
 
 // log(1 + e^x)
-inline float softplus(float x) {
+THALWEG_VECTOR float softplus(float x) {
   float positive = x > 0.0f ? x : 0.0f;
   float result = positive + log1p(exp(-std::fabs(x)));
   return x == x ? result : x;
 }
 
-inline float erf(float x) {
+THALWEG_VECTOR float erf(float x) {
   float a = std::fabs(x), z = x * x;
   float p = fma(8.51310251e-05f, z, -0.000817563909f);
   p = fma(p, z, 0.00520385895f);
@@ -157,21 +160,21 @@ struct TrigReduction {
   float r;
   uint32_t quadrant;
 };
-inline TrigReduction reduce_trig(float x) {
+THALWEG_VECTOR TrigReduction reduce_trig(float x) {
   float shifted = fma(x, 0.636619772f, kRounder);
   float q = shifted - kRounder;
   float r = fma(q, -1.57079637f, x);
   r = fma(q, 4.37113883e-08f, r);
   return {fma(q, 1.71512451e-15f, r), to_bits(shifted)};
 }
-inline float sin_reduced(float r) {
+THALWEG_VECTOR float sin_reduced(float r) {
   float z = r * r;
   float p = fma(2.71823728e-06f, z, -0.000198393274f);
   p = fma(p, z, 0.00833332911f);
   p = fma(p, z, -0.166666672f);
   return fma(p * z, r, r);
 }
-inline float cos_reduced(float r) {
+THALWEG_VECTOR float cos_reduced(float r) {
   float z = r * r;
   float p = fma(-2.72095463e-07f, z, 2.47995122e-05f);
   p = fma(p, z, -0.00138888834f);
@@ -180,25 +183,56 @@ inline float cos_reduced(float r) {
   return fma(p, z, 1.0f);
 }
 
-inline float sin(float x) {
+THALWEG_VECTOR float sin(float x) {
   auto [r, quadrant] = reduce_trig(x);
   float value = quadrant & 1u ? cos_reduced(r) : sin_reduced(r);
   float result = from_bits(to_bits(value) ^ ((quadrant & 2u) << 30));
   return x == 0.0f ? x : result;
 }
 
-inline float cos(float x) {
+THALWEG_VECTOR float cos(float x) {
   auto [r, quadrant] = reduce_trig(x);
   float value = quadrant & 1u ? sin_reduced(r) : cos_reduced(r);
   return from_bits(to_bits(value) ^ (((quadrant + 1u) & 2u) << 30));
 }
 
-inline float tan(float x) {
+THALWEG_VECTOR float tan(float x) {
   auto [r, quadrant] = reduce_trig(x);
   float s = sin_reduced(r), c = cos_reduced(r);
   bool odd = quadrant & 1u;
   float result = (odd ? -c : s) / (odd ? s : c);
   return x == 0.0f ? x : result;
+}
+
+// x^y for 0 < x < infinity and a finite y, by way of logarithms in double.
+THALWEG_VECTOR float pow_positive(float x, float y) {
+  constexpr uint64_t root_half = 0x3fe6a09e00000000u, mantissa = 0x000fffffffffffffu;
+  uint64_t bits = __builtin_bit_cast(uint64_t, static_cast<double>(x)) - root_half;
+  // The exponent as a double without a conversion, which 64-bit integers lack: it becomes the low bits of 2^52.
+  uint64_t exponent = (bits + (uint64_t{1024} << 52)) >> 52;
+  double e = __builtin_bit_cast(double, exponent | 0x4330000000000000u) - (4503599627370496.0 + 1024.0);
+  double m = __builtin_bit_cast(double, (bits & mantissa) + root_half);
+  double s = (m - 1.0) / (m + 1.0), z = s * s;
+  double p = __builtin_fma(0.22195308321368667, z, 0.2623081892525388);
+  p = __builtin_fma(p, z, 0.3205988979753252);
+  p = __builtin_fma(p, z, 0.4121985831111324);
+  p = __builtin_fma(p, z, 0.5770780163555854);
+  p = __builtin_fma(p, z, 0.9617966939259756);
+  p = __builtin_fma(p, z, 2.8853900817779268);
+  double t = static_cast<double>(y) * __builtin_fma(p, s, e);
+  t = t < -200.0 ? -200.0 : t;
+  t = t > 200.0 ? 200.0 : t;
+  double shifted = t + 6755399441055744.0, f = t - (shifted - 6755399441055744.0);
+  double q = __builtin_fma(1.3215486790144307e-06, f, 1.525273380405984e-05);
+  q = __builtin_fma(q, f, 0.00015403530393381608);
+  q = __builtin_fma(q, f, 0.0013333558146428443);
+  q = __builtin_fma(q, f, 0.009618129107628477);
+  q = __builtin_fma(q, f, 0.05550410866482158);
+  q = __builtin_fma(q, f, 0.2402265069591007);
+  q = __builtin_fma(q, f, 0.6931471805599453);
+  q = __builtin_fma(q, f, 1.0);
+  uint64_t scale = (__builtin_bit_cast(uint64_t, shifted) << 52) + (uint64_t{1023} << 52);
+  return static_cast<float>(q * __builtin_bit_cast(double, scale));
 }
 
 }  // namespace thalweg::vector_math

@@ -34,8 +34,9 @@ case(
     samples=PAIRS,
     bad=BAD_PAIRS,
     order=2,
-    dtypes="uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 string",
+    dtypes="uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128",
 )
+case("Add", tf.add, lambda x, y: np.array(x + y, object), samples=PAIRS, bad=BAD_PAIRS, dtypes="string")
 case("AddV2", tf.add, np.add, samples=PAIRS, bad=BAD_PAIRS, dtypes=NUMBERS, order=2)
 case("Sub", tf.subtract, np.subtract, samples=PAIRS, bad=BAD_PAIRS, dtypes=NUMBERS, order=2)
 case("Mul", tf.multiply, np.multiply, samples=PAIRS, bad=BAD_PAIRS, dtypes=NUMBERS, order=2)

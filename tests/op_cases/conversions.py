@@ -65,7 +65,7 @@ case(
 case(
     "Bitcast",
     lambda x: tf.bitcast(x, tf.uint8),
-    lambda x: np.ascontiguousarray(x)[..., None].view(np.uint8),
+    lambda x: x[..., None].view(np.uint8),
     samples=[Args(real(2, 3)), Args(real()), Args(real(0))],
     dtypes="int16 float32 float64 complex128",
 )

@@ -20,6 +20,14 @@ def _smooth(op, call, reference, samples=ONE, dtypes=INEXACT, **options):
 case("Abs", tf.abs, np.abs, samples=ONE, dtypes=_SIGNED, order=2)
 case("ComplexAbs", tf.abs, np.abs, samples=ONE, dtypes="complex64 complex128")
 case("ComplexAbs", lambda x, y: tf.abs(tf.complex(x, y)), np.hypot, samples=[Args(real(2, 3), real(2, 3))], order=2)
+case(
+    "Sign",
+    lambda x, y: tf.sign(tf.complex(x, y)),
+    lambda x, y: (x + 1j * y) / np.hypot(x, y),
+    samples=[Args(real(2, 3), real(2, 3))],
+    dtypes="float64",
+    order=2,
+)
 case("Sign", tf.sign, lambda x: x / np.abs(x), samples=[Args(real(2, 3))], dtypes="complex64 complex128")
 case("Sign", tf.sign, np.sign, samples=[*ONE, Args(np.array([-0.0, np.nan, -5]))], dtypes=_SIGNED)
 _smooth("Sqrt", tf.sqrt, np.sqrt, _POSITIVE)
@@ -116,7 +124,7 @@ case(
     dtypes="float32 float64",
     order=2,
 )
-case("Softplus", tf.nn.softplus, lambda x: np.logaddexp(x, x.dtype.type(0)), samples=[*ONE, Args(_SPECIAL)], order=2)
+case("Softplus", tf.nn.softplus, lambda x: np.logaddexp(x, x.dtype.type(0)), samples=ONE, order=2)
 case("Softsign", tf.nn.softsign, lambda x: x / (1 + np.abs(x)), samples=ONE, dtypes=FLOATS, order=2)
 case(
     "LeakyRelu",

@@ -108,10 +108,15 @@ define(
 )  # fmt: skip
 
 
+def _is_zero(grad: Tensor | None) -> bool:
+    """Whether nothing flows back: the seed of an output that nobody differentiates."""
+    return grad is None or grad.op.type in ("ZerosLike", "Zeros")
+
+
 def _logits_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None) -> Tensor:
     column = apply("ExpandDims", loss_grad, -1)
     grad = multiply(column, op.outputs[1])
-    if backprop_grad is None or backprop_grad.op.type in ("ZerosLike", "Zeros"):
+    if backprop_grad is None or _is_zero(backprop_grad):
         return grad
     # The second derivative: backprop is softmax minus constants.
     probabilities = unary("Softmax", op.inputs[0])
@@ -124,7 +129,8 @@ def _cross_entropy_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor 
     logits = _logits_grad(op, loss_grad, backprop_grad)
     if op.inputs[1].op.type == "StopGradient":
         return logits, None
-    return logits, multiply(apply("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
+    labels = multiply(apply("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
+    return logits, labels if _is_zero(backprop_grad) else subtract(labels, backprop_grad)
 
 
 @gradient("SparseSoftmaxCrossEntropyWithLogits")
@@ -294,7 +300,8 @@ def weighted_cross_entropy_with_logits(
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels", dtype=logits.dtype)
         _check_same_shape("labels", labels, logits)
-        weight = add(1.0, multiply(subtract(pos_weight, 1.0), labels))
+        extra = subtract(convert_to_tensor(pos_weight, dtype=logits.dtype), 1.0)
+        weight = add(1.0, multiply(extra, labels))
         log_part = add(unary("Softplus", negative(unary("Abs", logits))), unary("Relu", negative(logits)))
         return binary("AddV2", multiply(subtract(1.0, labels), logits), multiply(weight, log_part), scope)
 

@@ -12,7 +12,7 @@ from thalweg.graph.op_registry import define, export, gradient, not_differentiab
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.element_types import FLOATS, INEXACT, SIGNED, SIGNED_REALS
-from thalweg.ops.math import multiply, negative
+from thalweg.ops.math import multiply, negative, subtract
 from thalweg.ops.math_gradients import conj
 from thalweg.ops.operators import binary, unary
 
@@ -43,7 +43,9 @@ def _abs_grad(op: Operation, grad: Tensor) -> Any:
 
 @gradient("ComplexAbs")
 def _complex_abs_grad(op: Operation, grad: Tensor) -> Any:
-    return multiply(apply("Complex", grad, 0, Tout=op.inputs[0].dtype), sign(op.inputs[0]))
+    x = op.inputs[0]
+    direction = binary("DivNoNan", x, apply("Complex", op.outputs[0], 0, Tout=x.dtype))
+    return multiply(apply("Complex", grad, 0, Tout=x.dtype), direction)
 
 
 define("Sign", "x: T -> y: T", f"T: {SIGNED}", shape=shapes.unchanged)
@@ -57,7 +59,14 @@ def sign(x: Any, name: str | None = None) -> Tensor:
 
 @gradient("Sign")
 def _sign_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("ZerosLike", op.inputs[0])
+    x, y = op.inputs[0], op.outputs[0]
+    if not x.dtype.is_complex:
+        return apply("ZerosLike", x)
+    # The direction of a complex number moves only across it: what of the gradient is along it gets lost.
+    part = x.dtype.real_dtype
+    along = apply("Real", multiply(conj(y), grad), Tout=part)
+    across = subtract(grad, multiply(apply("Complex", along, 0, Tout=x.dtype), y))
+    return binary("DivNoNan", across, apply("Complex", abs(x), 0, Tout=x.dtype))
 
 
 # The gradients in terms of the value y conjugate it themselves (Sqrt, Rsqrt, Reciprocal), as TensorFlow's do.
