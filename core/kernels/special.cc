@@ -59,6 +59,8 @@ REGISTER(kernel("RandomGammaGrad")
              .make<Binary<TwoArguments<special::gamma_sample_grad>, WideFloats>>());
 REGISTER(kernel("Zeta").types("T", WideFloats{}).make<Binary<TwoArguments<special::zeta>, WideFloats>>());
 REGISTER(kernel("Polygamma").types("T", WideFloats{}).make<Binary<TwoArguments<special::polygamma>, WideFloats>>());
+REGISTER(kernel("BesselI0e").types("T", Floats{}).make<Unary<OneArgument<special::bessel_i0e>, Floats>>());
+REGISTER(kernel("BesselI1e").types("T", Floats{}).make<Unary<OneArgument<special::bessel_i1e>, Floats>>());
 REGISTER(kernel("Betainc").types("T", WideFloats{}).function<betainc>());
 
 }  // namespace

@@ -125,7 +125,28 @@ double beta_fraction(double a, double b, double x) {
   return h;
 }
 
+// exp(-|x|) I_order(x) for order 0 or 1: the power series, then the expansion for large arguments.
+double bessel_scaled(int order, double x) {
+  double size = std::fabs(x);
+  if (std::isnan(x)) return x;
+  if (std::isinf(x)) return 0;
+  double sum = 1, term = 1;
+  if (size <= 20) {
+    double z = size * size / 4;
+    for (int k = 1; k < 200 && term > kEpsilon * 0.1 * sum; ++k) sum += term *= z / (k * (k + order));
+    sum *= std::exp(-size) * (order ? size / 2 : 1);
+  } else {
+    for (int k = 1; k < 30 && std::fabs(term) > kEpsilon * 0.1; ++k)
+      sum += term *= ((2.0 * k - 1) * (2 * k - 1) - 4 * order) / (k * 8 * size);
+    sum /= std::sqrt(2 * kPi * size);
+  }
+  return order && x < 0 ? -sum : sum;
+}
+
 }  // namespace
+
+double bessel_i0e(double x) { return bessel_scaled(0, x); }
+double bessel_i1e(double x) { return bessel_scaled(1, x); }
 
 double lgamma(double x) {
   int sign;

@@ -17,5 +17,7 @@ double gamma_sample_grad(double a, double x);  // dx / da along constant P(a, x)
 double zeta(double x, double q);               // sum of 1 / (q + k)^x over k >= 0
 double polygamma(double n, double x);          // the n-th derivative of digamma
 double betainc(double a, double b, double x);  // the regularized incomplete beta function
+double bessel_i0e(double x);                   // exp(-|x|) I0(x), of the modified Bessel functions
+double bessel_i1e(double x);                   // exp(-|x|) I1(x)
 
 }  // namespace thalweg::special

@@ -33,7 +33,9 @@ def _floats() -> np.ndarray:
     bits = np.arange(0, 2**32, _STRIDE, dtype=np.uint64).astype(np.uint32)
     edges = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 1.1754944e-38, 3.4028235e38], np.float32)
     # Around 1 and 0, and in the middle of each function's range, denser than the bit patterns are.
-    near = np.concatenate([np.linspace(-105, 90, 100_001), 1 + np.linspace(-0.5, 1, 50_001), np.linspace(-1, 1, 50_001)])
+    near = np.concatenate(
+        [np.linspace(-105, 90, 100_001), 1 + np.linspace(-0.5, 1, 50_001), np.linspace(-1, 1, 50_001)]
+    )
     return np.concatenate([bits.view(np.float32), edges, near.astype(np.float32)])
 
 

@@ -209,3 +209,12 @@ case(
     dtypes="float64",
     samples=[Args(f64(-1, 1, 1, np.nan, 1, np.inf), f64(1, 0, 1, 1, 1, 1), f64(0.5, 0.5, 2, 0.5, np.nan, 0.5))],
 )
+
+_WAVES = [Args(real(2, 3, low=-4, high=4)), Args(real()), Args(real(0)), Args(real(4, low=15, high=60))]
+case("BesselI0e", tf.math.bessel_i0e, special.i0e, samples=_WAVES, order=2)
+case("BesselI1e", tf.math.bessel_i1e, special.i1e, samples=_WAVES, order=2)
+_FAR = Args(f64(0, -1e-9, 20, -20.1, 700, 1e300, np.inf, -np.inf, np.nan))
+case("BesselI0e", tf.math.bessel_i0e, special.i0e, samples=[_FAR], dtypes="float64", **_TIGHT)
+case("BesselI1e", tf.math.bessel_i1e, special.i1e, samples=[_FAR], dtypes="float64", **_TIGHT)
+case("BesselI0e", tf.math.bessel_i0, special.i0, samples=_WAVES[:2], order=2, grad_tolerance=1e-3)
+case("BesselI1e", tf.math.bessel_i1, special.i1, samples=_WAVES[:2], order=2, grad_tolerance=1e-3)

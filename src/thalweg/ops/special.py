@@ -216,3 +216,53 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
         x = convert_to_tensor(x, name="x")
         logs = apply("Sum", lgamma(x), [-1])
         return subtract(logs, lgamma(apply("Sum", x, [-1])))
+
+
+define("BesselI0e", "x: T -> y: T", f"T: {FLOATS}", shape=shapes.unchanged)
+define("BesselI1e", "x: T -> y: T", f"T: {FLOATS}", shape=shapes.unchanged)
+
+
+@export("math.bessel_i0e")
+def bessel_i0e(x: Any, name: str | None = None) -> Tensor:
+    """Returns `exp(-|x|)` times the modified Bessel function of order 0."""
+    with name_scope(name, "bessel_i0e", [x]):
+        return unary("BesselI0e", x)
+
+
+@export("math.bessel_i1e")
+def bessel_i1e(x: Any, name: str | None = None) -> Tensor:
+    """Returns `exp(-|x|)` times the modified Bessel function of order 1."""
+    with name_scope(name, "bessel_i1e", [x]):
+        return unary("BesselI1e", x)
+
+
+@export("math.bessel_i0")
+def bessel_i0(x: Any, name: str | None = None) -> Tensor:
+    """Returns the modified Bessel function of order 0."""
+    with name_scope(name, "bessel_i0", [x]):
+        x = convert_to_tensor(x, name="x")
+        return multiply(unary("Exp", unary("Abs", x)), unary("BesselI0e", x))
+
+
+@export("math.bessel_i1")
+def bessel_i1(x: Any, name: str | None = None) -> Tensor:
+    """Returns the modified Bessel function of order 1."""
+    with name_scope(name, "bessel_i1", [x]):
+        x = convert_to_tensor(x, name="x")
+        return multiply(unary("Exp", unary("Abs", x)), unary("BesselI1e", x))
+
+
+@gradient("BesselI0e")
+def _bessel_i0e_grad(op: Operation, grad: Tensor) -> Any:
+    x = op.inputs[0]
+    return multiply(grad, subtract(unary("BesselI1e", x), multiply(unary("Sign", x), op.outputs[0])))
+
+
+@gradient("BesselI1e")
+def _bessel_i1e_grad(op: Operation, grad: Tensor) -> Any:
+    x, y = op.inputs[0], op.outputs[0]
+    # y / x, which is 1/2 at zero.
+    zero = apply("Equal", x, 0)
+    quotient = apply("SelectV2", zero, 0.5, binary("RealDiv", y, apply("SelectV2", zero, 1, x)))
+    slope = subtract(subtract(unary("BesselI0e", x), multiply(unary("Sign", x), y)), quotient)
+    return multiply(grad, slope)
