@@ -39,10 +39,15 @@ C row_exp_sum(const T* x, C shift, Out* out, int64_t n) {
     if (out)
       for (int k = 0; k < kLanes; ++k) out[i + k] = static_cast<Out>(e[k]);
   }
-  for (; i < n; ++i) {
-    C e = functors::Exp::apply(static_cast<C>(x[i]) - shift);
-    lanes[0] += e;
-    if (out) out[i] = static_cast<Out>(e);
+  if (i < n) {
+    // The rest at once, filled up with elements that count nothing: rows are often shorter than a block.
+    C e[kLanes];
+    for (int k = 0; k < kLanes; ++k) e[k] = -std::numeric_limits<C>::infinity();
+    for (int k = 0; k < n - i; ++k) e[k] = static_cast<C>(x[i + k]) - shift;
+    for (int k = 0; k < kLanes; ++k) e[k] = functors::Exp::apply(e[k]);
+    for (int k = 0; k < kLanes; ++k) lanes[k] += e[k];
+    if (out)
+      for (int k = 0; k < n - i; ++k) out[i + k] = static_cast<Out>(e[k]);
   }
   C sum = 0;
   for (C v : lanes) sum += v;
