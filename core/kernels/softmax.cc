@@ -18,13 +18,16 @@ C row_max(const T* x, int64_t n) {
       C v = x[i + k];
       lanes[k] = lanes[k] < v || v != v ? v : lanes[k];
     }
-  for (; i < n; ++i) {
+  for (int k = 0; i < n; ++i, ++k) {
     C v = x[i];
-    lanes[0] = lanes[0] < v || v != v ? v : lanes[0];
+    lanes[k] = lanes[k] < v || v != v ? v : lanes[k];
   }
-  C best = lanes[0];
-  for (C v : lanes) best = best < v || v != v ? v : best;
-  return best;
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) {
+      C v = lanes[k + half];
+      lanes[k] = lanes[k] < v || v != v ? v : lanes[k];
+    }
+  return lanes[0];
 }
 
 // Writes exp(x - shift), if asked to, and returns the sum.
@@ -49,9 +52,9 @@ C row_exp_sum(const T* x, C shift, Out* out, int64_t n) {
     if (out)
       for (int k = 0; k < n - i; ++k) out[i + k] = static_cast<Out>(e[k]);
   }
-  C sum = 0;
-  for (C v : lanes) sum += v;
-  return sum;
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  return lanes[0];
 }
 
 template <typename T, bool logarithm>
