@@ -1,29 +1,133 @@
-// The process-wide number of threads inside a kernel.
+// The helpers that join the loops of kernels, and the process-wide number of threads.
 #include "thread/parallel.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 namespace thalweg {
 namespace {
 
-std::atomic<int> threads{0};
+std::atomic<int> chosen_threads{0};
+thread_local bool inside_loop = false;
 
-int default_threads() {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
+// One loop under way. It lives on its caller's stack: the caller takes it off the list, so that no helper can join any
+// more, and then waits for those that have.
+struct Loop {
+  const void* body;
+  void (*invoke)(const void*, int64_t, int64_t);
+  int64_t n;
+  int64_t piece;
+  int places;  // how many helpers may still join; guarded by the crew's lock
+  std::atomic<int64_t> next{0};
+  std::atomic<int> helping{0};
+
+  void work() {
+    inside_loop = true;
+    while (true) {
+      int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
+      if (begin >= n) break;
+      invoke(body, begin, std::min(n, begin + piece));
+    }
+    inside_loop = false;
+  }
+  bool open() const { return places > 0 && next.load(std::memory_order_relaxed) < n; }
+};
+
+class Crew {
+ public:
+  // Never destroyed: its threads sleep until the process ends.
+  static Crew& shared() {
+    static Crew* crew = new Crew;
+    return *crew;
+  }
+
+  void run(Loop& loop) {
+    {
+      std::lock_guard lock(mutex_);
+      while (static_cast<int>(threads_) < loop.places) {
+        std::thread([this] { help(); }).detach();
+        ++threads_;
+      }
+      loops_.push_back(&loop);
+      arrivals_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    loop.work();
+    {
+      std::lock_guard lock(mutex_);
+      std::erase(loops_, &loop);
+    }
+    for (int spins = 0; loop.helping.load(std::memory_order_acquire) > 0; ++spins) pause(spins);
+  }
+
+ private:
+  static void pause(int spins) {
+    if (spins < 4000)
+      __builtin_ia32_pause();
+    else
+      std::this_thread::yield();
+  }
+
+  Loop* join() {
+    for (Loop* loop : loops_) {
+      if (!loop->open()) continue;
+      --loop->places;
+      loop->helping.fetch_add(1, std::memory_order_relaxed);
+      return loop;
+    }
+    return nullptr;
+  }
+
+  void help() {
+    // Kernels follow each other closely: looking out for some microseconds is cheaper than sleeping and being woken.
+    constexpr int kLookouts = 2000;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      if (Loop* loop = join()) {
+        lock.unlock();
+        loop->work();
+        loop->helping.fetch_sub(1, std::memory_order_release);
+        int64_t seen = arrivals_.load(std::memory_order_acquire);
+        for (int i = 0; i < kLookouts && arrivals_.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
+        lock.lock();
+      } else {
+        wake_.wait(lock);
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Loop*> loops_;
+  std::atomic<int64_t> arrivals_{0};
+  int threads_ = 0;
+};
 
 }  // namespace
 
-void set_intra_op_threads(int n) { threads.store(n); }
+void set_intra_op_threads(int n) { chosen_threads.store(std::max(0, n)); }
 
 int intra_op_threads() {
-  int n = threads.load(std::memory_order_relaxed);
-  return n > 0 ? n : default_threads();
+  static const int cores = std::max(1u, std::thread::hardware_concurrency());
+  int n = chosen_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : cores;
+}
+
+void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(const void*, int64_t, int64_t)) {
+  int64_t pieces = (n + grain - 1) / grain;
+  int threads = static_cast<int>(std::min<int64_t>(intra_op_threads(), pieces));
+  if (threads <= 1 || inside_loop) {
+    invoke(body, 0, n);
+    return;
+  }
+  // Several pieces a thread, so that one which was held up leaves little behind.
+  constexpr int64_t kPiecesPerThread = 4;
+  int64_t piece = std::max(grain, (n + threads * kPiecesPerThread - 1) / (threads * kPiecesPerThread));
+  Loop loop{body, invoke, n, piece, threads - 1};
+  Crew::shared().run(loop);
 }
 
 }  // namespace thalweg

@@ -1,14 +1,16 @@
 // parallel_for: the one place where kernels spread a loop over the cores.
 //
-// `body(begin, end)` runs on disjoint ranges that cover [0, n). It must not throw: check inputs before. Loops smaller
-// than `grain` run on the calling thread, so that small tensors never pay for waking threads.
+// `body(begin, end)` runs on disjoint ranges that cover [0, n). It must not throw: check inputs before. Loops of at
+// most `grain` iterations run on the calling thread, so that small tensors never pay for waking threads.
+//
+// The caller works too, and ranges are handed out in pieces: a helper that the system does not schedule in time costs
+// nothing, because the others take its share. (An OpenMP team waits for every member; on a busy machine that made loops
+// an order of magnitude slower. See docs/decisions/0005-parallel-loops.md.) A loop inside a loop runs serially. Any
+// number of threads may call at once.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace thalweg {
 
@@ -16,25 +18,19 @@ namespace thalweg {
 void set_intra_op_threads(int n);
 int intra_op_threads();
 
+// Calls invoke(body, begin, end) from several threads until [0, n) is covered.
+void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(const void*, int64_t, int64_t));
+
 template <typename Body>
 inline void parallel_for(int64_t n, int64_t grain, const Body& body) {
   if (n <= 0) return;
-#ifdef _OPENMP
-  if (n > grain && !omp_in_parallel()) {
-    int64_t most = grain > 0 ? (n + grain - 1) / grain : n;
-    int threads = static_cast<int>(std::min<int64_t>(intra_op_threads(), most));
-    if (threads > 1) {
-#pragma omp parallel num_threads(threads)
-      {
-        int64_t count = omp_get_num_threads(), me = omp_get_thread_num();
-        int64_t begin = n * me / count, end = n * (me + 1) / count;
-        if (begin < end) body(begin, end);
-      }
-      return;
-    }
+  if (n <= grain) {
+    body(int64_t{0}, n);
+    return;
   }
-#endif
-  body(int64_t{0}, n);
+  run_in_parallel(n, std::max<int64_t>(grain, 1), &body, [](const void* erased, int64_t begin, int64_t end) {
+    (*static_cast<const Body*>(erased))(begin, end);
+  });
 }
 
 }  // namespace thalweg
