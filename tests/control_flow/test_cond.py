@@ -160,3 +160,21 @@ def test_switch_case_picks_by_number() -> None:
     with tf.Session() as s:
         got = np.array([s.run([plain, numbered], {i: k}) for k in range(4)])
     assert got.tolist() == [[10, -1], [11, 10], [12, -1], [12, 30]]
+
+
+def test_case_without_default_needs_a_true_predicate() -> None:
+    x = tf.placeholder(tf.int32, [])
+    result = tf.case([(x < 0, lambda: 0), (x < 10, lambda: 1)])
+    with tf.Session() as s:
+        assert [int(s.run(result, {x: v})) for v in (-5, 5)] == [0, 1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="None of the conditions"):
+            s.run(result, {x: 11})
+
+
+def test_exclusive_case_refuses_two_true_predicates() -> None:
+    x = tf.placeholder(tf.int32, [])
+    result = tf.case([(x < 0, lambda: 0), (x < 10, lambda: 1)], default=lambda: 2, exclusive=True)
+    with tf.Session() as s:
+        assert [int(s.run(result, {x: v})) for v in (5, 15)] == [1, 2]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="More than one condition"):
+            s.run(result, {x: -1})

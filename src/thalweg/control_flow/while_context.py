@@ -66,6 +66,7 @@ class WhileContext(ControlFlowContext):
         """Creates a loop without variables in the current context."""
         super().__init__(graph)
         self.name = name
+        self.frame_name = name  # Differs in imported graphs.
         self.parallel_iterations = parallel_iterations
         self.back_prop = back_prop
         self.swap_memory = swap_memory
@@ -109,7 +110,7 @@ class WhileContext(ControlFlowContext):
         enter: Tensor = apply(
             "RefEnter" if value.dtype._is_ref_dtype else "Enter",
             value,
-            frame_name=self.name,
+            frame_name=self.frame_name,
             is_constant=constant,
             parallel_iterations=self.parallel_iterations,
             name="Enter",

@@ -308,6 +308,7 @@ class _Importer:
             self._check_type(node, index, actual)
             inputs.append(actual)
         self._rewrite_colocation(node)
+        self._rename_frame(node)
         graph = self._graph
         try:
             op = graph.add_operation(node.op_def, inputs, node.attrs, name, node.output_types, skip_frames=5)
@@ -335,6 +336,12 @@ class _Importer:
                 f"Input {index} of node {self._names[node.name]} was passed {tensor.dtype.name} from {tensor.name} "
                 f"incompatible with expected {expected.name}."
             )
+
+    def _rename_frame(self, node: ImportedNode) -> None:
+        """Keeps the loops of two imports of one graph apart."""
+        frame = node.attrs.get("frame_name")
+        if self._scope and isinstance(frame, bytes):
+            node.attrs["frame_name"] = self._scope.encode() + frame
 
     def _rewrite_colocation(self, node: ImportedNode) -> None:
         groups = node.attrs.get("_class")

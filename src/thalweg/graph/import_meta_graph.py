@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -152,6 +153,11 @@ def _restore_collections(
         else:
             for item in getattr(collection, kind).value:
                 graph.add_to_collection(name, item)
+    present = [n for n in (GraphKeys.WHILE_CONTEXT, GraphKeys.COND_CONTEXT) if n in meta_graph.collection_def]
+    if any(wanted(name) for name in present):
+        # By name: control flow is built upon graphs, not the other way round.
+        restore = importlib.import_module("thalweg.control_flow.restore")
+        restore.restore_from_meta_graph(graph, meta_graph, scope)
 
 
 def _parse(message_class: Any, data: bytes, collection: str) -> Any:

@@ -1,0 +1,81 @@
+"""Contexts through protobufs: gradients work again in a graph that lost them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thalweg as tf
+from thalweg.control_flow.context_messages import messages
+from thalweg.control_flow.restore import restore_contexts
+
+
+def forget_contexts(graph: Any) -> tuple[list[Any], list[Any]]:
+    """What an import of the GraphDef alone would leave; returns the contexts as they would come over the wire."""
+
+    def sent(kind: str, collection: str) -> list[Any]:
+        protos = [context.to_proto() for context in graph.get_collection(collection)]
+        return [messages()[kind].FromString(proto.SerializeToString()) for proto in protos]
+
+    loops, branches = sent("WhileContextDef", "while_context"), sent("CondContextDef", "cond_context")
+    graph.clear_collection("while_context")
+    graph.clear_collection("cond_context")
+    for op in graph.get_operations():
+        op._control_flow_context = None
+        op._python_data = None
+    return loops, branches
+
+
+def test_gradients_through_restored_loops_and_conditionals() -> None:
+    x, n = tf.placeholder(tf.float64, [], name="x"), tf.placeholder(tf.int32, [])
+
+    def step(i: Any, y: Any) -> Any:
+        inner = tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 1, z * x), (0, y))[1]
+        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.tanh(inner), lambda: inner + x * y)
+
+    y = tf.while_loop(lambda i, y: i < n, step, (0, x))[1]
+    z = tf.cond(x < 1.0, lambda: y * y, lambda: tf.constant(0.0, tf.float64))
+    graph = tf.get_default_graph()
+    expected = tf.gradients(z, x)[0]
+    with tf.Session() as s:
+        want = [s.run(expected, {x: 0.6, n: k}) for k in range(5)]
+
+    loops, branches = forget_contexts(graph)
+    restore_contexts(graph, loops, branches)
+    (first,) = tf.gradients(z, x)
+    with tf.Session() as s:
+        assert [s.run(first, {x: 0.6, n: k}) for k in range(5)] == want
+
+
+def test_an_imported_meta_graph_can_be_differentiated() -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float64, [], name="x")
+        y = tf.while_loop(
+            lambda i, y: i < 4,
+            lambda i, y: (i + 1, tf.cond(tf.equal(i % 2, 0), lambda: tf.tanh(y * x), lambda: y + x)),
+            (0, x),
+        )[1]
+        tf.identity(y, name="y")
+        meta_graph = tf.train.export_meta_graph(graph=graph)
+        expected = tf.gradients(y, x)[0]
+        with tf.Session() as s:
+            want = s.run(expected, {x: 0.3})
+    for scope in (None, "imported"):
+        with tf.Graph().as_default() as graph:
+            tf.train.import_meta_graph(meta_graph, import_scope=scope)
+            prefix = f"{scope}/" if scope else ""
+            x, y = graph.get_tensor_by_name(f"{prefix}x:0"), graph.get_tensor_by_name(f"{prefix}y:0")
+            (grad,) = tf.gradients(y, x)
+            with tf.Session() as s:
+                assert s.run(grad, {x: 0.3}) == want
+
+
+def test_two_imports_of_one_loop_do_not_share_a_frame() -> None:
+    with tf.Graph().as_default() as graph:
+        n = tf.placeholder(tf.int32, [], name="n")
+        tf.identity(tf.while_loop(lambda i: i < n, lambda i: i + 1, [0]), name="y")
+        graph_def = graph.as_graph_def()
+    limits, results = zip(
+        *(tf.import_graph_def(graph_def, name=name, return_elements=["n:0", "y:0"]) for name in ("a", "b")), strict=True
+    )
+    with tf.Session() as s:
+        assert s.run(results, dict(zip(limits, (3, 5), strict=True))) == (3, 5)
