@@ -146,7 +146,8 @@ void scatter_rows(Combine how, Tensor& target, const Tensor& indices, const Tens
     dims.insert(dims.end(), target.shape().begin() + 1, target.shape().end());
     require(updates.shape() == Shape(dims),
             "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape ",
-            updates.shape(), ", indices.shape ", indices.shape(), ", params.shape ", target.shape());
+            updates.shape(), ", indices.shape ", indices.shape(), ", params.shape ", target.shape(), ": expected ",
+            Shape(dims));
   }
   int64_t row = target.shape().product(1, target.rank());
   combine_rows(how, target, row_offsets(indices, target.dim(0), row), updates, row);
