@@ -144,11 +144,19 @@ void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<i
 Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int32_t, int32_t>> fetches,
            const KernelMaker& make_kernel, Device& device)
     : device_(device), feeds_(num_feeds, -1) {
-  for (const NodeSpec& spec : specs)
-    for (auto [from, output] : spec.inputs)
+  for (const NodeSpec& spec : specs) {
+    for (size_t i = 0; i < spec.inputs.size(); ++i) {
+      auto [from, output] = spec.inputs[i];
       if (from < 0 || from >= static_cast<int32_t>(specs.size()) || output < 0 ||
           output >= static_cast<int32_t>(specs[from].def.output_dtypes.size()))
         fail(Code::internal, "node '", spec.def.name, "' reads an output that does not exist");
+      // Kernels read their inputs as the declared types, so an edge must deliver them.
+      DType given = specs[from].def.output_dtypes[output];
+      require(i < spec.def.input_dtypes.size() && given == spec.def.input_dtypes[i], "input ", i, " of node '",
+              spec.def.name, "' (op ", spec.def.op, ") gets ", given, " from '", specs[from].def.name,
+              "', which is not the type it declares");
+    }
+  }
   NodeSpec sink;
   sink.def.name = "_sink";
   sink.def.op = "_Sink";

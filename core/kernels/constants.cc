@@ -33,7 +33,6 @@ REGISTER(kernel("Identity").function<identity>());
 REGISTER(kernel("StopGradient").function<identity>());
 REGISTER(kernel("PreventGradient").function<identity>());
 REGISTER(kernel("PlaceholderWithDefault").function<identity>());
-REGISTER(kernel("Snapshot").function<identity>());
 REGISTER(kernel("IdentityN").function<identity_n>());
 REGISTER(kernel("Placeholder").make<Placeholder>());
 REGISTER(kernel("PlaceholderV2").make<Placeholder>());

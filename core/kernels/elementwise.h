@@ -178,6 +178,13 @@ inline void binary_row(const T* a, int64_t stride_a, const T* b, int64_t stride_
   }
 }
 
+// Where the result's type is an attribute of its own (Real's Tout), it must be the one that the loops write.
+template <typename R>
+inline void require_result(const Context& ctx) {
+  require(size_of(ctx.output_dtype(0)) == sizeof(R), "the result of type ", ctx.output_dtype(0), " does not go with ",
+          "an input of type ", ctx.input(0).dtype());
+}
+
 // output = F(input), for the element types of the list.
 template <typename F, typename TypeList>
 struct Unary : Kernel {
@@ -186,6 +193,7 @@ struct Unary : Kernel {
     Tensor& out = ctx.forward_or_allocate({0}, 0, ctx.input(0).shape());
     dispatch_for<F, TypeList>(ctx.input(0).dtype(), [&]<typename T>() {
       using R = ResultOf<T, decltype(F::apply(std::declval<Compute<T>>()))>;
+      require_result<R>(ctx);
       unary_loop<F>(ctx.input(0).template flat<T>(), out.template flat<R>(), out.num_elements());
     });
   }
@@ -209,6 +217,7 @@ void compute_binary(Context& ctx, int i, int j) {
   require(a.dtype() == b.dtype(), "the operands have types ", a.dtype(), " and ", b.dtype());
   dispatch_for<F, TypeList>(a.dtype(), [&]<typename T>() {
     using R = ResultOf<T, decltype(F::apply(std::declval<Compute<T>>(), std::declval<Compute<T>>()))>;
+    require_result<R>(ctx);
     if constexpr (requires { F::template check<T>(a, b); }) F::template check<T>(a, b);
     if (a.shape() == b.shape()) {
       Tensor& out = ctx.forward_or_allocate({i, j}, 0, a.shape());

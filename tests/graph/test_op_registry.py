@@ -68,8 +68,8 @@ def test_every_defined_op_parses() -> None:
 
 
 def test_unknown_op_is_not_found_and_a_near_name_is_suggested() -> None:
-    with pytest.raises(errors.NotFoundError, match=r"'Tahn'.*Did you mean 'Tanh'"):
-        op_def("Tahn")
+    with pytest.raises(errors.NotFoundError, match=r"'MatMull'.*Did you mean 'MatMul'"):
+        op_def("MatMull")
 
 
 def test_an_op_is_defined_only_once() -> None:
