@@ -33,8 +33,10 @@ enum class Code : int {
 
 class Error : public std::runtime_error {
  public:
-  Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(Code code, const std::string& message) : std::runtime_error(message), code_(code), message_(message) {}
   Code code() const { return code_; }
+  // All of the message: what() ends at the first zero byte, which a user's text may contain.
+  const std::string& message() const { return message_; }
   const std::string& node() const { return node_; }
   const std::string& op() const { return op_; }
   // Names the node that failed; keeps the first one named.
@@ -47,6 +49,7 @@ class Error : public std::runtime_error {
 
  private:
   Code code_;
+  std::string message_;
   std::string node_;
   std::string op_;
 };

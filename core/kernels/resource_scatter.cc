@@ -13,7 +13,7 @@ auto about(const Variable& variable, const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
-    fail(error.code(), error.what(), " (variable '", variable.name(), "')");
+    fail(error.code(), error.message(), " (variable '", variable.name(), "')");
   }
 }
 

@@ -43,8 +43,12 @@ void translate(const std::exception_ptr& pointer, void*) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
       return;
     }
-    nb::object exception =
-        nb::borrow(make_error)(static_cast<int>(error.code()), error.what(), error.node(), error.op());
+    // The message may quote a user's bytes, which need not be text.
+    auto text = [](const std::string& bytes) {
+      return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace"));
+    };
+    nb::object exception = nb::borrow(make_error)(static_cast<int>(error.code()), text(error.message()),
+                                                  text(error.node()), text(error.op()));
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
   } catch (const PythonError&) {
     // The exception is set.
