@@ -117,6 +117,8 @@ def run_program(framework, case, options):
     """The seconds that a statement takes in a new process."""
     code = f"import time; t = time.perf_counter(); {case.programs[framework]}; print('\\n', time.perf_counter() - t)"
     environment = peers.environment_of(framework, options.threads)
+    # An installed package has its bytecode; a checkout must be allowed to keep it, too.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run([options.pythons[framework], "-c", code], capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(done.stderr)

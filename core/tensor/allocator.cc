@@ -19,7 +19,8 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kSmallest = 64;
 constexpr size_t kSmallLimit = 32 * 1024;
 constexpr size_t kHugePageSize = size_t{2} << 20;
-constexpr size_t kBlocksPerThreadClass = 64;
+// Enough for a step with a thousand small tensors alive at once.
+constexpr size_t kBytesPerThreadClass = 256 * 1024;
 constexpr int64_t kSharedCacheLimit = int64_t{1} << 30;
 
 // Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
@@ -136,7 +137,7 @@ void Allocator::release(void* block, size_t bytes) {
   int c = class_of(bytes);
   if (bytes <= kSmallLimit) {
     auto& list = thread_cache.blocks[c];
-    if (thread_cache.alive && list.size() < kBlocksPerThreadClass)
+    if (thread_cache.alive && list.size() * class_size(c) < kBytesPerThreadClass)
       list.push_back(block);
     else
       std::free(block);

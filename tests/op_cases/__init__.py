@@ -12,7 +12,7 @@ sizes); everything else (Python values, keywords) is passed to both as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,10 +104,7 @@ class OpCase:
     order: int = 0  # 0: not differentiable; 1 or 2: gradients checked to that order.
     tolerance: float = 1e-5
     grad_tolerance: float = 1e-4
-    deterministic: bool = True
     name: str = ""
-    module: str = ""
-    notes: str = field(default="", repr=False)
 
 
 CASES: list[OpCase] = []
@@ -121,7 +118,7 @@ def case(
 ) -> OpCase:  # fmt: skip
     """Adds a record. `dtypes` are the element types of the Draws; order > 0 needs float64 among them.
 
-    `reference=None` (random ops) checks shapes, types, determinism of nothing but what `deterministic` says, and bad input.
+    Without a reference (random ops) shapes, types and the refusal of bad input are checked, not the values.
     """
     record = OpCase(op, call, reference, samples, [as_dtype(d) for d in dtypes.split()], bad, order, **options)
     record.name = f"{op}-{sum(c.op == op for c in CASES)}"

@@ -1,4 +1,4 @@
-"""Every op of the registry has a shape function, a CPU kernel, a case, and a gradient or the statement that it has none."""
+"""Every op has a shape function, a CPU kernel, a case, and a gradient or the statement that it has none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from thalweg.graph.op_registry import all_ops
 from thalweg.runtime.compile import register_python_kernels
 
 # "Several hundred": raise it when a family is added, so that none gets lost.
-AT_LEAST = 0
+AT_LEAST = 480
 
 
 def test_the_registry_holds_several_hundred_ops() -> None:
