@@ -48,7 +48,7 @@ define(
 )
 
 
-@export("concat")
+@export("concat", deprecated=("concat_v2",))
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """Joins tensors along one dimension.
 

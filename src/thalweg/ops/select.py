@@ -29,7 +29,7 @@ define("Select", "condition: bool, t: T, e: T -> output: T", "T: type", shape=_s
 define("SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type", shape=shapes.broadcast_all)
 
 
-@export("where")
+@export("where", deprecated=("select",))
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """Returns elements of `x` where `condition` is true and of `y` where it is not; or where it is true.
 

@@ -23,7 +23,7 @@ define(
 )  # fmt: skip
 
 
-@export("abs", "math.abs")
+@export("abs", "math.abs", deprecated=("complex_abs",))
 def abs(x: Any, name: str | None = None) -> Tensor:
     """Returns the absolute value element by element: for complex numbers, their real magnitude."""
     if not isinstance(x, SparseTensor):
