@@ -76,42 +76,37 @@ void check_outputs(const NodeItem& node, const Tensor* outputs) {
 
 }  // namespace
 
-void FlatState::run_in_order(Executor& executor) {
+// Runs one node and hands its outputs on; false if the kernel is asynchronous and will report later.
+inline bool FlatState::run_node(Executor& executor, const NodeItem& node) {
   Tensor* outputs = outputs_.data();
+  try {
+    if (!executor.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr})) return false;
+    check_outputs(node, outputs);
+  } catch (Error& error) {
+    error.set_node(node.def.name, node.def.op);
+    throw;
+  }
+  // Inputs go first: a consumer of a forwarded buffer must find itself its only owner.
+  release_inputs(node);
+  fill_slots(node, outputs);
+  for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
+  return true;
+}
+
+void FlatState::run_in_order(Executor& executor) {
   for (const NodeItem& node : plan_.nodes()) {
     if (!node.kernel) continue;
     if (executor.interrupted()) return;
-    try {
-      executor.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr});
-      check_outputs(node, outputs);
-    } catch (Error& error) {
-      error.set_node(node.def.name, node.def.op);
-      throw;
-    }
-    // Inputs go first: a consumer of a forwarded buffer must find itself its only owner.
-    release_inputs(node);
-    fill_slots(node, outputs);
-    for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
+    run_node(executor, node);
   }
 }
 
 void FlatState::run_ready(Executor& executor) {
-  Tensor* outputs = outputs_.data();
   while (!ready_.empty() && !executor.interrupted()) {
     std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
     const NodeItem& node = plan_.node(ready_.back());
     ready_.pop_back();
-    try {
-      if (!executor.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr})) continue;
-      check_outputs(node, outputs);
-    } catch (Error& error) {
-      error.set_node(node.def.name, node.def.op);
-      throw;
-    }
-    release_inputs(node);
-    fill_slots(node, outputs);
-    for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
-    notify(node);
+    if (run_node(executor, node)) notify(node);
   }
 }
 

@@ -20,6 +20,7 @@ class FlatState final : public State {
 
  private:
   void fill_constants();
+  bool run_node(Executor& executor, const NodeItem& node);
   void run_in_order(Executor& executor);
   void run_ready(Executor& executor);
   void fill_slots(const NodeItem& node, Tensor* outputs);

@@ -11,7 +11,8 @@ import thalweg as tf
 from thalweg.graph.op_registry import deprecated_exports
 
 _NAMES = (Path(__file__).parents[1] / "data" / "public_names.txt").read_text().split()
-_OLD = "mul sub neg pack unpack select complex_abs inv listdiff batch_matmul initialize_all_variables".split()
+_OLD = ["mul", "sub", "neg", "pack", "unpack", "select", "complex_abs", "inv", "listdiff", "batch_matmul",
+        "initialize_all_variables"]  # fmt: skip
 
 
 def _resolve(dotted: str) -> Any:
