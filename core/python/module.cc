@@ -74,6 +74,8 @@ NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict att
 
 NB_MODULE(_core, m) {
   m.doc() = "Thalweg's native core.";
+  // A program may end while a session or a step is still referred to; that is no news to its user.
+  nb::set_leak_warnings(false);
   try {
     init_numpy();
   } catch (const PythonError&) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -171,6 +174,30 @@ def test_closing_a_session_ends_a_step_that_is_running() -> None:
         assert isinstance(caught[0], tf.errors.CancelledError)
         with pytest.raises(RuntimeError, match="closed"):
             session.run(loop)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("lowered", [True, False])
+def test_an_interrupt_ends_an_endless_step(lowered: bool) -> None:
+    program = (
+        "import thalweg as tf\n"
+        "config = tf.ConfigProto()\n"
+        f"config.graph_options.optimizer_options.opt_level = {0 if lowered else -1}\n"
+        "loop = tf.while_loop(lambda i: i >= 0, lambda i: i * 1, [tf.constant(0)])\n"
+        "session = tf.Session(config=config)\n"
+        "print('running', flush=True)\n"
+        "try:\n"
+        "    session.run(loop)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', session.run(tf.constant(1)))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "running\n"
+        threading.Event().wait(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.read() == "interrupted 1\n"
+        assert child.wait(20) == 0
 
 
 def test_a_session_without_a_graph_says_so() -> None:
