@@ -90,7 +90,7 @@ PRELOAD = $(shell g++ -print-file-name=$(1)) $(shell g++ -print-file-name=libstd
 # Python keeps objects until the process ends, which the leak detector cannot tell from a leak. Reports go to files,
 # because pytest captures stderr and a test may run child processes: any report fails the run.
 SANITIZER_OPTIONS = ASAN_OPTIONS=detect_leaks=0:log_path=$(1) UBSAN_OPTIONS=print_stacktrace=1:log_path=$(1) \
-	TSAN_OPTIONS=second_deadlock_stack=1:log_path=$(1)
+	TSAN_OPTIONS=second_deadlock_stack=1:suppressions=$(CURDIR)/tests/thread_sanitizer.supp:log_path=$(1)
 
 sanitize-%: $(REQUIREMENTS)
 	@echo "Building with the $* sanitizer in build-$*"

@@ -24,14 +24,14 @@ constexpr size_t kBytesPerThreadClass = 256 * 1024;
 constexpr int64_t kSharedCacheLimit = int64_t{1} << 30;
 
 // Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
-int class_of(size_t bytes) {
+[[maybe_unused]] int class_of(size_t bytes) {
   if (bytes <= kSmallest) return 0;
   size_t b = bytes - 1;
   int top = std::bit_width(b) - 1;
   return (top - 5) * 8 + static_cast<int>((b >> (top - 3)) & 7) - 7;
 }
 
-size_t class_size(int index) {
+[[maybe_unused]] size_t class_size(int index) {
   if (index == 0) return kSmallest;
   int step = index + 7;
   int top = step / 8 + 5;
@@ -84,6 +84,27 @@ void Allocator::account(int64_t bytes) {
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
+
+#ifdef __SANITIZE_ADDRESS__
+
+// Under the address sanitizer every block has its exact size and goes back at once, so that it can see each stray
+// access.
+void* Allocator::allocate(size_t bytes) {
+  if (bytes_in_use() + static_cast<int64_t>(bytes) > limit())
+    fail(Code::resource_exhausted, "out of memory allocating ", bytes, " bytes");
+  void* block = nullptr;
+  if (posix_memalign(&block, kAlignment, bytes) != 0)
+    fail(Code::resource_exhausted, "out of memory allocating ", bytes, " bytes");
+  account(static_cast<int64_t>(bytes));
+  return block;
+}
+
+void Allocator::release(void* block, size_t bytes) {
+  in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  std::free(block);
+}
+
+#else
 
 void* Allocator::allocate(size_t bytes) {
   if (bytes <= kSmallLimit) {
@@ -156,6 +177,8 @@ void Allocator::release(void* block, size_t bytes) {
   }
   std::free(block);
 }
+
+#endif
 
 void Allocator::trim() {
   SharedCache& cache = shared_cache();
