@@ -105,6 +105,7 @@ class OpCase:
     tolerance: float = 1e-5
     grad_tolerance: float = 1e-4
     name: str = ""
+    notes: str = ""  # What a reader of the record should know.
 
 
 CASES: list[OpCase] = []
