@@ -1,6 +1,6 @@
 """Trains a multilayer perceptron on handwritten digits: graph, gradients, a hand-made optimizer, a session.
 
-Run it with `make demo`, or `python examples/mnist_mlp.py --epochs 5`. It needs no download: the package ships a
+Run it with `make demo`, or `python examples/mnist_mlp.py --epochs 30`. It needs no download: the package ships a
 sample of MNIST. With `--data <folder>` it trains on the full set.
 """
 
@@ -55,7 +55,7 @@ def main() -> float:
     """Trains, and returns the accuracy on images that the model has not seen."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="a folder with the four files of the full MNIST set")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=None, help="stop after so many steps")
     args = parser.parse_args()
