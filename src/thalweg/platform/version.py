@@ -7,7 +7,7 @@ THALWEG_VERSION: Final = "0.1.0"
 """Thalweg's own version."""
 
 VERSION: Final = "1.15.0"
-"""The API's version, by which programs choose between TensorFlow's; Thalweg's own follows as its local part."""
+"""The version of the API, which programs take apart as TensorFlow's: plain numbers. THALWEG_VERSION is our own."""
 
 __version__: Final = VERSION
 
