@@ -6,6 +6,11 @@
 #include "thread/thread_pool.h"
 
 namespace thalweg {
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
+
+}  // namespace
 
 Executor::~Executor() {
   if (state_) {
@@ -75,7 +80,13 @@ void Executor::post(Completion completion) {
 }
 
 void Executor::tick() {
-  if (poll_) poll_();
+  if (!poll_) return;
+  // Polling may have to wait for the GIL, so it goes by the clock and never happens in a short step.
+  auto now = std::chrono::steady_clock::now();
+  if (last_poll_ == std::chrono::steady_clock::time_point{}) last_poll_ = now;
+  if (now - last_poll_ < kPollInterval) return;
+  last_poll_ = now;
+  poll_();
 }
 
 bool Executor::advance() {
@@ -122,7 +133,6 @@ std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
   state_->begin(feeds);
   while (!advance()) {
     std::unique_lock lock(mutex_);
-    constexpr auto kPollInterval = std::chrono::milliseconds(50);
     wake_.wait_for(lock, kPollInterval, [this] { return !inbox_.empty(); });
     if (inbox_.empty() && poll_) {
       lock.unlock();

@@ -7,6 +7,7 @@
 // the step ends when all asynchronous kernels have reported.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -72,6 +73,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::unique_ptr<State> state_;
   StepStats* stats_ = nullptr;
   std::function<void()> poll_;
+  std::chrono::steady_clock::time_point last_poll_{};
   uint32_t ticks_ = 0;
 
   std::mutex mutex_;  // guards everything below

@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -66,6 +68,16 @@ struct ThreadCache {
 
 thread_local ThreadCache thread_cache;
 
+// What the control group of a container allows; the machine's memory would be promised in vain there.
+int64_t container_limit() {
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(path);
+    int64_t bytes = 0;
+    if (file >> bytes && bytes > 0) return bytes;  // "max" is not a number
+  }
+  return INT64_MAX;
+}
+
 }  // namespace
 
 Allocator& Allocator::cpu() {
@@ -75,7 +87,7 @@ Allocator& Allocator::cpu() {
 
 Allocator::Allocator() {
   int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  limit_.store(physical);
+  limit_.store(std::min(physical, container_limit()));
 }
 
 void Allocator::account(int64_t bytes) {
