@@ -3,7 +3,8 @@
 // Diagonal d of an M x N matrix starts at row max(0, -d) and column max(0, d). A band is the diagonals from `lower` to
 // `upper`; as a tensor it has one row per diagonal, the uppermost first, padded to the longest of them on the side that
 // `align` says (first word: diagonals above the main one; second word: those below).
-#include "kernels/moved_elements.h"
+#include "kernel/registry.h"
+#include "kernels/elements.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
@@ -137,7 +138,7 @@ struct MatrixDiag : BandKernel {
             " columns");
     band.longest = longest;
     Tensor& out = ctx.allocate(0, Shape(dims));
-    dispatch_moved(out.dtype(), [&]<typename T>() {
+    dispatch_width(out.dtype(), [&]<typename T>() {
       const T padding = ctx.num_inputs() > 1 ? ctx.input(4).flat<T>()[0] : T{};
       T* to = out.flat<T>();
       std::fill(to, to + out.num_elements(), padding);
@@ -163,7 +164,7 @@ struct MatrixDiagPart : BandKernel {
     fit_to_matrix(in.shape(), band);
     Tensor& out = ctx.allocate(0, band_shape(in.shape(), band));
     if (out.num_elements() == 0) return;
-    dispatch_moved(out.dtype(), [&]<typename T>() {
+    dispatch_width(out.dtype(), [&]<typename T>() {
       const T* x = in.flat<T>();
       T* to = out.flat<T>();
       if (band.count() > 1) std::fill(to, to + out.num_elements(), ctx.input(2).flat<T>()[0]);
@@ -190,7 +191,7 @@ struct MatrixSetDiag : BandKernel {
     Tensor& out = ctx.forward_or_allocate({0}, 0, in.shape());
     if (out.num_elements() == 0) return;
     if (out.raw() != in.raw()) copy_elements(in.dtype(), out.raw(), in.raw(), in.num_elements());
-    dispatch_moved(out.dtype(), [&]<typename T>() {
+    dispatch_width(out.dtype(), [&]<typename T>() {
       const T* x = diagonal.flat<T>();
       T* to = out.flat<T>();
       for_band(band, in.shape().product(0, in.rank() - 2), [=](int64_t m, int64_t b) { to[m] = x[b]; });
@@ -215,7 +216,7 @@ void matrix_band_part(Context& ctx) {
   if (upper < 0) upper = columns;
   Tensor& out = ctx.forward_or_allocate({0}, 0, in.shape());
   if (out.num_elements() == 0) return;
-  dispatch_moved(out.dtype(), [&]<typename T>() {
+  dispatch_width(out.dtype(), [&]<typename T>() {
     const T* from = in.flat<T>();
     T* to = out.flat<T>();
     parallel_for(out.num_elements() / columns, std::max<int64_t>(1, 16384 / columns), [=](int64_t begin, int64_t end) {
@@ -240,9 +241,9 @@ void diag(Context& ctx) {
   std::vector<int64_t> dims = in.shape().to_vector();
   dims.insert(dims.end(), in.shape().begin(), in.shape().end());
   Tensor& out = ctx.allocate(0, Shape(dims));
-  clear_elements(out);
+  zero_elements(out.dtype(), out.raw(), out.num_elements());
   const int64_t n = in.num_elements();
-  dispatch_moved(in.dtype(), [&]<typename T>() {
+  dispatch_width(in.dtype(), [&]<typename T>() {
     for (int64_t i = 0; i < n; ++i) out.flat<T>()[i * (n + 1)] = in.flat<T>()[i];
   });
 }
@@ -257,7 +258,7 @@ void diag_part(Context& ctx) {
           in.shape());
   Tensor& out = ctx.allocate(0, Shape(in.shape().dims().subspan(0, half)));
   const int64_t n = out.num_elements();
-  dispatch_moved(in.dtype(), [&]<typename T>() {
+  dispatch_width(in.dtype(), [&]<typename T>() {
     for (int64_t i = 0; i < n; ++i) out.flat<T>()[i] = in.flat<T>()[i * (n + 1)];
   });
 }

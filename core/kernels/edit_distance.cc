@@ -1,5 +1,5 @@
 // EditDistance: how many insertions, deletions and replacements turn one sequence into another.
-#include "kernels/moved_elements.h"
+#include "kernel/registry.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,6 @@
 // Dealing rows out to several tensors, and putting rows of several tensors back together.
-#include "kernels/moved_elements.h"
+#include "kernel/registry.h"
+#include "kernels/elements.h"
 
 namespace thalweg {
 namespace {
@@ -41,7 +42,7 @@ void dynamic_partition(Context& ctx) {
   for (int64_t p = 0; p < count; ++p)
     outputs.push_back(&ctx.allocate(p, suffix(data.shape(), partitions.rank(), sizes[p])));
   if (data.num_elements() == 0) return;
-  dispatch_moved(data.dtype(), [&]<typename T>() {
+  dispatch_width(data.dtype(), [&]<typename T>() {
     std::vector<T*> next;
     for (Tensor* output : outputs) next.push_back(output->flat<T>());
     const T* from = data.flat<T>();
@@ -77,9 +78,9 @@ void dynamic_stitch(Context& ctx) {
             " have rows of different shapes behind indices of shapes ", ctx.input(0).shape(), " and ", indices.shape());
   }
   Tensor& merged = ctx.allocate(0, shape.with_dim(0, last + 1));
-  clear_elements(merged);
+  zero_elements(merged.dtype(), merged.raw(), merged.num_elements());
   if (merged.num_elements() == 0) return;
-  dispatch_moved(merged.dtype(), [&]<typename T>() {
+  dispatch_width(merged.dtype(), [&]<typename T>() {
     T* to = merged.flat<T>();
     for (int i = 0; i < n; ++i) {
       const int32_t* at = ctx.input(i).flat<int32_t>();

@@ -1,5 +1,5 @@
 // Finding elements: the places of those that are not zero, and insertion points in sorted rows.
-#include "kernels/moved_elements.h"
+#include "kernel/registry.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

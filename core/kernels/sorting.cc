@@ -3,7 +3,7 @@
 // An element and its position become one unsigned number, such that smaller numbers come first: larger elements before
 // smaller ones, equal ones by position, NaN behind everything. So every algorithm below sorts plain integers, and the
 // order is total whatever the values are.
-#include "kernels/moved_elements.h"
+#include "kernel/registry.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

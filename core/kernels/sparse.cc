@@ -1,8 +1,9 @@
 // Sparse values in common use: into a dense tensor, into row-major order, and times a dense matrix.
 //
 // A sparse value is three tensors: indices [n, rank], values [n] and the dense shape [rank].
+#include "kernel/registry.h"
+#include "kernels/elements.h"
 #include "kernels/elementwise.h"
-#include "kernels/moved_elements.h"
 
 namespace thalweg {
 namespace {
@@ -58,7 +59,7 @@ struct SparseToDense : Kernel {
     std::vector<int64_t> at = positions(widened(indices), shape, validate_);
     if (rank == 0) at.assign(n, 0);
     Tensor& out = ctx.allocate(0, shape);
-    dispatch_moved(out.dtype(), [&]<typename T>() {
+    dispatch_width(out.dtype(), [&]<typename T>() {
       T* to = out.flat<T>();
       std::fill(to, to + out.num_elements(), otherwise.flat<T>()[0]);
       const T* x = values.flat<T>();
@@ -96,7 +97,7 @@ void sparse_reorder(Context& ctx) {
   int64_t* to = ctx.allocate(0, indices.shape()).flat<int64_t>();
   for (int64_t i = 0; i < n; ++i, to += rank) std::copy_n(indices.flat<int64_t>() + order[i] * rank, rank, to);
   Tensor& sorted = ctx.allocate(1, values.shape());
-  dispatch_moved(values.dtype(), [&]<typename T>() {
+  dispatch_width(values.dtype(), [&]<typename T>() {
     for (int64_t i = 0; i < n; ++i) sorted.flat<T>()[i] = values.flat<T>()[order[i]];
   });
 }

@@ -1,5 +1,5 @@
 // Distinct elements in the order of their first appearance, with counts; and the elements of one list not in another.
-#include "kernels/moved_elements.h"
+#include "kernel/registry.h"
 
 namespace thalweg {
 namespace {
