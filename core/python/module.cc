@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "executor/loop_program.h"
+#include "io/crc32c.h"
 #include "kernel/registry.h"
 #include "onednn/engine.h"
 #include "onednn/probe.h"
@@ -112,6 +113,12 @@ NB_MODULE(_core, m) {
   });
   m.def("reset_peak_bytes", [] { Allocator::cpu().reset_peak(); });
   m.def("set_memory_limit", [](int64_t bytes) { Allocator::cpu().set_limit(bytes); }, "bytes"_a);
+  m.def(
+      "crc32c", [](nb::bytes data, uint32_t crc) { return crc32c(data.data(), data.size(), crc); }, "data"_a,
+      "crc"_a = 0, "The CRC-32C of bytes that follow others with the checksum `crc`.");
+  m.def(
+      "masked_crc32c", [](nb::bytes data) { return mask_crc(crc32c(data.data(), data.size())); }, "data"_a,
+      "The CRC-32C of bytes as TFRecord and event files store it.");
   m.def("set_intra_op_threads", &set_intra_op_threads, "threads"_a);
   m.def("intra_op_threads", &intra_op_threads);
   m.def(

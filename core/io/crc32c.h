@@ -1,0 +1,19 @@
+// CRC-32C (Castagnoli), the checksum of TFRecord files, event files and checkpoints, and its masked form.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace thalweg {
+
+// The checksum of `data` following bytes whose checksum is `crc` (0: none).
+uint32_t crc32c(const void* data, size_t size, uint32_t crc = 0);
+
+// Stored checksums are masked: the checksum of bytes that contain their own checksum would be a poor one.
+inline uint32_t mask_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+inline uint32_t unmask_crc(uint32_t masked) {
+  uint32_t rotated = masked - 0xa282ead8u;
+  return (rotated >> 17) | (rotated << 15);
+}
+
+}  // namespace thalweg
