@@ -36,10 +36,10 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
     start_async(node, inputs, iteration, started);
     return false;
   }
-  int64_t begin = StepStats::now_ns();
+  StepStats::Begun begun = stats_->begin(node, inputs);
   Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
   node.kernel->compute(ctx);
-  stats_->record(node, outputs, begin, gettid());
+  stats_->end(node, outputs, begun, gettid());
   return true;
 }
 
@@ -48,19 +48,19 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
     std::lock_guard lock(mutex_);
     ++outstanding_;
   }
-  int64_t begin = stats_ ? StepStats::now_ns() : 0;
+  StepStats::Begun begun = stats_ ? stats_->begin(node, inputs) : StepStats::Begun{};
   // The kernel's callback keeps the executor alive until it has reported.
   auto self = shared_from_this();
   auto holder = std::make_shared<std::shared_ptr<AsyncContext>>();
   auto context =
       std::make_shared<AsyncContext>(node.def, plan_->device(), *this, inputs, iteration,
-                                     [self, started, begin, holder](AsyncContext& ctx, std::optional<Error> error) {
+                                     [self, started, begun, holder](AsyncContext& ctx, std::optional<Error> error) {
                                        std::shared_ptr<AsyncContext> mine = std::move(*holder);
                                        if (error) {
                                          error->set_node(started.node->def.name, started.node->def.op);
                                          self->abort(*error);
                                        } else if (self->stats_) {
-                                         self->stats_->record(*started.node, ctx.outputs(), begin, gettid());
+                                         self->stats_->end(*started.node, ctx.outputs(), begun, gettid());
                                        }
                                        self->post({started, std::move(mine)});
                                      });

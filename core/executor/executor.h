@@ -27,7 +27,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
   ~Executor() override;
 
-  // Records what every node did.
+  // Records what every node did, and checks it.
   void observe(StepStats* stats) { stats_ = stats; }
   // Called now and then by the driving thread of `run`; throwing Error aborts the step.
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }

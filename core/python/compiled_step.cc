@@ -74,7 +74,7 @@ nb::list stats_to_python(StepStats& stats) {
     nb::list outputs;
     for (const auto& o : node.outputs)
       outputs.append(nb::make_tuple(o.slot, static_cast<int>(o.dtype), o.shape, o.bytes));
-    out.append(nb::make_tuple(node.node, node.op, node.start_ns, node.end_ns, node.thread, outputs));
+    out.append(nb::make_tuple(node.node, node.op, node.start_ns, node.end_ns, node.thread, outputs, node.not_finite));
   }
   return out;
 }
@@ -133,8 +133,8 @@ class CompiledStep {
   nb::object run_one(nb::handle values, int64_t timeout_ms) {
     return guarded([&] { return to_python(std::move(run_native(values, timeout_ms, nullptr).at(0))); });
   }
-  nb::object run_traced(nb::handle values, int64_t timeout_ms) {
-    StepStats stats;
+  nb::object run_traced(nb::handle values, int64_t timeout_ms, bool timing, bool numerics) {
+    StepStats stats({timing, numerics});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
     return nb::make_tuple(fetched, stats_to_python(stats));
   }
@@ -234,7 +234,8 @@ void bind_compiled_step(nb::module_& m) {
            "session"_a, "nodes"_a, "feeds"_a, "fetches"_a)
       .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0)
       .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0)
-      .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0)
+      .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "timing"_a = true,
+           "numerics"_a = false)
       .def_prop_ro("num_nodes", [](CompiledStep& s) { return s.plan()->nodes().size() - 1; })
       .def_prop_ro("flat", [](CompiledStep& s) { return s.plan()->flat(); })
       .def_prop_ro("sequential", [](CompiledStep& s) { return s.plan()->sequential(); });

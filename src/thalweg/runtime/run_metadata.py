@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-# One record of the core: node, op, start and end in ns, thread, outputs as (slot, dtype enum, shape, bytes).
-Record = tuple[str, str, int, int, int, list[tuple[int, int, list[int], int]]]
+# One record of the core: node, op, start and end in ns, thread, outputs as (slot, dtype enum, shape, bytes), and what is
+# not finite.
+Record = tuple[str, str, int, int, int, list[tuple[int, int, list[int], int]], str]
 
 
 def fill(run_metadata: Any, records: list[Record], device: str) -> None:
     """Adds the records of one step to a RunMetadata protobuf."""
     device_stats = run_metadata.step_stats.dev_stats.add(device=device)
-    for node, op, start, end, thread, outputs in records:
+    for node, op, start, end, thread, outputs, _ in records:
         stats = device_stats.node_stats.add(
             node_name=node,
             timeline_label=f"{node} = {op}",

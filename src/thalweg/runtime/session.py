@@ -149,7 +149,7 @@ class BaseSession:
             fetches: A tensor, operation, variable, sparse tensor or name, or any nesting of these in lists, tuples,
                 namedtuples and dictionaries. Operations give None.
             feed_dict: From tensors (any tensor can be fed) to values that replace theirs in this step.
-            options: A RunOptions: timeout_in_ms, trace_level.
+            options: A RunOptions: timeout_in_ms, trace_level, numeric checks (runtime/numerics.py).
             run_metadata: A RunMetadata that is filled with what `options` asks for.
 
         Raises:
@@ -228,18 +228,27 @@ class BaseSession:
         return _Step(compiled, plan, feeds, mutations)
 
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        from thalweg.runtime import numerics
         from thalweg.runtime import run_metadata as metadata
 
-        traced = run_metadata is not None and options is not None and options.trace_level > 0
-        plan, _, values, step = self._resolve(fetches, feed_dict, traced)
+        timed = run_metadata is not None and options is not None and options.trace_level > 0
+        checked = numerics.is_requested(options)
+        plan, _, values, step = self._resolve(fetches, feed_dict, timed or checked)
         timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
         try:
-            if not traced:
+            if not timed and not checked:
                 return plan.build(step.compiled.run(values, timeout))
-            fetched, stats = step.compiled.run_traced(values, timeout)
+            fetched, stats = step.compiled.run_traced(values, timeout, timed, checked)
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
-        metadata.fill(run_metadata, stats, LOCAL_DEVICE)
+        if timed:
+            metadata.fill(run_metadata, stats, LOCAL_DEVICE)
+        if checked:
+            found = [numerics.Origin(record[0], record[6]) for record in stats if record[6]]
+            if run_metadata is not None:
+                numerics.fill(run_metadata, found, LOCAL_DEVICE)
+            elif found:
+                raise numerics.error(found[0], self._graph)
         return plan.build(fetched)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
