@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
@@ -183,6 +185,11 @@ def _default_value(text: str, element: str, is_list: bool) -> Any:
             return TensorShape._of(None)
         sizes = [int(size.replace("?", "-1")) for size in split_top_level(text[1:-1])]
         return TensorShape._of(tuple(None if size < 0 else size for size in sizes))
+    if element == "tensor":  # A vector: uint8[255, 0, 0]
+        name, _, values = text.partition("[")
+        array = np.array([float(v) for v in split_top_level(values[:-1])], dtypes.as_dtype(name).as_numpy_dtype)
+        array.flags.writeable = False
+        return array
     raise ValueError(f"an attribute of type '{element}' takes no default")
 
 
