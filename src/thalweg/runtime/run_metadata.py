@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-# One record of the core: node, op, start and end in ns, thread, outputs as (slot, dtype enum, shape, bytes), and what is
-# not finite.
+# One record of the core: node, op, start and end in ns, thread, outputs as (slot, dtype enum, shape, bytes),
+# and what is not finite.
 Record = tuple[str, str, int, int, int, list[tuple[int, int, list[int], int]], str]
 
 

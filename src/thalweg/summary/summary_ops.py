@@ -168,7 +168,7 @@ def _wav(samples: Array, sample_rate: float) -> bytes:
 @python_kernel("TensorSummary", "TensorSummaryV2")
 def _tensor_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     from thalweg.graph.dtypes import as_dtype
-    from thalweg.graph.tensor_proto import fill_tensor_proto
+    from thalweg.graph.tensor_proto import tensor_proto_of
 
     summary = _summary()
     value = summary.value.add()
@@ -180,7 +180,7 @@ def _tensor_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
         if metadata.size != 1:
             raise _invalid(f"serialized_summary_metadata must be a scalar, got shape {list(metadata.shape)}.")
         _parse_metadata(value.metadata, bytes(metadata.reshape(())[()]))
-    fill_tensor_proto(value.tensor, tensor, as_dtype(attrs["T"]))
+    value.tensor.CopyFrom(tensor_proto_of(tensor, as_dtype(attrs["T"])))
     return _serialized(summary)
 
 
