@@ -1,0 +1,164 @@
+// One pass of a convolution: the choice between oneDNN and our own loops, conversions, and post-ops where they are not
+// fused.
+#include "kernels/convolve.h"
+
+#include <cmath>
+
+#include "kernels/elements.h"
+#include "kernels/elementwise.h"
+#include "kernels/patch_convolution.h"
+
+namespace thalweg {
+namespace {
+
+// Below this many multiplications our own loops are done before a oneDNN primitive is set up.
+constexpr double kSmall = 8 * 1024;
+
+// oneDNN's kernels are made for paddings that leave some of the filter on the image.
+bool fits_onednn(const ConvolutionShape& s) {
+  for (int i = 0; i < 3; ++i)
+    if (s.before[i] >= s.extent(i) || s.after[i] >= s.extent(i)) return false;
+  return true;
+}
+
+template <typename T>
+T activated(const PostOp& op, T x) {
+  switch (op.kind) {
+    case PostOp::relu:
+      return x < T(0) ? T(0) : x;  // NaN stays NaN.
+    case PostOp::relu6:
+      return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
+    case PostOp::elu:
+      return x < T(0) ? std::expm1(x) : x;
+    case PostOp::leaky_relu:
+      return x < T(0) ? x * static_cast<T>(op.alpha) : x;
+    case PostOp::tanh:
+      return std::tanh(x);
+    case PostOp::sigmoid:
+      return T(1) / (T(1) + std::exp(-x));
+    case PostOp::sum:
+      break;
+  }
+  return x;
+}
+
+// Bias and post-ops, after the fact.
+template <typename T>
+void finish(const ConvolutionShape& s, const std::vector<PostOp>& post_ops, const T* bias, const T* addend, T* output) {
+  if (bias == nullptr && post_ops.empty()) return;
+  const int64_t row = s.channels_first ? s.out_area() : s.out_channels;
+  const int64_t rows = s.output_size() / row;
+  parallel_for(rows, std::max<int64_t>(1, kElementGrain / row), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      T* to = output + r * row;
+      if (bias)
+        for (int64_t i = 0; i < row; ++i) to[i] += s.channels_first ? bias[r % s.out_channels] : bias[i];
+      for (const PostOp& op : post_ops) {
+        if (op.kind == PostOp::sum)
+          for (int64_t i = 0; i < row; ++i) to[i] += addend[r * row + i];
+        else
+          for (int64_t i = 0; i < row; ++i) to[i] = activated(op, to[i]);
+      }
+    }
+  });
+}
+
+bool has_sum(const std::vector<PostOp>& post_ops) {
+  return std::any_of(post_ops.begin(), post_ops.end(), [](const PostOp& op) { return op.kind == PostOp::sum; });
+}
+
+template <typename T>
+void own_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+                     const ConvolutionData& data) {
+  T* output = static_cast<T*>(data.output);
+  Tensor addend;
+  if (has_sum(post_ops)) {
+    addend = Tensor(dtype_of<T>, Shape{s.output_size()});
+    copy_large(dtype_of<T>, addend.raw(), output, s.output_size());
+  }
+  patch_convolution<T>(pass, s, static_cast<T*>(data.input), static_cast<T*>(data.filter), output);
+  if constexpr (std::is_floating_point_v<T>)
+    finish<T>(s, post_ops, static_cast<const T*>(data.bias), addend.defined() ? addend.flat<T>() : nullptr, output);
+}
+
+template <typename To, typename From>
+void convert(const From* from, To* to, int64_t count) {
+  parallel_for(count, kElementGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<To>(from[i]);
+  });
+}
+
+// float16 and bfloat16 through float32.
+template <typename T>
+void widened_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+                         const ConvolutionData& data) {
+  auto widened = [](const void* from, int64_t count, bool read) {
+    Tensor out(DType::float32, Shape{count});
+    if (read) convert(static_cast<const T*>(from), out.flat<float>(), count);
+    return out;
+  };
+  const bool forward = pass == ConvolutionPass::forward;
+  Tensor input = widened(data.input, s.input_size(), pass != ConvolutionPass::input_gradient);
+  Tensor filter = widened(data.filter, s.filter_size(), pass != ConvolutionPass::filter_gradient);
+  Tensor output = widened(data.output, s.output_size(), !forward || has_sum(post_ops));
+  Tensor bias;
+  if (data.bias) bias = widened(data.bias, s.out_channels, true);
+  convolve(pass, DType::float32, s, post_ops,
+           {input.raw(), filter.raw(), output.raw(), data.bias ? bias.raw() : nullptr});
+  auto narrow = [](Tensor& from, void* to) { convert(from.flat<float>(), static_cast<T*>(to), from.num_elements()); };
+  if (forward)
+    narrow(output, data.output);
+  else if (pass == ConvolutionPass::input_gradient)
+    narrow(input, data.input);
+  else
+    narrow(filter, data.filter);
+}
+
+// A sum without terms. True if there was nothing else to do.
+bool convolve_nothing(ConvolutionPass pass, DType dtype, const ConvolutionShape& s, const ConvolutionData& data) {
+  if (s.input_size() > 0 && s.filter_size() > 0 && s.output_size() > 0) return false;
+  switch (pass) {
+    case ConvolutionPass::forward:
+      zero_elements(dtype, data.output, s.output_size());
+      break;
+    case ConvolutionPass::input_gradient:
+      zero_elements(dtype, data.input, s.input_size());
+      break;
+    case ConvolutionPass::filter_gradient:
+      zero_elements(dtype, data.filter, s.filter_size());
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+void convolve(ConvolutionPass pass, DType dtype, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+              const ConvolutionData& data) {
+  if (s.input_size() == 0 && s.output_size() > 0 && (data.bias || !post_ops.empty()))
+    fail(Code::invalid_argument, "a fused convolution needs an input with elements");
+  if (convolve_nothing(pass, dtype, s, data)) return;
+  const bool worthwhile = s.work() > kSmall && fits_onednn(s);
+  switch (dtype) {
+    case DType::float32:
+      if (!worthwhile || !onednn_convolution(pass, dtype, s, post_ops, data))
+        own_convolution<float>(pass, s, post_ops, data);
+      return;
+    case DType::float64:
+      return own_convolution<double>(pass, s, post_ops, data);
+    case DType::int32:
+      return own_convolution<uint32_t>(pass, s, post_ops, data);
+    case DType::float16:
+      if (data.bias || !worthwhile || !onednn_convolution(pass, dtype, s, post_ops, data))
+        widened_convolution<half>(pass, s, post_ops, data);
+      return;
+    case DType::bfloat16:
+      if (data.bias || !worthwhile || !onednn_convolution(pass, dtype, s, post_ops, data))
+        widened_convolution<bfloat16>(pass, s, post_ops, data);
+      return;
+    default:
+      fail(Code::unimplemented, "there is no convolution of elements of type ", dtype);
+  }
+}
+
+}  // namespace thalweg
