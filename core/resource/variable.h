@@ -66,6 +66,7 @@ class Variable : public Resource {
   }
 
  private:
+  friend class JointUpdate;
   void require_value() const;
 
   const std::string name_;

@@ -116,18 +116,3 @@ define("_RefHandle", "ref: Ref(T) -> handle: resource", "T: type", shape=shapes.
 @gradient("RefIdentity", "_RefHandle")
 def _ref_identity_grad(op: Operation, grad: Any) -> Any:
     return grad
-
-
-def _gradient_descent_shape(c: ShapeContext) -> TensorShape:
-    shapes.with_rank(c.input(1), 0)
-    return shapes.merge(c.input(0), c.input(2))
-
-
-define(
-    "ApplyGradientDescent",
-    "var: Ref(T), alpha: T, delta: T -> out: Ref(T)",
-    f"T: {NUMBERS}, use_locking: bool = false",
-    shape=_gradient_descent_shape,
-    stateful=True,
-)
-not_differentiable("ApplyGradientDescent")

@@ -1,4 +1,4 @@
-"""Updates of parts of a resource variable: rows, slices, single elements, and a gradient step."""
+"""Updates of parts of a resource variable: rows, slices, single elements."""
 
 from __future__ import annotations
 
@@ -65,22 +65,6 @@ define(
     stateful=True,
 )
 not_differentiable("ResourceStridedSliceAssign")
-
-
-def _gradient_descent_shape(c: ShapeContext) -> list[TensorShape]:
-    shapes.with_rank(c.input(1), 0)
-    shapes.merge(value_shape(c, c.attr("T")), c.input(2))
-    return []
-
-
-define(
-    "ResourceApplyGradientDescent",
-    "var: resource, alpha: T, delta: T ->",
-    f"T: {NUMBERS}, use_locking: bool = false",
-    shape=_gradient_descent_shape,
-    stateful=True,
-)
-not_differentiable("ResourceApplyGradientDescent")
 
 
 def _count_shape(c: ShapeContext) -> TensorShape:

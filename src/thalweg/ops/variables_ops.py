@@ -20,10 +20,10 @@ NUMBERS = (
 )
 
 
-def value_shape(c: ShapeContext, dtype: DType | None = None) -> TensorShape:
-    """The shape of the variable behind input 0; ValueError if the op works on another type than the variable's."""
-    shapes.with_rank(c.input(0), 0)
-    data = c.handle_data(0)
+def value_shape(c: ShapeContext, dtype: DType | None = None, index: int = 0) -> TensorShape:
+    """The shape of the variable behind an input; ValueError if the op works on another type than the variable's."""
+    shapes.with_rank(c.input(index), 0)
+    data = c.handle_data(index)
     if data is None:
         return shapes.UNKNOWN
     if dtype is not None and data.dtype.base_dtype is not dtype.base_dtype:

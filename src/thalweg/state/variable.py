@@ -125,7 +125,9 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         kind = None if dtype is None else as_dtype(dtype).base_dtype
         with name_scope(name, "Variable", [] if callable(initial_value) else [initial_value]) as scope:
             handle_name = scope.rstrip("/")
-            with graph._attr_scope({"_class": [b"loc:@" + handle_name.encode()]}):
+            # Beside whatever the caller puts it, as an optimizer its slots; else it is what others are put beside.
+            place = {} if graph._scopes.colocation else {"_class": [b"loc:@" + handle_name.encode()]}
+            with graph._attr_scope(place):
                 with name_scope("Initializer"), device(None):
                     value = initial_value() if callable(initial_value) else initial_value
                     initial = convert_to_tensor(value, kind, name="initial_value")

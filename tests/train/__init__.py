@@ -1,0 +1,1 @@
+"""Tests of optimizers, schedules, averages and steps."""

@@ -1,0 +1,58 @@
+"""Every optimizer computes what TensorFlow computes, step for step, dense and sparse, under the same names."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from tests.data.optimizer_runs import DTYPES, FILE, OPTIMIZERS, RULES, run_optimizer, run_rule
+
+# TensorFlow takes reciprocal square roots of float32 from an approximation.
+_TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
+
+
+@functools.cache
+def _recorded() -> dict[str, dict[str, np.ndarray]]:
+    runs: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(FILE) as arrays:
+        for key in arrays.files:
+            name, dtype, variable = key.split(":")
+            runs.setdefault(f"{name}:{dtype}", {})[variable] = arrays[key]
+    return runs
+
+
+def _assert_equal(actual: dict[str, np.ndarray], name: str, dtype: str) -> None:
+    expected = _recorded().get(f"{name}:{dtype}")
+    if expected is None:
+        # TensorFlow cannot run it in this type; then its results in the other one must do.
+        expected, dtype = _recorded()[f"{name}:float32"], "float32"
+    assert sorted(actual) == sorted(expected)
+    for key, values in expected.items():
+        np.testing.assert_allclose(actual[key], values, _TOLERANCE[dtype], _TOLERANCE[dtype], err_msg=key)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_steps_as_tensorflow_does(name: str, dtype: str) -> None:
+    _assert_equal(run_optimizer(tf, name, dtype), name, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_steps_as_tensorflow_does(name: str, dtype: str) -> None:
+    _assert_equal(run_rule(tf, name, dtype), name, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_steps_in_sixteen_bits(name: str, dtype: str) -> None:
+    if name == "adam":
+        pytest.skip("its epsilon is zero in float16, in TensorFlow as well")
+    actual: dict[str, Any] = run_optimizer(tf, name, tf.as_dtype(dtype).as_numpy_dtype)
+    expected = _recorded()[f"{name}:float32"]
+    for key in ("w", "scope/e"):
+        np.testing.assert_allclose(actual[key].astype(np.float32), expected[key], 0.1, 0.1, err_msg=key)
