@@ -1,6 +1,8 @@
 // BiasAdd and its gradient (a vector along the channel dimension), and L2Loss.
-#include "kernels/elementwise.h"
+#include "kernels/column_sums.h"
 #include "kernels/functors.h"
+#include "kernels/pooling.h"
+#include "tensor/reduced_floats.h"
 
 namespace thalweg {
 namespace {
@@ -60,41 +62,82 @@ struct BiasAddGrad : Kernel {
     dispatch_for<functors::Add, Numbers>(in.dtype(), [&]<typename T>() {
       const T* from = in.flat<T>();
       T* to = out.flat<T>();
-      // Threads share the channels, so that each sum is made by one of them, in a fixed order.
-      int64_t each = std::max<int64_t>(1, view.outer * view.inner);
-      parallel_for(view.channels, std::max<int64_t>(view.inner == 1 ? 16 : 1, kElementGrain / each),
-                   [=](int64_t begin, int64_t end) { sum(view, from, to, begin, end); });
+      if (view.inner == 1)
+        sum_columns(view.outer, view.channels, from, to);
+      else
+        parallel_for(view.channels, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, view.outer * view.inner)),
+                     [=](int64_t begin, int64_t end) { sum_planes(view, from, to, begin, end); });
     });
   }
+
   template <typename T>
-  static void sum(const Channels& view, const T* from, T* to, int64_t begin, int64_t end) {
+  static void sum_columns(int64_t rows, int64_t channels, const T* from, T* to) {
+    using C = Compute<T>;
+    // Few channels: several rows count as one, so that it fills registers, and their sums are added at the end.
+    const int64_t fold = channels > 0 && channels < 64 && rows >= 64 ? 8 : 1;
+    const int64_t folded = rows / fold, width = fold * channels;
+    std::vector<C> sums(width), total(channels);
+    sum_pieces(folded, width, width, sums.data(), [&](int64_t begin, int64_t end, C* out) {
+      constexpr int64_t kBlock = 4096;
+      C buffer[is_reduced_float<T> ? kBlock : 1];
+      // Blocks of columns that stay in the cache while several rows of them are added.
+      for (int64_t first = 0; first < width; first += kBlock)
+        for (int64_t r = begin; r < end; ++r) {
+          const int64_t n = std::min(kBlock, width - first);
+          if constexpr (is_reduced_float<T>) {
+            add_row(widened_row(from + r * width + first, buffer, n), out + first, n);
+          } else {
+            const int64_t several = std::min<int64_t>(end - r, 16);
+            add_rows(from + r * width + first, several, width, out + first, n);
+            r += several - 1;
+          }
+        }
+    });
+    for (int64_t k = 0; k < fold; ++k)
+      for (int64_t c = 0; c < channels; ++c) total[c] = functors::Add::apply(total[c], sums[k * channels + c]);
+    for (int64_t r = folded * fold; r < rows; ++r)
+      for (int64_t c = 0; c < channels; ++c)
+        total[c] = functors::Add::apply(total[c], static_cast<C>(from[r * channels + c]));
+    for (int64_t c = 0; c < channels; ++c) to[c] = static_cast<T>(total[c]);
+  }
+  template <typename C>
+  static void add_row(const C* row, C* out, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = functors::Add::apply(out[i], row[i]);
+  }
+  template <typename C>
+  static void add_rows(const C* from, int64_t rows, int64_t width, C* out, int64_t n) {
+    if constexpr (std::is_arithmetic_v<C> && sizeof(C) >= 4) {
+      for_channels<C, 4>(n, [&]<typename P, int N>(int64_t c) {
+        typename P::type sum[N];
+        for (int k = 0; k < N; ++k) sum[k] = P::load(out + c + k * P::size);
+        for (int64_t r = 0; r < rows; ++r)
+          for (int k = 0; k < N; ++k) sum[k] += P::load(from + r * width + c + k * P::size);
+        for (int k = 0; k < N; ++k) P::store(out + c + k * P::size, sum[k]);
+      });
+    } else {
+      for (int64_t r = 0; r < rows; ++r) add_row(from + r * width, out, n);
+    }
+  }
+
+  template <typename T>
+  static void sum_planes(const Channels& view, const T* from, T* to, int64_t begin, int64_t end) {
     using C = Compute<T>;
     using functors::Add;
-    if (view.inner == 1) {
-      constexpr int64_t kBlock = 256;
-      for (int64_t start = begin; start < end; start += kBlock) {
-        int64_t n = std::min(kBlock, end - start);
-        C total[kBlock];
-        std::fill(total, total + n, C(0));
-        for (int64_t r = 0; r < view.outer; ++r) {
-          const T* row = from + r * view.channels + start;
-          for (int64_t i = 0; i < n; ++i) total[i] = Add::apply(total[i], static_cast<C>(row[i]));
-        }
-        for (int64_t i = 0; i < n; ++i) to[start + i] = static_cast<T>(total[i]);
-      }
-      return;
-    }
     for (int64_t c = begin; c < end; ++c) {
-      C lanes[16] = {};
-      for (int64_t r = 0; r < view.outer; ++r) {
-        const T* row = from + (r * view.channels + c) * view.inner;
-        int64_t i = 0;
-        for (; i + 16 <= view.inner; i += 16)
-          for (int k = 0; k < 16; ++k) lanes[k] = Add::apply(lanes[k], static_cast<C>(row[i + k]));
-        for (; i < view.inner; ++i) lanes[0] = Add::apply(lanes[0], static_cast<C>(row[i]));
-      }
+      C lanes[32] = {};
+      constexpr int64_t kBlock = 512;
+      C buffer[is_reduced_float<T> ? kBlock : 1];
+      for (int64_t r = 0; r < view.outer; ++r)
+        for (int64_t start = 0; start < view.inner; start += kBlock) {
+          const int64_t n = std::min(kBlock, view.inner - start);
+          const C* row = widened_row(from + (r * view.channels + c) * view.inner + start, buffer, n);
+          int64_t i = 0;
+          for (; i + 32 <= n; i += 32)
+            for (int k = 0; k < 32; ++k) lanes[k] = Add::apply(lanes[k], row[i + k]);
+          for (int k = 0; i < n; ++i, ++k) lanes[k] = Add::apply(lanes[k], row[i]);
+        }
       C total = lanes[0];
-      for (int k = 1; k < 16; ++k) total = Add::apply(total, lanes[k]);
+      for (int k = 1; k < 32; ++k) total = Add::apply(total, lanes[k]);
       to[c] = static_cast<T>(total);
     }
   }

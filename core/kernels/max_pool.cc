@@ -1,0 +1,179 @@
+// MaxPool in two and three dimensions, and its gradients: what goes to a window's maximum, or comes from there.
+//
+// The gradients look for the maximum again, which costs less than to remember it: `orig_output` only has to fit. Of
+// equal elements the first counts; NaN is never the maximum, as in TensorFlow.
+#include "kernels/elements.h"
+#include "kernels/pooling.h"
+
+namespace thalweg {
+namespace {
+
+using Elements = Join<WideFloats, Ints>;
+using Reduced = Types<DType::float16, DType::bfloat16>;
+using All = Join<Elements, Join<Reduced, Types<DType::qint8>>>;
+
+template <typename T>
+constexpr T lowest() {
+  if constexpr (std::numeric_limits<T>::has_infinity)
+    return -std::numeric_limits<T>::infinity();
+  else
+    return std::numeric_limits<T>::lowest();
+}
+
+template <typename T>
+void max_pool(const Windows& w, const T* in, T* out) {
+  for_each_window_row(w, [&](int64_t image, int64_t row) {
+    const T* from = in + image * w.in_size();
+    T* to = out + image * w.out_size();
+    for_each_window(w, row, [&](int64_t pixel, const Box& box) {
+      for_channels<T, 4>(w.channels, [&]<typename P, int N>(int64_t channel) {
+        typename P::type best[N];
+        for (auto& v : best) v = P::fill(lowest<T>());
+        for_each_pixel(w, box, [&](int64_t at) {
+          const T* x = from + at * w.channels + channel;
+          for (int n = 0; n < N; ++n) {
+            auto v = P::load(x + n * P::size);
+            best[n] = v > best[n] ? v : best[n];
+          }
+        });
+        for (int n = 0; n < N; ++n) P::store(to + pixel * w.channels + channel + n * P::size, best[n]);
+      });
+    });
+  });
+}
+
+// Calls found(n, places) with the pixels of the maxima, for N registers of channels.
+template <typename P, int N, typename T, typename Found>
+inline void find_maxima(const Windows& w, const T* from, const Box& box, const Found& found) {
+  typename P::type best[N];
+  typename P::places places[N];
+  const int64_t first = (box.a.begin * w.in[1] + box.b.begin) * w.in[2] + box.c.begin;
+  for (int n = 0; n < N; ++n) best[n] = P::fill(lowest<T>()), places[n] = P::place(first);
+  for_each_pixel(w, box, [&](int64_t at) {
+    const T* x = from + at * w.channels;
+    const auto here = P::place(at);
+    for (int n = 0; n < N; ++n) {
+      auto v = P::load(x + n * P::size);
+      auto larger = v > best[n];
+      best[n] = larger ? v : best[n];
+      places[n] = larger ? here : places[n];
+    }
+  });
+  for (int n = 0; n < N; ++n) found(n, places[n]);
+}
+
+template <typename T>
+void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
+  for_each_band(w, [&](int64_t image, int64_t begin, int64_t end) {
+    const T* from = in + image * w.in_size();
+    const T* g = grad + image * w.out_size();
+    T* to = out + image * w.in_size();
+    std::fill(to + begin * w.in_row(), to + end * w.in_row(), T(0));
+    const Windows::Range rows = w.touching(begin, end);
+    for (int64_t row = rows.begin; row < rows.end; ++row)
+      for_each_window(w, row, [&](int64_t pixel, const Box& box) {
+        if (box.empty()) return;
+        const Box mine{{std::max(box.a.begin, begin), std::min(box.a.end, end)}, box.b, box.c};
+        for_channels<T, 2>(w.channels, [&]<typename P, int N>(int64_t channel) {
+          find_maxima<P, N>(w, from + channel, box, [&](int n, auto places) {
+            const int64_t c = channel + n * P::size;
+            const auto amount = P::load(g + pixel * w.channels + c);
+            for_each_pixel(w, mine, [&](int64_t at) {
+              T* x = to + at * w.channels + c;
+              const auto sum = P::load(x) + amount;
+              P::store(x, places == P::place(at) ? typename P::type(sum) : P::load(x));
+            });
+          });
+        });
+      });
+  });
+}
+
+// The second gradient: what a change of the input, in the direction `grad`, changes at each maximum.
+template <typename T>
+void max_pool_grad_grad(const Windows& w, const T* in, const T* grad, T* out) {
+  for_each_window_row(w, [&](int64_t image, int64_t row) {
+    const T* from = in + image * w.in_size();
+    const T* g = grad + image * w.in_size();
+    T* to = out + image * w.out_size();
+    for_each_window(w, row, [&](int64_t pixel, const Box& box) {
+      for (int64_t c = 0; c < w.channels; ++c) {
+        int64_t place = -1;
+        if (!box.empty()) find_maxima<Single<T>, 1>(w, from + c, box, [&](int, int64_t at) { place = at; });
+        to[pixel * w.channels + c] = place < 0 ? T(0) : g[place * w.channels + c];
+      }
+    });
+  });
+}
+
+// Places are kept in 32 bits for elements of 32 bits.
+void check_size(const Windows& w) {
+  require(w.in[0] * w.in[1] * w.in[2] < (int64_t{1} << 31), "an image of shape ", w.in_shape, " is too large");
+}
+
+template <int spatial>
+struct MaxPool : Kernel {
+  explicit MaxPool(const Construction& c) : pooling(c, spatial) {}
+  void compute(Context& ctx) override {
+    const Tensor& in = ctx.input(0);
+    const Windows w =
+        ctx.num_inputs() == 3 ? pooling.windows(in.shape(), ctx.input(1), ctx.input(2)) : pooling.windows(in.shape());
+    Tensor& out = ctx.allocate(0, w.out_shape);
+    if (out.num_elements() == 0) return;
+    dispatch(in.dtype(), All{}, [&]<typename T>() {
+      if constexpr (is_reduced_float<T>) {
+        Tensor wide = widened(in), result(DType::float32, w.out_shape);
+        max_pool(w, wide.flat<float>(), result.flat<float>());
+        narrow_into(result, out);
+      } else {
+        max_pool(w, in.flat<T>(), out.flat<T>());
+      }
+    });
+  }
+  Pooling pooling;
+};
+
+// MaxPoolGrad and MaxPoolGradGrad take (orig_input, orig_output, grad), with ksize and strides in the second version.
+template <int spatial, bool second>
+struct MaxPoolGrad : Kernel {
+  explicit MaxPoolGrad(const Construction& c) : pooling(c, spatial) {}
+  void compute(Context& ctx) override {
+    const Tensor& in = ctx.input(0);
+    const Tensor& grad = ctx.input(2);
+    const Windows w =
+        ctx.num_inputs() == 5 ? pooling.windows(in.shape(), ctx.input(3), ctx.input(4)) : pooling.windows(in.shape());
+    const Shape& wanted = second ? w.in_shape : w.out_shape;
+    require(ctx.input(1).shape() == w.out_shape, "Expected orig_output shape to be ", w.out_shape, ", but got ",
+            ctx.input(1).shape());
+    require(grad.shape() == wanted, "Expected grad shape to be ", wanted, ", but got ", grad.shape());
+    require(grad.dtype() == in.dtype(), "orig_input and grad must have one type, got ", in.dtype(), " and ",
+            grad.dtype());
+    check_size(w);
+    Tensor& out = ctx.allocate(0, second ? w.out_shape : w.in_shape);
+    if (out.num_elements() == 0) return;
+    dispatch(in.dtype(), All{}, [&]<typename T>() {
+      using C = Compute<T>;
+      Tensor wide = widened(in), wide_grad = widened(grad);
+      Tensor result = is_reduced_float<T> ? Tensor(DType::float32, out.shape()) : out;
+      if constexpr (second)
+        max_pool_grad_grad(w, wide.flat<C>(), wide_grad.flat<C>(), result.flat<C>());
+      else
+        max_pool_grad(w, wide.flat<C>(), wide_grad.flat<C>(), result.flat<C>());
+      if constexpr (is_reduced_float<T>) narrow_into(result, out);
+    });
+  }
+  Pooling pooling;
+};
+
+REGISTER(kernel("MaxPool").types("T", All{}).make<MaxPool<2>>());
+REGISTER(kernel("MaxPoolV2").types("T", All{}).make<MaxPool<2>>());
+REGISTER(kernel("MaxPoolGrad").types("T", All{}).make<MaxPoolGrad<2, false>>());
+REGISTER(kernel("MaxPoolGradV2").types("T", All{}).make<MaxPoolGrad<2, false>>());
+REGISTER(kernel("MaxPoolGradGrad").types("T", All{}).make<MaxPoolGrad<2, true>>());
+REGISTER(kernel("MaxPoolGradGradV2").types("T", All{}).make<MaxPoolGrad<2, true>>());
+REGISTER(kernel("MaxPool3D").types("T", Floats{}).make<MaxPool<3>>());
+REGISTER(kernel("MaxPool3DGrad").types("T", Floats{}).make<MaxPoolGrad<3, false>>());
+REGISTER(kernel("MaxPool3DGradGrad").types("T", All{}).make<MaxPoolGrad<3, true>>());
+
+}  // namespace
+}  // namespace thalweg
