@@ -58,11 +58,10 @@ class AdagradDAOptimizer(RuleOptimizer):
         self._learning_rate_tensor: Any = None
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "gradient_accumulator", f"{self._name}/gradient_accumulator")
         initial = self._initial_gradient_squared_accumulator_value
-        name = "gradient_squared_accumulator"
-        accumulator_slots(self, var_list, initial, name, f"{self._name}/{name}")
+        for var in var_list:
+            self._zeros_slot(var, "gradient_accumulator", self._name)
+            accumulator_slots(self, [var], initial, "gradient_squared_accumulator", self._name)
 
     def _prepare(self) -> None:
         # The rule counts steps from 1.

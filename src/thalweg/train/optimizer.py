@@ -172,6 +172,8 @@ class Optimizer:
         changed = [var for grad, var in pairs if grad is not None]
         if not changed:
             raise ValueError(f"No gradients provided for any variable: {[str(var) for _, var in pairs]}.")
+        if global_step is not None and not isinstance(global_step, Variable):
+            raise TypeError(f"global_step must be a variable, got {global_step!r}.")
         # Slots outlive the branch or loop, and the control dependencies, of the place where this is called.
         with control_dependencies(None):
             self._create_slots(changed)
@@ -364,8 +366,6 @@ def _checked(grad: Any) -> Gradient:
 
 
 def _increment(global_step: Any, name: str) -> Operation:
-    if not isinstance(global_step, Variable):
-        raise TypeError(f"global_step must be a variable, got {global_step!r}.")
     one = convert_to_tensor(1, global_step.dtype.base_dtype, name="Const")
     op: Operation = apply("AssignAddVariableOp", global_step.handle, one, name=name)
     return op

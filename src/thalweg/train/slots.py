@@ -7,6 +7,7 @@ from typing import Any
 
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import colocate_with
+from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.initializers import Zeros
 from thalweg.state.scope_defaults import no_regularizer
@@ -16,7 +17,8 @@ from thalweg.state.variable_scope import get_variable, get_variable_scope, varia
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Variable:
     """Creates the slot `<primary>/<name>` with the initial value `val`; a second one of that name gets a number."""
-    return _create(primary, name, colocate_with_primary, initializer=val)
+    known = not isinstance(val, Tensor) or val.shape.is_fully_defined()
+    return _create(primary, name, colocate_with_primary, initializer=val, validate_shape=known)
 
 
 def create_slot_with_initializer(
@@ -37,7 +39,7 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
     # The shape is known only once the variable has been initialized.
     value = primary.initialized_value() if isinstance(primary, Variable) else primary
     zeros = apply("ZerosLike", apply("Cast", value, DstT=dtype))
-    return _create(primary, name, colocate_with_primary, initializer=zeros, validate_shape=False)
+    return create_slot(primary, zeros, name, colocate_with_primary)
 
 
 def _create(primary: Any, name: str, colocated: bool, **options: Any) -> Variable:
