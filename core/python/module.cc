@@ -12,6 +12,7 @@
 #include "onednn/engine.h"
 #include "onednn/probe.h"
 #include "python/attributes.h"
+#include "python/checkpoint.h"
 #include "python/compiled_step.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
@@ -164,6 +165,7 @@ NB_MODULE(_core, m) {
            }),
            "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a);
 
+  bind_checkpoint(m);
   bind_compiled_step(m);
 }
 
