@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "checkpoint/crc32c.h"
 #include "checkpoint/wire.h"
+#include "io/crc32c.h"
 
 namespace thalweg {
 namespace {
@@ -242,13 +242,13 @@ void BundleWriter::write(const Tensor& tensor, BundleEntry& entry) {
   uint32_t crc = 0;
   for (size_t rest = tensor.bytes(); rest > 0;) {
     size_t size = std::min(rest, kChunk);
-    crc = crc32c::extend(crc, at, size);
+    crc = crc32c(at, size, crc);
     data_.append(at, size);
     at += size;
     rest -= size;
   }
   entry.size = static_cast<int64_t>(tensor.bytes());
-  entry.crc = crc32c::mask(crc);
+  entry.crc = mask_crc(crc);
 }
 
 // The lengths, a checksum of them, and then the bytes. The checksum of lengths is one of fixed-width numbers.
@@ -259,18 +259,18 @@ void BundleWriter::write_strings(const Tensor& tensor, BundleEntry& entry) {
   for (int64_t i = 0; i < count; ++i) {
     uint64_t size = tensor.strings()[i].size();
     wire::put_varint(lengths, size);
-    crc = crc32c::extend(crc, &size, size <= UINT32_MAX ? 4 : 8);
+    crc = crc32c(&size, size <= UINT32_MAX ? 4 : 8, crc);
   }
-  wire::put_fixed32(lengths, crc32c::mask(crc));
-  crc = crc32c::extend(crc, lengths.data() + lengths.size() - 4, 4);
+  wire::put_fixed32(lengths, mask_crc(crc));
+  crc = crc32c(lengths.data() + lengths.size() - 4, 4, crc);
   data_.append(lengths.data(), lengths.size());
   for (int64_t i = 0; i < count; ++i) {
     const std::string& text = tensor.strings()[i];
-    crc = crc32c::extend(crc, text.data(), text.size());
+    crc = crc32c(text.data(), text.size(), crc);
     data_.append(text.data(), text.size());
   }
   entry.size = static_cast<int64_t>(data_.size()) - entry.offset;
-  entry.crc = crc32c::mask(crc);
+  entry.crc = mask_crc(crc);
 }
 
 void BundleWriter::finish() {

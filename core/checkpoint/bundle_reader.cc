@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "checkpoint/bundle.h"
-#include "checkpoint/crc32c.h"
 #include "checkpoint/wire.h"
+#include "io/crc32c.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
@@ -130,7 +130,7 @@ void BundleReader::run(std::vector<Piece>& pieces) {
         failure.store(result);
         return;
       }
-      piece.crcs[chunks[i].index] = crc32c::value(piece.target() + at, size);
+      piece.crcs[chunks[i].index] = crc32c(piece.target() + at, size);
     }
   });
   if (int number = failure.load(); number != 0) {
@@ -147,12 +147,12 @@ void BundleReader::run(std::vector<Piece>& pieces) {
     uint64_t rest = static_cast<uint64_t>(piece.entry.size);
     for (uint32_t part : piece.crcs) {
       uint64_t size = std::min(kChunk, rest);
-      crc = crc32c::combine(crc, part, size);
+      crc = combine_crc32c(crc, part, size);
       rest -= size;
     }
-    if (crc32c::mask(crc) != piece.entry.crc)
+    if (mask_crc(crc) != piece.entry.crc)
       fail(Code::data_loss, "Checksum does not match in ", piece.file->path(), " for ", piece.name, ": stored ",
-           piece.entry.crc, ", calculated ", crc32c::mask(crc), " on the restored bytes");
+           piece.entry.crc, ", calculated ", mask_crc(crc), " on the restored bytes");
   }
 }
 
@@ -166,16 +166,16 @@ void BundleReader::Piece::make_strings() {
     length = reader.varint();
     if (length > bytes.size() - total) reader.bad("strings that are longer than what is stored");
     total += length;
-    crc = crc32c::extend(crc, &length, length <= UINT32_MAX ? 4 : 8);
+    crc = crc32c(&length, length <= UINT32_MAX ? 4 : 8, crc);
   }
   std::string_view stored = reader.bytes(4);
-  if (crc32c::mask(crc) != wire::Reader(stored, file->path()).fixed32())
+  if (mask_crc(crc) != wire::Reader(stored, file->path()).fixed32())
     fail(Code::data_loss, "The lengths of the strings of ", name, " do not match their checksum in ", file->path());
-  crc = crc32c::extend(crc, stored.data(), 4);
-  crc = crc32c::extend(crc, reader.rest().data(), reader.rest().size());
-  if (crc32c::mask(crc) != entry.crc)
+  crc = crc32c(stored.data(), 4, crc);
+  crc = crc32c(reader.rest().data(), reader.rest().size(), crc);
+  if (mask_crc(crc) != entry.crc)
     fail(Code::data_loss, "Checksum does not match in ", file->path(), " for ", name, ": stored ", entry.crc,
-         ", calculated ", crc32c::mask(crc), " on the restored bytes");
+         ", calculated ", mask_crc(crc), " on the restored bytes");
   if (reader.rest().size() != total) reader.bad("another number of bytes than the strings have");
   for (int64_t i = 0; i < count; ++i) tensor.strings()[i] = reader.bytes(lengths[i]);
 }

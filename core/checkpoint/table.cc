@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "checkpoint/crc32c.h"
 #include "checkpoint/wire.h"
+#include "io/crc32c.h"
 
 namespace thalweg {
 namespace {
@@ -76,7 +76,7 @@ std::string TableWriter::append_block(std::string contents) {
   wire::put_varint(handle, contents.size());
   contents.push_back(0);  // Not compressed.
   file_.append(contents);
-  wire::put_fixed32(file_, crc32c::mask(crc32c::value(contents.data(), contents.size())));
+  wire::put_fixed32(file_, mask_crc(crc32c(contents.data(), contents.size())));
   return handle;
 }
 
@@ -125,7 +125,7 @@ void read_block(std::string_view file, Handle handle, const std::string& name, c
     whole.bad("a block that lies beyond the end of the file");
   std::string_view stored = file.substr(handle.offset, handle.size + kTrailer);
   wire::Reader trailer(stored.substr(handle.size + 1), name);
-  if (crc32c::unmask(trailer.fixed32()) != crc32c::value(stored.data(), handle.size + 1))
+  if (unmask_crc(trailer.fixed32()) != crc32c(stored.data(), handle.size + 1))
     fail(Code::data_loss, "block checksum mismatch in ", name, " at offset ", handle.offset);
   if (stored[handle.size] != 0)
     fail(Code::unimplemented, name, " has a compressed block (kind ", static_cast<int>(stored[handle.size]),

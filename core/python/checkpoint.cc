@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 
 #include "checkpoint/bundle.h"
-#include "checkpoint/crc32c.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -14,10 +13,6 @@ using namespace nb::literals;
 namespace thalweg {
 
 void bind_checkpoint(nb::module_& m) {
-  m.def(
-      "crc32c", [](nb::bytes data) { return crc32c::value(data.c_str(), data.size()); }, "data"_a,
-      "The checksum of TensorFlow's files, not masked.");
-
   nb::class_<BundleReader>(m, "CheckpointReader", "The tensors of one checkpoint; its index is read when it is made.")
       .def(nb::init<std::string>(), "prefix"_a, nb::call_guard<nb::gil_scoped_release>())
       .def(

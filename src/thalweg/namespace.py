@@ -18,7 +18,18 @@ _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 
 # Folders whose modules define or export something public. A folder that does not exist is skipped.
-_FAMILIES: Final = ("ops", "control_flow", "autodiff", "state", "nn", "layers", "train", "data", "summary")
+_FAMILIES: Final = (
+    "ops",
+    "control_flow",
+    "autodiff",
+    "state",
+    "nn",
+    "layers",
+    "train",
+    "data",
+    "summary",
+    "saved_model",
+)
 
 _PROTO: Final = "tensorboard.compat.proto."
 _PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import os
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ _DOCUMENTED = _documented()
 def test_the_example_of_a_docstring_runs(name: str) -> None:
     text = inspect.cleandoc(_DOCUMENTED[name].__doc__)
     module = inspect.getmodule(_DOCUMENTED[name])
-    names = {**vars(module), "tf": tf, "np": np}
+    names = {**vars(module), "tf": tf, "np": np, "os": os, "tempfile": tempfile}
     options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     output: list[str] = []

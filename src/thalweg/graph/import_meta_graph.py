@@ -32,9 +32,37 @@ def import_meta_graph(
         **kwargs: `input_map`, as in `tf.import_graph_def`, and the others of `import_scoped_meta_graph`.
 
     Returns:
-        None: there is no Saver yet that could restore the variables.
+        A Saver for its variables: the one that the MetaGraphDef has, or a new one for all variables of the default
+        graph; None if there are no variables.
+
+    Example:
+        >>> v = tf.Variable([1.0, 2.0], name="v")
+        >>> prefix = os.path.join(tempfile.mkdtemp(), "model")
+        >>> with tf.Session() as sess:
+        ...     sess.run(v.initializer)
+        ...     path = tf.train.Saver().save(sess, prefix)
+        >>> with tf.Graph().as_default(), tf.Session() as sess:
+        ...     saver = tf.train.import_meta_graph(path + ".meta")
+        ...     saver.restore(sess, path)
+        ...     print(sess.run("v/Read/ReadVariableOp:0"))
+        [1. 2.]
     """
-    import_scoped_meta_graph(meta_graph_or_file, clear_devices, import_scope=import_scope, **kwargs)
+    meta_graph = _checked_meta_graph(meta_graph_or_file)
+    graph = get_default_graph()
+    before = {id(variable) for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
+    variables = import_scoped_meta_graph(meta_graph, clear_devices, import_scope=import_scope, **kwargs)
+    # By name: savers are built upon graphs, not the other way round.
+    saver = importlib.import_module("thalweg.train.saver").Saver
+    if not meta_graph.HasField("saver_def"):
+        saveable = importlib.import_module("thalweg.train.saveable").all_saveable_objects(import_scope)
+        return saver() if saveable else None
+    scope = import_scope
+    for name, variable in variables.items():
+        # The scope may have been made unique.
+        if scope and id(variable) not in before and variable.name.endswith(f"/{name}"):
+            scope = variable.name.removesuffix(f"/{name}")
+            break
+    return saver(saver_def=meta_graph.saver_def, name=scope)
 
 
 def read_meta_graph_file(filename: str) -> Any:

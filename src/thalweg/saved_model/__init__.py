@@ -1,0 +1,1 @@
+"""SavedModels: a model with its graphs, variables, assets and signatures in one directory."""

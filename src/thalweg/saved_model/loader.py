@@ -1,0 +1,150 @@
+"""Loading SavedModels: the graph that was saved under some tags, with its variables, assets and initialization."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from thalweg import errors
+from thalweg.graph.import_meta_graph import import_meta_graph
+from thalweg.graph.name_scoping import prepend_name_scope
+from thalweg.graph.op_registry import export
+from thalweg.graph.write_graph import read_message
+from thalweg.platform import gfile, logging
+from thalweg.platform.file_paths import local_path
+from thalweg.saved_model import constants
+from thalweg.train.checkpoint_messages import saved_model_class
+
+
+@export(
+    "saved_model.maybe_saved_model_directory",
+    "saved_model.contains_saved_model",
+    "saved_model.loader.maybe_saved_model_directory",
+)
+def maybe_saved_model_directory(export_dir: Any) -> bool:
+    """Whether a directory has a SavedModel, binary or text."""
+    return _model_file(os.fsdecode(export_dir)) is not None
+
+
+def _model_file(export_dir: str) -> str | None:
+    for name in (constants.SAVED_MODEL_FILENAME_PB, constants.SAVED_MODEL_FILENAME_PBTXT):
+        path = os.path.join(export_dir, name)
+        if gfile.Exists(path):
+            return path
+    return None
+
+
+def parse_saved_model(export_dir: Any) -> Any:
+    """Reads the SavedModel message of a directory.
+
+    Raises:
+        OSError: If there is none, or it cannot be parsed.
+    """
+    directory = os.fsdecode(export_dir)
+    path = _model_file(directory)
+    if path is None:
+        raise OSError(
+            f"SavedModel file does not exist at: {directory}/{{{constants.SAVED_MODEL_FILENAME_PBTXT}|"
+            f"{constants.SAVED_MODEL_FILENAME_PB}}}"
+        )
+    try:
+        return read_message(saved_model_class()(), local_path(path), "SavedModel")
+    except ValueError as e:
+        raise OSError(f"Cannot parse file {path}: {e}") from e
+
+
+def find_meta_graph(saved_model: Any, tags: Iterable[str], export_dir: Any) -> Any:
+    """The MetaGraphDef that was saved under exactly these tags.
+
+    Raises:
+        RuntimeError: If there is none.
+    """
+    wanted = set(tags)
+    available = []
+    for meta_graph in saved_model.meta_graphs:
+        found = set(meta_graph.meta_info_def.tags)
+        if found == wanted:
+            return meta_graph
+        available.append(sorted(found))
+    raise RuntimeError(
+        f"MetaGraphDef associated with tags {sorted(wanted)} could not be found in the SavedModel in {export_dir}; "
+        f"it has: {available}"
+    )
+
+
+def asset_paths(meta_graph: Any, export_dir: str, import_scope: str | None) -> dict[str, str]:
+    """The names of the tensors with paths of assets, and where the assets are now."""
+    from tensorboard.compat.proto.meta_graph_pb2 import AssetFileDef
+
+    assets = list(meta_graph.asset_file_def)
+    if not assets and constants.ASSETS_KEY in meta_graph.collection_def:
+        for item in meta_graph.collection_def[constants.ASSETS_KEY].any_list.value:
+            asset = AssetFileDef()
+            if item.Unpack(asset):
+                assets.append(asset)
+    folder = os.path.join(export_dir, constants.ASSETS_DIRECTORY)
+    out = {}
+    for asset in assets:
+        if os.path.basename(asset.filename) != asset.filename:
+            raise errors.InvalidArgumentError(
+                None, None, f"The asset '{asset.filename}' of the SavedModel in {export_dir} lies outside of it."
+            )
+        out[prepend_name_scope(asset.tensor_info.name, import_scope)] = os.path.join(folder, asset.filename)
+    return out
+
+
+def _init_op(meta_graph: Any, graph: Any, import_scope: str | None) -> Any:
+    signatures = meta_graph.signature_def
+    name: str | None = None
+    if constants.INIT_OP_SIGNATURE_KEY in signatures:
+        name = signatures[constants.INIT_OP_SIGNATURE_KEY].outputs[constants.INIT_OP_SIGNATURE_KEY].name
+    for key in (constants.MAIN_OP_KEY, constants.LEGACY_INIT_OP_KEY):
+        if name is None and key in meta_graph.collection_def:
+            names = meta_graph.collection_def[key].node_list.value
+            if len(names) != 1:
+                raise RuntimeError(f"Expected exactly one SavedModel init op in '{key}'. Found: {list(names)}")
+            name = names[0]
+    return None if not name else graph.as_graph_element(prepend_name_scope(name, import_scope))
+
+
+@export("saved_model.load", "saved_model.loader.load")
+def load(sess: Any, tags: Iterable[str], export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
+    """Loads a model from a SavedModel into a session and its graph.
+
+    Args:
+        sess: The session to restore the variables in; the model is added to its graph.
+        tags: Tags that name one of the model's graphs, such as [tf.saved_model.tag_constants.SERVING].
+        export_dir: The directory.
+        import_scope: A name scope to put the graph under.
+        **saver_kwargs: Further arguments of `tf.train.import_meta_graph`.
+
+    Returns:
+        The MetaGraphDef: its `signature_def` says which tensors are the inputs and outputs.
+
+    Raises:
+        OSError: If there is no SavedModel.
+        RuntimeError: If no graph has these tags.
+    """
+    directory = os.fsdecode(export_dir)
+    meta_graph = find_meta_graph(parse_saved_model(directory), tags, directory)
+    with sess.graph.as_default() as graph:
+        prefix = os.path.join(directory, constants.VARIABLES_DIRECTORY, constants.VARIABLES_FILENAME)
+        scope = _unique_scope(graph, import_scope)
+        saver = import_meta_graph(meta_graph, import_scope=import_scope, **saver_kwargs)
+        if saver is not None and meta_graph.HasField("saver_def"):
+            saver.restore(sess, prefix)
+        else:
+            logging.info("The specified SavedModel has no variables; no checkpoints were restored.")
+        feeds = asset_paths(meta_graph, directory, scope)
+        init = _init_op(meta_graph, graph, scope)
+        if init is not None:
+            sess.run(init, feeds)
+    return meta_graph
+
+
+def _unique_scope(graph: Any, import_scope: str | None) -> str | None:
+    """The scope that an import will use, before it does."""
+    if not import_scope or import_scope.endswith("/"):
+        return import_scope
+    return graph.unique_name(import_scope, mark_as_used=False)  # type: ignore[no-any-return]
