@@ -226,7 +226,7 @@ def _validate(signatures: dict[str, Any] | None) -> None:
             for key, info in infos.items():
                 if info.WhichOneof("encoding") is None:
                     raise AssertionError(
-                        f"All TensorInfo protos used in the SignatureDefs must have one of the 'encoding' fields (e.g., "
+                        "All TensorInfo protos used in the SignatureDefs must have an encoding (such as "
                         f"name or coo_sparse) set: '{key}' of '{name}' has none."
                     )
                 if info.dtype == 0 and infos is not signature.outputs:
