@@ -261,5 +261,3 @@ def simple_save(
             clear_devices=True,
         )
     builder.save()
-
-
