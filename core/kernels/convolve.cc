@@ -67,16 +67,22 @@ bool has_sum(const std::vector<PostOp>& post_ops) {
   return std::any_of(post_ops.begin(), post_ops.end(), [](const PostOp& op) { return op.kind == PostOp::sum; });
 }
 
+// The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.
 template <typename T>
-void own_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
-                     const ConvolutionData& data) {
+void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+                       const ConvolutionData& data) {
+  const bool onednn = std::is_same_v<T, float> && s.work() > kSmall && fits_onednn(s);
+  if (onednn && onednn_convolution(pass, DType::float32, s, post_ops, data)) return;
   T* output = static_cast<T*>(data.output);
+  const bool fused = data.bias || !post_ops.empty();
   Tensor addend;
   if (has_sum(post_ops)) {
     addend = Tensor(dtype_of<T>, Shape{s.output_size()});
     copy_large(dtype_of<T>, addend.raw(), output, s.output_size());
   }
-  patch_convolution<T>(pass, s, static_cast<T*>(data.input), static_cast<T*>(data.filter), output);
+  const bool done = onednn && fused &&
+                    onednn_convolution(pass, DType::float32, s, {}, {data.input, data.filter, data.output, nullptr});
+  if (!done) patch_convolution<T>(pass, s, static_cast<T*>(data.input), static_cast<T*>(data.filter), output);
   if constexpr (std::is_floating_point_v<T>)
     finish<T>(s, post_ops, static_cast<const T*>(data.bias), addend.defined() ? addend.flat<T>() : nullptr, output);
 }
@@ -88,10 +94,13 @@ void convert(const From* from, To* to, int64_t count) {
   });
 }
 
-// float16 and bfloat16 through float32.
+// float16 and bfloat16: by oneDNN on machines that compute in them, else through float32.
 template <typename T>
-void widened_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                          const ConvolutionData& data) {
+  if (data.bias == nullptr && s.work() > kSmall && fits_onednn(s) &&
+      onednn_convolution(pass, dtype_of<T>, s, post_ops, data))
+    return;
   auto widened = [](const void* from, int64_t count, bool read) {
     Tensor out(DType::float32, Shape{count});
     if (read) convert(static_cast<const T*>(from), out.flat<float>(), count);
@@ -138,24 +147,17 @@ void convolve(ConvolutionPass pass, DType dtype, const ConvolutionShape& s, cons
   if (s.input_size() == 0 && s.output_size() > 0 && (data.bias || !post_ops.empty()))
     fail(Code::invalid_argument, "a fused convolution needs an input with elements");
   if (convolve_nothing(pass, dtype, s, data)) return;
-  const bool worthwhile = s.work() > kSmall && fits_onednn(s);
   switch (dtype) {
     case DType::float32:
-      if (!worthwhile || !onednn_convolution(pass, dtype, s, post_ops, data))
-        own_convolution<float>(pass, s, post_ops, data);
-      return;
+      return plain_convolution<float>(pass, s, post_ops, data);
     case DType::float64:
-      return own_convolution<double>(pass, s, post_ops, data);
+      return plain_convolution<double>(pass, s, post_ops, data);
     case DType::int32:
-      return own_convolution<uint32_t>(pass, s, post_ops, data);
+      return plain_convolution<uint32_t>(pass, s, post_ops, data);
     case DType::float16:
-      if (data.bias || !worthwhile || !onednn_convolution(pass, dtype, s, post_ops, data))
-        widened_convolution<half>(pass, s, post_ops, data);
-      return;
+      return reduced_convolution<half>(pass, s, post_ops, data);
     case DType::bfloat16:
-      if (data.bias || !worthwhile || !onednn_convolution(pass, dtype, s, post_ops, data))
-        widened_convolution<bfloat16>(pass, s, post_ops, data);
-      return;
+      return reduced_convolution<bfloat16>(pass, s, post_ops, data);
     default:
       fail(Code::unimplemented, "there is no convolution of elements of type ", dtype);
   }

@@ -7,7 +7,7 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops import convolution_shapes as window_shapes
@@ -34,6 +34,17 @@ define(
     f"T: {FLOATS}, {_ATTRS}",
     shape=window_shapes.filter_gradient(2),
 )
+
+
+define(
+    "_FusedConv2D",
+    "input: T, filter: T, args: num_args * T -> output: T",
+    f"T: {FLOATS}, num_args: int >= 0, {_ATTRS}, fused_ops: list(string) = [], epsilon: float = 0.0001, "
+    "leakyrelu_alpha: float = 0.2",
+    shape=window_shapes.convolution(2),
+    doc="A convolution followed by BiasAdd or FusedBatchNorm and element-wise ops, as passes make it.",
+)
+not_differentiable("_FusedConv2D")
 
 
 def register_gradients(forward: str, backprop_input: str, backprop_filter: str) -> None:

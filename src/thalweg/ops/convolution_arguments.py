@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from thalweg.platform.deprecation import deprecated_argument_lookup
 
 
@@ -69,3 +71,15 @@ def paddings(padding: Any, spatial: int = 2) -> tuple[str, list[int]]:
     flat = [int(n) for pair in pairs for n in pair]
     # Attributes cannot say "explicitly nothing": no paddings at all are VALID ones.
     return ("EXPLICIT", flat) if any(flat) else ("VALID", [])
+
+
+def unmixed(strides: Any, rate: Any, dilations: Any) -> Any:
+    """The dilations, given under one of two names; None if they are 1.
+
+    Raises:
+        ValueError: If both strides and dilations are greater than 1.
+    """
+    rate = deprecated_argument_lookup("dilations", dilations, "rate", rate)
+    if rate is not None and np.max(rate) > 1 and strides is not None and np.max(strides) > 1:
+        raise ValueError(f"strides > 1 not supported in conjunction with a rate > 1, got {strides} and {rate}")
+    return rate
