@@ -1,0 +1,1 @@
+"""Layers: functions of tensors that own their variables (`tf.layers`)."""

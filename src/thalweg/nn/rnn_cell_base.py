@@ -1,0 +1,190 @@
+"""RNNCell: the protocol of one step of a recurrent network, and what its implementations share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.graph import nest
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.op_registry import export
+from thalweg.graph.static_value import constant_value
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.layers.layer import Layer
+from thalweg.ops.filling import zeros
+from thalweg.state.variable import Variable
+from thalweg.state.variable_scope import get_variable_scope, variable_scope
+
+
+def assert_like_rnn_cell(cell_name: str, cell: Any) -> None:
+    """Checks that an object can be used as a cell.
+
+    Raises:
+        TypeError: If one of the methods and properties is missing.
+    """
+    problems = [f"'{name}' property is missing" for name in ("output_size", "state_size") if not hasattr(cell, name)]
+    if not hasattr(cell, "zero_state") and not hasattr(cell, "get_initial_state"):
+        problems.append("either 'zero_state' or 'get_initial_state' method is required")
+    if not callable(cell):
+        problems.append("is not callable")
+    if problems:
+        raise TypeError(f"The argument {cell_name!r} ({cell}) is not an RNNCell: {', '.join(problems)}.")
+
+
+def sizes_with_batch(batch_size: Any, size: Any) -> Any:
+    """The shape of a state or output: a list where it is known, else a tensor.
+
+    Args:
+        batch_size: A number or a scalar tensor.
+        size: A number, a shape, or a vector tensor.
+    """
+    batch = _number(batch_size)
+    inner: Any = size if isinstance(size, Tensor) else _sizes(size)
+    if batch is not None and not isinstance(inner, Tensor):
+        return [batch, *inner]
+    first = [batch] if batch is not None else apply("ExpandDims", batch_size, 0)
+    return apply("ConcatV2", [first, convert_to_tensor(inner, "int32")], 0, name="concat")
+
+
+def static_sizes_with_batch(batch_size: Any, size: Any) -> TensorShape:
+    """What is known of the same shape while the graph is built."""
+    if isinstance(size, Tensor):
+        return TensorShape(None)
+    return TensorShape([_number(batch_size), *_sizes(size)])
+
+
+def _sizes(size: Any) -> list[int | None]:
+    return list(TensorShape(size).as_list()) if isinstance(size, (TensorShape, list, tuple)) else [int(size)]
+
+
+def _number(value: Any) -> int | None:
+    if value is None:
+        return None
+    known = constant_value(value) if isinstance(value, Tensor) else getattr(value, "value", value)
+    return None if known is None else int(known)
+
+
+def zero_state_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
+    """Zeros for every part of a state."""
+
+    def zero(size: Any) -> Tensor:
+        state = zeros(sizes_with_batch(batch_size, size), dtype=dtype)
+        state.set_shape(static_sizes_with_batch(batch_size, size))
+        return state
+
+    return nest.map_structure(zero, state_size)
+
+
+def weight(variable: Any) -> Any:
+    """The value of a cell's variable. Inside of a loop: as it was before the loop, which need not read it again."""
+    context = get_default_graph()._get_control_flow_context()
+    if context is None or context.enclosing_while() is None or not isinstance(variable, Variable):
+        return variable
+    return variable._graph_element if variable._cached_value is None else variable._cached_value
+
+
+@export("nn.rnn_cell.RNNCell", "contrib.rnn.RNNCell")
+class RNNCell(Layer):
+    """One step of a recurrent network: `output, next_state = cell(input, state)`.
+
+    Subclasses say what `state_size` and `output_size` are, and override `call(inputs, state)` (and `build`), or all of
+    `__call__(inputs, state, scope=None)`. Variables that they make with `tf.get_variable` become the cell's.
+    """
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        """Does one step.
+
+        Args:
+            inputs: A tensor [batch, size].
+            state: The state before the step, in the structure of `state_size`.
+            scope: A variable scope for the variables; the class name in snake case if None.
+
+        Returns:
+            The output and the next state.
+        """
+        if scope is not None:
+            with variable_scope(scope, custom_getter=self._rnn_get_variable) as opened:
+                return super().__call__(inputs, state, scope=opened)
+        # One object for all calls: the getter must not be nested deeper with each.
+        entered = self.__dict__.get("_rnncell_scope")
+        if entered is None:
+            entered = variable_scope(get_variable_scope(), custom_getter=self._rnn_get_variable)
+            self.__dict__["_rnncell_scope"] = entered
+        with entered:
+            return super().__call__(inputs, state)
+
+    def _rnn_get_variable(self, getter: Any, *args: Any, **kwargs: Any) -> Any:
+        variable = getter(*args, **kwargs)
+        trainable = getattr(variable, "trainable", False)
+        if hasattr(variable, "_get_partitions"):
+            trainable = all(part.trainable for part in variable)
+        self._add_own(variable, trainable)
+        return variable
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of the state: a number, a shape, or a structure of them."""
+        raise NotImplementedError("Abstract method")
+
+    @property
+    def output_size(self) -> Any:
+        """The size of the output: a number, a shape, or a structure of them."""
+        raise NotImplementedError("Abstract method")
+
+    def build(self, _: Any) -> None:
+        """Creates nothing: a cell may make its variables while it is called."""
+
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
+        """The zero state for a batch like `inputs`, or of `batch_size` and `dtype`."""
+        if inputs is not None:
+            inputs = convert_to_tensor(inputs, name="inputs")
+            known = inputs.shape.as_list()[0] if inputs.shape.ndims else None
+            batch_size = known
+            if known is None:
+                sizes = apply("Shape", inputs)
+                batch_size = apply("StridedSlice", sizes, [0], [1], [1], shrink_axis_mask=1, name="strided_slice")
+            dtype = inputs.dtype
+        if batch_size is None or dtype is None:
+            raise ValueError(
+                "batch_size and dtype cannot be None while constructing initial state: "
+                f"batch_size={batch_size}, dtype={dtype}"
+            )
+        return self.zero_state(batch_size, dtype)
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros.
+
+        Args:
+            batch_size: A number or a scalar tensor.
+            dtype: The type of the state.
+        """
+        with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
+            return zero_state_tensors(self.state_size, batch_size, dtype)
+
+
+class LayerRNNCell(RNNCell):
+    """A cell that makes its variables in `build`, as layers do."""
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Does one step; see RNNCell."""
+        return Layer.__call__(self, inputs, state, *args, scope=scope, **kwargs)
+
+    def _input_depth(self, inputs_shape: Any) -> int:
+        shape = TensorShape(inputs_shape)
+        size = shape.as_list()[-1] if shape.ndims else None
+        if size is None:
+            raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {shape}")
+        return int(size)
+
+
+def joined(first: Any, second: Any) -> Tensor:
+    """Inputs and state side by side, as every cell multiplies them with one kernel."""
+    return apply("ConcatV2", [first, second], 1, name="concat")  # type: ignore[no-any-return]
+
+
+def linear(values: Any, kernel: Any, bias: Any) -> Tensor:
+    """`values @ kernel + bias`."""
+    product = apply("MatMul", values, weight(kernel))
+    return apply("BiasAdd", product, weight(bias))  # type: ignore[no-any-return]
