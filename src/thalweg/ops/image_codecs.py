@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
 from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.op_registry import define, export, not_differentiable
@@ -272,4 +273,6 @@ def encode_jpeg(
 @export("image.encode_png", "io.encode_png")
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
     """Encodes images `[..., height, width, channels]` of uint8 or uint16 as PNG files; `compression` is -1 to 9."""
-    return apply("EncodePng", image, compression=compression, name=name)  # type: ignore[no-any-return]
+    # An array keeps its type; the default of the attribute is for lists of numbers.
+    pixels = convert_to_tensor(image) if hasattr(image, "dtype") else image
+    return apply("EncodePng", pixels, compression=compression, name=name)  # type: ignore[no-any-return]
