@@ -1,0 +1,97 @@
+"""NanTensorHook: stops when the loss is NaN, and can say which operation made the first NaN or infinity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.errors import creation_line
+from thalweg.graph.op_registry import export
+from thalweg.platform import logging
+from thalweg.runtime import numerics
+from thalweg.train.basic_hooks import as_graph_element
+from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+
+
+@export("train.NanLossDuringTrainingError", "estimator.NanLossDuringTrainingError")
+class NanLossDuringTrainingError(RuntimeError):
+    """The loss was NaN.
+
+    Attributes:
+        origins: What is known of the operations that made the first NaN or infinity, in the order in which they ran.
+    """
+
+    def __init__(
+        self, message: str = "NaN loss during training.", origins: list[numerics.Origin] | None = None
+    ) -> None:
+        """Takes the message, and what is known of the cause."""
+        super().__init__(message)
+        self.origins = origins or []
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@export("train.NanTensorHook", "estimator.NanTensorHook")
+class NanTensorHook(SessionRunHook):
+    """Stops the training when a tensor is NaN.
+
+    With `find_origin`, the results of every operation are looked at in every step, which costs some time, and the error
+    names the operations that made NaN or infinity out of finite inputs: usually the first one is the cause.
+
+    Example:
+        >>> x = tf.placeholder(tf.float32)
+        >>> loss = tf.reduce_sum(tf.log(x, name="root_of_evil"))
+        >>> try:
+        ...     with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss, find_origin=True)]) as session:
+        ...         session.run(loss, {x: [1.0, -1.0]})
+        ... except tf.train.NanLossDuringTrainingError as error:
+        ...     print(error.origins[0].node)
+        root_of_evil
+    """
+
+    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True, find_origin: bool = False) -> None:
+        """Takes what to watch.
+
+        Args:
+            loss_tensor: The tensor, or its name.
+            fail_on_nan_loss: Whether to raise NanLossDuringTrainingError, or only to stop.
+            find_origin: Whether to find out where the first NaN came from.
+        """
+        self._loss_tensor = loss_tensor
+        self._fail_on_nan_loss = fail_on_nan_loss
+        self._find_origin = find_origin
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        """Fetches the loss, and asks for the check."""
+        options = numerics.check_options() if self._find_origin else None
+        return SessionRunArgs(as_graph_element(self._loss_tensor), options=options)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        """Looks at the loss."""
+        if not np.isnan(run_values.results).any():
+            return
+        origins = numerics.origins(run_values.run_metadata) if self._find_origin else []
+        message = self._message(run_context.session.graph, origins)
+        if self._fail_on_nan_loss:
+            logging.error("%s", message)
+            raise NanLossDuringTrainingError(message, origins)
+        logging.warning("%s", message)
+        # The training ends without an error: the loss may be NaN on purpose.
+        run_context.request_stop()
+
+    def _message(self, graph: Any, origins: list[numerics.Origin]) -> str:
+        start = "NaN loss during training."
+        if not self._find_origin:
+            return f"{start} tf.train.NanTensorHook(loss, find_origin=True) says which operation made the first NaN."
+        if not origins:
+            return f"{start} No operation of this step made it out of finite inputs."
+        lines = [start, "The first operations with NaN or infinity:"]
+        for node, what in origins[:3]:
+            op = graph._operations_by_name.get(node)
+            where = creation_line(op) if op is not None else None
+            lines.append(
+                f"  {node}{f' ({op.type})' if op is not None else ''}: {what}{f', created at {where}' if where else ''}"
+            )
+        return "\n".join(lines)
