@@ -59,6 +59,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
             ("SessionLog", "event_pb2"),
             ("Summary", "summary_pb2"),
             ("SummaryDescription", "summary_pb2"),
+            ("TaggedRunMetadata", "event_pb2"),
         )
     },
 }

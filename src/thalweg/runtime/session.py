@@ -71,6 +71,24 @@ class _Step:
         self.mutations = mutations
 
 
+def _key_of_nested(fetches: Any, feed_dict: Any) -> Any:
+    """A key for fetches that contain lists or dictionaries; None if there is none."""
+
+    def frozen(fetch: Any) -> Any:
+        kind = type(fetch)
+        if kind is list or kind is tuple:
+            return (kind, *[frozen(item) for item in fetch])
+        if kind is dict:
+            return (dict, *[(name, frozen(item)) for name, item in fetch.items()])
+        hash(fetch)
+        return fetch
+
+    try:
+        return (_key_of_nested, frozen(fetches)), tuple(feed_dict) if feed_dict else ()
+    except TypeError:
+        return None
+
+
 class BaseSession:
     """What Session and InteractiveSession share. Any number of threads may call `run` at the same time."""
 
@@ -172,7 +190,8 @@ class BaseSession:
                 )
                 step = self._fast.get(key)
             except TypeError:
-                step = key = None
+                key = _key_of_nested(fetches, feed_dict)
+                step = self._fast.get(key) if key is not None else None
             if step is not None and step.mutations == self._graph._mutations:
                 try:
                     values = list(feed_dict.values()) if feed_dict else ()

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any, ClassVar
 
+from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 from thalweg.platform import logging
@@ -56,9 +57,10 @@ class FileWriter:
     def _add_meta_graph_of(self, graph: Any, graph_def: Any) -> None:
         from thalweg.graph.meta_graph import create_meta_graph_def
 
-        if isinstance(graph, Graph):
-            graph_def = graph.as_graph_def(add_shapes=True)
-        self.add_meta_graph(create_meta_graph_def(graph_def=graph_def if graph_def is not None else graph))
+        given = graph if graph is not None else graph_def
+        if isinstance(given, Graph):
+            given = given.as_graph_def(add_shapes=True)
+        self.add_meta_graph(create_meta_graph_def(None, given, None, [], get_default_graph()))
 
     def __enter__(self) -> FileWriter:
         return self
@@ -201,8 +203,6 @@ class FileWriterCache:
     @staticmethod
     def get(logdir: str) -> FileWriter:
         """Returns the writer of a folder; makes it if there is none."""
-        from thalweg.graph.default_graph import get_default_graph
-
         with FileWriterCache._lock:
             writer = FileWriterCache._cache.get(logdir)
             if writer is None:

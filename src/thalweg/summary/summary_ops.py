@@ -106,7 +106,8 @@ def _to_bytes(image: Array, bad_color: Array) -> Array:
         largest, top, offset = max(abs(low), abs(high)), 127.0, 128.0
     else:
         largest, top, offset = high, 255.0, 0.0
-    scale = values.dtype.type(0.0 if largest < nearly_zero else top / largest)
+    # The factor is a float for any element type, as TensorFlow has it: the last bit of a pixel depends on it.
+    scale = values.dtype.type(0.0 if largest < nearly_zero else np.float32(top) / np.float32(largest))
     scaled = np.where(finite, values, 0) * scale + values.dtype.type(offset)
     out: Array = scaled.astype(np.uint8)
     out[~pixel_is_finite] = bad_color

@@ -150,9 +150,10 @@ class StopAtStepHook(SessionRunHook):
         """Looks whether it is the last step."""
         assert self._last_step is not None
         # The fetched value may be from before the step's own update.
-        if run_values.results + 1 >= self._last_step:
-            if run_context.session.run(self._global_step) >= self._last_step:
-                run_context.request_stop()
+        if run_values.results + 1 < self._last_step:
+            return
+        if run_context.session.run(self._global_step) >= self._last_step:
+            run_context.request_stop()
 
 
 @export("train.GlobalStepWaiterHook", "estimator.GlobalStepWaiterHook")

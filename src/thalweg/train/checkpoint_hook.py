@@ -138,8 +138,8 @@ class CheckpointSaverHook(SessionRunHook):
         savers = get_collection(GraphKeys.SAVERS)
         if not savers:
             raise RuntimeError(
-                f"No items in collection {GraphKeys.SAVERS}. Please add a saver to the collection or provide a saver or "
-                "scaffold."
+                f"No items in collection {GraphKeys.SAVERS}. Please add a saver to the collection or provide a saver "
+                "or scaffold."
             )
         if len(savers) > 1:
             raise RuntimeError(

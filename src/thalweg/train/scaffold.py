@@ -173,4 +173,5 @@ def default_saver() -> Any:
     """A saver of all variables."""
     import thalweg as tf
 
-    return tf.train.Saver(sharded=True, allow_empty=True)
+    saver = getattr(tf.train, "Saver", None)
+    return None if saver is None else saver(sharded=True, allow_empty=True)

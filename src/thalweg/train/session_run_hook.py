@@ -71,8 +71,8 @@ class SessionRunContext:
 class SessionRunHook:
     """The base of hooks: override what you need.
 
-    Order of calls: `begin`, `after_create_session`, then for each step `before_run` and `after_run`, and `end` unless an
-    exception ended the session. After a recovery, `after_create_session` comes again.
+    Order of calls: `begin`, `after_create_session`, then for each step `before_run` and `after_run`, and `end` unless
+    an exception ended the session. After a recovery, `after_create_session` comes again.
     """
 
     def begin(self) -> None:
