@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 
@@ -25,6 +24,8 @@ class Timeline:
             show_dataflow: Accepted for TensorFlow's sake: the order on a thread shows it.
             show_memory: Whether to add a row with the bytes that each operation's outputs take.
         """
+        import json
+
         events: list[dict[str, Any]] = []
         for pid, device in enumerate(self._step_stats.dev_stats):
             if not any(node.all_start_micros for node in device.node_stats):

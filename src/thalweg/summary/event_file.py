@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import queue
-import socket
 import threading
 import time
 import weakref
@@ -34,6 +33,8 @@ class EventFile:
         self.path = ""
 
     def _open(self) -> IO[bytes]:
+        import socket
+
         from tensorboard.compat.proto.event_pb2 import Event
 
         now = time.time()

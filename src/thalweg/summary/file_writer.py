@@ -20,7 +20,7 @@ class FileWriter:
     Every method raises an error that the thread met since the last call, such as a full disk.
 
     Example:
-        >>> writer = tf.summary.FileWriter(tempfile.mkdtemp())
+        >>> writer = tf.summary.FileWriter(tf.test.get_temp_dir())
         >>> writer.add_summary(tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=0.5)]), 1)
         >>> writer.close()
     """

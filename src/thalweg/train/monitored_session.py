@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -95,6 +94,8 @@ class _MonitoredSession:
             ValueError: If it takes other arguments.
             StopIteration: If it asked to stop.
         """
+        import inspect
+
         if not callable(step_fn):
             raise TypeError("step_fn must be callable.")
         arguments = tuple(inspect.signature(step_fn).parameters)
