@@ -18,6 +18,7 @@ from thalweg.state.variable_lists import (
     report_uninitialized_variables,
 )
 from thalweg.summary.functions import merge_all
+from thalweg.train.saver import Saver
 
 
 @export("train.Scaffold")
@@ -169,9 +170,6 @@ class Scaffold:
         return group(local_variables_initializer(), tables_initializer())
 
 
-def default_saver() -> Any:
+def default_saver() -> Saver:
     """A saver of all variables."""
-    import thalweg as tf
-
-    saver = getattr(tf.train, "Saver", None)
-    return None if saver is None else saver(sharded=True, allow_empty=True)
+    return Saver(sharded=True, allow_empty=True)

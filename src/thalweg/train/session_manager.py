@@ -14,6 +14,7 @@ from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 from thalweg.platform import logging
+from thalweg.train.checkpoint_state import get_checkpoint_state
 
 
 @export("train.SessionManager")
@@ -91,11 +92,9 @@ class SessionManager:
             raise
 
     def _checkpoint_state(self, checkpoint_dir: Any, wait: bool, max_wait_secs: float) -> Any:
-        import thalweg as tf
-
         deadline = time.monotonic() + max_wait_secs
         while True:
-            state = tf.train.get_checkpoint_state(checkpoint_dir)
+            state = get_checkpoint_state(checkpoint_dir)
             if state is not None and state.model_checkpoint_path:
                 return state
             if not wait or time.monotonic() + self._recovery_wait_secs > deadline:

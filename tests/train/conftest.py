@@ -1,0 +1,15 @@
+"""Training writes event files; the writers that hooks share end with each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import thalweg as tf
+
+
+@pytest.fixture(autouse=True)
+def closed_writers(nothing_left_behind: None) -> Iterator[None]:
+    yield
+    tf.summary.FileWriterCache.clear()
