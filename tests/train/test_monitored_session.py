@@ -202,7 +202,7 @@ def test_the_exception_of_a_thread_stops_the_session() -> None:
             thread.start()
 
     value = tf.constant(1)
-    with pytest.raises(OSError, match="the reader failed"):  # noqa: SIM117
+    with pytest.raises(OSError, match="the reader failed"):
         with tf.train.MonitoredSession(hooks=[Background()]) as session:
             session.run(value)
             started.set()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
@@ -16,6 +16,8 @@ from thalweg.graph.op_registry import export, export_value
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import logging
 from thalweg.platform.deprecation import deprecated
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _NOT_IN_A_NAME = re.compile(r"[^-/\w.]")
 
@@ -219,8 +221,8 @@ def initialize(graph: Any = None, session: Any = None) -> None:
 # The names and arguments of TensorFlow before 1.0. There the tag was a value of its own, apart from the node's name.
 
 
-def _old(name: str, new_name: str) -> Any:
-    def register(function: Any) -> Any:
+def _old(name: str, new_name: str) -> Callable[[F], F]:
+    def register(function: F) -> F:
         export_value(deprecated(None, f"Please use tf.summary.{new_name} instead.")(function), name)
         return function
 

@@ -74,7 +74,7 @@ def create_global_step(graph: Graph | None = None) -> Variable:
     if get_global_step(graph) is not None:
         raise ValueError('"global_step" already exists.')
     with graph.as_default(), graph.name_scope(None):
-        return get_variable(
+        variable: Variable = get_variable(
             GraphKeys.GLOBAL_STEP,
             shape=[],
             dtype=int64,
@@ -82,6 +82,7 @@ def create_global_step(graph: Graph | None = None) -> Variable:
             trainable=False,
             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
         )
+    return variable
 
 
 @export("train.get_or_create_global_step", "contrib.framework.get_or_create_global_step")

@@ -7,6 +7,7 @@ from typing import Any
 
 from thalweg.graph.op_registry import export
 from thalweg.platform import gfile, logging
+from thalweg.platform.file_object import GFile
 from thalweg.runtime.timeline import Timeline
 from thalweg.summary.file_writer import FileWriterCache
 from thalweg.train.basic_hooks import require_global_step
@@ -73,6 +74,6 @@ class ProfilerHook(SessionRunHook):
         path = os.path.join(self._output_dir, f"timeline-{step}.json")
         logging.info("Saving timeline for %d into '%s'.", step, path)
         trace = Timeline(metadata.step_stats).generate_chrome_trace_format(self._show_dataflow, self._show_memory)
-        with gfile.GFile(path, "w") as file:
+        with GFile(path, "w") as file:
             file.write(trace)
         FileWriterCache.get(self._output_dir).add_run_metadata(metadata, f"step_{step}", step)
