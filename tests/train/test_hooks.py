@@ -247,7 +247,7 @@ def test_early_stopping(values: list[float], mode: str, min_delta: float, stops_
     assert steps == stops_after
     assert hook.stopped == (values != [5, 4, 3, 2, 1])
     for wrong in ({"patience": 0}, {"patience": 1, "mode": "best"}, {"patience": 1, "min_delta": -1.0}):
-        with pytest.raises(ValueError, match="patience|mode"):
+        with pytest.raises(ValueError, match=r"patience|mode"):
             tf.train.EarlyStoppingHook(x, **wrong)
 
 
