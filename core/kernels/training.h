@@ -20,6 +20,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gather.h"
 #include "resource/joint_update.h"
+#include "tensor/reduced_floats.h"
 
 namespace thalweg::training {
 
@@ -48,20 +49,40 @@ struct Places {
   std::array<T*, N> out;
 };
 
-template <typename Rule, size_t N, typename T>
-inline void step_run(const Rule& rule, const Places<N, T>& places, int64_t at, const T* gradients, int64_t n) {
-  using C = Compute<T>;
+template <typename Rule, size_t N, typename C>
+inline void step_wide(const Rule& rule, const Places<N, C>& places, int64_t at, const C* gradients, int64_t n) {
   const Rule step = rule;  // A local copy: the stores below cannot change it.
   [&]<size_t... I>(std::index_sequence<I...>) {
-    const std::array<const T*, N> in{(places.in[I] + at)...};
-    const std::array<T*, N> out{(places.out[I] + at)...};
+    const std::array<const C*, N> in{(places.in[I] + at)...};
+    const std::array<C*, N> out{(places.out[I] + at)...};
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) {
-      C x[N] = {static_cast<C>(in[I][i])...};
-      step(x, static_cast<C>(gradients[i]));
-      ((out[I][i] = static_cast<T>(x[I])), ...);
+      C x[N] = {in[I][i]...};
+      step(x, gradients[i]);
+      ((out[I][i] = x[I]), ...);
     }
   }(std::make_index_sequence<N>{});
+}
+
+// Elements of 16 bits are widened block by block: one loop for all float types, and conversions that vectorize.
+template <typename Rule, size_t N, typename T>
+inline void step_run(const Rule& rule, const Places<N, T>& places, int64_t at, const T* gradients, int64_t n) {
+  if constexpr (!is_reduced_float<T>) {
+    step_wide(rule, places, at, gradients, n);
+  } else {
+    constexpr int64_t kBlock = 256;
+    alignas(32) float x[N][kBlock];
+    alignas(32) float g[kBlock];
+    Places<N, float> wide;
+    for (size_t k = 0; k < N; ++k) wide.in[k] = wide.out[k] = x[k];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      int64_t m = std::min(kBlock, n - i);
+      widen_row(gradients + i, g, m);
+      for (size_t k = 0; k < N; ++k) widen_row(places.in[k] + at + i, x[k], m);
+      step_wide(rule, wide, 0, g, m);
+      for (size_t k = 0; k < N; ++k) narrow_row(x[k], places.out[k] + at + i, m);
+    }
+  }
 }
 
 template <typename Rule, size_t N, typename T>

@@ -4,30 +4,41 @@
 namespace thalweg {
 namespace {
 
-template <typename C>
-struct Adagrad {
-  static constexpr int variables = 2, gradient = 3;
-  static constexpr const char* scalars[] = {"lr"};
-  Adagrad(const C* s, const training::Flags& flags) : lr(s[0]), update(flags.update_slots) {}
+template <typename C, bool update, bool with_epsilon>
+struct AdagradStep {
   void operator()(C* x, C g) const {
-    x[1] = update ? x[1] + g * g : x[1];
-    x[0] -= g * lr / std::sqrt(x[1]);
+    if constexpr (update) x[1] += g * g;
+    x[0] -= g * lr / (with_epsilon ? std::sqrt(x[1]) + epsilon : std::sqrt(x[1]));
   }
-  C lr;
+  C lr, epsilon;
+};
+
+template <typename C, bool with_epsilon>
+struct AdagradRule {
+  AdagradRule(const C* s, const training::Flags& flags)
+      : lr(s[0]), epsilon(with_epsilon ? s[1] : C(0)), update(flags.update_slots) {}
+  template <typename Body>
+  void specialize(const Body& body) const {
+    if (update)
+      body(AdagradStep<C, true, with_epsilon>{lr, epsilon});
+    else
+      body(AdagradStep<C, false, with_epsilon>{lr, epsilon});
+  }
+  C lr, epsilon;
   bool update;
 };
 
 template <typename C>
-struct AdagradWithEpsilon {
+struct Adagrad : AdagradRule<C, false> {
+  static constexpr int variables = 2, gradient = 3;
+  static constexpr const char* scalars[] = {"lr"};
+  using AdagradRule<C, false>::AdagradRule;
+};
+template <typename C>
+struct AdagradWithEpsilon : AdagradRule<C, true> {
   static constexpr int variables = 2, gradient = 4;
   static constexpr const char* scalars[] = {"lr", "epsilon"};
-  AdagradWithEpsilon(const C* s, const training::Flags& flags) : lr(s[0]), epsilon(s[1]), update(flags.update_slots) {}
-  void operator()(C* x, C g) const {
-    x[1] = update ? x[1] + g * g : x[1];
-    x[0] -= g * lr / (std::sqrt(x[1]) + epsilon);
-  }
-  C lr, epsilon;
-  bool update;
+  using AdagradRule<C, true>::AdagradRule;
 };
 
 // The variable follows from the sums of the gradients and of their squares alone: dual averaging.

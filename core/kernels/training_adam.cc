@@ -10,17 +10,8 @@ C corrected_rate(const C* s) {
   return s[2] * std::sqrt(C(1) - s[1]) / (C(1) - s[0]);
 }
 
-template <typename C>
-struct Adam {
-  static constexpr int variables = 3, gradient = 9;
-  static constexpr const char* scalars[] = {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"};
-  Adam(const C* s, const training::Flags& flags)
-      : rate(corrected_rate(s)),
-        beta1(s[3]),
-        rest1(C(1) - s[3]),
-        rest2(C(1) - s[4]),
-        epsilon(s[5]),
-        nesterov(flags.use_nesterov) {}
+template <typename C, bool nesterov>
+struct AdamStep {
   void operator()(C* x, C g) const {
     x[1] += (g - x[1]) * rest1;
     x[2] += (g * g - x[2]) * rest2;
@@ -28,6 +19,22 @@ struct Adam {
     x[0] -= ahead * rate / (std::sqrt(x[2]) + epsilon);
   }
   C rate, beta1, rest1, rest2, epsilon;
+};
+
+template <typename C>
+struct Adam {
+  static constexpr int variables = 3, gradient = 9;
+  static constexpr const char* scalars[] = {"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"};
+  Adam(const C* s, const training::Flags& flags)
+      : step{corrected_rate(s), s[3], C(1) - s[3], C(1) - s[4], s[5]}, nesterov(flags.use_nesterov) {}
+  template <typename Body>
+  void specialize(const Body& body) const {
+    if (nesterov)
+      body(AdamStep<C, true>{step.rate, step.beta1, step.rest1, step.rest2, step.epsilon});
+    else
+      body(step);
+  }
+  AdamStep<C, false> step;
   bool nesterov;
 };
 

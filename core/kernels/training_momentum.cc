@@ -4,32 +4,44 @@
 namespace thalweg {
 namespace {
 
-template <typename C>
-struct Momentum {
-  static constexpr int variables = 2, gradient = 3;
-  static constexpr const char* scalars[] = {"lr", "momentum"};
-  Momentum(const C* s, const training::Flags& flags) : lr(s[0]), momentum(s[1]), nesterov(flags.use_nesterov) {}
+template <typename C, bool nesterov>
+struct MomentumStep {
   void operator()(C* x, C g) const {
     x[1] = x[1] * momentum + g;
     x[0] -= nesterov ? g * lr + x[1] * momentum * lr : x[1] * lr;
   }
   C lr, momentum;
-  bool nesterov;
 };
 
 // The average is of the steps, not of the gradients: it keeps its size when the rate changes.
-template <typename C>
-struct KerasMomentum {
-  static constexpr int variables = 2, gradient = 3;
-  static constexpr const char* scalars[] = {"lr", "momentum"};
-  KerasMomentum(const C* s, const training::Flags& flags) : lr(s[0]), momentum(s[1]), nesterov(flags.use_nesterov) {}
+template <typename C, bool nesterov>
+struct KerasMomentumStep {
   void operator()(C* x, C g) const {
     x[1] = x[1] * momentum - g * lr;
     x[0] += nesterov ? x[1] * momentum - g * lr : x[1];
   }
   C lr, momentum;
+};
+
+template <typename C, template <typename, bool> class Step>
+struct MomentumRule {
+  static constexpr int variables = 2, gradient = 3;
+  static constexpr const char* scalars[] = {"lr", "momentum"};
+  MomentumRule(const C* s, const training::Flags& flags) : lr(s[0]), momentum(s[1]), nesterov(flags.use_nesterov) {}
+  template <typename Body>
+  void specialize(const Body& body) const {
+    if (nesterov)
+      body(Step<C, true>{lr, momentum});
+    else
+      body(Step<C, false>{lr, momentum});
+  }
+  C lr, momentum;
   bool nesterov;
 };
+template <typename C>
+using Momentum = MomentumRule<C, MomentumStep>;
+template <typename C>
+using KerasMomentum = MomentumRule<C, KerasMomentumStep>;
 
 template <typename C>
 struct AddSign {

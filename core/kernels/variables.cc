@@ -79,26 +79,6 @@ void assign_update(Context& ctx) {
   });
 }
 
-// var -= alpha * delta
-void gradient_descent(Context& ctx) {
-  const Tensor& alpha = ctx.input(1);
-  const Tensor& delta = ctx.input(2);
-  require(alpha.rank() == 0, "alpha must be a scalar, got shape ", alpha.shape());
-  variable_of(ctx, delta.dtype()).replace(delta.shape(), [&](Tensor& out, const Tensor& in) {
-    dispatch(delta.dtype(), Numbers{}, [&]<typename T>() {
-      using C = Compute<T>;
-      const C rate = static_cast<C>(*alpha.flat<T>());
-      const T* a = in.flat<T>();
-      const T* b = delta.flat<T>();
-      T* o = out.flat<T>();
-      parallel_for(out.num_elements(), kElementGrain, [=](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i) o[i] = static_cast<T>(static_cast<C>(a[i]) - rate * static_cast<C>(b[i]));
-      });
-    });
-  });
-}
-
 struct CountUpTo : Kernel {
   explicit CountUpTo(const Construction& c) : limit(c.attr<int64_t>("limit")) {}
   void compute(Context& ctx) override {
@@ -148,7 +128,6 @@ REGISTER(kernel("ReadVariableOp").function<read>());
 REGISTER(kernel("AssignVariableOp").make<Assign>());
 REGISTER(kernel("AssignAddVariableOp").types("dtype", Numbers{}).function<assign_update<Add>>());
 REGISTER(kernel("AssignSubVariableOp").types("dtype", Numbers{}).function<assign_update<Sub>>());
-REGISTER(kernel("ResourceApplyGradientDescent").types("T", Numbers{}).function<gradient_descent>());
 REGISTER(kernel("ResourceCountUpTo").make<CountUpTo>());
 REGISTER(kernel("VarIsInitializedOp").function<is_initialized>());
 REGISTER(kernel("VariableShape").function<shape_of>());
