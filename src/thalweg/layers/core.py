@@ -9,6 +9,8 @@ from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.branching import choose
+from thalweg.layers.functional import export_function
+from thalweg.layers.image_arguments import is_channels_first
 from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
 from thalweg.nn.dropout import dropout as nn_dropout
@@ -21,7 +23,12 @@ from thalweg.ops.shapes_of_tensors import shape as shape_of
 
 @export("layers.Dense")
 class Dense(Layer):
-    """`activation(inputs @ kernel + bias)`, along the last axis of the inputs."""
+    """`activation(inputs @ kernel + bias)`, along the last axis of the inputs.
+
+    Example:
+        >>> tf.layers.Dense(4, activation=tf.nn.relu)(tf.zeros([2, 3])).shape.as_list()
+        [2, 4]
+    """
 
     def __init__(
         self,
@@ -107,33 +114,7 @@ class Dense(Layer):
         return shape[:-1].concatenate(self.units)
 
 
-@export("layers.dense")
-def dense(
-    inputs: Any,
-    units: Any,
-    activation: Any = None,
-    use_bias: bool = True,
-    kernel_initializer: Any = None,
-    bias_initializer: Any = Zeros(),  # noqa: B008
-    kernel_regularizer: Any = None,
-    bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
-    bias_constraint: Any = None,
-    trainable: bool = True,
-    name: str | None = None,
-    reuse: Any = None,
-) -> Any:
-    """`activation(inputs @ kernel + bias)`, as `tf.layers.Dense` says; `reuse` finds the variables of that name.
-
-    Example:
-        >>> tf.layers.dense(tf.zeros([2, 3]), 4, activation=tf.nn.relu).shape
-        TensorShape([Dimension(2), Dimension(4)])
-    """
-    return Dense(
-        units, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
-        activity_regularizer, kernel_constraint, bias_constraint, trainable, name, _scope=name, _reuse=reuse,
-    )(inputs)  # fmt: skip
+dense = export_function("dense", Dense)
 
 
 @export("layers.Dropout")
@@ -189,13 +170,14 @@ class Flatten(Layer):
     def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
         """Takes 'channels_last' (the default) or 'channels_first'; channels come last in the output."""
         super().__init__(**kwargs)
-        self.data_format = _checked_format(data_format)
+        self._channels_first = is_channels_first(data_format)
+        self.data_format = data_format or "channels_last"
         self.input_spec = InputSpec(min_ndim=1)
 
     def call(self, inputs: Any) -> Any:
         """Reshapes."""
         rank = inputs.shape.ndims
-        if self.data_format == "channels_first" and rank is not None and rank > 1:
+        if self._channels_first and rank is not None and rank > 1:
             inputs = apply("Transpose", inputs, [0, *range(2, rank), 1], name="transpose")
         batch, rest = _flat_sizes(inputs.shape)
         if rest is not None:
@@ -220,15 +202,6 @@ def _flat_sizes(shape: TensorShape) -> tuple[int | None, int | None]:
     for size in sizes[1:]:
         product = None if product is None or size is None else product * size
     return sizes[0], product
-
-
-def _checked_format(data_format: str | None) -> str:
-    found = "channels_last" if data_format is None else data_format.lower()
-    if found not in ("channels_first", "channels_last"):
-        raise ValueError(
-            f"The `data_format` argument must be one of 'channels_first', 'channels_last'. Received: {data_format}"
-        )
-    return found
 
 
 @export("layers.flatten")
