@@ -28,6 +28,7 @@ _FAMILIES: Final = (
     "train",
     "data",
     "summary",
+    "metrics",
     "saved_model",
 )
 

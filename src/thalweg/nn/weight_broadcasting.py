@@ -1,0 +1,142 @@
+"""How losses and metrics fit weights and labels to predictions: checks, broadcasting, dropping dimensions of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.control_flow.cond import cond
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.ops.checks import all_true
+from thalweg.ops.constants import identity
+from thalweg.ops.math import multiply
+from thalweg.ops.printing import Assert
+from thalweg.ops.shapes_of_tensors import rank, shape, squeeze
+
+_REFUSED = "weights can not be broadcast to values."
+
+
+def assert_broadcastable(weights: Tensor, values: Tensor) -> list[Operation]:
+    """Checks that weights are a scalar, or have the rank of the values and in each dimension their size or 1.
+
+    This is stricter than broadcasting elsewhere: a forgotten dimension must not silently weigh the wrong elements.
+
+    Returns:
+        The assertions that are left for the step: none where static shapes decide.
+
+    Raises:
+        ValueError: If the static shapes cannot fit.
+    """
+    given, wanted = weights.shape.dims_tuple, values.shape.dims_tuple
+    if given == ():
+        return []
+    if given is not None and wanted is not None:
+        if len(given) != len(wanted):
+            raise ValueError(
+                f"{_REFUSED} values.rank={len(wanted)}. weights.rank={len(given)}. "
+                f"values.shape={values.shape}. weights.shape={weights.shape}."
+            )
+        pairs = list(zip(given, wanted, strict=True))
+        for i, (w, v) in enumerate(pairs):
+            if w is not None and w != 1 and v is not None and w != v:
+                raise ValueError(
+                    f"{_REFUSED} Mismatch at dim {i}. values.shape={values.shape}. weights.shape={weights.shape}."
+                )
+        if all(w == 1 or (w is not None and w == v) for w, v in pairs):
+            return []
+    with name_scope("assert_broadcastable"):
+        return [_assert_at_run_time(weights, values)]
+
+
+def _assert_at_run_time(weights: Tensor, values: Tensor) -> Operation:
+    given, wanted = shape(weights), shape(values)
+    given_rank, wanted_rank = rank(weights), rank(values)
+    is_scalar = apply("Equal", given_rank, 0, name="is_scalar")
+    data = [_REFUSED, "weights.shape=", given, "values.shape=", wanted, "is_scalar=", is_scalar]
+    right_rank = apply("LogicalOr", is_scalar, apply("Equal", given_rank, wanted_rank))
+    with control_dependencies([Assert(right_rank, data)]):
+        # In front of the sizes of a scalar, which has none, stand as many ones as the values have dimensions.
+        missing = apply("ExpandDims", apply("Sub", wanted_rank, given_rank), 0)
+        sizes = apply("ConcatV2", [apply("Fill", missing, 1), given], 0)
+        fits = apply("LogicalOr", apply("Equal", sizes, 1), apply("Equal", sizes, wanted))
+        return Assert(all_true(fits), data)
+
+
+def broadcast_weights(weights: Any, values: Any) -> Tensor:
+    """Returns the weights in the shape of the values, after the checks of `assert_broadcastable`."""
+    with name_scope(None, "broadcast_weights", [weights, values]) as scope:
+        values = convert_to_tensor(values, name="values")
+        weights = convert_to_tensor(weights, dtype=values.dtype.base_dtype, name="weights")
+        static = weights.shape
+        if static.is_fully_defined() and values.shape.is_fully_defined() and static == values.shape:
+            return weights
+        with control_dependencies(assert_broadcastable(weights, values)):
+            return multiply(weights, apply("OnesLike", values), name=scope)
+
+
+def remove_squeezable_dimensions(
+    labels: Any, predictions: Any, expected_rank_diff: int = 0, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Drops a last dimension of 1 from the one of the two whose rank is one more than expected.
+
+    Args:
+        labels: The true values.
+        predictions: The predicted ones.
+        expected_rank_diff: By how much the rank of `predictions` should exceed that of `labels`.
+        name: A name scope.
+
+    Returns:
+        `labels` and `predictions`.
+    """
+    with name_scope(name, "remove_squeezable_dimensions", [labels, predictions]):
+        predictions = convert_to_tensor(predictions)
+        labels = convert_to_tensor(labels)
+        p, q = predictions.shape.ndims, labels.shape.ndims
+        if p is not None and q is not None:
+            if p - q == expected_rank_diff + 1 and predictions.shape[-1].is_compatible_with(1):
+                predictions = squeeze(predictions, [-1])
+            elif p - q == expected_rank_diff - 1 and labels.shape[-1].is_compatible_with(1):
+                labels = squeeze(labels, [-1])
+            return labels, predictions
+        difference = apply("Sub", rank(predictions), rank(labels))
+        if p is None or (p >= 1 and predictions.shape[-1].is_compatible_with(1)):
+            predictions = _squeezed_if(apply("Equal", difference, expected_rank_diff + 1), predictions)
+        if q is None or (q >= 1 and labels.shape[-1].is_compatible_with(1)):
+            labels = _squeezed_if(apply("Equal", difference, expected_rank_diff - 1), labels)
+        return labels, predictions
+
+
+def _squeezed_if(condition: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = cond(condition, lambda: squeeze(x, [-1]), lambda: identity(x))
+    return result
+
+
+def fit_weights(weights: Any, predictions: Tensor) -> Tensor:
+    """Drops or adds a last dimension of 1, so that the rank of the weights is that of the predictions, or 0."""
+    weights = convert_to_tensor(weights)
+    w, p = weights.shape.ndims, predictions.shape.ndims
+    if w == 0:
+        return weights
+    if w is not None and p is not None:
+        if w - p == 1:
+            return squeeze(weights, [-1])
+        if p - w == 1:
+            return apply("ExpandDims", weights, -1)  # type: ignore[no-any-return]
+        return weights
+    given_rank = rank(weights)
+    difference = apply("Sub", given_rank, rank(predictions))
+
+    def with_one_more() -> Any:
+        return cond(apply("Equal", difference, -1), lambda: apply("ExpandDims", weights, -1), lambda: identity(weights))
+
+    def fitted() -> Any:
+        may_shrink = w is None or (w >= 1 and weights.shape[-1].is_compatible_with(1))
+        if not may_shrink:
+            return with_one_more()
+        return cond(apply("Equal", difference, 1), lambda: squeeze(weights, [-1]), with_one_more)
+
+    result: Tensor = cond(apply("Equal", given_rank, 0), lambda: identity(weights), fitted)
+    return result
