@@ -132,9 +132,9 @@ def compute_weighted_loss(
                     loss = _safe_mean(loss, _num_present(weighted, weights))
                 elif reduction == Reduction.SUM_OVER_BATCH_SIZE:
                     loss = _safe_mean(loss, cast(size(weighted), work, name="num_elements"))
-            loss = cast(loss, given)
-        add_loss(loss, loss_collection)
-        return loss
+            result: Tensor = cast(loss, given)
+        add_loss(result, loss_collection)
+        return result
 
 
 def _number(weights: Any) -> Any:

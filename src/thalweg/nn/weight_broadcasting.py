@@ -68,13 +68,12 @@ def _assert_at_run_time(weights: Tensor, values: Tensor) -> Operation:
 def broadcast_weights(weights: Any, values: Any) -> Tensor:
     """Returns the weights in the shape of the values, after the checks of `assert_broadcastable`."""
     with name_scope(None, "broadcast_weights", [weights, values]) as scope:
-        values = convert_to_tensor(values, name="values")
-        weights = convert_to_tensor(weights, dtype=values.dtype.base_dtype, name="weights")
-        static = weights.shape
-        if static.is_fully_defined() and values.shape.is_fully_defined() and static == values.shape:
-            return weights
-        with control_dependencies(assert_broadcastable(weights, values)):
-            return multiply(weights, apply("OnesLike", values), name=scope)
+        full = convert_to_tensor(values, name="values")
+        given = convert_to_tensor(weights, dtype=full.dtype.base_dtype, name="weights")
+        if given.shape.is_fully_defined() and full.shape.is_fully_defined() and given.shape == full.shape:
+            return given
+        with control_dependencies(assert_broadcastable(given, full)):
+            return multiply(given, apply("OnesLike", full), name=scope)
 
 
 def remove_squeezable_dimensions(
@@ -116,27 +115,27 @@ def _squeezed_if(condition: Tensor, x: Tensor) -> Tensor:
 
 def fit_weights(weights: Any, predictions: Tensor) -> Tensor:
     """Drops or adds a last dimension of 1, so that the rank of the weights is that of the predictions, or 0."""
-    weights = convert_to_tensor(weights)
-    w, p = weights.shape.ndims, predictions.shape.ndims
+    given: Tensor = convert_to_tensor(weights)
+    w, p = given.shape.ndims, predictions.shape.ndims
     if w == 0:
-        return weights
+        return given
     if w is not None and p is not None:
         if w - p == 1:
-            return squeeze(weights, [-1])
+            return squeeze(given, [-1])
         if p - w == 1:
-            return apply("ExpandDims", weights, -1)  # type: ignore[no-any-return]
-        return weights
-    given_rank = rank(weights)
-    difference = apply("Sub", given_rank, rank(predictions))
+            return apply("ExpandDims", given, -1)  # type: ignore[no-any-return]
+        return given
+    weights_rank = rank(given)
+    difference = apply("Sub", weights_rank, rank(predictions))
 
     def with_one_more() -> Any:
-        return cond(apply("Equal", difference, -1), lambda: apply("ExpandDims", weights, -1), lambda: identity(weights))
+        return cond(apply("Equal", difference, -1), lambda: apply("ExpandDims", given, -1), lambda: identity(given))
 
     def fitted() -> Any:
-        may_shrink = w is None or (w >= 1 and weights.shape[-1].is_compatible_with(1))
+        may_shrink = w is None or (w >= 1 and given.shape[-1].is_compatible_with(1))
         if not may_shrink:
             return with_one_more()
-        return cond(apply("Equal", difference, 1), lambda: squeeze(weights, [-1]), with_one_more)
+        return cond(apply("Equal", difference, 1), lambda: squeeze(given, [-1]), with_one_more)
 
-    result: Tensor = cond(apply("Equal", given_rank, 0), lambda: identity(weights), fitted)
+    result: Tensor = cond(apply("Equal", weights_rank, 0), lambda: identity(given), fitted)
     return result

@@ -185,4 +185,4 @@ def compute_accidental_hits(
     hits = apply(
         "ComputeAccidentalHits", true_classes, sampled_candidates, num_true=num_true, seed=seed1, seed2=seed2, name=name
     )
-    return tuple(hits)  # type: ignore[return-value]
+    return tuple(hits)
