@@ -13,7 +13,7 @@ struct Limits {
   int64_t most;           // How many may be selected.
   float overlap;          // More of it suppresses.
   float score;            // Candidates must exceed it.
-  float softness = 0.0f;  // Sigma of soft suppression (Bodla et al., 2017); 0 for none.
+  float softness = 0.0f;  // Sigma of soft suppression (Bodla et al., 2017), which drops nothing; 0 for none.
 };
 
 struct Selection {
@@ -60,7 +60,7 @@ Selection select(const float* scores, int64_t n, const Limits& limits, const Ove
     bool dropped = false;
     for (size_t j = selected.indices.size(); j-- > next.compared;) {
       float shared = overlap(next.index, selected.indices[j]);
-      if (soft) next.score *= shared <= limits.overlap ? std::exp(scale * shared * shared) : 0.0f;
+      if (soft) next.score *= std::exp(scale * shared * shared);
       dropped = (!soft && shared > limits.overlap) || !(next.score > limits.score);
       if (dropped) break;
     }

@@ -122,7 +122,7 @@ def _soft(b: Any, s: Any, m: Any, t: Any = 0.5, score: Any = -np.inf, sigma: Any
         for i in list(left):
             shared = _overlap(b[i], b[best])
             if sigma > 0:
-                left[i] = left[i] * np.float32(np.exp(-0.5 * shared**2 / sigma) if shared <= t else 0)
+                left[i] = left[i] * np.float32(np.exp(-0.5 * shared**2 / sigma))
                 if not left[i] > score:
                     del left[i]
             elif shared > t:

@@ -263,7 +263,7 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As `non_max_suppression`; with `soft_nms_sigma > 0` overlaps lower scores instead of dropping boxes.
+    """As `non_max_suppression`; with `soft_nms_sigma > 0` overlaps lower scores, and `iou_threshold` has no effect.
 
     Returns:
         The indices of the selected boxes, and their (lowered) scores.

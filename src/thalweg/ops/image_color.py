@@ -262,6 +262,8 @@ def _in_space(images: Any, space: str) -> Tensor:
     dims = tensor.shape.dims_tuple
     if dims is not None and (not dims or dims[-1] not in (None, 3)):
         raise ValueError(f"{space}: the last dimension must be 3, got shape {tensor.shape}.")
+    if not tensor.dtype.is_floating:
+        raise TypeError(f"{space}: images must be of a floating-point type, got {tensor.dtype.name}.")
     return _mixed(tensor, np.array(_SPACES[space]))
 
 

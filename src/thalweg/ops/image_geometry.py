@@ -184,10 +184,10 @@ def resize_image_with_pad(
         batch = _after(checks, batch)
         _, rows, columns, _ = dims_of(batch)
         ratio = _largest(_float(columns) / _float(width), _float(rows) / _float(height))
-        new = [_floor(_float(n) / ratio) for n in (rows, columns)]
+        exact = [_float(n) / ratio for n in (rows, columns)]
+        new = [_floor(n) for n in exact]
         space = [
-            _largest(_floor((_float(target) - _float(n)) / 2), 0)
-            for n, target in zip(new, (height, width), strict=True)
+            _largest(_floor((_float(target) - n) / 2), 0) for n, target in zip(exact, (height, width), strict=True)
         ]
         resized = resize_images(batch, _pack(*new), method, align_corners)
         padded = pad_to_bounding_box(resized, space[0], space[1], height, width)
