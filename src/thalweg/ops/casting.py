@@ -107,12 +107,18 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
         target, source = as_dtype(dtype).base_dtype, value.dtype.base_dtype
-        low, high = target.min, target.max
-        if source.min < low or source.max > high:
-            limits = _limits_within(source, max(source.min, low), min(source.max, high))
+        low, high, least, most = (_exact(n) for n in (target.min, target.max, source.min, source.max))
+        # Floats can be infinite, which no integer is, even if all finite ones fit.
+        if least < low or most > high or (source.is_floating and target.is_integer):
+            limits = _limits_within(source, max(least, low), min(most, high))
             value = apply("ClipByValue", value, *limits, name="clamp")
         result: Tensor = cast(value, target, scope)
         return result
+
+
+def _exact(limit: Any) -> int | float:
+    """A limit as a Python number: these compare without being cast to each other's type."""
+    return float(limit) if isinstance(limit, float) or not hasattr(limit, "__index__") else int(limit)
 
 
 def _limits_within(source: Any, low: Any, high: Any) -> tuple[Any, Any]:
