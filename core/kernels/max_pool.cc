@@ -22,19 +22,22 @@ constexpr T lowest() {
 
 template <typename T>
 void max_pool(const Windows& w, const T* in, T* out) {
+  const auto larger = [](auto best, auto v) { return v > best ? v : best; };
   for_each_window_row(w, [&](int64_t image, int64_t row) {
     const T* from = in + image * w.in_size();
     T* to = out + image * w.out_size();
-    for_each_window(w, row, [&](int64_t pixel, const Box& box) {
+    Windows::Range rows = w.covered(0, row);
+    static thread_local std::vector<T> buffer;
+    // NaN is not larger than anything, so a row of it must not come first.
+    if (combine_rows(w, from, rows, buffer, [&](auto a, auto b) { return a == a ? larger(a, b) : b; }))
+      from = buffer.data(), rows = {0, 1};
+    for_each_window(w, row, rows, [&](int64_t pixel, const Box& box) {
       for_channels<T, 4>(w.channels, [&]<typename P, int N>(int64_t channel) {
         typename P::type best[N];
         for (auto& v : best) v = P::fill(lowest<T>());
         for_each_pixel(w, box, [&](int64_t at) {
           const T* x = from + at * w.channels + channel;
-          for (int n = 0; n < N; ++n) {
-            auto v = P::load(x + n * P::size);
-            best[n] = v > best[n] ? v : best[n];
-          }
+          for (int n = 0; n < N; ++n) best[n] = larger(best[n], P::load(x + n * P::size));
         });
         for (int n = 0; n < N; ++n) P::store(to + pixel * w.channels + channel + n * P::size, best[n]);
       });
@@ -69,7 +72,7 @@ void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
     const T* g = grad + image * w.out_size();
     T* to = out + image * w.in_size();
     std::fill(to + begin * w.in_row(), to + end * w.in_row(), T(0));
-    const Windows::Range rows = w.touching(begin, end);
+    const Windows::Range rows = w.touching(0, begin, end);
     for (int64_t row = rows.begin; row < rows.end; ++row)
       for_each_window(w, row, [&](int64_t pixel, const Box& box) {
         if (box.empty()) return;

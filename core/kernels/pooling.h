@@ -31,11 +31,11 @@ struct Windows {
     int64_t start = at * stride[d] - before[d];
     return {std::max<int64_t>(start, 0), std::min(start + window[d], in[d])};
   }
-  // The windows that touch rows [begin, end) of the first spatial dimension.
-  Range touching(int64_t begin, int64_t end) const {
-    int64_t first = begin + before[0] - window[0] + 1;
-    first = first <= 0 ? 0 : (first + stride[0] - 1) / stride[0];
-    return {first, std::min(out[0], (end - 1 + before[0]) / stride[0] + 1)};
+  // The windows that touch [begin, end) of a dimension.
+  Range touching(int d, int64_t begin, int64_t end) const {
+    int64_t first = begin + before[d] - window[d] + 1;
+    first = first <= 0 ? 0 : (first + stride[d] - 1) / stride[d];
+    return {first, std::min(out[d], (end - 1 + before[d]) / stride[d] + 1)};
   }
 };
 
@@ -148,10 +148,10 @@ inline void for_each_pixel(const Windows& w, const Box& box, const Visit& visit)
     }
 }
 
-// Calls body(pixel of the output, box) for each window of row `i`.
+// Calls body(pixel of the output, box) for each window of row `i`; `rows` is what they cover of the first dimension.
 template <typename Body>
-inline void for_each_window(const Windows& w, int64_t i, const Body& body) {
-  Box box{w.covered(0, i), {}, {}};
+inline void for_each_window(const Windows& w, int64_t i, Windows::Range rows, const Body& body) {
+  Box box{rows, {}, {}};
   for (int64_t j = 0; j < w.out[1]; ++j) {
     box.b = w.covered(1, j);
     for (int64_t k = 0; k < w.out[2]; ++k) {
@@ -159,6 +159,30 @@ inline void for_each_window(const Windows& w, int64_t i, const Body& body) {
       body((i * w.out[1] + j) * w.out[2] + k, box);
     }
   }
+}
+template <typename Body>
+inline void for_each_window(const Windows& w, int64_t i, const Body& body) {
+  for_each_window(w, i, w.covered(0, i), body);
+}
+
+// Combines the rows that window row `i` covers into `buffer` where neighbouring windows share columns, so that these
+// are combined once; `combine(a, b)` works on registers. Returns whether it did.
+template <typename T, typename Combine>
+inline bool combine_rows(const Windows& w, const T* image, Windows::Range rows, std::vector<T>& buffer,
+                         const Combine& combine) {
+  const bool shared = w.stride[1] < w.window[1] || w.channels < Pack<T>::size;
+  if (!shared || rows.size() < 2) return false;
+  const int64_t width = w.in_row();
+  buffer.resize(width);
+  for_channels<T, 4>(width, [&]<typename P, int N>(int64_t at) {
+    typename P::type total[N];
+    const T* from = image + rows.begin * width + at;
+    for (int n = 0; n < N; ++n) total[n] = P::load(from + n * P::size);
+    for (int64_t r = 1; r < rows.size(); ++r)
+      for (int n = 0; n < N; ++n) total[n] = combine(total[n], P::load(from + r * width + n * P::size));
+    for (int n = 0; n < N; ++n) P::store(buffer.data() + at + n * P::size, total[n]);
+  });
+  return true;
 }
 
 }  // namespace thalweg

@@ -58,7 +58,9 @@ def dropout(
             scale: Any = 1.0 / (1.0 - float(rate))
             rate = float(rate)
         else:
-            rate = convert_to_tensor(rate, dtype=value.dtype, name="rate")
+            rate = convert_to_tensor(rate, preferred_dtype=value.dtype, name="rate")
+            if rate.dtype != value.dtype:
+                rate = apply("Cast", rate, DstT=value.dtype)
             if rate.shape.ndims not in (None, 0):
                 raise ValueError(f"rate must be a scalar, got shape {rate.shape}")
             if constant_value(rate) == 0:
