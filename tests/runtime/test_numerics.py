@@ -1,0 +1,110 @@
+"""The numeric check of a step: it names the operations that make NaN or infinity out of finite inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from thalweg.runtime import numerics
+
+
+def _origins(fetches: Any, feeds: Any = None) -> list[numerics.Origin]:
+    metadata = tf.RunMetadata()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(fetches, feeds, options=numerics.check_options(), run_metadata=metadata)
+    return numerics.origins(metadata)
+
+
+def test_finite_steps_have_no_origins() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    assert _origins(tf.exp(x) + tf.sqrt(x), {x: [0.0, 2.0]}) == []
+    assert _origins(tf.cast(x, tf.int32), {x: [1.0, 2.0]}) == []
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64, tf.complex128])
+def test_every_floating_type_is_checked(dtype: Any) -> None:
+    x = tf.placeholder(dtype, [3], name="x")
+    y = tf.identity(tf.div(x, x, name="quotient") * x, name="later")
+    [origin] = _origins(y, {x: np.array([1.0, 0.0, 2.0])})
+    assert origin.node == "quotient"
+    assert "1 NaN of 3 elements" in origin.what
+    assert dtype.name in origin.what
+
+
+def test_infinity_counts_and_a_nan_made_of_it_is_not_the_origin() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    grown = tf.exp(x, name="grown")
+    [origin] = _origins(tf.subtract(grown, grown, name="nan"), {x: [1.0, 1000.0]})
+    assert origin == numerics.Origin("grown", "output 0, float32[2]: 1 infinite of 2 elements")
+
+
+def test_independent_origins_are_all_found_in_order() -> None:
+    x = tf.placeholder(tf.float32, [])
+    first = tf.log(x, name="first")
+    with tf.control_dependencies([first]):
+        second = tf.sqrt(tf.identity(x), name="second")
+    assert [o.node for o in _origins([second + first], {x: -1.0})] == ["first", "second"]
+
+
+def test_what_is_fed_is_named_where_it_is_read() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    [origin] = _origins(tf.square(tf.negative(x, name="reader")), {x: [np.nan, 1.0]})
+    assert origin.node == "reader"
+    assert "fed or constant" in origin.what
+
+
+def test_a_variable_that_is_not_finite_is_named_by_its_read() -> None:
+    v = tf.Variable([1.0, np.inf], name="v")
+    [origin] = _origins(v * 2.0)
+    assert "v" in origin.node or "Read" in origin.node
+
+
+def test_in_place_results_do_not_hide_the_origin() -> None:
+    x = tf.placeholder(tf.float32, [1000])
+    y = tf.add(x, 1.0)
+    for _ in range(3):
+        y = tf.negative(y)
+    y = tf.log(y, name="bad")
+    for i in range(3):
+        y = tf.negative(y, name=f"after{i}")
+    assert [o.node for o in _origins(y, {x: np.ones(1000, np.float32)})] == ["bad"]
+
+
+def test_loops_and_conditionals_are_looked_into() -> None:
+    n = tf.placeholder(tf.int32, [])
+    _, z = tf.while_loop(
+        lambda i, z: i < n, lambda i, z: (i + 1, tf.sqrt(z - 1.0, name="root")), (0, tf.constant(3.0)), name="loop"
+    )
+    origins = _origins(z, {n: 4})
+    assert origins[0].node == "loop/root"
+    y = tf.cond(n > 1, lambda: tf.log(tf.to_float(-n), name="taken"), lambda: 0.0)
+    assert [o.node for o in _origins(y, {n: 2})] == ["cond/taken"]
+    assert _origins(y, {n: 1}) == []
+
+
+def test_without_metadata_the_step_raises_with_the_line_of_the_program() -> None:
+    x = tf.placeholder(tf.float32, [])
+    bad = tf.log(x, name="bad")
+    with tf.Session() as session:
+        assert session.run(bad, {x: 1.0}, options=numerics.check_options()) == 0.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="NaN") as info:
+            session.run(bad, {x: -1.0}, options=numerics.check_options())
+    assert info.value.op is bad.op
+    assert "test_numerics.py" in str(info.value)
+
+
+def test_a_check_and_a_trace_can_be_had_together() -> None:
+    x = tf.placeholder(tf.float32, [])
+    y = tf.log(x, name="bad") + 1.0
+    options = numerics.check_options(tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE))
+    assert numerics.check_options(options) is options
+    assert len(options.debug_options.debug_tensor_watch_opts) == 1
+    metadata = tf.RunMetadata()
+    with tf.Session() as session:
+        session.run(y, {x: -1.0}, options=options, run_metadata=metadata)
+    assert [o.node for o in numerics.origins(metadata)] == ["bad"]
+    assert {n.node_name for n in metadata.step_stats.dev_stats[0].node_stats} >= {"bad", "add"}
