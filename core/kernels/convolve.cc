@@ -7,6 +7,7 @@
 #include "kernels/elements.h"
 #include "kernels/elementwise.h"
 #include "kernels/patch_convolution.h"
+#include "onednn/matmul.h"
 
 namespace thalweg {
 namespace {
@@ -67,11 +68,23 @@ bool has_sum(const std::vector<PostOp>& post_ops) {
   return std::any_of(post_ops.begin(), post_ops.end(), [](const PostOp& op) { return op.kind == PostOp::sum; });
 }
 
+// A filter of one pixel: its gradient is a plain product of matrices, which is half as fast again as oneDNN's
+// convolution.
+bool pointwise_filter_gradient(const ConvolutionShape& s, const ConvolutionData& data) {
+  const std::array<int64_t, 3> ones{1, 1, 1}, none{};
+  const bool aligned = s.stride == ones && s.before == none && s.in == s.out;
+  if (s.channels_first || s.groups != 1 || s.filter_area() != 1 || !aligned) return false;
+  const int64_t pixels = s.batch * s.out_area();
+  return onednn_matmul(DType::float32, {1, s.in_channels, s.out_channels, pixels}, {0, 1, s.in_channels}, data.input,
+                       {0, s.out_channels, 1}, data.output, data.filter);
+}
+
 // The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.
 template <typename T>
 void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                        const ConvolutionData& data) {
   const bool onednn = std::is_same_v<T, float> && s.work() > kSmall && fits_onednn(s);
+  if (onednn && pass == ConvolutionPass::filter_gradient && pointwise_filter_gradient(s, data)) return;
   if (onednn && onednn_convolution(pass, DType::float32, s, post_ops, data)) return;
   T* output = static_cast<T*>(data.output);
   const bool fused = data.bias || !post_ops.empty();

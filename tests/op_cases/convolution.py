@@ -160,6 +160,10 @@ case(
     lambda x, sizes, grad, *args, **kwargs: reference(*args, **kwargs).filter_gradient(x, sizes, grad),
     samples=[
         Args(real(2, 9, 10, 3), np.array([3, 3, 3, 16], i32), real(2, 9, 10, 16), 1, "SAME"),
+        Args(real(2, 9, 10, 1), np.array([3, 3, 1, 16], i32), real(2, 9, 10, 16), 1, "SAME"),
+        Args(real(2, 9, 10, 7), np.array([1, 1, 7, 16], i32), real(2, 9, 10, 16), 1, "VALID"),
+        Args(real(2, 9, 10, 7), np.array([1, 1, 7, 16], i32), real(2, 10, 10, 16), 1, [[0, 0], [1, 0], [0, 0], [0, 0]]),
+        Args(real(2, 9, 10, 16), np.array([1, 1, 16, 16], i32), real(2, 5, 5, 16), 2, "SAME"),
         Args(real(2, 9, 10, 16), np.array([3, 3, 4, 16], i32), real(2, 9, 10, 16), 1, "SAME", dilations=2),
         Args(real(2, 16, 8, 7), np.array([3, 3, 16, 8], i32), real(2, 8, 3, 3), 2, "VALID", data_format="NCHW"),
     ],
