@@ -206,3 +206,15 @@ def test_a_label_out_of_range_is_an_error() -> None:
         for bad in ([0, 3], [-1, 0]):
             with pytest.raises(tf.errors.InvalidArgumentError):
                 session.run(loss, {labels: bad})
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_gradient_of_a_cross_entropy_reuses_the_forward_pass(known: bool) -> None:
+    with tf.Graph().as_default() as graph:
+        logits = tf.placeholder(tf.float32, [4, 3] if known else [None, 3])
+        losses = [
+            tf.losses.sparse_softmax_cross_entropy(_CLASSES, logits),
+            tf.losses.softmax_cross_entropy(_LABELS, logits),
+        ]
+        tf.gradients(losses, logits)
+        assert not [op for op in graph.get_operations() if op.type in ("Softmax", "LogSoftmax")]

@@ -12,6 +12,7 @@ from thalweg.graph.dtypes import bfloat16, float16, float32
 from thalweg.graph.op_registry import define, export, gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
+from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.element_types import FLOATS
@@ -110,7 +111,12 @@ define(
 
 def _is_zero(grad: Tensor | None) -> bool:
     """Whether nothing flows back: the seed of an output that nobody differentiates."""
-    return grad is None or grad.op.type in ("ZerosLike", "Zeros")
+    if grad is None or grad.op.type == "ZerosLike":
+        return True
+    if grad.op.type != "Fill":
+        return False
+    value = constant_value(grad.op.inputs[1])
+    return value is not None and not value.any()
 
 
 def _logits_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None) -> Tensor:
