@@ -241,6 +241,8 @@ std::vector<Tensor> BundleReader::read(const std::vector<Request>& requests) {
       continue;
     }
     Tensor result(entry(requests[out.size()].name).dtype, want.slice.shape());
+    // Slices that overlap may hide a gap: never show what was in memory before.
+    if (is_plain(result.dtype())) std::memset(result.raw(), 0, result.bytes());
     TensorSlice box;
     for (size_t i = 0; i < want.sources.size(); ++i) {
       if (want.sources[i].intersect(want.slice, &box))

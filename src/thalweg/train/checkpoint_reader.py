@@ -41,10 +41,11 @@ class CheckpointReader:
 
         self._path = os.fsdecode(filepattern)
         self._reader = core.CheckpointReader(local_path(self._path))
-        self._entries: dict[str, tuple[DType, list[int]]] = {}
+        self._entries: dict[str, tuple[DType | None, list[int]]] = {}
         for name in self._reader.names():
             kind, shape = self._reader.entry(name)
-            self._entries[name.decode(errors="surrogateescape")] = (as_dtype(kind), list(shape))
+            # A type that came after us is 0 here: its tensors are listed, but cannot be read.
+            self._entries[name.decode(errors="surrogateescape")] = (as_dtype(kind) if kind else None, list(shape))
 
     def has_tensor(self, tensor_str: Any) -> bool:
         """Whether there is a tensor of this name."""
@@ -64,12 +65,12 @@ class CheckpointReader:
 
     def get_variable_to_dtype_map(self) -> dict[str, DType]:
         """The element types, by name."""
-        return {name: dtype for name, (dtype, _) in self._entries.items()}
+        return {name: dtype for name, (dtype, _) in self._entries.items() if dtype is not None}
 
     def debug_string(self) -> bytes:
         """Name, type and shape of each tensor, a line each."""
         lines = [
-            f"{name} (DT_{name_in_op_def(dtype).upper()}) [{','.join(map(str, shape))}]"
+            f"{name} (DT_{'INVALID' if dtype is None else name_in_op_def(dtype).upper()}) [{','.join(map(str, shape))}]"
             for name, (dtype, shape) in self._entries.items()
         ]
         return "\n".join(lines).encode(errors="surrogateescape")
