@@ -80,7 +80,8 @@ def _text(name: Any) -> str:
     return name.decode(errors="surrogateescape") if isinstance(name, bytes) else str(name)
 
 
-def _prefix(ckpt_dir_or_file: Any) -> str:
+def checkpoint_prefix(ckpt_dir_or_file: Any) -> str:
+    """The prefix itself, or that of the latest checkpoint in a directory; raises ValueError if there is none."""
     path = os.fsdecode(ckpt_dir_or_file)
     if not gfile.IsDirectory(path):
         return path
@@ -98,7 +99,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
         ValueError: If a directory has no checkpoint.
         errors.NotFoundError: If there is no checkpoint with this prefix.
     """
-    return CheckpointReader(_prefix(ckpt_dir_or_file))
+    return CheckpointReader(checkpoint_prefix(ckpt_dir_or_file))
 
 
 @export("train.load_variable")
