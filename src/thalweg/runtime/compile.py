@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg._native import core
+from thalweg.graph.dtypes import DType
 from thalweg.graph.op_registry import all_ops
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -13,6 +14,7 @@ from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.lower_loops import LoopBody, lower_loops
+from thalweg.passes.mixed_precision import lower_precision
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
@@ -44,6 +46,7 @@ def compile_step(
     targets: Sequence[Operation],
     optimized: bool = True,
     traced: bool = False,
+    precision: DType | None = None,
 ) -> Any:
     """Compiles a step for a native session; returns the core's CompiledStep.
 
@@ -54,8 +57,11 @@ def compile_step(
         targets: Operations to run for their effect.
         optimized: Whether the passes run that make the step faster.
         traced: Whether every node must be seen to run: then loops are not lowered.
+        precision: The 16-bit type to compute products in, if any.
     """
     graph = lower_references(prune(feeds, fetches, targets))
+    if precision is not None:
+        graph = lower_precision(graph, precision, _supports)
     if optimized:
         graph = optimize(graph)
         if not traced:
@@ -90,6 +96,11 @@ def _loop_program(session: Any, body: LoopBody) -> Any:
     return core.LoopProgram(
         session, specs, body.num_condition, body.num_variables, body.num_invariants, body.predicate, list(body.next)
     )
+
+
+def _supports(op: str, attr: str, dtype: DType) -> bool:
+    accepted = core.kernel_dtypes(op, attr)
+    return core.has_kernel(op) and (not accepted or dtype.as_datatype_enum in accepted)
 
 
 def _is_synchronous(node: Node) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from thalweg import errors
 from thalweg._native import core
+from thalweg.passes.mixed_precision import CAST_MARK
 from thalweg.passes.references import READ_MARK
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
     node = error.node_def
     if not isinstance(node, FailedNode):
         return error
-    name = node.name.split("/_folded/")[0].split(READ_MARK)[0]
+    name = node.name
+    for mark in ("/_folded/", READ_MARK, CAST_MARK):
+        name = name.split(mark)[0]
     op = graph._operations_by_name.get(name)
     return error if op is None else errors.error_from_code(error.error_code, error.message, op=op, node_def=node)
 

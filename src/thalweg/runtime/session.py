@@ -11,7 +11,7 @@ import numpy as np
 from thalweg import errors
 from thalweg._native import core
 from thalweg.graph.default_graph import default_graph_scope, get_default_graph
-from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16
+from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
@@ -118,6 +118,16 @@ class BaseSession:
         self._partial_runs: dict[str, Any] = {}
         register_python_kernels()
         self._native = core.Session(LOCAL_DEVICE)
+
+    def _precision(self) -> Any:
+        """The 16-bit type to compute products in, from the session's options or from what the graph was marked with."""
+        if self._config is not None:
+            options = self._config.graph_options.rewrite_options
+            if options.auto_mixed_precision == options.ON:
+                return float16
+            if options.auto_mixed_precision_onednn_bfloat16 == options.ON:
+                return bfloat16
+        return self._graph._attachments.get("mixed_precision")
 
     @property
     def graph(self) -> Graph:
@@ -239,7 +249,9 @@ class BaseSession:
             try:
                 register_python_kernels()
                 with self._graph._lock:
-                    compiled = compile_step(self._native, feeds, plan.tensors, plan.targets, self._optimized, traced)
+                    compiled = compile_step(
+                        self._native, feeds, plan.tensors, plan.targets, self._optimized, traced, self._precision()
+                    )
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
             with self._lock:
