@@ -162,3 +162,19 @@ def test_functions_scale_and_check_their_arguments() -> None:
             session.run(tf.random_crop(tf.placeholder_with_default([1, 2], [None]), [3]))
         gamma = session.run(tf.random_gamma([4000], alpha=[2.0], beta=[[4.0], [8.0]], seed=1))
         np.testing.assert_allclose(gamma.mean(axis=0).ravel(), [0.5, 0.25], rtol=0.1)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.float32, tf.float64])
+def test_the_gradient_of_gamma_samples_follows_the_quantiles(dtype: tf.DType) -> None:
+    from scipy import stats
+
+    alpha, beta = np.array([0.7, 2.0, 9.0]), np.array([1.0, 2.0, 0.5])
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b = tf.constant(alpha, dtype), tf.constant(beta, dtype)
+        sample = tf.random_gamma([2, 4], a, b, dtype=dtype, seed=3)
+        values, slope = session.run([sample, tf.gradients(sample, a)[0]])
+    values = values.astype(np.float64) * beta
+    # At a fixed quantile q the sample is the inverse of the distribution function.
+    q, h = stats.gamma.cdf(values, alpha), 1e-4
+    moved = (stats.gamma.ppf(q, alpha + h) - stats.gamma.ppf(q, alpha - h)) / (2 * h)
+    np.testing.assert_allclose(slope, (moved / beta).sum((0, 1)), 1e-2 if dtype == tf.float16 else 1e-3)

@@ -12,7 +12,8 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import control_dependencies, get_seed, name_scope
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import define, export, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -73,7 +74,7 @@ define(
     shape=_classes_shape,
 )
 define("RandomShuffle", "value: T -> output: T", f"{_SEEDS}, T: type", shape=shapes.unchanged, stateful=True)
-not_differentiable("RandomGamma", "RandomPoisson", "RandomPoissonV2")
+not_differentiable("RandomPoisson", "RandomPoissonV2")
 not_differentiable("Multinomial", "StatelessMultinomial", "RandomShuffle")
 
 
@@ -107,6 +108,19 @@ def random_gamma(
         # The division can underflow: a gamma variate is never zero.
         tiny = np.finfo(dtype.as_numpy_dtype).tiny
         return apply("Maximum", tiny, apply("RealDiv", unit, beta, name="truediv"))  # type: ignore[no-any-return]
+
+
+@gradient("RandomGamma")
+def _random_gamma_grad(op: Operation, grad: Tensor) -> Any:
+    """How a sample moves with alpha at fixed randomness; samples of one distribution share its alpha."""
+    alpha, sample = op.inputs[1], op.outputs[0]
+    narrow = sample.dtype.base_dtype is dtypes.float16
+    if narrow:
+        grad, alpha, sample = (apply("Cast", x, DstT=dtypes.float32) for x in (grad, alpha, sample))
+    slope = apply("Mul", grad, apply("RandomGammaGrad", alpha, sample))
+    total = apply("Sum", slope, apply("Range", 0, apply("Size", op.inputs[0]), 1))
+    total.set_shape(alpha.shape)
+    return None, apply("Cast", total, DstT=dtypes.float16) if narrow else total
 
 
 @export("random_poisson", "random.poisson")
