@@ -49,9 +49,23 @@ def parse_saved_model(export_dir: Any) -> Any:
             f"{constants.SAVED_MODEL_FILENAME_PB}}}"
         )
     try:
+        if path.endswith(".pbtxt"):
+            return _parse_text(local_path(path))
         return read_message(saved_model_class()(), local_path(path), "SavedModel")
     except ValueError as e:
         raise OSError(f"Cannot parse file {path}: {e}") from e
+
+
+def _parse_text(path: str) -> Any:
+    from google.protobuf import text_format
+
+    with open(path, encoding="utf-8") as file:
+        # Messages inside of google.protobuf.Any are spelled out, and found by their names: ours have other ones.
+        text = file.read().replace("[type.googleapis.com/tensorflow.", "[type.googleapis.com/tensorboard.")
+    try:
+        return text_format.Parse(text, saved_model_class()())
+    except text_format.ParseError as e:
+        raise ValueError(str(e)) from e
 
 
 def find_meta_graph(saved_model: Any, tags: Iterable[str], export_dir: Any) -> Any:
@@ -80,9 +94,9 @@ def asset_paths(meta_graph: Any, export_dir: str, import_scope: str | None) -> d
     assets = list(meta_graph.asset_file_def)
     if not assets and constants.ASSETS_KEY in meta_graph.collection_def:
         for item in meta_graph.collection_def[constants.ASSETS_KEY].any_list.value:
-            asset = AssetFileDef()
-            if item.Unpack(asset):
-                assets.append(asset)
+            # TensorFlow's message goes by another name than the one of the same fields that we have.
+            if item.TypeName().endswith(".AssetFileDef"):
+                assets.append(AssetFileDef.FromString(item.value))
     folder = os.path.join(export_dir, constants.ASSETS_DIRECTORY)
     out = {}
     for asset in assets:

@@ -23,6 +23,8 @@ from thalweg.train.checkpoint_state import write_durably
 from thalweg.train.saveable import all_saveable_objects
 from thalweg.train.saver import Saver
 
+_ASSET_TYPE = "type.googleapis.com/tensorflow.AssetFileDef"
+
 
 @export("saved_model.Builder", "saved_model.builder.SavedModelBuilder")
 class SavedModelBuilder:
@@ -159,8 +161,8 @@ class SavedModelBuilder:
             path = _asset_path(tensor)
             asset = AssetFileDef(filename=self._copy_asset(path))
             asset.tensor_info.name = tensor.name
-            packed = AnyMessage()
-            packed.Pack(asset)
+            # Under the name that TensorFlow knows the message by.
+            packed = AnyMessage(type_url=_ASSET_TYPE, value=asset.SerializeToString())
             graph.add_to_collection(constants.ASSETS_KEY, packed)
 
     def _copy_asset(self, path: str) -> str:
@@ -187,7 +189,7 @@ class SavedModelBuilder:
         for name, signature in (signatures or {}).items():
             meta_graph.signature_def[name].CopyFrom(signature)
         for item in get_default_graph().get_collection(constants.ASSETS_KEY):
-            item.Unpack(meta_graph.asset_file_def.add())
+            meta_graph.asset_file_def.add().ParseFromString(item.value)
         self._saved_model.meta_graphs.add().CopyFrom(meta_graph)
 
     def save(self, as_text: bool = False) -> str:
