@@ -158,4 +158,8 @@ def test_the_graph_and_the_run_metadata(board: _TensorBoard) -> None:
     assert [d.size for d in nodes["layer/MatMul"].attr["_output_shapes"].list.shape[0].dim] == [-1, 2]
     text = board.get("plugin/graphs/run_metadata", run=".", tag="traced")
     metadata = text_format.Parse(text, tf.RunMetadata())
-    assert "layer/MatMul" in {n.node_name for device in metadata.step_stats.dev_stats for n in device.node_stats}
+    stats = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
+    assert "layer/MatMul" in {node.node_name for node in stats}
+    # The page cannot show a node without a duration, or an output without a shape, not even that of a scalar.
+    assert all(node.all_end_rel_micros >= 1 for node in stats)
+    assert all(output.tensor_description.HasField("shape") for node in stats for output in node.output)

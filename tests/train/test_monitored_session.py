@@ -166,6 +166,22 @@ def test_lost_tasks_are_recovered_from(error: type[Exception], tmp_path: Path) -
     assert hook.calls.count("begin") == 1
 
 
+def test_a_session_that_cannot_be_made_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("thalweg.train.wrapped_session.time.sleep", pauses.append)
+
+    class Creator(tf.train.SessionCreator):
+        def create_session(self) -> Any:
+            if len(pauses) < 3:
+                raise tf.errors.UnavailableError(None, None, "not there yet")
+            return tf.Session()
+
+    value = tf.constant(1)
+    with tf.train.MonitoredSession(Creator()) as session:
+        assert session.run(value) == 1
+    assert pauses == [0.1, 0.2, 0.4]
+
+
 def test_a_step_function_is_called_again_after_a_loss() -> None:
     unreliable = _Unreliable(tf.errors.AbortedError, 1)
     calls = []
@@ -214,6 +230,8 @@ def test_a_model_that_is_not_ready_is_refused() -> None:
     tf.Variable(1.0, name="forgotten")
     with pytest.raises(RuntimeError, match="forgotten"):
         tf.train.MonitoredSession(tf.train.ChiefSessionCreator(tf.train.Scaffold(init_op=tf.no_op())))
+    # The graph can be mended.
+    assert not tf.get_default_graph().finalized
 
 
 def test_a_scaffold_takes_its_parts_from_arguments_collections_and_defaults() -> None:

@@ -47,7 +47,11 @@ class _MonitoredSession:
         for hook in self._hooks:
             hook.begin()
         self._session_creator = session_creator or ChiefSessionCreator()
-        self._sess = RecoverableSession(self._new_session) if should_recover else self._new_session()
+        try:
+            self._sess = RecoverableSession(self._new_session) if should_recover else self._new_session()
+        except BaseException:
+            self._give_graph_back()
+            raise
 
     def _new_session(self) -> WrappedSession:
         """A session with its threads and hooks; also what a recovery makes."""
@@ -131,8 +135,12 @@ class _MonitoredSession:
                     sess.close()
             finally:
                 self._raw_session = self._coord = None
-                if not self._graph_was_finalized:
-                    get_default_graph()._unsafe_unfinalize()
+                self._give_graph_back()
+
+    def _give_graph_back(self) -> None:
+        """Lets the graph grow again, if it could before."""
+        if not self._graph_was_finalized:
+            get_default_graph()._unsafe_unfinalize()
 
     def __enter__(self) -> Any:
         return self

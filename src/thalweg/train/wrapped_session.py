@@ -6,6 +6,7 @@ of the session, their exceptions) → hooks → the session itself.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, Se
 
 # What says that a task or connection was lost, not that the program is wrong: the model is restored and goes on.
 PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
+# Seconds between attempts to reach a task that is not there.
+_LONGEST_PAUSE = 10.0
 
 
 class StepContext:
@@ -96,11 +99,14 @@ class RecoverableSession(WrappedSession):
         super().__init__(self._new_session())
 
     def _new_session(self) -> WrappedSession:
+        pause = 0.1
         while True:
             try:
                 return self._create()
             except PREEMPTION_ERRORS as e:
                 _log_recovery("creating a session", e)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _check_stop(self) -> bool:
         try:
