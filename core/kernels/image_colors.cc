@@ -9,42 +9,58 @@ struct Color {
   C a, b, c;
 };
 
-// Hue as a part of the circle, in [0, 1); saturation; value. Grey has the hue 0.
+// Hue as a part of the circle, in [0, 1); saturation; value. Grey has the hue 0. All cases are computed and then
+// chosen from, so that the loops over pixels vectorize.
 template <typename C>
-Color<C> to_hsv(const Color<C>& rgb) {
+inline Color<C> to_hsv(const Color<C>& rgb) {
   C value = std::max(rgb.a, std::max(rgb.b, rgb.c)), range = value - std::min(rgb.a, std::min(rgb.b, rgb.c));
-  C saturation = value > 0 ? range / value : C{0};
-  if (!(range > 0)) return {C{0}, saturation, value};
-  C unit = C{1} / (C{6} * range), hue;
-  if (rgb.a == value)
-    hue = unit * (rgb.b - rgb.c);
-  else if (rgb.b == value)
-    hue = unit * (rgb.c - rgb.a) + C{2} / C{6};
-  else
-    hue = unit * (rgb.a - rgb.b) + C{4} / C{6};
-  return {hue < 0 ? hue + 1 : hue, saturation, value};
+  C quotient = range / value, unit = C{1} / (C{6} * range);
+  C red = unit * (rgb.b - rgb.c), green = unit * (rgb.c - rgb.a) + C{2} / C{6};
+  C blue = unit * (rgb.a - rgb.b) + C{4} / C{6};
+  C hue = rgb.a == value ? red : (rgb.b == value ? green : blue);
+  C around = hue + 1;
+  hue = hue < 0 ? around : hue;
+  return {range > 0 ? hue : C{0}, value > 0 ? quotient : C{0}, value};
 }
 
 template <typename C>
-Color<C> to_rgb(const Color<C>& hsv) {
-  auto channel = [&](C level) { return ((std::clamp(level, C{0}, C{1}) - 1) * hsv.b + 1) * hsv.c; };
+inline Color<C> to_rgb(const Color<C>& hsv) {
+  auto channel = [&](C level) { return ((std::min(std::max(level, C{0}), C{1}) - 1) * hsv.b + 1) * hsv.c; };
   C sixth = hsv.a * 6;
   return {channel(std::fabs(sixth - 3) - 1), channel(2 - std::fabs(sixth - 2)), channel(2 - std::fabs(sixth - 4))};
 }
 
-// out = f(pixel), pixel by pixel of three channels.
+// out = f(pixel), pixel by pixel of three channels: in blocks of pixels, taken apart into their channels.
 template <typename TypeList, typename F>
 void map_pixels(const Tensor& in, Tensor& out, const F& f) {
   dispatch(in.dtype(), TypeList{}, [&]<typename T>() {
     using C = Compute<T>;
+    constexpr int64_t kBlock = 64;
     const T* from = in.flat<T>();
     T* to = out.flat<T>();
     parallel_for(in.num_elements() / 3, kElementGrain / 8, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin * 3; i < end * 3; i += 3) {
-        Color<C> color = f(Color<C>{static_cast<C>(from[i]), static_cast<C>(from[i + 1]), static_cast<C>(from[i + 2])});
-        to[i] = static_cast<T>(color.a);
-        to[i + 1] = static_cast<T>(color.b);
-        to[i + 2] = static_cast<T>(color.c);
+      C a[kBlock] = {}, b[kBlock] = {}, c[kBlock] = {};
+      for (int64_t first = begin; first < end; first += kBlock) {
+        const int64_t n = std::min(kBlock, end - first);
+        const T* pixel = from + first * 3;
+        for (int64_t i = 0; i < n; ++i) {
+          a[i] = static_cast<C>(pixel[i * 3]);
+          b[i] = static_cast<C>(pixel[i * 3 + 1]);
+          c[i] = static_cast<C>(pixel[i * 3 + 2]);
+        }
+#pragma GCC ivdep
+        for (int64_t i = 0; i < kBlock; ++i) {
+          Color<C> color = f(Color<C>{a[i], b[i], c[i]});
+          a[i] = color.a;
+          b[i] = color.b;
+          c[i] = color.c;
+        }
+        T* result = to + first * 3;
+        for (int64_t i = 0; i < n; ++i) {
+          result[i * 3] = static_cast<T>(a[i]);
+          result[i * 3 + 1] = static_cast<T>(b[i]);
+          result[i * 3 + 2] = static_cast<T>(c[i]);
+        }
       }
     });
   });
@@ -109,24 +125,35 @@ void adjust_contrast(Context& ctx) {
   const int64_t channels = images.dim(rank - 1);
   Tensor& out = ctx.forward_or_allocate({0}, 0, images.shape());
   if (out.num_elements() == 0) return;
+  // Several pixels side by side, whatever the number of channels, make loops that vectorize.
+  const int64_t stripe = channels * std::max<int64_t>(1, 1024 / channels), total = pixels * channels;
   dispatch(images.dtype(), Adjustable{}, [&]<typename T>() {
     parallel_for(batch, 1, [&](int64_t begin, int64_t end) {
-      std::vector<float> mean(static_cast<size_t>(channels)), block(static_cast<size_t>(channels));
+      std::vector<float> sums(static_cast<size_t>(stripe)), means(static_cast<size_t>(stripe));
+      std::vector<double> totals(static_cast<size_t>(channels));
       for (int64_t image = begin; image < end; ++image) {
-        const T* from = images.flat<T>() + image * pixels * channels;
-        T* to = out.flat<T>() + image * pixels * channels;
-        std::fill(mean.begin(), mean.end(), 0.0f);
-        // Sums of blocks: a float that counts a million pixels loses none of them.
-        for (int64_t first = 0; first < pixels; first += 1024) {
-          std::fill(block.begin(), block.end(), 0.0f);
-          for (int64_t p = first; p < std::min(pixels, first + 1024); ++p)
-            for (int64_t c = 0; c < channels; ++c) block[c] += static_cast<float>(from[p * channels + c]);
-          for (int64_t c = 0; c < channels; ++c) mean[c] += block[c] / static_cast<float>(pixels);
+        const T* from = images.flat<T>() + image * total;
+        T* to = out.flat<T>() + image * total;
+        std::fill(totals.begin(), totals.end(), 0.0);
+        // A float that counts a million pixels loses some of them: every now and then the sums go into doubles.
+        for (int64_t block = 0; block < total; block += stripe * 64) {
+          std::fill(sums.begin(), sums.end(), 0.0f);
+          for (int64_t first = block; first < std::min(total, block + stripe * 64); first += stripe) {
+            const int64_t n = std::min(stripe, total - first);
+            float* __restrict sum = sums.data();
+            for (int64_t i = 0; i < n; ++i) sum[i] += static_cast<float>(from[first + i]);
+          }
+          for (int64_t i = 0; i < stripe; ++i) totals[i % channels] += static_cast<double>(sums[i]);
         }
-        for (int64_t p = 0; p < pixels; ++p)
-          for (int64_t c = 0; c < channels; ++c)
-            to[p * channels + c] =
-                static_cast<T>((static_cast<float>(from[p * channels + c]) - mean[c]) * factor + mean[c]);
+        for (int64_t i = 0; i < stripe; ++i)
+          means[i] = static_cast<float>(totals[i % channels] / static_cast<double>(pixels));
+        for (int64_t first = 0; first < total; first += stripe) {
+          const int64_t n = std::min(stripe, total - first);
+          const float* mean = means.data();
+#pragma GCC ivdep
+          for (int64_t i = 0; i < n; ++i)
+            to[first + i] = static_cast<T>((static_cast<float>(from[first + i]) - mean[i]) * factor + mean[i]);
+        }
       }
     });
   });

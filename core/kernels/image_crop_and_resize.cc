@@ -31,18 +31,20 @@ struct Axis {
     float lerp, at;
   };
   std::vector<Place> places;
-  float step;  // Input pixels per pixel of the crop.
+  int64_t first = 0, last = -1;  // The input positions that are read at all.
   Axis(float from, float to, int64_t in, int64_t out) : places(static_cast<size_t>(out)) {
-    auto last = static_cast<float>(in - 1);
-    step = out > 1 ? (to - from) * last / static_cast<float>(out - 1) : 0.0f;
+    auto end = static_cast<float>(in - 1);
+    float step = out > 1 ? (to - from) * end / static_cast<float>(out - 1) : 0.0f;
     for (int64_t i = 0; i < out; ++i) {
       Place& p = places[i];
-      p.at = out > 1 ? from * last + static_cast<float>(i) * step : 0.5f * (from + to) * last;
-      p.inside = p.at >= 0 && p.at <= last;  // Not for NaN either.
+      p.at = out > 1 ? from * end + static_cast<float>(i) * step : 0.5f * (from + to) * end;
+      p.inside = p.at >= 0 && p.at <= end;  // Not for NaN either.
       if (!p.inside) continue;
       p.lower = std::min<int64_t>(static_cast<int64_t>(std::floor(p.at)), in - 1);
       p.upper = std::min<int64_t>(static_cast<int64_t>(std::ceil(p.at)), in - 1);
       p.lerp = p.at - static_cast<float>(p.lower);
+      first = last < 0 ? p.lower : std::min(first, p.lower);
+      last = std::max(last, p.upper);
     }
   }
   int64_t nearest(size_t i, int64_t in) const {
@@ -56,21 +58,19 @@ bool is_nearest(const Construction& c) {
   return method == "nearest";
 }
 
-template <int C, typename T>
-void crop_row(const T* top, const T* bottom, const Axis& across, float down, float outside, int64_t channels,
-              float* to) {
+// One row of a crop, between the two rows of the image above and below it. Both begin at `across.first`.
+template <int C>
+void crop_row(const float* top, const float* bottom, const Axis& across, float down, float outside, int64_t channels,
+              float* __restrict to) {
   const int64_t depth = C > 0 ? C : channels;
   for (const Axis::Place& p : across.places) {
     if (!p.inside) {
       for (int64_t c = 0; c < depth; ++c) to[c] = outside;
     } else {
-      const T *a = top + p.lower * depth, *b = top + p.upper * depth;
-      const T *d = bottom + p.lower * depth, *e = bottom + p.upper * depth;
-#pragma GCC ivdep
+      const int64_t left = (p.lower - across.first) * depth, right = (p.upper - across.first) * depth;
       for (int64_t c = 0; c < depth; ++c) {
-        float left = static_cast<float>(a[c]), low_left = static_cast<float>(d[c]);
-        float upper = left + (static_cast<float>(b[c]) - left) * p.lerp;
-        float lower = low_left + (static_cast<float>(e[c]) - low_left) * p.lerp;
+        float upper = top[left + c] + (top[right + c] - top[left + c]) * p.lerp;
+        float lower = bottom[left + c] + (bottom[right + c] - bottom[left + c]) * p.lerp;
         to[c] = upper + (lower - upper) * down;
       }
     }
@@ -88,42 +88,52 @@ struct CropAndResize : Kernel {
     auto [rows, columns] = image_size(ctx.input(3));
     Tensor& out = ctx.allocate(0, Shape{boxes.count, rows, columns, in.channels});
     if (out.num_elements() == 0) return;
-    const int64_t width = columns * in.channels;
-    dispatch(images.dtype(), Pixels{}, [&]<typename T>() {
-      int64_t grain = std::max<int64_t>(1, kElementGrain / (rows * width));
-      parallel_for(boxes.count, grain, [&, rows = rows, columns = columns](int64_t begin, int64_t end) {
-        for (int64_t b = begin; b < end; ++b) {
-          const float* box = boxes.corners + b * 4;
-          Axis down(box[0], box[2], in.rows, rows), across(box[1], box[3], in.columns, columns);
-          const T* image = images.flat<T>() + boxes.image[b] * in.rows * in.columns * in.channels;
-          crop(image, in, down, across, out.flat<float>() + b * rows * width);
-        }
-      });
-    });
+    const int64_t area = rows * columns * in.channels;
+    parallel_for(boxes.count, std::max<int64_t>(1, kElementGrain / area),
+                 [&, rows = rows, columns = columns](int64_t begin, int64_t end) {
+                   // Pixels of other types are converted row by row, the two rows of a place at a time.
+                   const bool convert = images.dtype() != DType::float32;
+                   std::vector<float> buffers(convert ? static_cast<size_t>(2 * in.columns * in.channels) : 0);
+                   for (int64_t b = begin; b < end; ++b) {
+                     const float* box = boxes.corners + b * 4;
+                     Axis down(box[0], box[2], in.rows, rows), across(box[1], box[3], in.columns, columns);
+                     crop(images, in, boxes.image[b], down, across, buffers.data(), out.flat<float>() + b * area);
+                   }
+                 });
   }
-  template <typename T>
-  void crop(const T* image, const Extent& in, const Axis& down, const Axis& across, float* to) const {
-    const int64_t in_width = in.columns * in.channels;
-    const auto width = static_cast<int64_t>(across.places.size()) * in.channels;
+
+  void crop(const Tensor& images, const Extent& in, int64_t image, const Axis& down, const Axis& across, float* buffers,
+            float* to) const {
+    const int64_t depth = in.channels, in_width = in.columns * depth;
+    const auto width = static_cast<int64_t>(across.places.size()) * depth;
+    const float* rows[2] = {};
+    int64_t held[2] = {-1, -1};  // Row r lives in rows[r % 2].
+    auto row = [&](int64_t y) {
+      if (held[y % 2] != y) {
+        int64_t first = (image * in.rows + y) * in_width + across.first * depth;
+        rows[y % 2] = floats_at(images, first, (across.last - across.first + 1) * depth, buffers + y % 2 * in_width);
+        held[y % 2] = y;
+      }
+      return rows[y % 2];
+    };
     for (size_t y = 0; y < down.places.size(); ++y, to += width) {
       const Axis::Place& p = down.places[y];
-      if (!p.inside) {
+      if (!p.inside || across.last < 0) {
         std::fill_n(to, width, outside);
       } else if (nearest) {
-        const T* row = image + down.nearest(y, in.rows) * in_width;
+        const float* from = row(down.nearest(y, in.rows));
         for (size_t x = 0; x < across.places.size(); ++x)
-          for (int64_t c = 0; c < in.channels; ++c)
-            to[static_cast<int64_t>(x) * in.channels + c] =
-                across.places[x].inside ? static_cast<float>(row[across.nearest(x, in.columns) * in.channels + c])
-                                        : outside;
+          for (int64_t c = 0; c < depth; ++c)
+            to[static_cast<int64_t>(x) * depth + c] =
+                across.places[x].inside ? from[(across.nearest(x, in.columns) - across.first) * depth + c] : outside;
       } else {
-        const T *top = image + p.lower * in_width, *bottom = image + p.upper * in_width;
-        if (in.channels == 3)
-          crop_row<3>(top, bottom, across, p.lerp, outside, in.channels, to);
-        else if (in.channels == 1)
-          crop_row<1>(top, bottom, across, p.lerp, outside, in.channels, to);
+        const float *top = row(p.lower), *bottom = row(p.upper);
+        if (depth == 3)
+          crop_row<3>(top, bottom, across, p.lerp, outside, depth, to);
+        else if (depth == 1)
+          crop_row<1>(top, bottom, across, p.lerp, outside, depth, to);
         else
-          crop_row<0>(top, bottom, across, p.lerp, outside, in.channels, to);
+          crop_row<0>(top, bottom, across, p.lerp, outside, depth, to);
       }
     }
   }

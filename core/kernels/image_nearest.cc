@@ -128,7 +128,7 @@ struct ResizeArea : Kernel {
                      std::fill(sums.begin(), sums.end(), 0.0f);
                      for (size_t k = 0; k < lines.weight.size(); ++k) {
                        int64_t y = line / rows * in.rows + lines.first + static_cast<int64_t>(k);
-                       const float* row = float_row(images, y, in_width, buffer.data());
+                       const float* row = floats_at(images, y * in_width, in_width, buffer.data());
                        for (int64_t i = 0; i < in_width; ++i) sums[i] += row[i] * lines.weight[k];
                      }
                      float* to = out.flat<float>() + line * width;

@@ -83,24 +83,38 @@ inline Taps<2> bilinear_taps(int64_t in, int64_t out, const ResizeOptions& optio
 // The cubic convolution of Keys (1981) over four neighbours, its weights from a table of 1024 steps as in TensorFlow.
 Taps<4> bicubic_taps(int64_t in, int64_t out, const ResizeOptions& options);
 
-// Weighted sums of K values; two are interpolated so that equal values stay exactly equal.
+// The weighted sum of from[k][i]; two are interpolated so that equal values stay exactly equal.
 template <int K>
-inline float combine(const float* const* rows, int64_t i, const std::array<float, K>& weight) {
-  if constexpr (K == 2) {
-    return rows[0][i] + (rows[1][i] - rows[0][i]) * weight[1];
-  } else {
-    return rows[0][i] * weight[0] + rows[1][i] * weight[1] + rows[2][i] * weight[2] + rows[3][i] * weight[3];
-  }
+inline float mix(const std::array<const float*, K>& from, const std::array<float, K>& weight, int64_t i) {
+  if constexpr (K == 2)
+    return from[0][i] + (from[1][i] - from[0][i]) * weight[1];
+  else
+    return from[0][i] * weight[0] + from[1][i] * weight[1] + from[2][i] * weight[2] + from[3][i] * weight[3];
+}
+
+// out[i] = mix(i). The arguments are copies: the compiler then knows that writing `out` leaves them alone.
+template <int K>
+inline void combine(const std::array<const float*, K> rows, const std::array<float, K> weight, int64_t n,
+                    float* __restrict out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = mix<K>(rows, weight, i);
 }
 
 // One row of an image, resampled to `taps.size()` pixels. C > 0 fixes the number of channels for the compiler.
 template <int K, int C>
-inline void resample_row(const float* in, const Taps<K>& taps, int64_t channels, float* out) {
-  const int64_t depth = C > 0 ? C : channels;
-  for (int64_t x = 0; x < taps.size(); ++x) {
-    const float* from[K];
-    for (int k = 0; k < K; ++k) from[k] = in + taps.index[x][k] * depth;
-    for (int64_t c = 0; c < depth; ++c) out[x * depth + c] = combine<K>(from, c, taps.weight[x]);
+inline void resample_row(const float* in, const Taps<K>& taps, int64_t channels, float* __restrict out) {
+  const int64_t depth = C > 0 ? C : channels, size = taps.size();
+  const std::array<int32_t, K>* index = taps.index.data();
+  const std::array<float, K>* weights = taps.weight.data();
+  for (int64_t x = 0; x < size; ++x) {
+    std::array<const float*, K> from;
+    for (int k = 0; k < K; ++k) from[k] = in + index[x][k] * depth;
+    const std::array<float, K> weight = weights[x];
+    if constexpr (C > 0) {
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) out[x * C + c] = mix<K>(from, weight, c);
+    } else {
+      combine<K>(from, weight, depth, out + x * depth);
+    }
   }
 }
 
@@ -118,12 +132,12 @@ inline void resample_row(const float* in, const Taps<K>& taps, int64_t channels,
   }
 }
 
-// Row `y` of all rows of a batch of images as floats: the row itself, or converted into `buffer`.
-inline const float* float_row(const Tensor& images, int64_t y, int64_t width, float* buffer) {
-  if (images.dtype() == DType::float32) return images.flat<float>() + y * width;
+// `count` elements of images from `first` on as floats: the elements themselves, or converted into `buffer`.
+inline const float* floats_at(const Tensor& images, int64_t first, int64_t count, float* __restrict buffer) {
+  if (images.dtype() == DType::float32) return images.flat<float>() + first;
   dispatch(images.dtype(), Pixels{}, [&]<typename T>() {
-    const T* in = images.flat<T>() + y * width;
-    for (int64_t i = 0; i < width; ++i) buffer[i] = static_cast<float>(in[i]);
+    const T* in = images.flat<T>() + first;
+    for (int64_t i = 0; i < count; ++i) buffer[i] = static_cast<float>(in[i]);
   });
   return buffer;
 }
@@ -144,21 +158,18 @@ void resample(const Tensor& images, const Extent& in, const Taps<K>& down, const
     }
     for (int64_t line = begin; line < end; ++line) {
       int64_t image = line / down.size(), y = line % down.size();
-      const float* rows[K];
+      std::array<const float*, K> rows;
       for (int k = 0; k < K; ++k) {
         // Rows of neighbouring output lines overlap: input row r always lives in buffer r % K.
         int64_t row = image * in.rows + down.index[y][k], slot = down.index[y][k] % K;
         if (held[slot] != row) {
-          resample_row<K>(float_row(images, row, in_width, converted.data()), across, in.channels,
-                          buffers[slot].data());
+          const float* from = floats_at(images, row * in_width, in_width, converted.data());
+          resample_row<K>(from, across, in.channels, buffers[slot].data());
           held[slot] = row;
         }
         rows[k] = buffers[slot].data();
       }
-      float* line_out = to + line * width;
-      const std::array<float, K> weight = down.weight[y];
-#pragma GCC ivdep
-      for (int64_t i = 0; i < width; ++i) line_out[i] = combine<K>(rows, i, weight);
+      combine<K>(rows, down.weight[y], width, to + line * width);
     }
   });
 }
