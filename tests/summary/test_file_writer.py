@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.summary.events import read_events
 
 import thalweg as tf
 from thalweg.platform.records import framed
@@ -18,10 +19,6 @@ from thalweg.platform.records import framed
 
 def _scalar(tag: str, value: float) -> Any:
     return tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value)])
-
-
-def _events(folder: Path) -> list[Any]:
-    return [event for path in sorted(folder.glob("events.out.*")) for event in tf.train.summary_iterator(str(path))]
 
 
 def test_files_are_named_and_begin_like_those_of_tensorflow(tmp_path: Path) -> None:
@@ -54,7 +51,7 @@ def test_everything_that_is_added_comes_back(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="step 4"):
             writer.add_run_metadata(metadata, "step 4", 5)
         writer.add_event(tf.Event(wall_time=1.0, step=6))
-    events = _events(tmp_path)
+    events = read_events(tmp_path)
     kinds = [event.WhichOneof("what") for event in events]
     assert kinds == [
         "file_version", "graph_def", "meta_graph_def", "summary", "summary", "session_log", "tagged_run_metadata", None,
@@ -86,7 +83,7 @@ def test_metadata_is_written_once_per_tag(tmp_path: Path) -> None:
         text = session.run(tf.summary.text("t", tf.constant("x")))
         writer.add_summary(text, 1)
         writer.add_summary(text, 2)
-    first, second = _events(tmp_path)[1:]
+    first, second = read_events(tmp_path)[1:]
     assert first.summary.value[0].metadata.plugin_data.plugin_name == "text"
     assert not second.summary.value[0].HasField("metadata")
 
@@ -95,7 +92,7 @@ def test_flush_makes_events_visible(tmp_path: Path) -> None:
     writer = tf.summary.FileWriter(str(tmp_path), flush_secs=1000)
     writer.add_summary(_scalar("a", 1.0), 1)
     writer.flush()
-    assert len(_events(tmp_path)) == 2
+    assert len(read_events(tmp_path)) == 2
     writer.close()
 
 
@@ -110,7 +107,7 @@ def test_a_closed_writer_does_nothing_until_it_is_reopened(tmp_path: Path) -> No
     writer.close()
     # Also within one second: the second file is another one.
     assert len(list(tmp_path.iterdir())) == 2
-    assert [e.summary.value[0].tag for e in _events(tmp_path) if e.HasField("summary")] == ["kept"]
+    assert [e.summary.value[0].tag for e in read_events(tmp_path) if e.HasField("summary")] == ["kept"]
 
 
 def test_two_writers_of_one_folder_write_two_files(tmp_path: Path) -> None:
@@ -118,7 +115,7 @@ def test_two_writers_of_one_folder_write_two_files(tmp_path: Path) -> None:
     for i, writer in enumerate(writers):
         writer.add_summary(_scalar(f"w{i}", 1.0), 1)
         writer.close()
-    assert sorted(e.summary.value[0].tag for e in _events(tmp_path) if e.HasField("summary")) == ["w0", "w1", "w2"]
+    assert sorted(e.summary.value[0].tag for e in read_events(tmp_path) if e.HasField("summary")) == ["w0", "w1", "w2"]
 
 
 def test_a_full_disk_is_reported_to_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,14 +183,14 @@ def test_damaged_files_are_noticed(tmp_path: Path) -> None:
         list(tf.train.summary_iterator(str(tmp_path / "none")))
 
 
-def test_a_program_that_forgets_to_close_keeps_its_events(tmp_path: Path) -> None:
+def test_a_program_that_forgets_to_close_keeps_itsread_events(tmp_path: Path) -> None:
     code = (
         "import sys, thalweg as tf\n"
         "w = tf.summary.FileWriter(sys.argv[1])\n"
         "w.add_summary(tf.Summary(value=[tf.Summary.Value(tag='a', simple_value=1.0)]), 1)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
-    assert len(_events(tmp_path)) == 2
+    assert len(read_events(tmp_path)) == 2
 
 
 def test_the_old_name_is_the_same_class(tmp_path: Path) -> None:

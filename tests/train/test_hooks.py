@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-
-
-def _events(folder: Path) -> list[Any]:
-    tf.summary.FileWriterCache.clear()
-    return [event for path in sorted(folder.glob("events.out.*")) for event in tf.train.summary_iterator(str(path))]
+from tests.summary.events import read_events
 
 
 def _train(hooks: list[Any], steps: int, **options: Any) -> Any:
@@ -85,7 +81,7 @@ def test_checkpoints_are_saved_at_the_beginning_every_n_steps_and_at_the_end(tmp
     assert calls[-1] == ("end", 10)
     assert tf.train.latest_checkpoint(str(tmp_path)) == str(tmp_path / "model.ckpt-10")
     assert (tmp_path / "graph.pbtxt").exists()
-    logs = [(e.step, e.session_log.status) for e in _events(tmp_path) if e.HasField("session_log")]
+    logs = [(e.step, e.session_log.status) for e in read_events(tmp_path) if e.HasField("session_log")]
     assert logs == [(s, tf.SessionLog.CHECKPOINT) for s in (0, 4, 8, 10)]
 
 
@@ -111,7 +107,7 @@ def test_summaries_are_written_every_n_steps(tmp_path: Path) -> None:
     tf.summary.scalar("double", tf.cast(step.read_value(), tf.float32) * 2.0)
     scaffold = tf.train.Scaffold()
     _train([tf.train.SummarySaverHook(save_steps=3, output_dir=str(tmp_path), scaffold=scaffold)], 9, scaffold=scaffold)
-    events = [e for e in _events(tmp_path) if e.HasField("summary")]
+    events = [e for e in read_events(tmp_path) if e.HasField("summary")]
     assert [e.step for e in events] == [1, 4, 7]
     assert all(e.summary.value[0].tag == "double" for e in events)
     with pytest.raises(ValueError, match="Exactly one"):
@@ -120,7 +116,7 @@ def test_summaries_are_written_every_n_steps(tmp_path: Path) -> None:
 
 def test_the_speed_is_logged_and_written(tmp_path: Path, log: list[str]) -> None:
     _train([tf.train.StepCounterHook(every_n_steps=5, output_dir=str(tmp_path))], 12)
-    values = [(e.step, e.summary.value[0]) for e in _events(tmp_path) if e.HasField("summary")]
+    values = [(e.step, e.summary.value[0]) for e in read_events(tmp_path) if e.HasField("summary")]
     assert [(step, value.tag) for step, value in values] == [(6, "global_step/sec"), (11, "global_step/sec")]
     assert all(value.simple_value > 0 for _, value in values)
     assert sum("global_step/sec: " in line for line in log) == 2
@@ -215,13 +211,13 @@ def test_the_profiler_writes_timelines_and_run_metadata(tmp_path: Path) -> None:
         train = step.assign_add(1)
     _train([tf.train.ProfilerHook(save_steps=4, output_dir=str(tmp_path), show_memory=True)], 10, train=train)
     traces = sorted(tmp_path.glob("timeline-*.json"))
-    assert [path.name for path in traces] == ["timeline-5.json", "timeline-9.json"]
+    assert [path.name for path in traces] == ["timeline-4.json", "timeline-8.json"]
     events = json.loads(traces[0].read_text())["traceEvents"]
     names = {event["args"]["name"] for event in events if event["ph"] == "X"}
     assert "work/MatMul" in names
     assert any(event["ph"] == "C" for event in events)
-    tags = [e.tagged_run_metadata.tag for e in _events(tmp_path) if e.HasField("tagged_run_metadata")]
-    assert tags == ["step_5", "step_9"]
+    tags = [e.tagged_run_metadata.tag for e in read_events(tmp_path) if e.HasField("tagged_run_metadata")]
+    assert tags == ["step_4", "step_8"]
 
 
 @pytest.mark.parametrize(

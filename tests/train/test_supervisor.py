@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 import thalweg as tf
-
-
-def _events(folder: Path) -> list[Any]:
-    return [event for path in sorted(folder.glob("events.out.*")) for event in tf.train.summary_iterator(str(path))]
+from tests.summary.events import read_events
 
 
 def _wait_for(condition: Any) -> None:
@@ -36,7 +33,7 @@ def test_a_managed_session_initializes_trains_and_saves(tmp_path: Path) -> None:
         _wait_for(lambda: any("model.ckpt-5" in p.name for p in tmp_path.iterdir()))
         sv.summary_computed(session, tf.Summary(value=[tf.Summary.Value(tag="mine", simple_value=1.0)]))
     assert value == 5
-    events = _events(tmp_path)
+    events = read_events(tmp_path)
     tags = {v.tag for e in events for v in e.summary.value}
     assert {"answer", "mine"} <= tags
     statuses = {e.session_log.status for e in events if e.HasField("session_log")}

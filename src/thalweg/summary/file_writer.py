@@ -13,6 +13,15 @@ from thalweg.platform import logging
 from thalweg.summary.event_file import EventFileWriter
 
 
+def meta_graph_of(graph: Any, saver: Any = None) -> Any:
+    """A MetaGraphDef of a Graph or GraphDef, with the saver's definition but without collections."""
+    from thalweg.graph.meta_graph import create_meta_graph_def
+
+    graph_def = graph.as_graph_def(add_shapes=True) if isinstance(graph, Graph) else graph
+    saver_def = None if saver is None else saver.saver_def
+    return create_meta_graph_def(None, graph_def, saver_def, [], get_default_graph())
+
+
 @export("summary.FileWriter", deprecated=("train.SummaryWriter",))
 class FileWriter:
     """Writes Summary and Event messages to a file in a folder, on a thread of its own.
@@ -52,15 +61,7 @@ class FileWriter:
         self._warned_closed = False
         if graph is not None or graph_def is not None:
             self.add_graph(graph=graph, graph_def=graph_def)
-            self._add_meta_graph_of(graph, graph_def)
-
-    def _add_meta_graph_of(self, graph: Any, graph_def: Any) -> None:
-        from thalweg.graph.meta_graph import create_meta_graph_def
-
-        given = graph if graph is not None else graph_def
-        if isinstance(given, Graph):
-            given = given.as_graph_def(add_shapes=True)
-        self.add_meta_graph(create_meta_graph_def(None, given, None, [], get_default_graph()))
+            self.add_meta_graph(meta_graph_of(graph if graph is not None else graph_def))
 
     def __enter__(self) -> FileWriter:
         return self

@@ -10,7 +10,7 @@ from thalweg.graph.default_graph import get_collection, get_default_graph
 from thalweg.graph.op_registry import export
 from thalweg.graph.write_graph import write_graph
 from thalweg.platform import logging
-from thalweg.summary.file_writer import FileWriterCache
+from thalweg.summary.file_writer import FileWriterCache, meta_graph_of
 from thalweg.train.basic_hooks import require_global_step
 from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from thalweg.train.timer import SecondOrStepTimer
@@ -87,6 +87,7 @@ class CheckpointSaverHook(SessionRunHook):
         if self._save_graph_def:
             write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
         self._summary_writer.add_graph(graph)
+        self._summary_writer.add_meta_graph(meta_graph_of(graph, self._get_saver()))
         self._save(session, step)
         self._timer.update_last_triggered_step(step)
 

@@ -62,7 +62,7 @@ class ProfilerHook(SessionRunHook):
         """Writes the trace."""
         step = int(run_values.results["global_step"]) + 1
         if self._next_step is None:
-            self._timer.update_last_triggered_step(step)
+            self._timer.update_last_triggered_step(step - 1)
         if self._request:
             step = int(run_context.session.run(self._global_step))
             self._timer.update_last_triggered_step(step)

@@ -19,7 +19,7 @@ from thalweg.state.variable_lists import (
     global_variables_initializer,
     report_uninitialized_variables,
 )
-from thalweg.summary.file_writer import FileWriter
+from thalweg.summary.file_writer import FileWriter, meta_graph_of
 from thalweg.summary.functions import merge_all
 from thalweg.train.coordinator import Coordinator, LooperThread
 from thalweg.train.global_step import get_global_step, global_step
@@ -261,6 +261,7 @@ class Supervisor:
             write_graph(self._graph.as_graph_def(add_shapes=True), self._logdir, "graph.pbtxt")
         if self._summary_writer is not None and not self._graph_added_to_summary:
             self._summary_writer.add_graph(self._graph)
+            self._summary_writer.add_meta_graph(meta_graph_of(self._graph, self._saver))
             self._graph_added_to_summary = True
 
     def start_standard_services(self, sess: Any) -> list[Any]:
