@@ -14,7 +14,7 @@ std::string str(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-ConvolutionAttributes::ConvolutionAttributes(const Construction& c, int spatial, bool depthwise)
+ConvolutionAttributes::ConvolutionAttributes(const Construction& c, int spatial, bool depthwise, const char* dilations)
     : spatial_(spatial), depthwise_(depthwise), padding_(c.attr<std::string>("padding")) {
   const std::string format = c.attr<std::string>("data_format", spatial == 2 ? "NHWC" : "NDHWC");
   channels_first_ = format == "NCHW" || format == "NCDHW";
@@ -22,7 +22,7 @@ ConvolutionAttributes::ConvolutionAttributes(const Construction& c, int spatial,
   require(padding_ == "SAME" || padding_ == "VALID" || padding_ == "EXPLICIT", "Unknown padding type ", padding_);
   stride_ = spatial_steps(c, "strides");
   // Files from before there were dilations leave them out.
-  dilation_ = c.def().find("dilations") ? spatial_steps(c, "dilations") : std::array<int64_t, 3>{1, 1, 1};
+  dilation_ = c.def().find(dilations) ? spatial_steps(c, dilations) : std::array<int64_t, 3>{1, 1, 1};
   const auto pads = c.attr<std::vector<int64_t>>("explicit_paddings", {});
   require((padding_ == "EXPLICIT") == !pads.empty(), "explicit_paddings must be given exactly when padding is EXPLICIT",
           ", got ", str(pads), " with padding ", padding_);

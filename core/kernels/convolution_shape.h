@@ -12,7 +12,9 @@ namespace thalweg {
 class ConvolutionAttributes {
  public:
   // `spatial`: 2 or 3 dimensions. `depthwise`: the filter is [..., in_channels, multiplier], one group per channel.
-  ConvolutionAttributes(const Construction& construction, int spatial, bool depthwise);
+  // `dilations`: the name of the attribute.
+  ConvolutionAttributes(const Construction& construction, int spatial, bool depthwise,
+                        const char* dilations = "dilations");
 
   // The convolution of an input with a filter. Throws if they do not fit.
   ConvolutionShape shape_of(const Shape& input, const Shape& filter) const;

@@ -144,3 +144,18 @@ def test_static_shapes_with_unknown_sizes() -> None:
     y = tf.nn.conv2d_transpose(x, tf.zeros([3, 3, 5, 3]), tf.stack([tf.shape(x)[0], 14, 14, 5]), 2)
     assert y.shape.as_list() == [None, 14, 14, 5]
     assert tf.nn.conv2d(tf.placeholder(tf.float32), tf.placeholder(tf.float32), 1, "SAME").shape.ndims == 4
+
+
+def test_dilation_has_no_gradients_of_second_order() -> None:
+    x = tf.zeros([1, 5, 5, 2])
+    ones = [1, 1, 1, 1]
+    first = tf.gradients(tf.nn.dilation2d(x, tf.zeros([3, 3, 2]), ones, ones, "SAME"), x)[0]
+    with pytest.raises(LookupError, match="second order"):
+        tf.gradients(first * first, x)
+
+
+def test_nothing_larger_gives_the_lowest_number() -> None:
+    ones = [1, 1, 1, 1]
+    x = np.full([1, 2, 2, 1], np.nan, np.float32)
+    y = tf.nn.dilation2d(x, np.zeros([2, 2, 1], np.float32), ones, ones, "VALID")
+    assert _run(y).item() == np.finfo(np.float32).min
