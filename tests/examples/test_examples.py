@@ -31,7 +31,9 @@ def test_the_tiny_system_learns_xor() -> None:
     assert runpy.run_path(str(ROOT / "docs/tiny.py"))["main"]() < 1e-3
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/journey.md", "docs/write_an_optimizer.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/journey.md", "docs/write_an_optimizer.md", "docs/monitored_training.md"]
+)
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
