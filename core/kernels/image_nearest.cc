@@ -20,10 +20,9 @@ std::vector<int64_t> nearest(int64_t in, int64_t out, const ResizeOptions& optio
 struct ResizeNearestNeighbor : Kernel {
   explicit ResizeNearestNeighbor(const Construction& c) : options(c) {}
   void compute(Context& ctx) override {
-    const Tensor& images = ctx.input(0);
-    Extent in = image_extent(images, "input image");
-    auto [rows, columns] = image_size(ctx.input(1));
-    Tensor& out = ctx.allocate(0, Shape{in.batch, rows, columns, in.channels});
+    ResizeCall call(ctx);
+    const auto& [images, in, rows, columns, result] = call;
+    Tensor& out = *result;
     if (out.num_elements() == 0) return;
     std::vector<int64_t> down = nearest(in.rows, rows, options), across = nearest(in.columns, columns, options);
     dispatch_width(images.dtype(), [&]<typename T>() {
@@ -110,10 +109,9 @@ std::vector<Cover> covers(int64_t in, int64_t out, const ResizeOptions& options)
 struct ResizeArea : Kernel {
   explicit ResizeArea(const Construction& c) : options(c) {}
   void compute(Context& ctx) override {
-    const Tensor& images = ctx.input(0);
-    Extent in = image_extent(images, "input image");
-    auto [rows, columns] = image_size(ctx.input(1));
-    Tensor& out = ctx.allocate(0, Shape{in.batch, rows, columns, in.channels});
+    ResizeCall call(ctx);
+    const auto& [images, in, rows, columns, result] = call;
+    Tensor& out = *result;
     if (out.num_elements() == 0) return;
     std::vector<Cover> down = covers(in.rows, rows, options), across = covers(in.columns, columns, options);
     float vertical = options.scale(in.rows, rows), horizontal = options.scale(in.columns, columns);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "kernel/registry.h"
@@ -209,17 +210,28 @@ void resample_transposed(const float* grads, const Extent& in, const Taps<K>& do
   });
 }
 
-// images, size -> resized_images (float), with taps from `make(in, out, options)`.
+// A call of one of the ops images, size -> resized_images: its arguments, checked, and its output.
+struct ResizeCall {
+  explicit ResizeCall(Context& ctx) : images(ctx.input(0)), in(image_extent(images, "input image")) {
+    std::tie(rows, columns) = image_size(ctx.input(1));
+    out = &ctx.allocate(0, Shape{in.batch, rows, columns, in.channels});
+  }
+  const Tensor& images;
+  Extent in;
+  int64_t rows, columns;
+  Tensor* out;
+};
+
+// With taps from `make(in, out, options)`.
 template <int K, auto make>
 struct Resize : Kernel {
   explicit Resize(const Construction& c) : options(c) {}
   void compute(Context& ctx) override {
-    const Tensor& images = ctx.input(0);
-    Extent in = image_extent(images, "input image");
-    auto [rows, columns] = image_size(ctx.input(1));
-    Tensor& out = ctx.allocate(0, Shape{in.batch, rows, columns, in.channels});
-    if (out.num_elements() == 0) return;
-    resample<K>(images, in, make(in.rows, rows, options), make(in.columns, columns, options), out);
+    ResizeCall call(ctx);
+    const Extent& in = call.in;
+    if (call.out->num_elements() == 0) return;
+    Taps<K> down = make(in.rows, call.rows, options), across = make(in.columns, call.columns, options);
+    resample<K>(call.images, in, down, across, *call.out);
   }
   ResizeOptions options;
 };
