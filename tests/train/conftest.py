@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,3 +14,10 @@ import thalweg as tf
 def closed_writers(nothing_left_behind: None) -> Iterator[None]:
     yield
     tf.summary.FileWriterCache.clear()
+
+
+@pytest.fixture
+def sess() -> Iterator[Any]:
+    """A session of the default graph, as the default session."""
+    with tf.Session() as session:
+        yield session

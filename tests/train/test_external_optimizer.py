@@ -11,23 +11,13 @@ import pytest
 import thalweg as tf
 
 
-@pytest.fixture
-def sess() -> Any:
-    with tf.Session() as session:
-        yield session
-
-
-def _start(session: Any) -> None:
-    session.run(tf.global_variables_initializer())
-
-
 def test_rosenbrock_is_minimized_over_variables_of_different_shapes(sess: Any) -> None:
     x = tf.get_variable("x", initializer=np.float32(-1.2))
     y = tf.get_variable("y", initializer=np.array([[1.0]], np.float64))
     unused = tf.get_variable("unused", initializer=np.ones(2, np.float32))
     loss = tf.square(1.0 - x) + 100.0 * tf.square(tf.cast(tf.reduce_sum(y), tf.float32) - tf.square(x))
     optimizer = tf.contrib.opt.ScipyOptimizerInterface(loss, options={"maxiter": 200})
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     optimizer.minimize(sess)
     np.testing.assert_allclose(sess.run(x), 1.0, atol=1e-2)
     np.testing.assert_allclose(sess.run(y), [[1.0]], atol=1e-2)
@@ -37,7 +27,7 @@ def test_rosenbrock_is_minimized_over_variables_of_different_shapes(sess: Any) -
 def test_bounds_hold(sess: Any) -> None:
     x = tf.get_variable("x", initializer=np.array([5.0, 5.0]))
     optimizer = tf.train.ScipyOptimizerInterface(tf.reduce_sum(x * x), var_to_bounds={x: ([1.0, -np.inf], 10.0)})
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     optimizer.minimize()
     np.testing.assert_allclose(sess.run(x), [1.0, 0.0], atol=1e-6)
 
@@ -47,7 +37,7 @@ def test_constraints_hold(sess: Any) -> None:
     optimizer = tf.train.ScipyOptimizerInterface(
         tf.reduce_sum(tf.square(x)), equalities=[x[1] - 1.0], inequalities=[x[0] - 1.0], method="SLSQP"
     )
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     optimizer.minimize(sess)
     np.testing.assert_allclose(sess.run(x), [1.0, 1.0], atol=1e-5)
 
@@ -59,7 +49,7 @@ def test_feeds_fetches_and_callbacks(sess: Any) -> None:
     steps: list[Any] = []
     losses: list[float] = []
     optimizer = tf.train.ScipyOptimizerInterface(loss)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     optimizer.minimize(
         sess, {target: 2.0}, fetches=[loss], step_callback=lambda v: steps.append(v.copy()), loss_callback=losses.append
     )
@@ -77,7 +67,7 @@ def test_a_user_brings_an_optimizer(sess: Any) -> None:
             return x
 
     x = tf.get_variable("x", initializer=8.0)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     Bisecting(x * x, steps=3).minimize(sess)
     assert sess.run(x) == 1.0
 
@@ -85,7 +75,7 @@ def test_a_user_brings_an_optimizer(sess: Any) -> None:
 def test_without_scipy_the_error_says_what_to_install(sess: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x = tf.get_variable("x", initializer=8.0)
     optimizer = tf.train.ScipyOptimizerInterface(x * x)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ImportError, match=r"thalweg\[scipy\]"):
         optimizer.minimize(sess)

@@ -24,16 +24,6 @@ OPTIMIZERS = {
 }
 
 
-@pytest.fixture
-def sess() -> Any:
-    with tf.Session() as session:
-        yield session
-
-
-def _start(session: Any) -> None:
-    session.run(tf.global_variables_initializer())
-
-
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_minimize_makes_a_loss_smaller(name: str, sess: Any) -> None:
     w = tf.get_variable("w", initializer=[1.0, -2.0])
@@ -41,7 +31,7 @@ def test_minimize_makes_a_loss_smaller(name: str, sess: Any) -> None:
     loss = tf.reduce_sum(tf.square(w - 0.5)) + tf.reduce_sum(tf.square(tf.gather(e, [0, 2, 2])))
     step = tf.train.get_or_create_global_step()
     train = OPTIMIZERS[name]().minimize(loss, step)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     before = sess.run(loss)
     for _ in range(20):
         sess.run(train)
@@ -55,7 +45,7 @@ def test_an_optimizer_works_on_a_variable_of_unknown_shape(name: str, sess: Any)
     w = tf.Variable(tf.placeholder_with_default([1.0, 2.0], None), validate_shape=False, name="w")
     optimizer = OPTIMIZERS[name]()
     train = optimizer.apply_gradients([(tf.constant([1.0, 1.0]), w)])
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     assert np.all(np.isfinite(sess.run(w)))
 
@@ -111,7 +101,7 @@ def test_gates_do_not_change_gradients(gate: int, sess: Any) -> None:
     w, u = tf.Variable(3.0), tf.Variable(2.0)
     unused = tf.Variable(1.0)
     pairs = tf.train.GradientDescentOptimizer(1.0).compute_gradients(w * u, [w, u, unused], gate_gradients=gate)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     assert pairs[2] == (None, unused)
     assert sess.run([g for g, _ in pairs[:2]]) == [2.0, 3.0]
 
@@ -119,14 +109,14 @@ def test_gates_do_not_change_gradients(gate: int, sess: Any) -> None:
 def test_a_gradient_to_start_from_scales_the_gradients(sess: Any) -> None:
     w = tf.Variable(3.0)
     ((grad, _),) = tf.train.GradientDescentOptimizer(1.0).compute_gradients(w * w, grad_loss=tf.constant(10.0))
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     assert sess.run(grad) == 60.0
 
 
 def test_a_loss_can_be_a_function_and_a_rate_too(sess: Any) -> None:
     w = tf.Variable(3.0)
     train = tf.train.GradientDescentOptimizer(lambda: 0.5).minimize(lambda: w * w)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     assert sess.run(w) == 0.0
 
@@ -136,7 +126,7 @@ def test_gradients_can_be_clipped_between(sess: Any) -> None:
     optimizer = tf.train.GradientDescentOptimizer(1.0)
     pairs = [(tf.clip_by_value(g, -1.0, 1.0), v) for g, v in optimizer.compute_gradients(w * w)]
     train = optimizer.apply_gradients(pairs)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     assert sess.run(w) == 2.0
 
@@ -144,7 +134,7 @@ def test_gradients_can_be_clipped_between(sess: Any) -> None:
 def test_a_constraint_holds_after_every_update(sess: Any) -> None:
     w = tf.get_variable("w", initializer=[1.0, -1.0], constraint=lambda v: tf.clip_by_value(v, -0.5, 0.5))
     train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(w))
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     np.testing.assert_allclose(sess.run(w), [0.5, -0.5])
     slices = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]), tf.constant([2]))
@@ -162,7 +152,7 @@ def test_minimizing_within_a_branch_trains_only_there(sess: Any) -> None:
             return tf.constant(1.0)
 
     out = tf.cond(go, train, lambda: tf.constant(0.0))
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     assert sess.run(out, {go: False}) == 0.0
     assert sess.run(w) == 3.0
     assert sess.run(out, {go: True}) == 1.0
@@ -209,7 +199,7 @@ def test_a_user_writes_an_optimizer(cls: Any, sess: Any) -> None:
     slices = tf.IndexedSlices(tf.constant([[3.0], [-2.0], [-4.0]]), tf.constant([0, 2, 2]), tf.constant([3, 1]))
     optimizer = cls(0.5)
     train = optimizer.apply_gradients([(tf.constant([5.0, -5.0]), w), (slices, e)])
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     np.testing.assert_allclose(sess.run(w), [0.5, 2.5])
     np.testing.assert_allclose(sess.run(e), [[-0.5], [0.0], [0.5]])
@@ -225,7 +215,7 @@ def test_a_subclass_of_adam_written_for_references_is_heard(sess: Any) -> None:
 
     w = tf.Variable([1.0, 2.0])
     train = Decaying(0.1).minimize(tf.reduce_sum(w))
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     np.testing.assert_array_equal(sess.run(w), [0.0, 0.0])
 
@@ -247,7 +237,7 @@ class TestRefusals:
     def test_a_gradient_that_is_none_leaves_its_variable_alone(self, sess: Any) -> None:
         w, u = tf.Variable(1.0), tf.Variable(2.0)
         train = tf.train.GradientDescentOptimizer(0.5).apply_gradients([(tf.constant(1.0), w), (None, u)])
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         sess.run(train)
         assert sess.run([w, u]) == [0.5, 2.0]
 
@@ -285,7 +275,7 @@ class TestRefusals:
         w = tf.Variable([1.0, 2.0], name="w")
         grad = tf.placeholder(tf.float32)
         train = OPTIMIZERS[name]().apply_gradients([(grad, w)])
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[2\].*\[3\]"):
             sess.run(train, {grad: np.ones(3)})
         np.testing.assert_array_equal(sess.run(w), [1.0, 2.0])
@@ -297,7 +287,7 @@ class TestRefusals:
         rows = tf.placeholder(tf.int32, [None])
         slices = tf.IndexedSlices(tf.ones([2, 2]), rows, tf.constant([4, 2]))
         train = OPTIMIZERS[name]().apply_gradients([(slices, e)])
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         with pytest.raises(tf.errors.InvalidArgumentError, match=str(row)):
             sess.run(train, {rows: [0, row]})
         np.testing.assert_array_equal(sess.run(e), np.ones((4, 2)))
@@ -323,7 +313,7 @@ class TestRefusals:
     def test_ftrl_refuses_a_rate_of_zero_when_it_runs(self, sess: Any) -> None:
         w = tf.Variable([1.0])
         train = tf.train.FtrlOptimizer(0.0).minimize(tf.reduce_sum(w))
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         with pytest.raises(tf.errors.InvalidArgumentError, match="lr"):
             sess.run(train)
 
@@ -332,7 +322,7 @@ def test_nan_gradients_reach_the_variable_and_nothing_else(sess: Any) -> None:
     w, u = tf.Variable([1.0, 2.0]), tf.Variable([3.0])
     pairs = [(tf.constant([np.nan, 1.0]), w), (tf.constant([1.0]), u)]
     train = tf.train.AdamOptimizer(0.1).apply_gradients(pairs)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     assert np.isnan(sess.run(w)[0]) and np.isfinite(sess.run(w)[1])
     assert np.isfinite(sess.run(u)[0])
@@ -343,7 +333,7 @@ def test_empty_variables_and_gradients(sess: Any) -> None:
     e = tf.Variable(np.ones((2, 3), np.float32))
     none = tf.IndexedSlices(tf.zeros([0, 3]), tf.zeros([0], tf.int64), tf.constant([2, 3]))
     train = tf.train.AdagradOptimizer(0.1).apply_gradients([(tf.zeros([0, 3]), w), (none, e)])
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     np.testing.assert_array_equal(sess.run(e), np.ones((2, 3)))
 
@@ -355,7 +345,7 @@ def test_an_update_leaves_snapshots_alone(sess: Any) -> None:
         train = tf.train.AdamOptimizer(0.5).apply_gradients([(tf.ones(5), w)])
     with tf.control_dependencies([train]):
         both = [before + 0.0, w.read_value()]
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     old, new = sess.run(both)
     np.testing.assert_array_equal(old, np.ones(5))
     np.testing.assert_allclose(new, np.full(5, 0.5), 1e-5)
@@ -370,7 +360,7 @@ def test_a_large_update_is_the_same_as_its_parts(sess: Any) -> None:
     optimizer = tf.train.AdamOptimizer(0.1)
     train = optimizer.apply_gradients([(tf.constant(grad), w)])
     train_parts = optimizer.apply_gradients([(tf.constant(grad[i::4].copy()), p) for i, p in enumerate(parts)])
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     sess.run(train)
     sess.run([p.assign(p) for p in optimizer._non_slot_variables()])
     for power, start in zip(optimizer._get_beta_accumulators(), (0.9, 0.999), strict=True):
@@ -394,7 +384,7 @@ def test_sparse_updates_of_many_rows_are_the_same_as_of_few(sess: Any) -> None:
             tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=a.handle, lr=0.1, grad=grad, indices=indices)
             for v, a in handles
         ]
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         sess.run(ops[0], {grad: values, indices: rows})
         for start in range(0, 3000, 100):
             sess.run(ops[1], {grad: values[start : start + 100], indices: rows[start : start + 100]})
@@ -404,6 +394,6 @@ def test_sparse_updates_of_many_rows_are_the_same_as_of_few(sess: Any) -> None:
 def test_one_variable_as_two_is_refused(sess: Any) -> None:
     w = tf.Variable([1.0], name="w")
     op = tf.raw_ops.ResourceApplyMomentum(var=w.handle, accum=w.handle, lr=0.1, grad=[1.0], momentum=0.9)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     with pytest.raises(tf.errors.InvalidArgumentError, match="'w' is given twice"):
         sess.run(op)

@@ -12,16 +12,6 @@ import thalweg as tf
 experimental = tf.train.experimental
 
 
-@pytest.fixture
-def sess() -> Any:
-    with tf.Session() as session:
-        yield session
-
-
-def _start(session: Any) -> None:
-    session.run(tf.global_variables_initializer())
-
-
 class TestAccumulation:
     def test_four_micro_batches_train_as_one_batch(self, sess: Any) -> None:
         rng = np.random.default_rng(0)
@@ -39,7 +29,7 @@ class TestAccumulation:
             trains.append(opt.minimize(loss, step, var_list=[w]))
             steps.append(step)
             weights.append(w)
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         for _ in range(3):
             sess.run(trains[0], {x: xs, y: ys})
             for k in range(0, 8, 2):
@@ -53,7 +43,7 @@ class TestAccumulation:
         slices = tf.IndexedSlices(tf.ones([2, 2]), tf.constant([1, 1]), tf.constant([3, 2]))
         opt = tf.train.GradientAccumulationOptimizer(tf.train.GradientDescentOptimizer(1.0), 2)
         train = opt.apply_gradients([(slices, e)])
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         sess.run(train)
         np.testing.assert_array_equal(sess.run(e), np.zeros((3, 2)))
         np.testing.assert_array_equal(sess.run(opt.get_slot(e, "gradient_sum"))[1], [2.0, 2.0])
@@ -91,7 +81,7 @@ class TestLossScale:
         opt = experimental.MixedPrecisionLossScaleOptimizer(tf.train.GradientDescentOptimizer(0.5), 128)
         ((grad, _),) = opt.compute_gradients(w * w)
         train = opt.minimize(w * w)
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         assert sess.run(grad) == 6.0
         sess.run(train)
         assert sess.run(w) == 0.0
@@ -104,7 +94,7 @@ class TestLossScale:
         step = tf.train.get_or_create_global_step()
         train = opt.apply_gradients([(grad, w)], step)
         current = scale()
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         seen = []
         for value in (1.0, np.inf, 0.5, 0.5, np.nan, -np.inf, np.nan, np.nan, np.nan, 0.25):
             sess.run(train, {grad: value})
@@ -121,7 +111,7 @@ class TestLossScale:
         slices = tf.IndexedSlices(tf.constant([[1.0], [np.nan]]), tf.constant([0, 1]), tf.constant([3, 1]))
         opt = experimental.MixedPrecisionLossScaleOptimizer(tf.train.MomentumOptimizer(1.0, 0.9), "dynamic")
         train = opt.apply_gradients([(tf.constant([1.0]), w), (slices, e)])
-        _start(sess)
+        sess.run(tf.global_variables_initializer())
         sess.run(train)
         np.testing.assert_array_equal(sess.run(w), [1.0])
         np.testing.assert_array_equal(sess.run(e), np.ones((3, 1)))
@@ -160,7 +150,7 @@ def test_one_line_trains_in_mixed_precision(dtype: str, sess: Any) -> None:
     opt: Any = tf.train.GradientDescentOptimizer(0.2)
     opt = experimental.enable_mixed_precision_graph_rewrite(opt, dtype=dtype)
     train = opt.minimize(loss)
-    _start(sess)
+    sess.run(tf.global_variables_initializer())
     for _ in range(60):
         sess.run(train, {x: xs, y: ys})
     assert w.dtype is tf.float32
