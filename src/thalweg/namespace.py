@@ -25,6 +25,7 @@ _FAMILIES: Final = (
     "state",
     "nn",
     "layers",
+    "seq2seq",
     "train",
     "data",
     "summary",
