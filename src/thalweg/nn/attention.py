@@ -126,8 +126,8 @@ def multi_head_attention(
         ValueError: If a rank is not 3, or a size is unknown or not a multiple of `num_heads`.
     """
     with name_scope(name, "multi_head_attention", [query, key, value, mask]):
-        parts = [_heads(convert_to_tensor(tensor), num_heads) for tensor in (query, key, value)]
-        result = scaled_dot_product_attention(*parts, mask, is_causal, None, dropout_rate, seed)
+        q, k, v = (_heads(convert_to_tensor(tensor), num_heads) for tensor in (query, key, value))
+        result = scaled_dot_product_attention(q, k, v, mask, is_causal, None, dropout_rate, seed)
         size = result.shape.as_list()[-1]
         assert size is not None
         merged = transpose(result, [0, 2, 1, 3])

@@ -17,11 +17,14 @@ from thalweg.ops.joining import concat
 from thalweg.ops.matmul import matmul
 from thalweg.ops.tensor_array import TensorArray
 
-_FIELDS = ("cell_state", "attention", "time", "alignments", "alignment_history", "attention_state")
-
 
 @export("contrib.seq2seq.AttentionWrapperState")
-class AttentionWrapperState(namedtuple("AttentionWrapperState", _FIELDS)):
+class AttentionWrapperState(
+    namedtuple(
+        "AttentionWrapperState",
+        ("cell_state", "attention", "time", "alignments", "alignment_history", "attention_state"),
+    )
+):
     """The state: of the cell, the last attention, the number of steps, the last alignments, and their history."""
 
     def clone(self, **kwargs: Any) -> AttentionWrapperState:

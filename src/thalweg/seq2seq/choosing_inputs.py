@@ -56,7 +56,7 @@ class TrainingHelper(Helper):
     def __init__(self, inputs: Any, sequence_length: Any, time_major: bool = False, name: str | None = None) -> None:
         """Takes the inputs [batch, time, ...] ([time, batch, ...] if `time_major`) and the length of each sequence."""
         with name_scope(name, "TrainingHelper", [sequence_length, *nest.flatten(inputs)]):
-            flat = [convert_to_tensor(tensor, name="inputs") for tensor in nest.flatten(inputs)]
+            flat: list[Any] = [convert_to_tensor(tensor, name="inputs") for tensor in nest.flatten(inputs)]
             if not time_major:
                 flat = [transpose(tensor, [1, 0, *range(2, tensor.shape.ndims)]) for tensor in flat]
             self._arrays = [_unstacked(tensor) for tensor in flat]

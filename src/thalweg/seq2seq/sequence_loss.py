@@ -10,6 +10,7 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
+from thalweg.nn.rnn_steps import size_of_axis
 from thalweg.ops.filling import tile
 from thalweg.ops.reductions import reduce_sum
 from thalweg.ops.shapes_of_tensors import reshape
@@ -53,18 +54,23 @@ def sequence_loss(
             raise ValueError(f"{what} must be a tensor of rank {rank}, got the shape {value.shape}.")
     with name_scope(name, "sequence_loss", [logits, targets, weights]):
         classes = logits.shape.as_list()[2]
-        flat = reshape(logits, [-1, classes if classes is not None else shape_of(logits)[2]])
+        flat = reshape(logits, [-1, classes if classes is not None else size_of_axis(logits, 2)])
         flat_targets = reshape(targets, [-1])
-        function = softmax_loss_function or sparse_softmax_cross_entropy_with_logits
-        losses = function(labels=flat_targets, logits=flat) * reshape(weights, [-1])
+        function: Any = softmax_loss_function or sparse_softmax_cross_entropy_with_logits
+        losses = apply("Mul", function(labels=flat_targets, logits=flat), reshape(weights, [-1]), name="mul")
         if average_across_timesteps and average_across_batch:
-            return reduce_sum(losses) / (reduce_sum(weights) + _TINY)
+            return _average(losses, weights, None)
         losses = reshape(losses, shape_of(targets))
         losses.set_shape(targets.shape)
         for average, axis in ((average_across_timesteps, 1), (average_across_batch, 0)):
             if average:
-                return reduce_sum(losses, axis=[axis]) / (reduce_sum(weights, axis=[axis]) + _TINY)
-        return losses  # type: ignore[no-any-return]
+                return _average(losses, weights, [axis])
+        return losses
+
+
+def _average(losses: Any, weights: Any, axis: list[int] | None) -> Tensor:
+    total = apply("AddV2", reduce_sum(weights, axis=axis), _TINY, name="add")
+    return apply("RealDiv", reduce_sum(losses, axis=axis), total, name="truediv")  # type: ignore[no-any-return]
 
 
 @export("contrib.seq2seq.tile_batch")

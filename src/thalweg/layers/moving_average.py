@@ -1,0 +1,25 @@
+"""The moving averages of batch normalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.graph.apply import apply
+from thalweg.graph.default_graph import colocate_with, name_scope
+from thalweg.layers.branching import choose, known_choice
+from thalweg.ops.constants import constant
+
+
+def chosen_momentum(momentum: float, training: Any) -> Any:
+    """The momentum while training; 1 otherwise, so that nothing moves."""
+    if known_choice(training):
+        return momentum
+    return choose(training, lambda: constant(momentum), lambda: constant(1.0))
+
+
+def moved(variable: Any, value: Any, momentum: Any) -> Any:
+    """The update that moves an average towards a new value."""
+    with name_scope("AssignMovingAvg"), colocate_with(variable.op):
+        rest = apply("Sub", 1.0, momentum, name="decay") if not isinstance(momentum, float) else 1.0 - momentum
+        delta = apply("Mul", apply("Sub", variable.value(), value, name="sub"), rest, name="mul")
+        return variable.assign_sub(delta)
