@@ -52,6 +52,12 @@ struct Axis {
   }
 };
 
+// Before threads make the two axes of a crop, and perhaps two rows of `width` floats.
+void require_axes(int64_t rows, int64_t columns, int64_t width) {
+  require_scratch(static_cast<double>(sizeof(Axis::Place)) * static_cast<double>(rows + columns) +
+                  8.0 * static_cast<double>(width));
+}
+
 bool is_nearest(const Construction& c) {
   auto method = c.attr<std::string>("method", "bilinear");
   require(method == "bilinear" || method == "nearest", "method must be 'bilinear' or 'nearest', got '", method, "'");
@@ -88,6 +94,7 @@ struct CropAndResize : Kernel {
     auto [rows, columns] = image_size(ctx.input(3));
     Tensor& out = ctx.allocate(0, Shape{boxes.count, rows, columns, in.channels});
     if (out.num_elements() == 0) return;
+    require_axes(rows, columns, in.columns * in.channels);
     const int64_t area = rows * columns * in.channels;
     parallel_for(boxes.count, std::max<int64_t>(1, kElementGrain / area),
                  [&, rows = rows, columns = columns](int64_t begin, int64_t end) {
@@ -145,6 +152,7 @@ Extent gradient_extent(const Tensor& grads, const Tensor& boxes) {
   Extent from = image_extent(grads, "grads");
   require(boxes.rank() == 2 && boxes.dim(0) == from.batch, "boxes and grads have incompatible shapes: ", boxes.shape(),
           " and ", grads.shape());
+  require_axes(from.rows, from.columns, 0);
   return from;
 }
 

@@ -7,6 +7,7 @@ namespace {
 
 // The input position that each output position copies.
 std::vector<int64_t> nearest(int64_t in, int64_t out, const ResizeOptions& options) {
+  require_scratch(8.0 * static_cast<double>(out));
   std::vector<int64_t> index(static_cast<size_t>(out));
   float scale = options.scale(in, out), shift = options.half_pixel_centers ? 0.5f : 0.0f;
   for (int64_t i = 0; i < out; ++i) {
@@ -55,6 +56,7 @@ struct ResizeNearestNeighborGrad : Kernel {
     zero_elements(out.dtype(), out.raw(), out.num_elements());
     std::vector<int64_t> down = nearest(rows, from.rows, options), across = nearest(columns, from.columns, options);
     const int64_t width = columns * from.channels, grad_width = from.columns * from.channels;
+    require_scratch(8.0 * static_cast<double>(width));
     dispatch(grads.dtype(), Join<Floats, Types<DType::uint8, DType::int8, DType::int32>>{}, [&]<typename T>() {
       using A = std::conditional_t<std::is_integral_v<T>, uint32_t, Compute<T>>;  // Integers wrap around.
       parallel_for(from.batch, 1, [&, rows = rows](int64_t begin, int64_t end) {
@@ -86,6 +88,8 @@ struct Cover {
 };
 
 std::vector<Cover> covers(int64_t in, int64_t out, const ResizeOptions& options) {
+  // Every cover has a block of its own on the heap.
+  require_scratch(64.0 * static_cast<double>(out) + 8.0 * static_cast<double>(in));
   std::vector<Cover> result(static_cast<size_t>(out));
   float scale = options.scale(in, out);
   for (int64_t i = 0; i < out; ++i) {
@@ -115,6 +119,7 @@ struct ResizeArea : Kernel {
     if (out.num_elements() == 0) return;
     std::vector<Cover> down = covers(in.rows, rows, options), across = covers(in.columns, columns, options);
     float vertical = options.scale(in.rows, rows), horizontal = options.scale(in.columns, columns);
+    require_scratch(8.0 * static_cast<double>(in.columns) * static_cast<double>(in.channels));
     const float share = 1.0f / (vertical * horizontal);
     const int64_t width = columns * in.channels, in_width = in.columns * in.channels;
     int64_t work = std::max<int64_t>(1, in_width * std::max<int64_t>(1, in.rows / rows));

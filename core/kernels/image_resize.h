@@ -58,12 +58,24 @@ inline std::pair<int64_t, int64_t> image_size(const Tensor& size) {
   return {value[0], value[1]};
 }
 
+// Refuses to start what needs more scratch memory than there is: loops in parallel must not fail halfway.
+inline void require_scratch(double bytes_per_thread) {
+  const Allocator& allocator = Allocator::cpu();
+  if (bytes_per_thread * intra_op_threads() > static_cast<double>(allocator.limit() - allocator.bytes_in_use()))
+    fail(Code::resource_exhausted, "out of memory: resizing an image of this shape takes ", bytes_per_thread,
+         " bytes per thread");
+}
+
 // For each output position of one axis: K input positions (within the image) and their weights.
 template <int K>
 struct Taps {
   std::vector<std::array<int32_t, K>> index;
   std::vector<std::array<float, K>> weight;
-  explicit Taps(int64_t n) : index(static_cast<size_t>(n)), weight(static_cast<size_t>(n)) {}
+  explicit Taps(int64_t n) {
+    require_scratch(8.0 * K * static_cast<double>(n));
+    index.resize(static_cast<size_t>(n));
+    weight.resize(static_cast<size_t>(n));
+  }
   int64_t size() const { return static_cast<int64_t>(index.size()); }
 };
 
@@ -147,6 +159,7 @@ inline const float* floats_at(const Tensor& images, int64_t first, int64_t count
 template <int K>
 void resample(const Tensor& images, const Extent& in, const Taps<K>& down, const Taps<K>& across, Tensor& out) {
   const int64_t width = across.size() * in.channels, in_width = in.columns * in.channels;
+  require_scratch(4.0 * (K * static_cast<double>(width) + static_cast<double>(in_width)));
   float* to = out.flat<float>();
   int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width));
   parallel_for(in.batch * down.size(), grain, [&](int64_t begin, int64_t end) {
@@ -179,6 +192,7 @@ void resample(const Tensor& images, const Extent& in, const Taps<K>& down, const
 template <int K, typename A>
 void resample_transposed(const float* grads, const Extent& in, const Taps<K>& down, const Taps<K>& across, A* sums) {
   const int64_t width = in.columns * in.channels, grad_width = across.size() * in.channels;
+  require_scratch(static_cast<double>(sizeof(A)) * static_cast<double>(width));
   int64_t work = std::max<int64_t>(1, down.size() * (grad_width + width) / std::max<int64_t>(1, in.rows));
   // A range owns input rows; a gradient row that touches two ranges is looked at by both.
   parallel_for(in.batch * in.rows, std::max<int64_t>(1, kElementGrain / work), [&](int64_t begin, int64_t end) {

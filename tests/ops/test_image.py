@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg._native import core
 
 
 @pytest.fixture
@@ -292,3 +293,23 @@ def test_noise_around_glimpses(session: tf.Session) -> None:
     assert outside.min() >= 2 and outside.max() <= 5 and len(np.unique(outside)) > 100
     normal = session.run(tf.image.extract_glimpse(images, [40, 40], [[9.0, 9.0]], uniform_noise=False))
     assert abs(normal.mean()) < 0.15 and 0.85 < normal.std() < 1.15
+
+
+def test_what_takes_too_much_memory_is_refused_before_it_starts(session: tf.Session) -> None:
+    """Sizes whose result would fit, but not what it takes to compute it."""
+    image, box = np.zeros((1, 1, 1, 1), np.float32), np.zeros((1, 4), np.float32)
+    size = tf.placeholder(tf.int32, [2])
+    resized = [
+        tf.image.resize_area(image, size),
+        tf.image.resize_bicubic(image, size),
+        tf.image.crop_and_resize(image, box, [0], size),
+    ]
+    before = session.list_devices()[0].memory_limit_bytes
+    core.set_memory_limit(128 << 20)
+    try:
+        for result in resized:
+            for sides in ([1, 24 << 20], [24 << 20, 1]):
+                with pytest.raises(tf.errors.ResourceExhaustedError, match="per thread"):
+                    session.run(result.op, {size: sides})
+    finally:
+        core.set_memory_limit(before)
