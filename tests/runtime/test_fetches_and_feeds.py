@@ -173,3 +173,20 @@ def test_every_element_type_survives_the_way_in_and_out(session: Any, dtype: str
         out = session.run(tf.identity(x), {x: value})
         assert np.asarray(out).dtype == value.dtype
         assert np.asarray(out).tobytes() == value.tobytes()
+
+
+def test_nested_fetches_keep_their_structure_when_they_are_run_again() -> None:
+    a, b = tf.constant(1), tf.constant(2)
+    structures: list[tuple[Any, Any]] = [
+        ([a, [b]], [1, [2]]),
+        ((a, [b]), (1, [2])),
+        ([a, (b,)], [1, (2,)]),
+        ({"x": [a], "y": b}, {"x": [1], "y": 2}),
+        ({"y": [a], "x": b}, {"y": [1], "x": 2}),
+        ([{"x": a}, [[b]]], [{"x": 1}, [[2]]]),
+    ]
+    with tf.Session() as session:
+        for _ in range(3):
+            for fetches, expected in structures:
+                assert session.run(fetches) == expected
+                assert session.run(fetches, {b: 2}) == expected

@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,32 @@ def test_flush_makes_events_visible(tmp_path: Path) -> None:
     writer.flush()
     assert len(read_events(tmp_path)) == 2
     writer.close()
+
+
+def test_events_become_visible_by_themselves(tmp_path: Path) -> None:
+    writer = tf.summary.FileWriter(str(tmp_path), flush_secs=0.01)
+    writer.add_summary(_scalar("a", 1.0), 1)
+    deadline = time.monotonic() + 30
+    while not any(path.stat().st_size > 100 for path in tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(read_events(tmp_path)) == 2
+    writer.close()
+
+
+def test_many_threads_write_whole_events(tmp_path: Path) -> None:
+    writer = tf.summary.FileWriter(str(tmp_path), max_queue=2)
+    threads = [
+        threading.Thread(target=lambda i=i: [writer.add_summary(_scalar(f"t{i}", n), n) for n in range(50)])
+        for i in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close()
+    events = read_events(tmp_path)[1:]
+    for i in range(4):
+        assert [e.step for e in events if e.summary.value[0].tag == f"t{i}"] == list(range(50))
 
 
 def test_a_closed_writer_does_nothing_until_it_is_reopened(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import IO, Any
 
+import numpy as np
+
 from thalweg.graph.op_registry import export
 from thalweg.train.basic_hooks import as_graph_element, require_global_step
 from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -26,7 +28,7 @@ class ProgressHook(SessionRunHook):
         """Takes what to show.
 
         Args:
-            loss: A scalar tensor to show, or its name; or a dictionary of several, by label.
+            loss: A tensor to show (its mean, if it is no scalar), or its name; or a dictionary of several, by label.
             last_step: The global step at which the training ends, if that is known.
             every_secs: Seconds between updates; by default 0.2 on a terminal and 10 elsewhere.
             stream: Where to write; the standard error stream if None.
@@ -105,7 +107,7 @@ class ProgressHook(SessionRunHook):
             filled = int(share * _BAR_WIDTH)
             bar = ("=" * filled + ">" * (filled < _BAR_WIDTH)).ljust(_BAR_WIDTH)
             parts = [f"step {step}/{self._last_step}"] + ([f"[{bar}]"] if self._is_terminal else [f"{share:.0%}"])
-        parts += [f"{label} {float(value):.4g}" for label, value in values.items()]
+        parts += [f"{label} {float(np.mean(value)):.4g}" for label, value in values.items()]
         parts.append(f"{speed:.3g} steps/s" if speed < 100 else f"{speed:.0f} steps/s")
         return "  ".join(parts)
 
