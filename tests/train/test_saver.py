@@ -327,3 +327,27 @@ def test_objects_say_what_they_consist_of(tmp_path: Path) -> None:
         assert tf.train.list_variables(path) == [("pair/first", []), ("pair/second", [])]
         saver.restore(session, path)
         assert session.run([a, b]) == [2, 1]
+
+
+def test_tables_are_saved_with_the_variables(tmp_path: Path) -> None:
+    table = tf.lookup.MutableHashTable(tf.string, tf.int64, -1, name="counts")
+    other = tf.lookup.MutableHashTable(tf.int64, tf.float32, [0.0, 0.0])
+    with tf.name_scope("scope"):
+        tf.lookup.MutableHashTable(tf.int64, tf.float32, [0.0, 0.0])
+    tf.lookup.MutableHashTable(tf.int64, tf.int64, 0, name="forgotten", checkpoint=False)
+    keys = tf.constant(["b", "a", "c"])
+    insert = tf.group(table.insert(keys, tf.constant([1, 2, 3], tf.int64)), other.insert([5], [[1.0, 2.0]]))
+    found = table.lookup(keys)
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        session.run(insert)
+        path = saver.save(session, str(tmp_path / "m"))
+    assert sorted(name for name, _ in tf.train.list_variables(path)) == [
+        "MutableHashTable-keys", "MutableHashTable-values", "counts-keys", "counts-values",
+        "scope/MutableHashTable-keys", "scope/MutableHashTable-values",
+    ]  # fmt: skip
+    with tf.Session() as session:
+        session.run(table.insert(["a", "z"], tf.constant([7, 8], tf.int64)))
+        saver.restore(session, path)
+        assert session.run(found).tolist() == [1, 2, 3] and session.run(table.size()) == 3
+        assert session.run(other.lookup(tf.constant([5], tf.int64))).tolist() == [[1, 2]]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
-import shutil
 from collections.abc import Iterable
 from typing import Any
 
@@ -167,6 +165,9 @@ class SavedModelBuilder:
 
     def _copy_asset(self, path: str) -> str:
         """Copies a file into the model; another file of the same name gets a number."""
+        import filecmp
+        import shutil
+
         stem, ending = os.path.splitext(os.path.basename(path))
         name, number = stem + ending, 0
         folder = os.path.join(self._export_dir, constants.ASSETS_DIRECTORY)

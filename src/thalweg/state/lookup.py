@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from thalweg.graph import dtypes
@@ -297,7 +298,7 @@ class MutableHashTable(LookupTable):
         name: str = "MutableHashTable",
         checkpoint: bool = True,
     ) -> None:
-        """Creates an empty table."""
+        """Creates an empty table; with `checkpoint`, savers save it by default."""
         default = convert_to_tensor(default_value, as_dtype(value_dtype))
         attrs = {
             "key_dtype": key_dtype, "value_dtype": value_dtype, "shared_name": shared_name or "",
@@ -308,6 +309,15 @@ class MutableHashTable(LookupTable):
         else:
             handle = apply("MutableHashTableOfTensorsV2", value_shape=default.shape, **attrs)
         super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
+        if checkpoint:
+            self._join_checkpoints(name)
+
+    def _join_checkpoints(self, name: str) -> None:
+        """Makes savers save the table, under its name, or its full name if another table has that."""
+        # By name: savers are built upon state, not the other way round.
+        saveable = importlib.import_module("thalweg.train.table_saveable").TableSaveable
+        taken = {known.name for known in get_collection(GraphKeys.SAVEABLE_OBJECTS)}
+        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable(self, self._handle.op.name if name in taken else name))
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """Sets the values of `keys`, new or not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from typing import Any
@@ -117,6 +116,8 @@ class BestSaver:
         return os.path.join(self._directory, self._state_filename + ".json")
 
     def _write_state(self) -> None:
+        import json
+
         values = {os.path.relpath(path, self._directory or "."): value for path, value in self._checkpoints}
         write_durably(local_path(self._values_path()), json.dumps(values, indent=1).encode())
         paths = [path for path, _ in reversed(self._checkpoints)]
@@ -124,6 +125,8 @@ class BestSaver:
 
     def _recovered(self) -> list[tuple[str, float]]:
         """What an earlier run left; checkpoints that are gone do not count."""
+        import json
+
         path = self._values_path()
         if not gfile.Exists(path):
             return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -85,7 +85,7 @@ class BaseSaverBuilder:
         with device("/device:CPU:*"):
             remote = apply("StaticRegexFullMatch", prefix, pattern=_REMOTE)
             # A name of its own: two savers of one prefix must not write into each other's parts.
-            temporary = f"_temp_{uuid.uuid4().hex}/part"
+            temporary = f"_temp_{os.urandom(16).hex()}/part"
             suffix = apply("Select", remote, constant(".part"), constant(temporary))
             parts = apply("StringJoin", [prefix, suffix])
         num_shards = constant(len(per_device), name="num_shards")
