@@ -98,7 +98,7 @@ ConvolutionShape ConvolutionAttributes::shape_of(const Shape& input, const Shape
       s.before[i] = before_[i];
       s.after[i] = after_[i];
       const int64_t room = in + before_[i] + after_[i] - extent;
-      require(room + stride >= 0, "Computed output size would be negative: ", room / stride + 1, " [input_size: ", in,
+      require(room + stride >= 0, "Computed output size would be negative: ", (room + 1) / stride, " [input_size: ", in,
               ", effective_filter_size: ", extent, ", padding: ", before_[i], " and ", after_[i], ", stride: ", stride,
               "]");
       s.out[i] = (room + stride) / stride;

@@ -68,12 +68,15 @@ bool has_sum(const std::vector<PostOp>& post_ops) {
   return std::any_of(post_ops.begin(), post_ops.end(), [](const PostOp& op) { return op.kind == PostOp::sum; });
 }
 
-// A filter of one pixel: its gradient is a plain product of matrices, which is half as fast again as oneDNN's
-// convolution.
+// Up to this many elements the gradient of a filter of one pixel is best made as a plain product of matrices. oneDNN's
+// passes over a larger result, one for each block of pixels, cost more than the reorders of its convolution.
+constexpr int64_t kPointwiseFilter = 48 * 1024;
+
 bool pointwise_filter_gradient(const ConvolutionShape& s, const ConvolutionData& data) {
   const std::array<int64_t, 3> ones{1, 1, 1}, none{};
   const bool aligned = s.stride == ones && s.before == none && s.in == s.out;
-  if (s.channels_first || s.groups != 1 || s.filter_area() != 1 || !aligned) return false;
+  if (s.channels_first || s.groups != 1 || s.filter_area() != 1 || !aligned || s.filter_size() > kPointwiseFilter)
+    return false;
   const int64_t pixels = s.batch * s.out_area();
   return onednn_matmul(DType::float32, {1, s.in_channels, s.out_channels, pixels}, {0, 1, s.in_channels}, data.input,
                        {0, s.out_channels, 1}, data.output, data.filter);

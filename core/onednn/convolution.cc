@@ -207,12 +207,13 @@ class Operand {
 
 // Whether input and output are better put into blocked layouts, reorders included (measured with the convolutions of
 // AlexNet, VGG, GoogLeNet, ResNet-50 and MobileNet on AVX2). Forward and towards the input NHWC is as good. The
-// gradient of the filter is up to five times as fast in blocked layouts, except where there is one channel or one pixel
-// to a patch. NCHW has few implementations.
+// gradient of the filter is up to five times as fast in blocked layouts, except where there is but one channel, or
+// where a filter of one pixel skips most of the input. NCHW has few implementations.
 bool prefers_blocked(const Problem& p) {
   const ConvolutionShape& s = p.shape;
   if (s.channels_first) return true;
-  return p.pass == ConvolutionPass::filter_gradient && s.groups == 1 && s.in_channels > 1 && s.filter_area() > 1;
+  if (p.pass != ConvolutionPass::filter_gradient || s.groups > 1 || s.in_channels == 1) return false;
+  return s.filter_area() > 1 || s.in_area() == s.out_area();
 }
 
 CachedPrimitive choose(const Problem& p) {
