@@ -86,6 +86,7 @@ struct FixedUnigram {
     require(static_cast<int64_t>(weights_.size()) == range, "range_max is ", range, ", but there are ", weights_.size(),
             " weights, reserved ids included");
     require(total_ > 0 && std::isfinite(total_), "the weights must have a positive, finite sum, got ", total_);
+    for (float weight : weights_) drawable_ += weight > total_ * 1e-8f;
     build_columns();
   }
   int64_t sample(PhiloxWords& words) const {
@@ -94,6 +95,7 @@ struct FixedUnigram {
     return r < columns_[column].share ? column : columns_[column].other;
   }
   float probability(int64_t k) const { return weights_[k] / total_; }
+  // The classes that can be drawn; those whose share is hopelessly small do not count.
   int64_t drawable() const { return drawable_; }
   int64_t range;
 
@@ -109,7 +111,6 @@ struct FixedUnigram {
     require(distorted >= 0 && std::isfinite(distorted), "weights must be finite and not negative, got ", weight);
     require(static_cast<int64_t>(weights_.size()) < kMaxInt32, "more than 2^31 weights");
     total_ += distorted;
-    drawable_ += distorted > 0;
     weights_.push_back(distorted);
   }
 

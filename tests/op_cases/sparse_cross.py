@@ -21,7 +21,11 @@ def _call(indices: Any, values: Any, dense: Any, words: Any, rows: int = 3, **op
         crossed = tf.sparse.cross_hashed([sparse, dense, words], **options)
     else:
         crossed = tf.sparse.cross([sparse, dense, words])
-    return [crossed.indices, crossed.values, crossed.dense_shape]
+    return _parts(crossed)
+
+
+def _parts(sparse: tf.SparseTensor) -> list[Any]:
+    return [sparse.indices, sparse.values, sparse.dense_shape]
 
 
 def _reference(indices: Any, values: Any, dense: Any, words: Any, rows: int = 3) -> list[np.ndarray]:
@@ -82,3 +86,11 @@ for _options, _buckets in (
         samples=[Args(*_GOOD.args, **_options)],
         dtypes="float32",
     )
+# Rows without features cost nothing, however many there are.
+case(
+    "SparseCross",
+    lambda a, b: _parts(tf.sparse.cross([tf.SparseTensor(i, np.array([1, 2]), np.array([2**60, 9])) for i in (a, b)])),
+    lambda a, b: [np.array([[2**59, 0]]), np.array([b"2_X_1"], object), np.array([2**60, 1])],
+    samples=[Args(np.array([[3, 0], [2**59, 1]]), np.array([[2**59, 0], [2**59 + 1, 0]]))],
+    dtypes="float32",
+)
