@@ -63,6 +63,8 @@ def loop_gradient(
         grad = found.get(inner)
         if isinstance(grad, IndexedSlices):
             pairs.append((outer, _collected_slices(backward, outer, grad, count)))
+        elif grad is not None and _is_sum_of_products(backward, grad):
+            pairs.append((outer, _one_product(backward, grad, count)))
         elif grad is not None:
             pairs.append((outer, _summed(backward, outer, grad)))
     return pairs
@@ -108,6 +110,54 @@ def _summed(backward: BackwardLoop, outer: Tensor, grad: Tensor) -> Tensor:
     return backward.add_variable(zeros, lambda total: apply("AddV2", total, grad), shape).exit
 
 
+# How many rows a factor has, if the graph does not say.
+_USUAL_ROWS = 64
+
+
+def _is_sum_of_products(backward: BackwardLoop, grad: Tensor) -> bool:
+    """Whether the sum of a gradient over all iterations is better computed as one product after the loop.
+
+    The gradient of a matrix that the loop multiplies rows with is `rows^T @ grads`. The factors of all iterations, one
+    below the other, have the sum as their product: one large product instead of many small ones, and no large sum to
+    read and write in each iteration. It pays if the factors are smaller than their product.
+    """
+    op = grad.op
+    if op.type != "MatMul" or not op.attrs["transpose_a"] or op.attrs["transpose_b"]:
+        return False
+    if not all(backward.contains(tensor) for tensor in op.inputs):
+        return False
+    rows, columns = (tensor.shape.as_list() if tensor.shape.ndims == 2 else [None, None] for tensor in op.inputs)
+    if rows[1] is None or columns[1] is None:
+        return False
+    count = rows[0] or columns[0] or _USUAL_ROWS
+    return count * (rows[1] + columns[1]) <= rows[1] * columns[1]
+
+
+def _one_product(backward: BackwardLoop, grad: Tensor, count: Tensor) -> Tensor:
+    """The sum over all iterations of a product, from the factors of all iterations."""
+    rows, columns = (
+        _joined(backward, tensor, tensor.shape.dims_tuple[1:], count)  # type: ignore[index]
+        for tensor in grad.op.inputs
+    )
+    product: Tensor = apply("MatMul", rows, columns, transpose_a=True)
+    return product
+
+
+def _joined(backward: BackwardLoop, tensor: Tensor, row: tuple[int | None, ...], count: Tensor) -> Tensor:
+    """The values of a tensor in all iterations, joined along the first axis."""
+    handle, flow = new_array(tensor.dtype.base_dtype, count, TensorShape([None, *row]))
+
+    def write(before: Tensor) -> Tensor:
+        flow_out: Tensor = apply("TensorArrayWriteV3", handle, backward.position, tensor, before)
+        return flow_out
+
+    last = backward.add_variable(flow, write).exit
+    whole: Tensor = apply(
+        "TensorArrayConcatV3", handle, last, dtype=tensor.dtype.base_dtype, element_shape_except0=TensorShape(row)
+    )[0]
+    return whole
+
+
 def _collected_slices(backward: BackwardLoop, outer: Tensor, grad: IndexedSlices, count: Tensor) -> Any:
     """The rows of all iterations together."""
     rest = grad.values.shape.dims_tuple
@@ -115,18 +165,6 @@ def _collected_slices(backward: BackwardLoop, outer: Tensor, grad: IndexedSlices
         with backward:
             total = dense(grad)
         return _summed(backward, outer, total)
-    parts = []
-    for tensor, row in ((grad.values, rest[1:]), (grad.indices, ())):
-        shape = TensorShape([None, *row])
-        handle, flow = new_array(tensor.dtype.base_dtype, count, shape)
-
-        def write(before: Tensor, handle: Tensor = handle, tensor: Tensor = tensor) -> Tensor:
-            flow_out: Tensor = apply("TensorArrayWriteV3", handle, backward.position, tensor, before)
-            return flow_out
-
-        last = backward.add_variable(flow, write).exit
-        parts.append(
-            apply("TensorArrayConcatV3", handle, last, dtype=tensor.dtype.base_dtype,
-                  element_shape_except0=TensorShape(row))[0]
-        )  # fmt: skip
-    return IndexedSlices(parts[0], parts[1], shape_of(outer))
+    values = _joined(backward, grad.values, rest[1:], count)
+    indices = _joined(backward, grad.indices, (), count)
+    return IndexedSlices(values, indices, shape_of(outer))
