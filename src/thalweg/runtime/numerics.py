@@ -1,9 +1,9 @@
 """Numeric checks of a step: a run option that finds the first operations whose results are NaN or infinite.
 
-    options = numerics.check_options()
+    options = tf.debugging.check_numerics_options()
     metadata = tf.RunMetadata()
     session.run(train_op, options=options, run_metadata=metadata)
-    numerics.origins(metadata)  # [Origin(node='Log', what='output 0, float32[3]: 1 NaN of 3 elements')]
+    tf.debugging.non_finite_origins(metadata)  # [Origin(node='Log', what='output 0, float32[3]: 1 NaN of 3 elements')]
 
 The option is a watch of TensorFlow's DebugOptions, so that it passes through everything that carries RunOptions; the
 findings are a DeviceStepStats of their own in the RunMetadata. Without a RunMetadata the step raises instead.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from thalweg import errors
+from thalweg.graph.op_registry import export
 
 _DEBUG_OP = "CheckNumerics"
 # What stands behind the device's name in the DeviceStepStats with the findings.
@@ -32,8 +33,22 @@ class Origin(NamedTuple):
     what: str
 
 
+@export("debugging.check_numerics_options")
 def check_options(options: Any = None) -> Any:
-    """Adds the request for a numeric check to a RunOptions, or to a new one."""
+    """Adds the request for a numeric check to a RunOptions, or to a new one.
+
+    A step with it finds the operations that make NaN or infinity out of finite inputs. With a RunMetadata, they are
+    recorded there, for `tf.debugging.non_finite_origins`; without one, the step raises InvalidArgumentError, which
+    names the first of them.
+
+    Example:
+        >>> x = tf.placeholder(tf.float32)
+        >>> metadata = tf.RunMetadata()
+        >>> with tf.Session() as sess:
+        ...     _ = sess.run(tf.log(x) * 2.0, {x: -1.0}, tf.debugging.check_numerics_options(), metadata)
+        >>> tf.debugging.non_finite_origins(metadata)
+        [Origin(node='Log', what='output 0, float32[]: 1 NaN of 1 elements')]
+    """
     if options is None:
         from tensorboard.compat.proto.config_pb2 import RunOptions
 
@@ -57,6 +72,7 @@ def fill(run_metadata: Any, found: list[Origin], device: str) -> None:
         stats.node_stats.add(node_name=origin.node, timeline_label=origin.what)
 
 
+@export("debugging.non_finite_origins")
 def origins(run_metadata: Any) -> list[Origin]:
     """What a checked step found, in the order in which the operations ran."""
     return [

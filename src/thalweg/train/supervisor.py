@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from thalweg import errors
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.graph import Graph
@@ -22,7 +22,8 @@ from thalweg.state.variable_lists import (
 from thalweg.summary.file_writer import FileWriter, meta_graph_of
 from thalweg.summary.functions import merge_all
 from thalweg.train.coordinator import Coordinator, LooperThread
-from thalweg.train.global_step import get_global_step, global_step
+from thalweg.train.global_step import get_global_step
+from thalweg.train.global_step import global_step as read_global_step
 from thalweg.train.scaffold import Scaffold, default_saver
 from thalweg.train.session_manager import SessionManager
 from thalweg.train.supervisor_services import SVStepCounterThread, SVSummaryThread, SVTimerCheckpointThread
@@ -281,7 +282,7 @@ class Supervisor:
         threads: list[Any] = []
         if self._global_step is not None and self._summary_writer is not None:
             self._summary_writer.add_session_log(
-                SessionLog(status=SessionLog.START), global_step(sess, self._global_step)
+                SessionLog(status=SessionLog.START), read_global_step(sess, self._global_step)
             )
         if self._save_summaries_secs and self._summary_writer is not None:
             if self._summary_op is not None:
@@ -361,7 +362,7 @@ class Supervisor:
         if self._summary_writer is None:
             raise RuntimeError("Writing a summary requires a summary writer.")
         if global_step is None and self._global_step is not None:
-            global_step = _value_of_step(sess, self._global_step)
+            global_step = read_global_step(sess, self._global_step)
         self._summary_writer.add_summary(summary, global_step)
 
     @contextlib.contextmanager
@@ -406,10 +407,6 @@ class Supervisor:
     SummaryComputed = summary_computed
 
 
-def _value_of_step(sess: Any, step: Any) -> int:
-    return global_step(sess, step)
-
-
 @export("train.basic_train_loop")
 def basic_train_loop(
     supervisor: Supervisor, train_step_fn: Callable[..., Any], args: Any = None, kwargs: Any = None, master: str = ""
@@ -425,8 +422,6 @@ def basic_train_loop(
         kwargs: Keyword arguments.
         master: The target of the session.
     """
-    from thalweg import errors
-
     should_retry = True
     while should_retry:
         try:
@@ -436,5 +431,4 @@ def basic_train_loop(
                     train_step_fn(sess, *(args or ()), **(kwargs or {}))
         except errors.AbortedError:
             logging.info("A task was lost: starting a new session.")
-            time.sleep(0)
             should_retry = True
