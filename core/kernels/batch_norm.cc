@@ -72,19 +72,6 @@ void add_rows(const float* x, int64_t rows, int64_t channels, Moments& moments) 
   }
 }
 
-// The sum of f(i) over [0, n), in several lanes so that it vectorizes.
-template <typename F>
-float lane_sum(int64_t n, const F& f) {
-  float lanes[32] = {};
-  int64_t i = 0;
-  for (; i + 32 <= n; i += 32)
-    for (int k = 0; k < 32; ++k) lanes[k] += f(i + k);
-  for (int k = 0; i < n; ++i, ++k) lanes[k] += f(i);
-  for (int half = 16; half > 0; half /= 2)
-    for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
-  return lanes[0];
-}
-
 Moments moments_of(const Layout& at, const float* x) {
   Moments total(at.channels);
   if (at.inner == 1) {
@@ -104,8 +91,8 @@ Moments moments_of(const Layout& at, const float* x) {
         for (int64_t start = 0; start < at.inner; start += kBlock) {
           const int64_t n = std::min(kBlock, at.inner - start);
           const float* from = x + (o * at.channels + c) * at.inner + start;
-          const float mean = lane_sum(n, [&](int64_t i) { return from[i]; }) / static_cast<float>(n);
-          const float squares = lane_sum(n, [&](int64_t i) { return (from[i] - mean) * (from[i] - mean); });
+          const float mean = lane_sum<float>(n, [&](int64_t i) { return from[i]; }) / static_cast<float>(n);
+          const float squares = lane_sum<float>(n, [&](int64_t i) { return (from[i] - mean) * (from[i] - mean); });
           one.merge(n, &mean, &squares);
         }
       total.mean[c] = one.mean[0];
@@ -292,8 +279,8 @@ struct FusedBatchNormGrad : Kernel {
           const float* g = dy + start;
           const float* from = x + start;
           const float centre = mean[c];
-          sums[c] += lane_sum(at.inner, [&](int64_t i) { return g[i]; });
-          sums[channels + c] += lane_sum(at.inner, [&](int64_t i) { return g[i] * (from[i] - centre); });
+          sums[c] += lane_sum<float>(at.inner, [&](int64_t i) { return g[i]; });
+          sums[channels + c] += lane_sum<float>(at.inner, [&](int64_t i) { return g[i] * (from[i] - centre); });
         }
       }
     });

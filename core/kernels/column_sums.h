@@ -41,4 +41,17 @@ void sum_pieces(int64_t rows, int64_t columns, int64_t width, C* out, const Add&
   }
 }
 
+// The sum of f(i) over [0, n), in several lanes so that it vectorizes.
+template <typename C, typename F>
+inline C lane_sum(int64_t n, const F& f) {
+  C lanes[32] = {};
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    for (int k = 0; k < 32; ++k) lanes[k] += f(i + k);
+  for (int k = 0; i < n; ++i, ++k) lanes[k] += f(i);
+  for (int half = 16; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  return lanes[0];
+}
+
 }  // namespace thalweg

@@ -199,3 +199,69 @@ case(
     dtypes=_REDUCED,
     tolerance=1e-4,
 )
+
+
+def _layer_norm(x, scale, offset):
+    x, scale, offset = _wide(x), _wide(scale), _wide(offset)
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-5) * scale + offset
+
+
+_LAYERS_BAD = [
+    Bad(Args(real(2, 3), real(2), real(3)), match="[2]"),
+    Bad(Args(real(2, 3), real(3), real(1, 3)), match="[1,3]"),
+    Bad(Args(real(), real(1), real(1)), match="dimension"),
+]
+case(
+    "_LayerNorm",
+    tf.nn.layer_norm,
+    _layer_norm,
+    samples=[
+        Args(real(2, 5), real(5), real(5)),
+        Args(real(2, 3, 70), real(70), real(70)),
+        Args(real(40), real(40), real(40)),
+    ],
+    bad=_LAYERS_BAD,
+    dtypes="float16 bfloat16 float32 float64",
+    tolerance=1e-4,
+    order=2,
+)
+case(
+    "_LayerNorm",
+    tf.nn.layer_norm,
+    lambda x, scale, offset: x,
+    samples=[Args(real(0, 3), real(3), real(3)), Args(real(2, 0), real(0), real(0))],
+)
+case(
+    "_LayerNorm",
+    lambda x: tf.nn.layer_norm(x, axis=[-1, -2]),
+    lambda x: _layer_norm(x.reshape(len(x), -1), np.ones(1), np.zeros(1)).reshape(x.shape),
+    samples=[Args(real(2, 3, 4))],
+    bad=[Bad(Args(real(2, 3)))],
+)
+
+
+def _layer_norm_grads(grad, x, scale):
+    inverse = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    normal = (x - x.mean(-1, keepdims=True)) * inverse
+    scaled = grad * scale
+    inner = scaled - scaled.mean(-1, keepdims=True) - normal * (scaled * normal).mean(-1, keepdims=True)
+    return inner * inverse, (grad * normal).sum(0), grad.sum(0)
+
+
+def _raw_layer_norm_grad(grad, x, scale):
+    from thalweg.graph.apply import apply
+
+    forward = apply("_LayerNorm", x, scale, tf.zeros_like(scale), U=x.dtype)
+    return list(apply("_LayerNormGrad", grad, x, scale, forward.mean, forward.inverse))
+
+
+case(
+    "_LayerNormGrad",
+    _raw_layer_norm_grad,
+    _layer_norm_grads,
+    samples=[Args(real(4, 5), real(4, 5), real(5)), Args(real(3, 50), real(3, 50), real(50))],
+    bad=[Bad(Args(real(4, 5), real(3, 5), real(5)), match="[3,5]")],
+    order=1,
+    tolerance=1e-4,
+)

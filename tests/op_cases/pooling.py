@@ -259,3 +259,161 @@ case(
     dtypes=FLOATS,
     order=2,
 )
+
+
+def _argmax(x, batch=False):
+    """Maxima of 2x2 windows with stride 1, and their places."""
+    sizes = (x.shape[0], x.shape[1] - 1, x.shape[2] - 1, x.shape[3])
+    largest, places = np.zeros(sizes, np.float64), np.zeros(sizes, np.int64)
+    numbers = np.arange(x.size).reshape(x.shape) if batch else np.arange(np.prod(x.shape[1:])).reshape(1, *x.shape[1:])
+    for i, r, s, c in np.ndindex(sizes):
+        at = np.argmax(x[i, r : r + 2, s : s + 2, c])
+        row, column = r + at // 2, s + at % 2
+        largest[i, r, s, c] = x[i, row, column, c]
+        places[i, r, s, c] = numbers[i if batch else 0, row, column, c]
+    return largest, places
+
+
+for _batch in (False, True):
+    case(
+        "MaxPoolWithArgmax",
+        lambda x, b=_batch: tf.nn.max_pool_with_argmax(x, 2, 1, "VALID", include_batch_in_index=b),
+        lambda x, b=_batch: _argmax(x, b),
+        samples=[Args(real(2, 3, 4, 3))],
+        bad=[Bad(Args(real(2, 1, 4, 3)), match="window"), Bad(Args(real(2, 3, 4)), match="[2,3,4]")],
+        dtypes=FLOATS,
+    )
+case(
+    "MaxPoolWithArgmax",
+    lambda x: tf.nn.max_pool_with_argmax(x, 2, 1, "VALID").output,
+    lambda x: _argmax(x)[0],
+    samples=[Args(real(2, 3, 4, 3)), Args(real(0, 3, 4, 3))],
+    order=2,
+)
+_PLACES = np.array([0, 5, 7, 7], np.int64).reshape(2, 1, 2, 1)
+
+
+def _at_places(x, grad, places):
+    out = np.zeros((2, 8))
+    for image, g, p in zip(out, grad, places, strict=True):
+        np.add.at(image, p.ravel(), g.ravel().astype(np.float64))
+    return out.reshape(x.shape)
+
+
+def _from_places(x, grad, places):
+    return np.stack([g.ravel()[p.ravel()] for g, p in zip(grad, places, strict=True)]).reshape(places.shape)
+
+
+_PLACES_BAD = [
+    Bad(Args(real(2, 2, 4, 1), real(2, 1, 2, 1), _PLACES + 1), match="8"),
+    Bad(Args(real(2, 2, 4, 1), real(2, 1, 2, 1), _PLACES - 1), match="-1"),
+    Bad(Args(real(2, 2, 4, 1), real(2, 1, 2, 1), _PLACES[:1]), match="[1,1,2,1]"),
+]
+_WIDE = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+for _op, _expected, _sizes_of_grad in (
+    ("MaxPoolGradWithArgmax", _at_places, (2, 1, 2, 1)),
+    ("MaxPoolGradGradWithArgmax", _from_places, (2, 2, 4, 1)),
+):
+    case(
+        _op,
+        lambda x, grad, places, op=_op: getattr(tf.raw_ops, op)(input=x, grad=grad, argmax=places, **_WIDE),
+        _expected,
+        samples=[Args(real(2, 2, 4, 1, constant=True), real(*_sizes_of_grad), _PLACES)],
+        bad=_PLACES_BAD
+        if _sizes_of_grad[1] == 1
+        else [Bad(Args(real(2, 2, 4, 1), real(2, 1, 2, 1), _PLACES), match="[2,1,2,1]")],
+        dtypes=_REAL_TYPES,
+        order=2,
+    )
+
+# What TensorFlow gives for these seeds.
+_ROWS, _COLUMNS = np.array([0, 1, 3, 5, 7]), np.array([0, 2, 3, 5, 7])
+_PSEUDO_COLUMNS = np.array([0, 2, 4, 5, 7])
+
+
+def _regions(x, reduce, columns, extra=0):
+    out = [
+        [reduce(x[:, a : b + extra, c : d + extra].astype(np.float64), (1, 2)) for c, d in itertools.pairwise(columns)]
+        for a, b in itertools.pairwise(_ROWS)
+    ]
+    return np.stack(out).transpose(2, 0, 1, 3)
+
+
+_FRACTIONS_BAD = [
+    Bad(Args(real(7, 7, 1), [1.0, 1.44, 1.73, 1.0]), match="[7,7,1]"),
+    Bad(Args(real(1, 7, 7, 1), [1.0, 0.5, 1.73, 1.0])),
+    Bad(Args(real(1, 7, 7, 1), [2.0, 1.5, 1.73, 1.0]), match="batch"),
+    Bad(Args(real(1, 1, 7, 1), [1.0, 2.0, 1.73, 1.0]), match="too small"),
+]
+_RATIO = [1.0, 1.44, 1.73, 1.0]
+case(
+    "FractionalMaxPool",
+    lambda x, ratio: tf.nn.fractional_max_pool(x, ratio, deterministic=True, seed=3, seed2=5),
+    lambda x, ratio: [_regions(x, np.max, _COLUMNS), _ROWS, _COLUMNS],
+    samples=[Args(real(2, 7, 7, 3), _RATIO)],
+    bad=_FRACTIONS_BAD,
+    dtypes="float32 float64 int32 int64",
+)
+case(
+    "FractionalAvgPool",
+    lambda x, ratio: tf.nn.fractional_avg_pool(x, ratio, True, True, deterministic=True, seed=3, seed2=5),
+    lambda x, ratio: [_regions(x, np.mean, _PSEUDO_COLUMNS, 1), _ROWS, _PSEUDO_COLUMNS],
+    samples=[Args(real(2, 7, 7, 3), _RATIO)],
+    bad=_FRACTIONS_BAD,
+)
+for _kind in ("max", "avg"):
+    case(
+        f"Fractional{_kind.title()}Pool",
+        lambda x, ratio, k=_kind: (
+            getattr(tf.nn, f"fractional_{k}_pool")(
+                x, ratio, overlapping=True, deterministic=True, seed=3, seed2=5
+            ).output
+        ),
+        None,
+        samples=[Args(real(2, 7, 7, 3), _RATIO)],
+        order=1,
+    )
+
+
+def _spread(shape, grad, rows, columns):
+    out = np.zeros(shape)
+    for i, (a, b) in enumerate(itertools.pairwise(rows)):
+        for j, (c, d) in enumerate(itertools.pairwise(columns)):
+            out[:, a:b, c:d] += grad[:, i : i + 1, j : j + 1] / ((b - a) * (d - c))
+    return out
+
+
+_LINES = np.array([0, 1, 3])
+_SEQUENCES_BAD = [
+    Bad(Args(np.array([1, 3, 3, 2]), real(1, 2, 2, 2), np.array([0, 1, 4]), _LINES), match="[0, 3]"),
+    Bad(Args(np.array([1, 3, 3, 2]), real(1, 2, 2, 2), _LINES, np.array([0, 2, 1])), match="grow"),
+    Bad(Args(np.array([1, 3, 3, 2]), real(1, 2, 2, 2), _LINES, np.array([-1, 0, 1])), match="-1"),
+    Bad(Args(np.array([1, 3, 3, 2]), real(1, 2, 2, 2), _LINES, np.array([0, 1])), match="[2]"),
+    Bad(Args(np.array([1, 3, 3]), real(1, 2, 2, 2), _LINES, _LINES), match="[3]"),
+    Bad(Args(np.array([1, 3, 3, 1]), real(1, 2, 2, 2), _LINES, _LINES), match="[1,3,3,1]"),
+]
+case(
+    "FractionalAvgPoolGrad",
+    lambda shape, grad, rows, columns: tf.raw_ops.FractionalAvgPoolGrad(
+        orig_input_tensor_shape=shape, out_backprop=grad, row_pooling_sequence=rows, col_pooling_sequence=columns
+    ),
+    _spread,
+    samples=[Args(np.array([1, 3, 3, 2]), real(1, 2, 2, 2), _LINES, _LINES)],
+    bad=_SEQUENCES_BAD,
+)
+case(
+    "FractionalMaxPoolGrad",
+    lambda x, grad, rows, columns: tf.raw_ops.FractionalMaxPoolGrad(
+        orig_input=x, orig_output=grad, out_backprop=grad, row_pooling_sequence=rows, col_pooling_sequence=columns
+    ),
+    lambda x, grad, rows, columns: np.array([[5.0, 0, 6], [0, 0, 0], [7, 0, 8]]).reshape(1, 3, 3, 1),
+    samples=[
+        Args(
+            np.array([[9.0, 1, 5], [1, 1, 1], [8, 2, 6]]).reshape(1, 3, 3, 1),
+            np.array([5.0, 6, 7, 8]).reshape(1, 2, 2, 1),
+            _LINES,
+            _LINES,
+        )
+    ],
+    bad=[Bad(Args(real(1, 3, 3, 2), real(1, 2, 2, 1), _LINES, _LINES), match="[1,2,2,1]")],
+)

@@ -181,3 +181,33 @@ case(
     order=2,
     samples=[Args(real(2, 3)), Args(real()), Args(real(0)), Args(real(40000, low=-0.1, high=0.1))],
 )
+
+
+def _stirling(t, x):
+    with np.errstate(all="ignore"):
+        rest = t * np.log(t) - t + 0.5 * np.log(2 * np.pi * t)
+    return np.exp(x) - x * t + np.where((t >= 0) & (t <= 1), 0, rest)
+
+
+case(
+    "Exp",
+    lambda t, x: tf.nn.log_poisson_loss(t, x, compute_full_loss=True),
+    _stirling,
+    samples=[Args(real(3, 4, low=0.5, high=4), real(3, 4))],
+    bad=[Bad(Args(real(3), real(4)))],
+    order=1,
+)
+case(
+    "Relu",
+    tf.nn.relu_layer,
+    lambda x, w, b: np.maximum(x @ w + b, 0),
+    samples=[Args(real(2, 3), real(3, 4), real(4))],
+    order=1,
+)
+case("BiasAdd", tf.nn.xw_plus_b, lambda x, w, b: x @ w + b, samples=[Args(real(2, 3), real(3, 4), real(4))], order=1)
+# Lengths of rows around the number of lanes, and more rows than are worked on side by side.
+_MANY = [Args(real(rows, n, low=-9, high=9)) for rows, n in ((33, 1), (17, 10), (16, 32), (3, 33), (2, 70), (40, 16))]
+case("Softmax", tf.nn.softmax, _softmax, samples=_MANY, dtypes=FLOATS)
+case("LogSoftmax", tf.nn.log_softmax, _log_softmax, samples=_MANY, dtypes=FLOATS)
+_FAR = np.array([[-800.0, 0.0, -30.0], [-np.inf, 0.0, 1.0], [np.nan, 0.0, 1.0], [-720.0, -1400.0, -700.0]])
+case("Softmax", tf.nn.softmax, _softmax, samples=[Args(_FAR), Args(_FAR.astype(np.float32)), Args(np.tile(_FAR, 20))])

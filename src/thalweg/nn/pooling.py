@@ -203,6 +203,40 @@ def _pool_spatial(
     return _pool(op_type, value, ksize, strides, padding, data_format, name)
 
 
+@export("nn.max_pool_with_argmax")
+def max_pool_with_argmax(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", Targmax: Any = None,
+    name: str | None = None, output_dtype: Any = None, include_batch_in_index: bool = False,
+) -> Any:  # fmt: skip
+    """Returns the largest element of each window, and where it stands.
+
+    Args:
+        input: A Tensor `[batch, rows, columns, channels]`.
+        ksize: The size of a window: one number, one per spatial dimension, or one per dimension.
+        strides: The distance between windows, in the same forms.
+        padding: 'SAME' or 'VALID'.
+        data_format: Only 'NHWC'.
+        Targmax: The type of the places, int32 or int64; int64 if None.
+        name: The node's name.
+        output_dtype: Another name of `Targmax`.
+        include_batch_in_index: Whether places count from the first image, instead of from the element's own.
+
+    Returns:
+        A tuple `(output, argmax)`; a place is `(row * columns + column) * channels + channel`.
+
+    Raises:
+        ValueError: For another `data_format`.
+    """
+    if data_format != "NHWC":
+        raise ValueError(f"Data formats other than 'NHWC' are not yet supported, got {data_format!r}.")
+    places = deprecated_argument_lookup("output_dtype", output_dtype, "Targmax", Targmax)
+    return apply(
+        "MaxPoolWithArgmax", input, ksize=_per_dimension(ksize, 2, False, "ksize"),
+        strides=_per_dimension(strides, 2, False, "strides"), padding=padding, name=name,
+        Targmax="int64" if places is None else places, include_batch_in_index=include_batch_in_index,
+    )  # fmt: skip
+
+
 @export("nn.pool")
 def pool(
     input: Any, window_shape: Any, pooling_type: str, padding: str, dilation_rate: Any = None, strides: Any = None,

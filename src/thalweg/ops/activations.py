@@ -175,3 +175,19 @@ def swish(features: Any) -> Tensor:
     """Returns `x * sigmoid(x)` element by element."""
     features = convert_to_tensor(features, name="features")
     return multiply(features, unary("Sigmoid", features))
+
+
+@export("nn.xw_plus_b")
+def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+    """Returns `matmul(x, weights) + biases`."""
+    with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
+        product = apply("MatMul", x, weights)
+        return apply("BiasAdd", product, biases, name=scope)  # type: ignore[no-any-return]
+
+
+@export("nn.relu_layer")
+def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+    """Returns `relu(matmul(x, weights) + biases)`."""
+    with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
+        product = apply("BiasAdd", apply("MatMul", x, weights), biases)
+        return unary("Relu", product, scope)

@@ -189,3 +189,45 @@ def _avg_pool_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("AvgPoolGrad", "AvgPool3DGrad")
 def _avg_pool_grad_grad(op: Operation, grad: Tensor) -> Any:
     return None, apply(op.type.removesuffix("Grad"), grad, **_attributes(op))
+
+
+_PLACES = "include_batch_in_index: bool = false, Targmax: {int32, int64}"
+_WITH_PLACES = f"{_WINDOW[2]}, {_PADDING}, {_PLACES}, T: {REALS}"
+
+
+def _argmax_shape(c: ShapeContext) -> list[TensorShape]:
+    return [_pooled(c, 2, c.attr("ksize"), c.attr("strides"))] * 2
+
+
+define(
+    "MaxPoolWithArgmax", "input: T -> output: T, argmax: Targmax",
+    f"{_WINDOW[2]}, Targmax: {{int32, int64}} = int64, {_PADDING}, include_batch_in_index: bool = false, T: {REALS}",
+    shape=_argmax_shape,
+)  # fmt: skip
+define(
+    "MaxPoolGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", _WITH_PLACES, shape=_like_input(2)
+)  # fmt: skip
+define(
+    "MaxPoolGradGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", _WITH_PLACES, shape=pool_shape(2)
+)  # fmt: skip
+
+
+def _with_places(op: Operation) -> dict[str, Any]:
+    return {name: op.attrs[name] for name in ("ksize", "strides", "padding", "include_batch_in_index")}
+
+
+@gradient("MaxPoolWithArgmax")
+def _max_pool_with_argmax_grad(op: Operation, grad: Tensor, _: Any) -> Any:
+    return apply("MaxPoolGradWithArgmax", op.inputs[0], grad, op.outputs[1], **_with_places(op))
+
+
+@gradient("MaxPoolGradWithArgmax")
+def _max_pool_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
+    value, _, places = op.inputs
+    return None, apply("MaxPoolGradGradWithArgmax", value, grad, places, **_with_places(op)), None
+
+
+@gradient("MaxPoolGradGradWithArgmax")
+def _max_pool_grad_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
+    value, _, places = op.inputs
+    return None, apply("MaxPoolGradWithArgmax", value, grad, places, **_with_places(op)), None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
@@ -310,6 +311,37 @@ def weighted_cross_entropy_with_logits(
         weight = add(1.0, multiply(extra, labels))
         log_part = add(unary("Softplus", negative(unary("Abs", logits))), unary("Relu", negative(logits)))
         return binary("AddV2", multiply(subtract(1.0, labels), logits), multiply(weight, log_part), scope)
+
+
+@export("nn.log_poisson_loss")
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
+    """Returns the negative log likelihood of `targets` under Poisson distributions with means `exp(log_input)`.
+
+    Args:
+        targets: Counts.
+        log_input: Logarithms of the means, of the same shape.
+        compute_full_loss: Whether to add (Stirling's approximation of) the term that depends on `targets` alone.
+        name: A name scope.
+
+    Returns:
+        A tensor like `targets`.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    with name_scope(name, "log_poisson_loss", [log_input, targets]):
+        log_input = convert_to_tensor(log_input, name="log_input")
+        targets = convert_to_tensor(targets, dtype=log_input.dtype.base_dtype, name="targets")
+        if not log_input.shape.is_compatible_with(targets.shape):
+            raise ValueError(f"log_input and targets must have the same shape ({log_input.shape} vs {targets.shape})")
+        loss = subtract(unary("Exp", log_input), multiply(log_input, targets))
+        if not compute_full_loss:
+            return loss
+        # t log t - t + log(2 pi t) / 2; it is 0 for counts of 0 and 1.
+        circle = multiply(0.5, unary("Log", multiply(2 * math.pi, targets)))
+        stirling = add(subtract(multiply(targets, unary("Log", targets)), targets), circle)
+        small = apply("LogicalAnd", apply("GreaterEqual", targets, 0.0), apply("LessEqual", targets, 1.0))
+        return add(loss, apply("SelectV2", small, unary("ZerosLike", targets), stirling))
 
 
 def _check_same_shape(what: str, a: Tensor, b: Tensor) -> None:
