@@ -82,12 +82,40 @@ bool pointwise_filter_gradient(const ConvolutionShape& s, const ConvolutionData&
                        {0, s.out_channels, 1}, data.output, data.filter);
 }
 
+// A depthwise convolution with several filters per channel, as one with a filter per channel: every channel of the
+// input is repeated, or the gradients of the repeated ones are added. oneDNN has good kernels only for that.
+bool repeated_depthwise(ConvolutionPass pass, const ConvolutionShape& s, const ConvolutionData& data) {
+  const int64_t filters = s.group_outputs(), pixels = s.batch * s.in_area(), channels = s.in_channels;
+  if (s.channels_first || s.groups != channels || channels == 1 || filters < 2) return false;
+  ConvolutionShape wide = s;
+  wide.in_channels = wide.groups = s.out_channels;
+  Tensor repeated(DType::float32, Shape{pixels, s.out_channels});
+  float* many = repeated.flat<float>();
+  float* input = static_cast<float*>(data.input);
+  const int64_t grain = std::max<int64_t>(1, kElementGrain / s.out_channels);
+  if (pass != ConvolutionPass::input_gradient)
+    parallel_for(pixels * channels, grain * channels, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) std::fill_n(many + i * filters, filters, input[i]);
+    });
+  if (!onednn_convolution(pass, DType::float32, wide, {}, {many, data.filter, data.output, nullptr})) return false;
+  if (pass == ConvolutionPass::input_gradient)
+    parallel_for(pixels * channels, grain * channels, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        float sum = 0;
+        for (int64_t k = 0; k < filters; ++k) sum += many[i * filters + k];
+        input[i] = sum;
+      }
+    });
+  return true;
+}
+
 // The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.
 template <typename T>
 void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                        const ConvolutionData& data) {
   const bool onednn = std::is_same_v<T, float> && s.work() > kSmall && fits_onednn(s);
   if (onednn && pass == ConvolutionPass::filter_gradient && pointwise_filter_gradient(s, data)) return;
+  if (onednn && post_ops.empty() && !data.bias && repeated_depthwise(pass, s, data)) return;
   if (onednn && onednn_convolution(pass, DType::float32, s, post_ops, data)) return;
   T* output = static_cast<T*>(data.output);
   const bool fused = data.bias || !post_ops.empty();

@@ -107,13 +107,7 @@ case(
     tf.nn.conv3d_transpose,
     lambda x, w, sizes, *args, **kwargs: reference(*args, **kwargs).input_gradient(sizes, w, x),
     samples=[
-        Args(
-            real(2, 5, 6, 7, 8),
-            real(3, 2, 3, 4, 8),
-            np.array([2, 5, 6, 7, 4], i32),
-            1,
-            "SAME",
-        ),
+        Args(real(2, 5, 6, 7, 8), real(3, 2, 3, 4, 8), np.array([2, 5, 6, 7, 4], i32), 1, "SAME"),
     ],
     dtypes="bfloat16 float32",
     tolerance=2e-4,
@@ -124,13 +118,7 @@ case(
     tf.nn.conv3d_backprop_filter_v2,
     lambda x, sizes, grad, *args, **kwargs: reference(*args, **kwargs).filter_gradient(x, sizes, grad),
     samples=[
-        Args(
-            real(2, 5, 6, 7, 4),
-            np.array([3, 2, 3, 4, 8], i32),
-            real(2, 5, 6, 7, 8),
-            ONES,
-            "SAME",
-        ),
+        Args(real(2, 5, 6, 7, 4), np.array([3, 2, 3, 4, 8], i32), real(2, 5, 6, 7, 8), ONES, "SAME"),
     ],
     dtypes="bfloat16 float32",
     tolerance=5e-4,

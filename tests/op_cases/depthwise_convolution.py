@@ -99,6 +99,7 @@ case(
     lambda sizes, w, grad, *args, **kwargs: reference(*args, **kwargs).input_gradient(sizes, w, grad),
     samples=[
         Args(np.array([2, 9, 10, 16], i32), real(3, 3, 16, 1), real(2, 9, 10, 16), [1, 1, 1, 1], "SAME"),
+        Args(np.array([2, 9, 10, 13], i32), real(3, 3, 13, 2), real(2, 5, 5, 26), [1, 2, 2, 1], "SAME"),
     ],
     dtypes="bfloat16 float32",
     tolerance=1e-4,
@@ -109,13 +110,8 @@ case(
     tf.nn.depthwise_conv2d_native_backprop_filter,
     lambda x, sizes, grad, *args, **kwargs: reference(*args, **kwargs).filter_gradient(x, sizes, grad),
     samples=[
-        Args(
-            real(2, 9, 10, 16),
-            np.array([3, 3, 16, 1], i32),
-            real(2, 9, 10, 16),
-            [1, 1, 1, 1],
-            "SAME",
-        ),
+        Args(real(2, 9, 10, 16), np.array([3, 3, 16, 1], i32), real(2, 9, 10, 16), [1, 1, 1, 1], "SAME"),
+        Args(real(2, 9, 10, 13), np.array([3, 3, 13, 3], i32), real(2, 9, 10, 39), [1, 1, 1, 1], "SAME"),
     ],
     dtypes="bfloat16 float32",
     tolerance=5e-4,
