@@ -1,0 +1,105 @@
+// The innermost loop of a float32 matrix product: a tile of up to 6 by 16 elements of C, held in registers.
+//
+// Sixteen vector registers of eight floats: twelve for the tile, two for a row of B, one for an element of A. Twelve
+// independent chains of multiply-adds hide the latency of each other, and six loads of A and two of B per twelve
+// multiply-adds leave the load ports time to spare.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace thalweg::gemm {
+
+constexpr int kTileRows = 6;
+constexpr int kTileColumns = 16;
+
+// How the elements of A lie that one tile needs: element (i, p) at a[i * row_stride + p * inner_stride].
+struct RowsOfA {  // rows of a row-major matrix, read where they are
+  int64_t row_stride;
+  static constexpr int64_t inner_stride = 1;
+};
+struct PackedA {  // kTileRows elements of column after column
+  static constexpr int64_t row_stride = 1;
+  static constexpr int64_t inner_stride = kTileRows;
+};
+
+// How a finished tile gets into C, which lies at c[i * row_stride + j].
+struct TileOfC {
+  int64_t row_stride;
+  int columns;      // the tile's own: 1 to kTileColumns
+  bool accumulate;  // adds to what is there
+};
+
+namespace detail {
+
+inline __m256i mask_of(int columns) {
+  alignas(32) static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones + 8 - columns));
+}
+
+inline void store_part(float* to, __m256 value, int columns, bool accumulate) {
+  const __m256i mask = mask_of(columns);
+  if (accumulate) value = _mm256_add_ps(value, _mm256_maskload_ps(to, mask));
+  _mm256_maskstore_ps(to, mask, value);
+}
+
+template <int kRows, typename LayoutOfA>
+inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride, float* c,
+                 const TileOfC& out) {
+  __m256 sums[kRows][2];
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) sums[i][0] = sums[i][1] = _mm256_setzero_ps();
+  const int64_t row_stride = layout.row_stride;
+  for (int64_t p = 0; p < inner; ++p) {
+    const __m256 left = _mm256_loadu_ps(b), right = _mm256_loadu_ps(b + 8);
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      const __m256 element = _mm256_broadcast_ss(a + i * row_stride);
+      sums[i][0] = _mm256_fmadd_ps(element, left, sums[i][0]);
+      sums[i][1] = _mm256_fmadd_ps(element, right, sums[i][1]);
+    }
+    a += LayoutOfA::inner_stride;
+    b += b_stride;
+  }
+#pragma GCC unroll 6
+  for (int i = 0; i < kRows; ++i) {
+    float* to = c + i * out.row_stride;
+    if (out.columns == kTileColumns) {
+      if (out.accumulate) {
+        sums[i][0] = _mm256_add_ps(sums[i][0], _mm256_loadu_ps(to));
+        sums[i][1] = _mm256_add_ps(sums[i][1], _mm256_loadu_ps(to + 8));
+      }
+      _mm256_storeu_ps(to, sums[i][0]);
+      _mm256_storeu_ps(to + 8, sums[i][1]);
+    } else {
+      store_part(to, sums[i][0], out.columns < 8 ? out.columns : 8, out.accumulate);
+      if (out.columns > 8) store_part(to + 8, sums[i][1], out.columns - 8, out.accumulate);
+    }
+  }
+}
+
+}  // namespace detail
+
+// C = A * B (or C += A * B) for `rows` <= kTileRows rows of A and kTileColumns columns of B, whose row p begins at
+// b + p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns.
+template <typename LayoutOfA>
+void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
+                   float* c, const TileOfC& out) {
+  switch (rows) {
+    case 1:
+      return detail::tile<1>(inner, a, layout, b, b_stride, c, out);
+    case 2:
+      return detail::tile<2>(inner, a, layout, b, b_stride, c, out);
+    case 3:
+      return detail::tile<3>(inner, a, layout, b, b_stride, c, out);
+    case 4:
+      return detail::tile<4>(inner, a, layout, b, b_stride, c, out);
+    case 5:
+      return detail::tile<5>(inner, a, layout, b, b_stride, c, out);
+    default:
+      return detail::tile<6>(inner, a, layout, b, b_stride, c, out);
+  }
+}
+
+}  // namespace thalweg::gemm

@@ -1,0 +1,34 @@
+// The float32 matrix product in our own loops, on AVX2, on the threads that all kernels share.
+//
+// oneDNN's product is as fast for large row-major matrices, but loses up to half of its speed where an operand is
+// transposed, as it is in every gradient, and its OpenMP team waits for all of its members. This one reads rows where
+// they are, packs what is not in the order of the micro kernel, and cuts the work so that threads share nothing.
+#pragma once
+
+#include "gemm/pack.h"
+
+namespace thalweg::gemm {
+
+struct Product {
+  int64_t rows = 0, columns = 0, inner = 0;
+  Matrix a, b;
+  float* c = nullptr;
+  int64_t c_stride = 0;  // c is row-major
+  bool accumulate = false;
+};
+
+// c = a * b, or c += a * b. All sizes positive. Sums are formed in an order that depends on the sizes only, not on the
+// number of threads. Spreads over threads if `parallel`. Thread-safe.
+void sgemm(const Product& product, bool parallel = true);
+
+// The number of floats that `pack_b` needs.
+int64_t packed_b_size(int64_t columns, int64_t inner);
+// Where pack_b puts the element of row i and column j.
+int64_t packed_b_index(int64_t columns, int64_t inner, int64_t i, int64_t j);
+// Packs a whole B, to be used by `multiply_packed` again and again.
+void pack_b(const Matrix& b, int64_t columns, int64_t inner, float* to);
+// c = a * b (or c += a * b) on the calling thread, for row-major `a` and a packed B.
+void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
+                     float* c, int64_t c_stride, bool accumulate);
+
+}  // namespace thalweg::gemm

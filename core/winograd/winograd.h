@@ -1,0 +1,34 @@
+// Convolutions with 3 by 3 filters, stride 1, by Winograd's algorithm: a quarter of the multiplications.
+//
+// Data are NHWC, filters HWIO, float32. The image is cut into tiles of 4 by 4 outputs; each tile is transformed, the 36
+// points of all tiles are multiplied with those of the filter as 36 matrix products, and the results are transformed
+// back. Rounding errors are some ten times those of the direct sum (relative to the largest term: 1e-5), which is
+// why it is a pass, and not this file, that allows it: docs/decisions/0006-convolution.md.
+#pragma once
+
+#include <cstdint>
+
+namespace thalweg::winograd {
+
+struct Problem {
+  int64_t batch, in_rows, in_columns, in_channels;
+  int64_t out_rows, out_columns, out_channels;
+  int64_t pad_top, pad_left;  // zeros before the image; those after it follow from the sizes
+};
+
+// Whether Winograd's algorithm is expected to be faster than the direct one. False for what it cannot do: channels
+// that are not multiples of eight.
+bool is_faster(const Problem& problem);
+
+// What happens to each output before it is stored.
+struct Epilogue {
+  const float* bias = nullptr;  // of out_channels
+  bool relu = false;
+};
+
+void forward(const Problem& problem, const float* in, const float* filter, float* out, const Epilogue& epilogue = {});
+// The gradient with respect to `in`: `problem` is that of the forward convolution.
+void backward_input(const Problem& problem, const float* filter, const float* grad_out, float* grad_in);
+void backward_filter(const Problem& problem, const float* in, const float* grad_out, float* grad_filter);
+
+}  // namespace thalweg::winograd
