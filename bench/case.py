@@ -3,6 +3,7 @@
 The graph side is written once and runs on both Thalweg and TensorFlow (compat.v1): the module is passed in as `tf`.
 A builder returns the *step*, a function without arguments that does the work once. The mean of its
 result is compared between frameworks before anything is timed; a step that measures itself has no result.
+A step may carry the number of its floating-point operations (`with_flops`): the table then shows GFLOP/s.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,6 +34,7 @@ class Case:
         graph: Builds the step for Thalweg and TensorFlow.
         torch: Builds it for PyTorch, if there is a counterpart.
         jax: Builds it for JAX, if there is a counterpart.
+        torch_compiled: Builds it for PyTorch with torch.compile, where that is worth a column of its own.
         targets: For a framework, how many times better than it Thalweg has to be.
         at_most: A bound on Thalweg's own value, in `unit`.
         unit: "s" (a time) or "B" (memory).
@@ -51,13 +53,24 @@ class Case:
     self_measured: bool = False
     fresh_process: bool = False
     programs: Mapping[str, str] = field(default_factory=dict)
+    torch_compiled: Builder | None = None
 
     def builder(self, framework: str) -> Builder | None:
         """The builder for a framework, or None if it takes no part."""
-        return {"thalweg": self.graph, "tensorflow": self.graph, "torch": self.torch, "jax": self.jax}[framework]
+        return self.graph if framework in ("thalweg", "tensorflow") else getattr(self, framework)
 
 
 def session(tf: ModuleType, setting: Setting, graph: Any) -> Any:
     """A session on `graph` with the run's number of threads, in either implementation."""
     config = tf.ConfigProto(intra_op_parallelism_threads=setting.threads, inter_op_parallelism_threads=setting.threads)
     return tf.Session(graph=graph, config=config)
+
+
+def with_flops(step: Step, flops: float) -> Step:
+    """The step, with the number of floating-point operations of one call."""
+
+    def counted() -> Any:
+        return step()
+
+    counted.flops = flops  # type: ignore[attr-defined]
+    return counted

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = {
     "tensorflow": ("tf", "tensorflow-cpu==2.21.0"),
     "torch": ("torch", "torch==2.13.0"),
+    "torch_compiled": ("torch", "torch==2.13.0"),
     "jax": ("jax", "jax==0.10.2"),
 }
 

@@ -23,6 +23,7 @@ from table import Line, print_header, print_line
 
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = ("thalweg", *peers.PEERS)
+PEAK = "peak"  # The case whose best sample, by whichever framework, is the machine's measured peak.
 
 
 class Worker:
@@ -70,13 +71,14 @@ class Worker:
 
 
 def run_in_workers(name, case, workers, options):
-    """Prepares a case in every worker, then measures rounds in turn; returns samples and failures by framework."""
-    ready, checks, failures = [], {}, {}
+    """Prepares a case in every worker, then measures rounds in turn; returns samples, failures and the step's flops."""
+    ready, checks, failures, flops = [], {}, {}, None
     for framework, worker in workers.items():
         if case.builder(framework) is None:
             continue
         try:
-            checks[framework] = worker.ask(do="prepare", case=name)["check"]
+            answer = worker.ask(do="prepare", case=name)
+            checks[framework], flops = answer["check"], flops or answer.get("flops")
             ready.append(framework)
         except (RuntimeError, BrokenPipeError) as error:
             failures[framework] = str(error)
@@ -93,7 +95,7 @@ def run_in_workers(name, case, workers, options):
             except (RuntimeError, BrokenPipeError) as error:
                 failures[framework] = str(error)
             time.sleep(0.02)  # Threads that spin after their work come to rest.
-    return samples, failures
+    return samples, failures, flops
 
 
 def run_in_new_processes(name, case, options):
@@ -182,7 +184,7 @@ def main():
     (HERE / "results").mkdir(exist_ok=True)
     options = parse_options()
     workers = start_workers(options)
-    cases = {name: case for name, case in all_cases().items() if not options.only or name in options.only}
+    cases = {name: case for name, case in all_cases().items() if not options.only or name in (PEAK, *options.only)}
     print(
         f"{options.threads} threads, {options.rounds} rounds in turn, medians; × is how many times better Thalweg is\n"
     )
@@ -191,11 +193,14 @@ def main():
     missed = False
     for name, case in cases.items():
         if case.programs or case.fresh_process:
-            samples, failures = run_in_new_processes(name, case, options)
+            samples, failures, flops = *run_in_new_processes(name, case, options), None
         else:
-            samples, failures = run_in_workers(name, case, workers, options)
-        line = Line(name, case, {f: statistics.median(values) for f, values in samples.items() if values}, failures)
-        missed |= print_line(line, options.frameworks)
+            samples, failures, flops = run_in_workers(name, case, workers, options)
+        medians = {f: statistics.median(values) for f, values in samples.items() if values}
+        line = Line(name, case, medians, failures, flops)
+        if name == PEAK and medians:
+            record["peak_flops"] = flops / min(min(values) for values in samples.values() if values)
+        missed |= print_line(line, options.frameworks, record.get("peak_flops"))
         record["cases"][name] = {"samples": samples, "failures": failures}
     record["versions"] = {framework: worker.version for framework, worker in workers.items()}
     for worker in workers.values():

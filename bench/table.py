@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from case import Case
 
-NAME, VALUE, RATIO = 17, 12, 8
+NAME, VALUE, RATIO = 19, 15, 8
+SHORT = {"tensorflow": "tf", "torch_compiled": "torch.c"}
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Line:
     case: Case
     medians: Mapping[str, float]
     failures: Mapping[str, str]
+    flops: float | None = None  # of one step
 
     def ratio(self, framework: str) -> float | None:
         """How many times better Thalweg is than a framework (all units are better when smaller)."""
@@ -57,11 +59,19 @@ def verdict(line: Line) -> tuple[str, bool]:
 def print_header(frameworks: Sequence[str]) -> None:
     """The table's first line."""
     values = "".join(f"{framework:>{VALUE}}" for framework in frameworks)
-    ratios = "".join(f"{'×' + framework[:6]:>{RATIO}}" for framework in frameworks if framework != "thalweg")
+    ratios = "".join(f"{'×' + SHORT.get(framework, framework):>{RATIO}}" for framework in frameworks if framework != "thalweg")
     print(f"{'case':<{NAME}}{values}{ratios}  target", flush=True)
 
 
-def print_line(line: Line, frameworks: Sequence[str]) -> bool:
+def speed(line: Line, peak: float | None) -> str:
+    """Thalweg's GFLOP/s, and the fraction of the machine's measured peak."""
+    if line.flops is None or "thalweg" not in line.medians:
+        return ""
+    reached = line.flops / line.medians["thalweg"]
+    return f"{reached / 1e9:.0f} GFLOP/s" + (f" ({reached / peak:.0%} of the peak)" if peak else "") + "  "
+
+
+def print_line(line: Line, frameworks: Sequence[str], peak: float | None = None) -> bool:
     """Prints a case's line and its failures; returns whether a target is missed."""
     values = "".join(f"{quantity(line.medians.get(f), line.case.unit):>{VALUE}}" for f in frameworks)
     ratios = ""
@@ -70,7 +80,7 @@ def print_line(line: Line, frameworks: Sequence[str]) -> bool:
             ratio = line.ratio(framework)
             ratios += f"{'-' if ratio is None else f'{ratio:.3g}':>{RATIO}}"
     words, missed = verdict(line)
-    print(f"{line.name:<{NAME}}{values}{ratios}  {words}", flush=True)
+    print(f"{line.name:<{NAME}}{values}{ratios}  {speed(line, peak)}{words}", flush=True)
     for who, what in line.failures.items():
         print(f"{'':<{NAME}}{who}: {what.strip().splitlines()[-1]}", flush=True)
     return missed

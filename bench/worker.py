@@ -1,6 +1,6 @@
 """A benchmark worker: one framework in a process of its own, told what to do in lines of JSON on stdin.
 
-    {"do": "prepare", "case": "chain"}   builds and warms up   {"check": 1.25} or {"skip": "…"} or {"error": "…"}
+    {"do": "prepare", "case": "chain"}   builds and warms up   {"check": 1.25, "flops": null} or {"error": "…"}
     {"do": "round", "seconds": 0.3}      measures for a while  {"samples": [2.1e-5, …]} (seconds, or bytes, per step)
 
 Runs under Python environments that do not have Thalweg, so it imports nothing of it and only NumPy besides.
@@ -32,8 +32,8 @@ def load(framework, threads):
         module.disable_v2_behavior()
         module.logging.set_verbosity(module.logging.ERROR)
         return module, module.__version__
-    module = importlib.import_module(framework)
-    if framework == "torch":
+    module = importlib.import_module(framework.removesuffix("_compiled"))
+    if framework.startswith("torch"):
         module.set_num_threads(threads)
         module.set_grad_enabled(False)
     return module, module.__version__
@@ -72,7 +72,7 @@ class Worker:
             self.step()
             calls += 1
         self.calls = max(1, round(SAMPLE_SECONDS * calls / (time.perf_counter() - start)))
-        return {"check": checksum(result)}
+        return {"check": checksum(result), "flops": getattr(self.step, "flops", None)}
 
     def round(self, seconds):
         """Measures the step for about so many seconds, at least once."""

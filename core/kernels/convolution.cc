@@ -15,7 +15,8 @@ struct Convolution : Kernel {
     const Tensor &input = ctx.input(0), &filter = ctx.input(1);
     const ConvolutionShape shape = attributes.shape_of(input.shape(), filter.shape());
     Tensor& out = ctx.allocate(0, attributes.output_of(shape));
-    convolve(ConvolutionPass::forward, out.dtype(), shape, {}, {data_of(input), data_of(filter), data_of(out)});
+    convolve(ConvolutionPass::forward, out.dtype(), shape, {}, {data_of(input), data_of(filter), data_of(out)},
+             attributes.sums());
   }
   ConvolutionAttributes attributes;
 };
@@ -31,7 +32,8 @@ struct InputGradient : Kernel {
     const ConvolutionShape shape = attributes.shape_of(sizes, filter.shape());
     attributes.check_gradient(shape, grad.shape());
     Tensor& out = ctx.allocate(0, sizes);
-    convolve(ConvolutionPass::input_gradient, out.dtype(), shape, {}, {data_of(out), data_of(filter), data_of(grad)});
+    convolve(ConvolutionPass::input_gradient, out.dtype(), shape, {}, {data_of(out), data_of(filter), data_of(grad)},
+             attributes.sums());
   }
   ConvolutionAttributes attributes;
 };
@@ -45,7 +47,8 @@ struct FilterGradient : Kernel {
     const ConvolutionShape shape = attributes.shape_of(input.shape(), sizes);
     attributes.check_gradient(shape, grad.shape());
     Tensor& out = ctx.allocate(0, sizes);
-    convolve(ConvolutionPass::filter_gradient, out.dtype(), shape, {}, {data_of(input), data_of(out), data_of(grad)});
+    convolve(ConvolutionPass::filter_gradient, out.dtype(), shape, {}, {data_of(input), data_of(out), data_of(grad)},
+             attributes.sums());
   }
   ConvolutionAttributes attributes;
 };

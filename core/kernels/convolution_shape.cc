@@ -15,7 +15,10 @@ std::string str(const std::vector<int64_t>& values) {
 }  // namespace
 
 ConvolutionAttributes::ConvolutionAttributes(const Construction& c, int spatial, bool depthwise, const char* dilations)
-    : spatial_(spatial), depthwise_(depthwise), padding_(c.attr<std::string>("padding")) {
+    : spatial_(spatial),
+      depthwise_(depthwise),
+      sums_(c.attr<bool>("_any_sums", false) ? Sums::any : Sums::direct),
+      padding_(c.attr<std::string>("padding")) {
   const std::string format = c.attr<std::string>("data_format", spatial == 2 ? "NHWC" : "NDHWC");
   channels_first_ = format == "NCHW" || format == "NCDHW";
   require(channels_first_ || format == "NHWC" || format == "NDHWC", "Invalid data format ", format);

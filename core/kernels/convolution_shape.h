@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernel/kernel.h"
-#include "onednn/convolution.h"
+#include "kernels/convolve.h"
 
 namespace thalweg {
 
@@ -25,6 +25,8 @@ class ConvolutionAttributes {
   // A tensor's shape as a program computed it. Without batch and channels, those of `grad` and `filter` are meant.
   Shape input_sizes(const Tensor& sizes, const Shape& filter, const Shape& grad) const;
   Shape filter_sizes(const Tensor& sizes) const;
+  // What the passes allow (passes/choose_algorithms.py).
+  Sums sums() const { return sums_; }
 
  private:
   // A list attribute with one entry per dimension, of which batch and channels must be 1: the spatial ones.
@@ -35,6 +37,7 @@ class ConvolutionAttributes {
 
   int spatial_;
   bool depthwise_, channels_first_;
+  Sums sums_;
   std::string padding_;
   std::array<int64_t, 3> stride_, dilation_, before_{}, after_{};
 };

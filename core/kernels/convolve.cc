@@ -8,6 +8,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/patch_convolution.h"
 #include "onednn/matmul.h"
+#include "winograd/winograd.h"
 
 namespace thalweg {
 namespace {
@@ -141,7 +142,7 @@ void convert(const From* from, To* to, int64_t count) {
 // float16 and bfloat16: by oneDNN on machines that compute in them, else through float32.
 template <typename T>
 void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
-                         const ConvolutionData& data) {
+                         const ConvolutionData& data, Sums sums) {
   if (data.bias == nullptr && s.work() > kSmall && fits_onednn(s) &&
       onednn_convolution(pass, dtype_of<T>, s, post_ops, data))
     return;
@@ -157,7 +158,7 @@ void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const 
   Tensor bias;
   if (data.bias) bias = widened(data.bias, s.out_channels, true);
   convolve(pass, DType::float32, s, post_ops,
-           {input.raw(), filter.raw(), output.raw(), data.bias ? bias.raw() : nullptr});
+           {input.raw(), filter.raw(), output.raw(), data.bias ? bias.raw() : nullptr}, sums);
   auto narrow = [](Tensor& from, void* to) { convert(from.flat<float>(), static_cast<T*>(to), from.num_elements()); };
   if (forward)
     narrow(output, data.output);
@@ -184,24 +185,51 @@ bool convolve_nothing(ConvolutionPass pass, DType dtype, const ConvolutionShape&
   return true;
 }
 
+// By Winograd's algorithm, if it can and is expected to be faster.
+bool winograd_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+                          const ConvolutionData& data) {
+  const bool relu = post_ops.size() == 1 && post_ops[0].kind == PostOp::relu;
+  if (s.spatial != 2 || s.channels_first || s.groups != 1 || !(post_ops.empty() || relu)) return false;
+  for (int i = 1; i < 3; ++i)
+    if (s.filter[i] != 3 || s.stride[i] != 1 || s.dilation[i] != 1) return false;
+  const winograd::Problem problem{s.batch,  s.in[1],        s.in[2],     s.in_channels, s.out[1],
+                                  s.out[2], s.out_channels, s.before[1], s.before[2]};
+  if (!winograd::is_faster(problem)) return false;
+  float *input = static_cast<float*>(data.input), *filter = static_cast<float*>(data.filter);
+  float* output = static_cast<float*>(data.output);
+  switch (pass) {
+    case ConvolutionPass::forward:
+      winograd::forward(problem, input, filter, output, {static_cast<const float*>(data.bias), relu});
+      break;
+    case ConvolutionPass::input_gradient:
+      winograd::backward_input(problem, filter, output, input);
+      break;
+    case ConvolutionPass::filter_gradient:
+      winograd::backward_filter(problem, input, output, filter);
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
 void convolve(ConvolutionPass pass, DType dtype, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
-              const ConvolutionData& data) {
+              const ConvolutionData& data, Sums sums) {
   if (s.input_size() == 0 && s.output_size() > 0 && (data.bias || !post_ops.empty()))
     fail(Code::invalid_argument, "a fused convolution needs an input with elements");
   if (convolve_nothing(pass, dtype, s, data)) return;
   switch (dtype) {
     case DType::float32:
+      if (sums == Sums::any && winograd_convolution(pass, s, post_ops, data)) return;
       return plain_convolution<float>(pass, s, post_ops, data);
     case DType::float64:
       return plain_convolution<double>(pass, s, post_ops, data);
     case DType::int32:
       return plain_convolution<uint32_t>(pass, s, post_ops, data);
     case DType::float16:
-      return reduced_convolution<half>(pass, s, post_ops, data);
+      return reduced_convolution<half>(pass, s, post_ops, data, sums);
     case DType::bfloat16:
-      return reduced_convolution<bfloat16>(pass, s, post_ops, data);
+      return reduced_convolution<bfloat16>(pass, s, post_ops, data, sums);
     default:
       fail(Code::unimplemented, "there is no convolution of elements of type ", dtype);
   }

@@ -5,9 +5,12 @@
 
 namespace thalweg {
 
+// Which sums a convolution may form. `any` allows Winograd's algorithm, whose results differ in the last digits.
+enum class Sums { direct, any };
+
 // Writes the result of the pass into its part of `data`. Sizes may be zero: what has no terms becomes zero. The bias
 // has the element type of the rest. Types: float32, float64, float16, bfloat16 (these two summed in float32), int32.
 void convolve(ConvolutionPass pass, DType dtype, const ConvolutionShape& shape, const std::vector<PostOp>& post_ops,
-              const ConvolutionData& data);
+              const ConvolutionData& data, Sums sums = Sums::direct);
 
 }  // namespace thalweg

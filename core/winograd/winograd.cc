@@ -106,7 +106,7 @@ void transform_back(const Grid& grid, const Points& from, const Image& size, int
         for (Vector& v : square) v = plus(v, bias);
       }
       if (epilogue.relu)
-        for (Vector& v : square) v = _mm256_max_ps(v, _mm256_setzero_ps());
+        for (Vector& v : square) v = _mm256_max_ps(_mm256_setzero_ps(), v);  // NaN stays NaN.
       for (int i = 0; i < rows; ++i)
         for (int j = 0; j < columns; ++j)
           _mm256_storeu_ps(image + ((tile.row + i) * size.columns + tile.column + j) * size.channels + c,

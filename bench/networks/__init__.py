@@ -1,0 +1,1 @@
+"""The networks of the benchmarks, written once; a *net* (graph, torch, jax) gives the layers their meaning."""
