@@ -59,7 +59,9 @@ def verdict(line: Line) -> tuple[str, bool]:
 def print_header(frameworks: Sequence[str]) -> None:
     """The table's first line."""
     values = "".join(f"{framework:>{VALUE}}" for framework in frameworks)
-    ratios = "".join(f"{'×' + SHORT.get(framework, framework):>{RATIO}}" for framework in frameworks if framework != "thalweg")
+    ratios = "".join(
+        f"{'×' + SHORT.get(framework, framework):>{RATIO}}" for framework in frameworks if framework != "thalweg"
+    )
     print(f"{'case':<{NAME}}{values}{ratios}  target", flush=True)
 
 

@@ -95,9 +95,7 @@ def inception_v3(net, x):
                 c(net.avg_pool(x, 3, 1, pad=1), pool, 1),
             ]
         )
-    x = net.concat(
-        [c(x, 384, 3, stride=2), c(c(c(x, 64, 1), 96, 3, pad=1), 96, 3, stride=2), net.max_pool(x, 3, 2)]
-    )
+    x = net.concat([c(x, 384, 3, stride=2), c(c(c(x, 64, 1), 96, 3, pad=1), 96, 3, stride=2), net.max_pool(x, 3, 2)])
     for n in (128, 160, 160, 192):
         row, column = {"size": (1, 7), "pad": (0, 3)}, {"size": (7, 1), "pad": (3, 0)}
         x = net.concat(

@@ -61,6 +61,7 @@ class Context {
   Tensor take_input(int i) { return std::move(inputs_[i]); }
   DType output_dtype(int i) const { return def_->output_dtypes[i]; }
   bool output_defined(int i) const { return outputs_[i].defined(); }
+  const Tensor& output(int i) const { return outputs_[i]; }
 
   void set_output(int i, Tensor value) { outputs_[i] = std::move(value); }
   // A new, uninitialized output of the node's element type.

@@ -90,6 +90,18 @@ bool Registry::is_async(const std::string& op) const {
          std::any_of(found->second.begin(), found->second.end(), [](const Registration& r) { return r.async; });
 }
 
+Rows Registry::rows(const std::string& op) const {
+  Table& t = table();
+  std::shared_lock lock(t.mutex);
+  auto found = t.by_op.find(op);
+  if (found == t.by_op.end()) return {};
+  for (const Registration& r : found->second) {
+    if (!r.rows) continue;
+    if (Rows rows = r.rows(); rows.unary || rows.binary) return rows;
+  }
+  return {};
+}
+
 std::vector<std::string> Registry::ops(const std::string& device_type) const {
   Table& t = table();
   std::shared_lock lock(t.mutex);

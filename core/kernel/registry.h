@@ -16,6 +16,13 @@
 
 namespace thalweg {
 
+// What an element-wise kernel computes, as loops over rows of float32, so that several can be fused into one pass over
+// memory (kernels/fused_elementwise.cc). A stride of 0 is a scalar; both are 0 only where n is 1. Rows may be the same.
+struct Rows {
+  void (*unary)(const float* in, float* out, int64_t n) = nullptr;
+  void (*binary)(const float* a, int64_t stride_a, const float* b, int64_t stride_b, float* out, int64_t n) = nullptr;
+};
+
 struct Registration {
   struct Constraint {
     std::string attr;
@@ -26,6 +33,7 @@ struct Registration {
   std::vector<Constraint> constraints;
   std::function<std::unique_ptr<Kernel>(const Construction&)> create;
   bool async = false;
+  Rows (*rows)() = nullptr;  // of an element-wise kernel
 
   bool accepts(const NodeDef& def) const;
 };
@@ -39,6 +47,8 @@ class Registry {
   bool has(const std::string& op, const std::string& device_type) const;
   // Whether any of the op's kernels is asynchronous.
   bool is_async(const std::string& op) const;
+  // The loops of an element-wise op over rows of float32, if it has such.
+  Rows rows(const std::string& op) const;
   std::vector<std::string> ops(const std::string& device_type) const;
   // The element types that the op's kernels accept for an attribute (empty: any).
   std::vector<DType> allowed(const std::string& op, const std::string& attr) const;
@@ -60,6 +70,7 @@ class RegistrationBuilder {
   int make() && {
     registration_.create = [](const Construction& c) { return std::make_unique<K>(c); };
     registration_.async = std::is_base_of_v<AsyncKernel, K>;
+    if constexpr (requires { K::rows(); }) registration_.rows = &K::rows;
     Registry::global().add(std::move(registration_));
     return 0;
   }

@@ -2,8 +2,6 @@
 // fused.
 #include "kernels/convolve.h"
 
-#include <cmath>
-
 #include "kernels/elements.h"
 #include "kernels/elementwise.h"
 #include "kernels/patch_convolution.h"
@@ -23,27 +21,6 @@ bool fits_onednn(const ConvolutionShape& s) {
   return true;
 }
 
-template <typename T>
-T activated(const PostOp& op, T x) {
-  switch (op.kind) {
-    case PostOp::relu:
-      return x < T(0) ? T(0) : x;  // NaN stays NaN.
-    case PostOp::relu6:
-      return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
-    case PostOp::elu:
-      return x < T(0) ? std::expm1(x) : x;
-    case PostOp::leaky_relu:
-      return x < T(0) ? x * static_cast<T>(op.alpha) : x;
-    case PostOp::tanh:
-      return std::tanh(x);
-    case PostOp::sigmoid:
-      return T(1) / (T(1) + std::exp(-x));
-    case PostOp::sum:
-      break;
-  }
-  return x;
-}
-
 // Bias and post-ops, after the fact.
 template <typename T>
 void finish(const ConvolutionShape& s, const std::vector<PostOp>& post_ops, const T* bias, const T* addend, T* output) {
@@ -59,7 +36,7 @@ void finish(const ConvolutionShape& s, const std::vector<PostOp>& post_ops, cons
         if (op.kind == PostOp::sum)
           for (int64_t i = 0; i < row; ++i) to[i] += addend[r * row + i];
         else
-          for (int64_t i = 0; i < row; ++i) to[i] = activated(op, to[i]);
+          activate(op, to, row);
       }
     }
   });

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 
 #include "kernel/registry.h"
 #include "thread/parallel.h"
@@ -185,10 +186,36 @@ inline void require_result(const Context& ctx) {
           "an input of type ", ctx.input(0).dtype());
 }
 
+template <typename TypeList>
+inline constexpr bool has_float32 = false;
+template <DType... Ds>
+inline constexpr bool has_float32<Types<Ds...>> = ((Ds == DType::float32) || ...);
+
+// The loops of functors over rows of float32; none where the functor has no such loop, or refuses some operands.
+template <typename F, typename TypeList>
+Rows unary_rows_of() {
+  if constexpr (has_float32<TypeList> && requires(float x) {
+                  { F::apply(x) } -> std::same_as<float>;
+                })
+    return {.unary = &unary_row<F, float, float>};
+  return {};
+}
+template <typename F, typename TypeList>
+Rows binary_rows_of() {
+  if constexpr (
+      has_float32<TypeList> && !requires(const Tensor& t) { F::template check<float>(t, t); } &&
+      requires(float x) {
+        { F::apply(x, x) } -> std::same_as<float>;
+      })
+    return {.binary = &binary_row<F, float, float>};
+  return {};
+}
+
 // output = F(input), for the element types of the list.
 template <typename F, typename TypeList>
 struct Unary : Kernel {
   explicit Unary(const Construction&) {}
+  static Rows rows() { return unary_rows_of<F, TypeList>(); }
   void compute(Context& ctx) override {
     Tensor& out = ctx.forward_or_allocate({0}, 0, ctx.input(0).shape());
     dispatch_for<F, TypeList>(ctx.input(0).dtype(), [&]<typename T>() {
@@ -250,6 +277,7 @@ void compute_binary(Context& ctx, int i, int j) {
 template <typename F, typename TypeList>
 struct Binary : Kernel {
   explicit Binary(const Construction&) {}
+  static Rows rows() { return binary_rows_of<F, TypeList>(); }
   void compute(Context& ctx) override { compute_binary<F, TypeList>(ctx, 0, 1); }
 };
 

@@ -15,9 +15,6 @@ namespace {
 
 struct FusedConvolution : Kernel {
   explicit FusedConvolution(const Construction& c) : attributes(c, 2, false), epsilon(c.attr<float>("epsilon", 1e-4f)) {
-    static const std::map<std::string, PostOp::Kind> activations = {
-        {"Relu", PostOp::relu}, {"Relu6", PostOp::relu6},    {"Elu", PostOp::elu}, {"LeakyRelu", PostOp::leaky_relu},
-        {"Tanh", PostOp::tanh}, {"Sigmoid", PostOp::sigmoid}};
     const auto names = c.attr<std::vector<std::string>>("fused_ops", {});
     int next = 2;
     for (size_t i = 0; i < names.size(); ++i) {
@@ -31,9 +28,7 @@ struct FusedConvolution : Kernel {
         addend = next++;
         post_ops.push_back({PostOp::sum});
       } else {
-        auto found = activations.find(name);
-        require(found != activations.end(), "fused_ops cannot have ", name, " at position ", i);
-        post_ops.push_back({found->second, c.attr<float>("leakyrelu_alpha", 0.2f)});
+        post_ops.push_back(activation_named(name, c.attr<float>("leakyrelu_alpha", 0.2f)));
       }
     }
     require(c.num_inputs() == next, "fused_ops take ", next - 2, " arguments, got ", c.num_inputs() - 2);
@@ -69,7 +64,7 @@ struct FusedConvolution : Kernel {
   void run(const ConvolutionShape& shape, const Tensor& input, const Tensor& filter, const Tensor& shift,
            Tensor& out) const {
     convolve(ConvolutionPass::forward, out.dtype(), shape, post_ops,
-             {input.raw(), filter.raw(), out.raw(), shift.defined() ? shift.raw() : nullptr});
+             {input.raw(), filter.raw(), out.raw(), shift.defined() ? shift.raw() : nullptr}, attributes.sums());
   }
 
   static Tensor per_channel(Context& ctx, int i, const ConvolutionShape& shape) {

@@ -4,6 +4,9 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "kernels/post_ops.h"
+#include "onednn/engine.h"
+#include "products/sgemm.h"
 
 namespace thalweg {
 namespace {
@@ -25,6 +28,26 @@ void own_product(const ProductShape& s, const MatrixLayout& la, const T* a, cons
                  for (int64_t i = begin; i < end; ++i)
                    gemm<T>(s.rows, s.columns, s.inner, la, a + i * la.batch_stride, lb, b + i * lb.batch_stride,
                            c + i * size, false);
+               });
+}
+
+// By our own product for large matrices (products/sgemm.h says why, and where).
+void packed_product(const ProductShape& s, const MatrixLayout& la, const void* a, const MatrixLayout& lb, const void* b,
+                    void* c) {
+  const bool few = s.batch < 2 * intra_op_threads();
+  auto multiply = [&](int64_t i) {
+    products::sgemm({s.rows,
+                     s.columns,
+                     s.inner,
+                     {static_cast<const float*>(a) + i * la.batch_stride, la.row_stride, la.column_stride},
+                     {static_cast<const float*>(b) + i * lb.batch_stride, lb.row_stride, lb.column_stride},
+                     static_cast<float*>(c) + i * s.rows * s.columns,
+                     s.columns},
+                    few);
+  };
+  parallel_for(s.batch, few ? s.batch : static_cast<int64_t>(std::clamp(65536.0 / work_of(s), 1.0, 1e9)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) multiply(i);
                });
 }
 
@@ -92,7 +115,9 @@ void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const v
   };
   switch (dtype) {
     case DType::float32:
-      if (work_of(s) <= kSmall || !onednn_matmul(dtype, s, la, a, lb, b, c)) own.template operator()<float>();
+      if (work_of(s) <= kSmall) return own.template operator()<float>();
+      if (!onednn_uses_avx512()) return packed_product(s, la, a, lb, b, c);
+      if (!onednn_matmul(dtype, s, la, a, lb, b, c)) own.template operator()<float>();
       return;
     case DType::float64:
       return own.template operator()<double>();
@@ -227,6 +252,56 @@ struct MatMul : Kernel {
   bool transpose_a, transpose_b;
 };
 
+// A product with what follows it, which a pass has gathered into one node: `fused_ops` is BiasAdd, then at most one
+// activation.
+struct FusedMatMul : MatMul {
+  explicit FusedMatMul(const Construction& c) : MatMul(c) {
+    const auto names = c.attr<std::vector<std::string>>("fused_ops", {});
+    biased = !names.empty() && names[0] == "BiasAdd";
+    for (size_t i = biased; i < names.size(); ++i)
+      activations.push_back(activation_named(names[i], c.attr<float>("leakyrelu_alpha", 0.2f)));
+    require(c.num_inputs() == 2 + biased, "fused_ops take ", biased ? 1 : 0, " arguments, got ", c.num_inputs() - 2);
+  }
+  void compute(Context& ctx) override {
+    if (biased) {
+      // Checked first, so that a mismatch costs nothing.
+      const Tensor &b = ctx.input(1), &bias = ctx.input(2);
+      const int64_t columns = b.rank() == 2 ? b.dim(transpose_b ? 0 : 1) : 0;
+      require(bias.rank() == 1 && (b.rank() != 2 || bias.dim(0) == columns),
+              "the bias must be a vector with one element per column of the product, ", columns, ", got shape ",
+              bias.shape());
+    }
+    MatMul::compute(ctx);
+    Tensor out = ctx.output(0);
+    dispatch(out.dtype(), Floats{}, [&]<typename T>() { finish<T>(out, biased ? &ctx.input(2) : nullptr); });
+  }
+  template <typename T>
+  void finish(Tensor& out, const Tensor* bias) const {
+    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const int64_t rows = out.dim(0), columns = out.dim(1);
+    T* elements = out.flat<T>();
+    const T* terms = bias ? bias->flat<T>() : nullptr;
+    parallel_for(rows, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, columns)),
+                 [&](int64_t begin, int64_t end) {
+                   constexpr int64_t kBlock = 256;
+                   Wide block[kBlock];
+                   for (int64_t i = begin; i < end; ++i)
+                     for (int64_t j = 0; j < columns; j += kBlock) {
+                       const int64_t count = std::min(kBlock, columns - j);
+                       T* to = elements + i * columns + j;
+                       for (int64_t k = 0; k < count; ++k) {
+                         const T sum = terms ? static_cast<T>(to[k] + terms[j + k]) : to[k];
+                         block[k] = static_cast<Wide>(sum);
+                       }
+                       for (const PostOp& op : activations) activate(op, block, count);
+                       for (int64_t k = 0; k < count; ++k) to[k] = static_cast<T>(block[k]);
+                     }
+                 });
+  }
+  bool biased = false;
+  std::vector<PostOp> activations;
+};
+
 template <bool kBroadcasting>
 struct BatchMatMul : Kernel {
   explicit BatchMatMul(const Construction& c)
@@ -258,6 +333,7 @@ struct SparseMatMul : MatMul {
 
 REGISTER(kernel("SparseMatMul").make<SparseMatMul>());
 REGISTER(kernel("MatMul").types("T", Numbers{}).make<MatMul>());
+REGISTER(kernel("_FusedMatMul").types("T", Floats{}).make<FusedMatMul>());
 REGISTER(kernel("BatchMatMul").types("T", Numbers{}).make<BatchMatMul<false>>());
 REGISTER(kernel("BatchMatMulV2").types("T", Numbers{}).make<BatchMatMul<true>>());
 REGISTER(kernel("BatchMatMulV3").types("Ta", Numbers{}).make<BatchMatMul<true>>());

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "tensor/dtype.h"
+#include "kernels/post_ops.h"
 
 namespace thalweg {
 
@@ -37,14 +37,6 @@ struct ConvolutionShape {
 };
 
 enum class ConvolutionPass { forward, input_gradient, filter_gradient };
-
-// What follows the forward pass, element by element, in order.
-struct PostOp {
-  enum Kind { relu, relu6, elu, leaky_relu, tanh, sigmoid, sum };
-  Kind kind;
-  float alpha = 0;  // The slope of leaky_relu.
-  bool operator==(const PostOp&) const = default;
-};
 
 // The data of a convolution, dense: input and output (or their gradients) in the layout of the shape, filter HWIO. Each
 // pass writes one of the three. The post-op `sum` adds to what `output` holds before, and may occur once.

@@ -62,6 +62,15 @@ const dnnl::engine& onednn_engine() {
   return *ready.load(std::memory_order_acquire);
 }
 
+bool onednn_uses_avx512() {
+  static const bool answer = [] {
+    onednn_engine();
+    const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
+    return (isa & static_cast<int>(dnnl::cpu_isa::avx512_core)) == static_cast<int>(dnnl::cpu_isa::avx512_core);
+  }();
+  return answer;
+}
+
 dnnl::stream& onednn_stream() {
   thread_local dnnl::stream stream(onednn_engine());
   return stream;

@@ -94,6 +94,13 @@ NB_MODULE(_core, m) {
   m.def("register_python_kernel", &register_python_kernel, "op"_a, "function"_a);
   m.def("has_kernel", [](const std::string& op) { return Registry::global().has(op, "CPU"); }, "op"_a);
   m.def("is_async", [](const std::string& op) { return Registry::global().is_async(op); }, "op"_a);
+  m.def(
+      "operands_of_rows",
+      [](const std::string& op) {
+        const Rows rows = Registry::global().rows(op);
+        return rows.binary ? 2 : rows.unary ? 1 : 0;
+      },
+      "op"_a, "How many operands an element-wise op that can be fused has; 0 for all others.");
   m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
   m.def(
       "kernel_dtypes",

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "gemm/sgemm.h"
+#include "products/sgemm.h"
 #include "thread/parallel.h"
 #include "winograd/transforms.h"
 
@@ -125,7 +125,7 @@ struct PackedFilter {
 // Filters lie [3, 3, in, out]. `adjoint`: the filter of the gradient, turned around, from out to in channels.
 PackedFilter pack_filter(const Problem& p, const float* filter, bool adjoint) {
   const int64_t inner = adjoint ? p.out_channels : p.in_channels, columns = adjoint ? p.in_channels : p.out_channels;
-  PackedFilter packed{nullptr, ceil_div(gemm::packed_b_size(columns, inner), 16) * 16 + 16};
+  PackedFilter packed{nullptr, ceil_div(products::packed_b_size(columns, inner), 16) * 16 + 16};
   packed.data = allocate(kPoints * packed.stride);
   const int64_t tap = p.in_channels * p.out_channels;
   parallel_for(columns / 8, std::max<int64_t>(1, 512 / inner), [&](int64_t begin, int64_t end) {
@@ -135,7 +135,7 @@ PackedFilter pack_filter(const Problem& p, const float* filter, bool adjoint) {
         for (int64_t p8 = 0; p8 < inner; ++p8)
           for (int k = 0; k < kPoints; ++k)
             _mm256_storeu_ps(
-                packed.data.get() + k * packed.stride + gemm::packed_b_index(columns, inner, p8, column) + 8,
+                packed.data.get() + k * packed.stride + products::packed_b_index(columns, inner, p8, column) + 8,
                 _mm256_setzero_ps());
       }
       for (int64_t i = 0; i < inner; ++i) {
@@ -149,7 +149,7 @@ PackedFilter pack_filter(const Problem& p, const float* filter, bool adjoint) {
           }
         }
         transform<3, kIn, filter_column>(taps, points);
-        float* to = packed.data.get() + gemm::packed_b_index(columns, inner, i, column);
+        float* to = packed.data.get() + products::packed_b_index(columns, inner, i, column);
         for (int k = 0; k < kPoints; ++k) _mm256_storeu_ps(to + k * packed.stride, points[k]);
       }
     }
@@ -166,12 +166,12 @@ void convolve(const Problem& p, const float* in, const PackedFilter& filter, flo
     transform_tiles<kIn, input_column>(grid, in, from, -p.pad_top, -p.pad_left, first, begin, end, points);
   };
   auto multiply = [&](int64_t k, int64_t tiles, const Points& x, const Points& y) {
-    gemm::multiply_packed(tiles, p.out_channels, p.in_channels, x.data + k * x.stride, p.in_channels,
-                          filter.point(static_cast<int>(k)), y.data + k * y.stride, p.out_channels, false);
+    products::multiply_packed(tiles, p.out_channels, p.in_channels, x.data + k * x.stride, p.in_channels,
+                              filter.point(static_cast<int>(k)), y.data + k * y.stride, p.out_channels, false);
   };
   if (p.in_channels * p.out_channels <= kSmallFilter) {
     // Each thread carries its tiles through all three phases, within its own cache.
-    int64_t tiles = std::clamp<int64_t>(kFloatsInCache / 6 / (kPoints * channels), 1, 16) * gemm::kTileRows;
+    int64_t tiles = std::clamp<int64_t>(kFloatsInCache / 6 / (kPoints * channels), 1, 16) * products::kTileRows;
     const int64_t blocks = ceil_div(grid.tiles, tiles);
     parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
       const int64_t x_stride = Points::stride_for(tiles, p.in_channels),
@@ -251,15 +251,15 @@ void backward_filter(const Problem& p, const float* in, const float* grad_out, f
     });
     parallel_for(kPoints, 1, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k)
-        gemm::sgemm({p.in_channels,
-                     p.out_channels,
-                     count,
-                     {x.data + k * x.stride, 1, p.in_channels},
-                     {y.data + k * y.stride, p.out_channels, 1},
-                     sums.get() + k * pairs,
-                     p.out_channels,
-                     first > 0},
-                    false);
+        products::sgemm({p.in_channels,
+                         p.out_channels,
+                         count,
+                         {x.data + k * x.stride, 1, p.in_channels},
+                         {y.data + k * y.stride, p.out_channels, 1},
+                         sums.get() + k * pairs,
+                         p.out_channels,
+                         first > 0},
+                        false);
     });
   }
   parallel_for(pairs / 8, 256, [&](int64_t begin, int64_t end) {

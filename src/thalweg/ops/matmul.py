@@ -9,7 +9,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import bfloat16, float32
-from thalweg.graph.op_registry import define, export, gradient
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -27,6 +27,16 @@ define(
     f"transpose_a: bool = false, transpose_b: bool = false, T: {_NUMBERS}, grad_a: bool = false, grad_b: bool = false",
     shape=shapes.matmul,
 )
+define(
+    "_FusedMatMul",
+    "a: T, b: T, args: num_args * T -> product: T",
+    "transpose_a: bool = false, transpose_b: bool = false, T: {bfloat16, half, float, double}, num_args: int >= 0, "
+    "fused_ops: list(string) = [], epsilon: float = 0.0001, leakyrelu_alpha: float = 0.2, "
+    "grad_a: bool = false, grad_b: bool = false",
+    shape=shapes.matmul,
+    doc="A product followed by BiasAdd and an activation, as passes make it.",
+)
+not_differentiable("_FusedMatMul")
 define(
     "SparseMatMul",
     "a: Ta, b: Tb -> product: float",

@@ -10,17 +10,23 @@ from thalweg.graph.dtypes import DType
 from thalweg.graph.op_registry import all_ops
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.passes.choose_algorithms import choose_algorithms
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
+from thalweg.passes.fuse_contractions import fuse_contractions
+from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
+from thalweg.passes.options import PassOptions
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
 
 LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+_ALL = PassOptions()
 
 _registered_kernels: set[str] = set()
 
@@ -33,10 +39,11 @@ def register_python_kernels() -> None:
             core.register_python_kernel(op_def.name, op_def.python_kernel)
 
 
-def optimize(graph: StepGraph) -> StepGraph:
+def optimize(graph: StepGraph, options: PassOptions = _ALL) -> StepGraph:
     """Applies the passes that every step gets, and that keep every node's name in sight."""
     graph = fold_constants(graph, _evaluate)
-    return merge_common_subexpressions(drop_identities(graph))
+    graph = merge_common_subexpressions(drop_identities(graph))
+    return choose_algorithms(graph) if options.any_algorithm else graph
 
 
 def compile_step(
@@ -44,7 +51,7 @@ def compile_step(
     feeds: Sequence[Tensor],
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
-    optimized: bool = True,
+    options: PassOptions = _ALL,
     traced: bool = False,
     precision: DType | None = None,
 ) -> Any:
@@ -55,16 +62,18 @@ def compile_step(
         feeds: Tensors that the caller gives values for.
         fetches: Tensors to return.
         targets: Operations to run for their effect.
-        optimized: Whether the passes run that make the step faster.
-        traced: Whether every node must be seen to run: then loops are not lowered.
+        options: Which passes run.
+        traced: Whether every node must be seen to run: then nodes are neither fused nor lowered.
         precision: The 16-bit type to compute products in, if any.
     """
     graph = lower_references(prune(feeds, fetches, targets))
     if precision is not None:
         graph = lower_precision(graph, precision, _supports)
-    if optimized:
-        graph = optimize(graph)
+    if options.optimized:
+        graph = optimize(graph, options)
         if not traced:
+            if options.fused:
+                graph = fuse_elementwise(fuse_contractions(graph), core.operands_of_rows)
             graph = lower_loops(graph, _is_synchronous)
     return compile_graph(session, graph)
 

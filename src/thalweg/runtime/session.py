@@ -15,6 +15,7 @@ from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
+from thalweg.passes.options import pass_options
 from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, register_python_kernels
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.native_errors import with_operation
@@ -108,7 +109,7 @@ class BaseSession:
         self._target = target
         self._config = config
         self._timeout_ms = int(config.operation_timeout_in_ms) if config is not None else 0
-        self._optimized = config is None or config.graph_options.optimizer_options.opt_level != -1
+        self._pass_options = pass_options(config)
         if config is not None and config.intra_op_parallelism_threads > 0:
             core.set_intra_op_threads(config.intra_op_parallelism_threads)
         self._closed = False
@@ -250,7 +251,7 @@ class BaseSession:
                 register_python_kernels()
                 with self._graph._lock:
                     compiled = compile_step(
-                        self._native, feeds, plan.tensors, plan.targets, self._optimized, traced, self._precision()
+                        self._native, feeds, plan.tensors, plan.targets, self._pass_options, traced, self._precision()
                     )
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None

@@ -5,9 +5,9 @@
 // they are, packs what is not in the order of the micro kernel, and cuts the work so that threads share nothing.
 #pragma once
 
-#include "gemm/pack.h"
+#include "products/pack.h"
 
-namespace thalweg::gemm {
+namespace thalweg::products {
 
 struct Product {
   int64_t rows = 0, columns = 0, inner = 0;
@@ -31,4 +31,4 @@ void pack_b(const Matrix& b, int64_t columns, int64_t inner, float* to);
 void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
                      float* c, int64_t c_stride, bool accumulate);
 
-}  // namespace thalweg::gemm
+}  // namespace thalweg::products

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace thalweg::gemm {
+namespace thalweg::products {
 
 constexpr int kTileRows = 6;
 constexpr int kTileColumns = 16;
@@ -102,4 +102,4 @@ void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, co
   }
 }
 
-}  // namespace thalweg::gemm
+}  // namespace thalweg::products

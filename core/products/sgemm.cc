@@ -1,12 +1,12 @@
 // How a product is cut: blocks of C over the threads, blocks of the inner dimension that fit the caches.
-#include "gemm/sgemm.h"
+#include "products/sgemm.h"
 
 #include <memory>
 #include <vector>
 
 #include "thread/parallel.h"
 
-namespace thalweg::gemm {
+namespace thalweg::products {
 namespace {
 
 constexpr int64_t kInnerBlock = 256;   // a panel of B of this length takes half of the first-level cache
@@ -174,4 +174,4 @@ void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* 
   }
 }
 
-}  // namespace thalweg::gemm
+}  // namespace thalweg::products

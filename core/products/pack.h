@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "gemm/micro_kernel.h"
+#include "products/micro_kernel.h"
 
-namespace thalweg::gemm {
+namespace thalweg::products {
 
 // A matrix anywhere in memory: element (i, j) at data[i * row_stride + j * column_stride]. One stride is 1.
 struct Matrix {
@@ -105,4 +105,4 @@ inline void pack_a_block(const Matrix& a, int64_t begin, int64_t inner, int64_t 
   }
 }
 
-}  // namespace thalweg::gemm
+}  // namespace thalweg::products

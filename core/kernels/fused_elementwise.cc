@@ -1,0 +1,141 @@
+// _FusedElementwise: several element-wise ops over float32 tensors as one pass over memory.
+//
+// `ops` are the op types in order; op i reads the values `operands[2i]` and `operands[2i + 1]` (-1: it is unary), where
+// the node's inputs come first among the values and the results follow. The last result is the output. The pass that
+// makes such nodes (passes/fuse_elementwise.py) sees to it that all ops have loops over rows of float32.
+//
+// Operands of one shape, and scalars, are computed block by block: all ops on one block, whose intermediate results
+// stay in the first-level cache, then the next block. Operands that have to be broadcast otherwise are computed op by
+// op.
+#include "kernels/elementwise.h"
+
+namespace thalweg {
+namespace {
+
+constexpr int64_t kBlock = 1024;
+
+struct FusedElementwise : Kernel {
+  struct Op {
+    std::unique_ptr<Kernel> kernel;
+    NodeDef def;
+    Rows rows;
+    int left, right;  // values; right is -1 for a unary op
+    int place;        // the block buffer of the result
+  };
+
+  explicit FusedElementwise(const Construction& c) : num_inputs(c.num_inputs()) {
+    const auto names = c.attr<std::vector<std::string>>("ops");
+    const auto operands = c.attr<std::vector<int64_t>>("operands");
+    const auto origins = c.attr<std::vector<std::string>>("origins", {});
+    require(!names.empty() && operands.size() == 2 * names.size() && c.num_outputs() == 1,
+            "a fused node needs two operands for each of its ops");
+    ops.resize(names.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      Op& op = ops[i];
+      const int64_t values = num_inputs + static_cast<int64_t>(i), left = operands[2 * i], right = operands[2 * i + 1];
+      require(left >= 0 && left < values && right >= -1 && right < values, "op ", i,
+              " of a fused node reads a value that is not there");
+      op.left = static_cast<int>(left);
+      op.right = static_cast<int>(right);
+      op.def.name = i < origins.size() ? origins[i] : c.def().name;
+      op.def.op = names[i];
+      op.def.attrs["T"] = DType::float32;
+      op.def.input_dtypes.assign(right < 0 ? 1 : 2, DType::float32);
+      op.def.output_dtypes = {DType::float32};
+      op.kernel = Registry::global().create(op.def, c.device());
+      op.rows = Registry::global().rows(names[i]);
+      require(right < 0 ? op.rows.unary != nullptr : op.rows.binary != nullptr, names[i], " cannot be fused");
+    }
+    assign_places();
+  }
+
+  // A buffer for each result, taken again after its last use.
+  void assign_places() {
+    std::vector<int> last(num_inputs + ops.size(), -1), place(num_inputs + ops.size(), -1), free;
+    for (size_t i = 0; i < ops.size(); ++i)
+      for (int value : {ops[i].left, ops[i].right})
+        if (value >= 0) last[value] = static_cast<int>(i);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      // Taken before the operands' places are given back: no loop writes what it still reads at another speed.
+      if (free.empty()) free.push_back(num_places++);
+      place[num_inputs + i] = ops[i].place = free.back();
+      free.pop_back();
+      for (int value : {ops[i].left, ops[i].right}) {
+        if (value < num_inputs || last[value] != static_cast<int>(i)) continue;
+        free.push_back(place[value]);
+        last[value] = -1;  // An op may read one value twice.
+      }
+    }
+  }
+
+  void compute(Context& ctx) override {
+    const Shape* shape = nullptr;
+    for (int i = 0; i < num_inputs; ++i) {
+      const Shape& s = ctx.input(i).shape();
+      if (shape == nullptr || s.num_elements() > shape->num_elements() ||
+          (s.num_elements() == shape->num_elements() && s.rank() > shape->rank()))
+        shape = &s;
+    }
+    for (int i = 0; i < num_inputs; ++i) {
+      const Tensor& t = ctx.input(i);
+      if (!(t.shape() == *shape) && !(t.num_elements() == 1 && t.rank() <= shape->rank())) return one_by_one(ctx);
+    }
+    const Shape result = *shape;
+    // Blocks of the output are written after all that is read of the same elements, so it may take over an input.
+    for (int i = 0; i < num_inputs; ++i)
+      if (ctx.input(i).writable() && ctx.input(i).shape() == result)
+        return in_blocks(ctx, ctx.forward_or_allocate({i}, 0, result));
+    in_blocks(ctx, ctx.allocate(0, result));
+  }
+
+  void in_blocks(Context& ctx, Tensor& out) const {
+    const int64_t total = out.num_elements();
+    const size_t values = num_inputs + ops.size();
+    // What a value's elements do from one element to the next: 1, or 0 for a scalar.
+    std::vector<int64_t> strides(values);
+    for (int i = 0; i < num_inputs; ++i) strides[i] = ctx.input(i).shape() == out.shape() && total != 1;
+    for (size_t i = 0; i < ops.size(); ++i)
+      strides[num_inputs + i] = strides[ops[i].left] | (ops[i].right < 0 ? 0 : strides[ops[i].right]);
+    float* to = out.flat<float>();
+    parallel_for(total, std::max<int64_t>(kBlock, kElementGrain / static_cast<int64_t>(ops.size())),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<float> memory(num_places * kBlock);
+                   std::vector<const float*> at(values);
+                   for (int64_t first = begin; first < end; first += kBlock) {
+                     const int64_t count = std::min(kBlock, end - first);
+                     for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + first * strides[i];
+                     for (size_t i = 0; i < ops.size(); ++i) {
+                       const Op& op = ops[i];
+                       const size_t value = num_inputs + i;
+                       float* result = i + 1 == ops.size() ? to + first : memory.data() + op.place * kBlock;
+                       const int64_t n = strides[value] ? count : 1;
+                       if (op.right < 0)
+                         op.rows.unary(at[op.left], result, n);
+                       else
+                         op.rows.binary(at[op.left], strides[op.left], at[op.right], strides[op.right], result, n);
+                       at[value] = result;
+                     }
+                   }
+                 });
+  }
+
+  void one_by_one(Context& ctx) const {
+    std::vector<Tensor> values(num_inputs + ops.size());
+    for (int i = 0; i < num_inputs; ++i) values[i] = ctx.input(i);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = ops[i];
+      Tensor inputs[2] = {values[op.left], op.right < 0 ? Tensor() : values[op.right]};
+      Context inner(op.def, ctx.device(), ctx.step(), inputs, &values[num_inputs + i], ctx.iteration());
+      op.kernel->compute(inner);
+    }
+    ctx.set_output(0, std::move(values.back()));
+  }
+
+  int num_inputs, num_places = 0;
+  std::vector<Op> ops;
+};
+
+REGISTER(kernel("_FusedElementwise").make<FusedElementwise>());
+
+}  // namespace
+}  // namespace thalweg
