@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from thalweg.graph.dtypes import bfloat16 as bfloat16_type
 from thalweg.graph.dtypes import float16, float32, float64
-from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 _FUSED = {"Conv2D": "_FusedConv2D", "MatMul": "_FusedMatMul"}
@@ -96,7 +95,7 @@ def _link(graph: StepGraph, start: Node, before: Node, node: Node, links: list[_
         return _Link(node.op, (), alpha)
     if node.op == "BiasAdd" and not links and node.inputs[0] == edge:
         same_layout = start.op == "MatMul" or node.attrs.get("data_format", "NHWC") == start.attrs.get("data_format")
-        return _Link("BiasAdd", (node.inputs[1],)) if same_layout and _rank(before) != 0 else None
+        return _Link("BiasAdd", (node.inputs[1],)) if same_layout else None
     if node.op in _NORMALIZATIONS and not links and node.inputs[0] == edge:
         fixed = not node.attrs.get("is_training", True) and start.op == "Conv2D"
         if not fixed or node.attrs.get("data_format", "NHWC") != start.attrs.get("data_format"):
@@ -112,7 +111,7 @@ def _link(graph: StepGraph, start: Node, before: Node, node: Node, links: list[_
 
 def _sum(graph: StepGraph, start: Node, before: Node, other: Edge, links: list[_Link]) -> _Link | None:
     """A sum with a vector of the last dimension is a bias; one with a tensor of the same shape is an Add."""
-    result, added = _shape((before.name, 0), graph), _shape(other, graph)
+    result, added = graph.shape((before.name, 0)), graph.shape(other)
     if result.rank is None or added.rank is None or other[0] == before.name:
         return None
     last = result.dims[-1].value if result.dims else None
@@ -122,17 +121,6 @@ def _sum(graph: StepGraph, start: Node, before: Node, other: Edge, links: list[_
     if same and start.op == "Conv2D" and all(link.op != "Add" for link in links):
         return _Link("Add", (other,))
     return None
-
-
-def _shape(edge: Edge, graph: StepGraph) -> TensorShape:
-    origin = graph.nodes[edge[0]].origin
-    if origin is None or edge[1] >= len(origin.outputs):
-        return TensorShape(None)
-    return origin.outputs[edge[1]].shape
-
-
-def _rank(node: Node) -> int | None:
-    return node.origin.outputs[0].shape.rank if node.origin is not None else None
 
 
 def _fuse(chain: list[Node], links: list[_Link]) -> Node:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from thalweg.graph.dtypes import float32
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Node, StepGraph
 
 _LARGEST_GROUP = 32
 
@@ -41,19 +41,12 @@ def _is_fusible(graph: StepGraph, node: Node, operands_of: Callable[[str], int])
         return False
     if not node.inputs or operands_of(node.op) != len(node.inputs):
         return False
-    return len(node.inputs) == 1 or _agree(_shape(graph, node.inputs[0]), _shape(graph, node.inputs[1]))
+    return len(node.inputs) == 1 or _agree(graph.shape(node.inputs[0]), graph.shape(node.inputs[1]))
 
 
 def _agree(a: TensorShape, b: TensorShape) -> bool:
     """Whether two shapes may be equal, or one a scalar's."""
-    return a.rank == 0 or b.rank == 0 or (a.rank == b.rank and a.is_compatible_with(b))
-
-
-def _shape(graph: StepGraph, edge: Edge) -> TensorShape:
-    origin = graph.nodes[edge[0]].origin
-    if origin is None or edge[1] >= len(origin.outputs):
-        return TensorShape(None)
-    return origin.outputs[edge[1]].shape
+    return a.rank == 0 or b.rank == 0 or a.is_compatible_with(b)
 
 
 def _groups(graph: StepGraph, fusible: dict[str, Node]) -> dict[str, list[str]]:

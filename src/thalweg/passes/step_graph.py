@@ -68,6 +68,15 @@ class StepGraph:
     fetches: tuple[Edge, ...]
     targets: tuple[str, ...]
 
+    def shape(self, edge: Edge) -> TensorShape:
+        """What is known of a tensor's shape before the step runs."""
+        node = self.nodes[edge[0]]
+        if node.op == "_Arg":
+            return self.feeds[node.attrs["index"]].shape
+        if node.origin is None or edge[1] >= len(node.origin.outputs):
+            return TensorShape(None)
+        return node.origin.outputs[edge[1]].shape
+
     def with_nodes(self, nodes: dict[str, Node], fetches: tuple[Edge, ...] | None = None) -> StepGraph:
         """The same step over other nodes."""
         return replace(self, nodes=nodes, fetches=self.fetches if fetches is None else fetches)

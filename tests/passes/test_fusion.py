@@ -1,0 +1,208 @@
+"""Fusion: which operations become one node, and that results stay those of the separate ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from thalweg._native import core
+from thalweg.passes.fuse_contractions import fuse_contractions
+from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.prune import prune
+
+RANDOM = np.random.default_rng(0)
+
+
+def array(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def ops_after(fetches: Sequence[Any], feeds: Sequence[Any] = ()) -> list[str]:
+    """The op types of a step after fusion."""
+    graph = fuse_contractions(prune(list(feeds), list(fetches), []))
+    return [node.op for node in fuse_elementwise(graph, core.operands_of_rows).nodes.values()]
+
+
+def session(fused: bool) -> tf.Session:
+    config = tf.ConfigProto()
+    rewrite = config.graph_options.rewrite_options
+    rewrite.remapping = rewrite.ON if fused else rewrite.OFF
+    return tf.Session(config=config)
+
+
+def run_both(fetches: Any, feeds: Any = None) -> tuple[Any, Any]:
+    with session(True) as fast, session(False) as slow:
+        for each in (fast, slow):
+            each.run(tf.global_variables_initializer())
+        return fast.run(fetches, feeds), slow.run(fetches, feeds)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 1023, 1024, 1025, 100_000])
+def test_a_chain_is_one_node_and_equal_bit_for_bit(size: int) -> None:
+    x = tf.placeholder(tf.float32, [None])
+    y = tf.sqrt(tf.abs(x * 0.7 + -0.3)) * x - tf.tanh(x)
+    assert ops_after([y], [x]).count("_FusedElementwise") == 1
+    assert "Tanh" not in ops_after([y], [x])
+    fused, separate = run_both(y, {x: array(size)})
+    np.testing.assert_array_equal(fused, separate)
+
+
+def test_values_that_others_need_stay_visible() -> None:
+    x = tf.placeholder(tf.float32, [4])
+    middle = tf.exp(x)
+    y = tf.negative(middle) + 1.0
+    assert "Exp" in ops_after([y, middle], [x])
+    fused, separate = run_both([y, middle], {x: array(4)})
+    for a, b in zip(fused, separate, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_nodes_that_are_waited_for_are_not_fused_away() -> None:
+    x = tf.placeholder(tf.float32, [4])
+    first = tf.exp(x)
+    second = tf.negative(first)
+    with tf.control_dependencies([first]):
+        third = tf.abs(second)
+    assert "Exp" in ops_after([third], [x])
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3, 4), (3, 4)),
+        ((3, 4), ()),
+        ((), (3, 4)),
+        ((3, 4), (4,)),
+        ((3, 1), (1, 4)),
+        ((1,), (1, 1)),
+        ((), ()),
+        ((0,), ()),
+    ],
+)
+def test_shapes_that_are_known_only_at_run_time(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    y = tf.square(a + b) * a - tf.exp(b)
+    fused, separate = run_both(y, {a: array(*left), b: array(*right)})
+    assert np.shape(fused) == np.shape(separate)
+    np.testing.assert_array_equal(fused, separate)
+
+
+def test_shapes_that_do_not_fit_name_the_operation() -> None:
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    y = tf.exp(tf.add(tf.square(a), b, name="sum_of_both"))
+    with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match=r"\[3\].*\[4\]|3.*4"):
+        sess.run(y, {a: array(3), b: array(4)})
+
+
+def test_a_value_read_twice_by_one_operation() -> None:
+    x = tf.placeholder(tf.float32, [5])
+    y = tf.exp(x)
+    z = tf.multiply(y, y) + y
+    assert ops_after([z], [x]).count("_FusedElementwise") == 1
+    fused, separate = run_both(z, {x: array(5)})
+    np.testing.assert_array_equal(fused, separate)
+
+
+def test_long_chains_are_cut_into_groups() -> None:
+    x = tf.placeholder(tf.float32, [])
+    y = x
+    for i in range(100):
+        y = y * 1.01 if i % 2 else y + 0.5
+    assert 2 <= ops_after([y], [x]).count("_FusedElementwise") <= 5
+    fused, separate = run_both(y, {x: 0.25})
+    assert fused == separate
+
+
+def test_integers_and_wider_floats_are_left_alone() -> None:
+    for dtype in (tf.int32, tf.float64):
+        x = tf.placeholder(dtype, [3])
+        assert "_FusedElementwise" not in ops_after([(x + x) * x], [x])
+
+
+def test_a_fed_value_inside_a_chain() -> None:
+    x = tf.placeholder(tf.float32, [3])
+    middle = tf.exp(x)
+    y = tf.square(middle) + 1.0
+    with tf.Session() as sess:
+        np.testing.assert_allclose(sess.run(y, {middle: [1.0, 2.0, 3.0]}), [2.0, 5.0, 10.0])
+
+
+def test_fusion_inside_a_loop() -> None:
+    x = tf.placeholder(tf.float32, [3])
+    _, y = tf.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, tf.tanh(y * 2.0) + y), (0, x))
+    fused, separate = run_both(y, {x: array(3)})
+    np.testing.assert_array_equal(fused, separate)
+
+
+@pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.nn.leaky_relu, tf.tanh, tf.sigmoid])
+@pytest.mark.parametrize("bias", ["bias_add", "add", "none"])
+def test_products_with_bias_and_activation(activation: Any, bias: str) -> None:
+    x = tf.placeholder(tf.float32, [None, 7])
+    w, b = tf.constant(array(7, 5)), tf.constant(array(5))
+    y = tf.matmul(x, w)
+    if bias != "none":
+        y = tf.nn.bias_add(y, b) if bias == "bias_add" else y + b
+    y = activation(y)
+    assert "_FusedMatMul" in ops_after([y], [x])
+    fused, separate = run_both(y, {x: array(6, 7)})
+    np.testing.assert_allclose(fused, separate, rtol=1e-6, atol=1e-7)
+
+
+def test_a_product_whose_sum_is_fetched_keeps_it() -> None:
+    x = tf.placeholder(tf.float32, [2, 3])
+    total = tf.nn.bias_add(tf.matmul(x, tf.constant(array(3, 4))), tf.constant(array(4)))
+    y = tf.nn.relu(total)
+    assert ops_after([y, total], [x]).count("_FusedMatMul") == 1
+    assert "Relu" in ops_after([y, total], [x])
+
+
+def test_a_bias_that_does_not_fit_is_refused() -> None:
+    x, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, tf.constant(array(3, 4))), b))
+    with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="4"):
+        sess.run(y, {x: array(2, 3), b: array(5)})
+
+
+def convolved(x: Any, channels: int, **kwargs: Any) -> Any:
+    filters = tf.constant(array(3, 3, x.shape[-1].value, channels) * 0.2)
+    return tf.nn.conv2d(x, filters, strides=[1, 1, 1, 1], padding="SAME", **kwargs)
+
+
+def test_convolution_with_bias_sum_and_activation() -> None:
+    x = tf.placeholder(tf.float32, [2, 8, 8, 16])
+    other = tf.placeholder(tf.float32, [2, 8, 8, 24])
+    y = tf.nn.relu(tf.nn.bias_add(convolved(x, 24), tf.constant(array(24))) + other)
+    assert ops_after([y], [x, other])[-1] == "_FusedConv2D"
+    fused, separate = run_both(y, {x: array(2, 8, 8, 16), other: array(2, 8, 8, 24)})
+    np.testing.assert_allclose(fused, separate, rtol=1e-4, atol=1e-4)
+
+
+def test_convolution_with_fixed_normalization() -> None:
+    x = tf.placeholder(tf.float32, [2, 6, 6, 3])
+    statistics = [tf.constant(np.abs(array(8)) + 0.5) for _ in range(4)]
+    y = tf.nn.relu(tf.nn.fused_batch_norm(convolved(x, 8), *statistics, is_training=False)[0])
+    assert "_FusedConv2D" in ops_after([y], [x])
+    fused, separate = run_both(y, {x: array(2, 6, 6, 3)})
+    np.testing.assert_allclose(fused, separate, rtol=1e-4, atol=1e-5)
+
+
+def test_training_steps_are_the_same_fused_and_not() -> None:
+    tf.set_random_seed(3)
+    x, labels = tf.placeholder(tf.float32, [4, 8, 8, 3]), tf.placeholder(tf.int32, [4])
+    h = tf.layers.conv2d(x, 16, 3, activation=tf.nn.relu, kernel_initializer=tf.glorot_uniform_initializer(seed=1))
+    h = tf.layers.conv2d(h, 16, 3, activation=tf.nn.relu, kernel_initializer=tf.glorot_uniform_initializer(seed=2))
+    logits = tf.layers.dense(tf.layers.flatten(h), 10, kernel_initializer=tf.glorot_uniform_initializer(seed=3))
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    images, classes = array(4, 8, 8, 3), np.array([1, 2, 3, 4])
+    losses: dict[bool, list[float]] = {}
+    for fused in (True, False):
+        with session(fused) as sess:
+            sess.run(tf.global_variables_initializer())
+            losses[fused] = [sess.run([loss, step], {x: images, labels: classes})[0] for _ in range(5)]
+    np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
+    assert losses[True][-1] < losses[True][0]
