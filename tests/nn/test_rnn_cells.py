@@ -16,10 +16,9 @@ def names() -> list[str]:
     return [v.name for v in tf.global_variables()]
 
 
-def test_names_inside_of_a_loop_are_those_of_tensorflow() -> None:
+def test_names_of_variables_are_those_of_tensorflow() -> None:
     outputs, _ = tf.nn.dynamic_rnn(cells.BasicLSTMCell(5), tf.zeros([3, 6, 4]), dtype=tf.float32)
     assert names() == ["rnn/basic_lstm_cell/kernel:0", "rnn/basic_lstm_cell/bias:0"]
-    assert tf.get_default_graph().get_operation_by_name("rnn/while/basic_lstm_cell/MatMul").type == "MatMul"
     assert outputs.shape.as_list() == [3, 6, 5]
 
 
@@ -151,6 +150,32 @@ def test_loop_and_its_gradient_are_lowered() -> None:
     types = [node.op for node in graph.nodes.values()]
     assert types.count("_Loop") == 2
     assert "Enter" not in types
+
+
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_inputs_are_multiplied_outside_of_the_steps(unrolled: bool) -> None:
+    class Doubled(cells.BasicLSTMCell):
+        """A cell of a user: its inputs must reach it as they are."""
+
+        def call(self, inputs: Any, state: Any) -> Any:
+            return super().call(2.0 * inputs, state)
+
+    x = tf.constant(np.random.RandomState(0).randn(3, 4, 5).astype(np.float32))
+
+    def run(cell: Any, x: Any) -> Any:
+        if unrolled:
+            return tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32)[1].h
+        return tf.nn.dynamic_rnn(cell, x, dtype=tf.float32)[1].h
+
+    with tf.variable_scope("a", reuse=tf.AUTO_REUSE):
+        own = run(cells.BasicLSTMCell(6, name="cell"), 2.0 * x)
+        products = [op for op in tf.get_default_graph().get_operations() if op.type == "MatMul"]
+        users = run(Doubled(6, name="cell"), x)
+    assert sorted({op.inputs[1].shape.as_list()[0] for op in products}) == [5, 6]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        a, b = session.run([own, users])
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_state_saving() -> None:

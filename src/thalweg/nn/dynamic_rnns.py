@@ -12,7 +12,13 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.rnn_cell_base import assert_like_rnn_cell, sizes_with_batch, static_sizes_with_batch
+from thalweg.nn.rnn_cell_base import (
+    ProjectedInputs,
+    assert_like_rnn_cell,
+    projected_sequence,
+    sizes_with_batch,
+    static_sizes_with_batch,
+)
 from thalweg.nn.rnn_steps import batch_size_of, checked_lengths, checked_state, copied_through, first_state
 from thalweg.ops.constants import constant
 from thalweg.ops.filling import zeros
@@ -112,6 +118,9 @@ class _Loop:
         types = self._output_types(output_size, state)
         output_arrays = tuple(self._array(dtype, shape) for dtype, shape in zip(types, shapes, strict=True))
         flat_inputs = nest.flatten(self._inputs)
+        projected = projected_sequence(self._cell, flat_inputs, state)
+        if projected is not None:
+            flat_inputs = projected.parts
         input_arrays = [self._array(tensor.dtype, tensor.shape[1:]).unstack(tensor) for tensor in flat_inputs]
         if self._lengths is not None:
             self._silent = [
@@ -122,7 +131,11 @@ class _Loop:
         bound = self._bound()
 
         def body(time: Any, arrays: Any, state: Any) -> Any:
-            step_inputs = nest.pack_sequence_as(self._inputs, [array.read(time) for array in input_arrays])
+            step_inputs: Any = [array.read(time) for array in input_arrays]
+            if projected is not None:
+                step_inputs = ProjectedInputs(step_inputs, projected.recurrent_kernels)
+            else:
+                step_inputs = nest.pack_sequence_as(self._inputs, step_inputs)
             output, new_state = self._step(time, step_inputs, state)
             flat = nest.flatten(output)
             if len(flat) != len(arrays):

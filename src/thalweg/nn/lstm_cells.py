@@ -9,7 +9,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.op_registry import export
 from thalweg.layers.input_spec import InputSpec
 from thalweg.nn.initializers import Zeros
-from thalweg.nn.rnn_cell_base import LayerRNNCell, joined, linear, weight
+from thalweg.nn.rnn_cell_base import LayerRNNCell, WholeSequence, joined, linear, project, weight
 from thalweg.ops.clip import clip_by_value
 from thalweg.ops.transcendental import tanh
 from thalweg.state.partitioners import fixed_size_partitioner
@@ -51,14 +51,16 @@ class _LSTM(LayerRNNCell):
     def _packed(self, c: Any, h: Any) -> Any:
         return LSTMStateTuple(c, h) if self._state_is_tuple else joined(c, h)
 
-    def _gates(self, values: Any, kernel: Any, bias: Any) -> Any:
+    def _gates(self, inputs: Any, h: Any, kernel: Any, bias: Any) -> Any:
         """Input gate, new input, forget gate and output gate, before their activations."""
-        return apply("Split", 1, linear(values, kernel, bias), num_split=4, name="split")
+        return apply("Split", 1, linear(inputs, h, kernel, bias), num_split=4, name="split")
 
 
 @export("nn.rnn_cell.BasicLSTMCell", "contrib.rnn.BasicLSTMCell")
 class BasicLSTMCell(_LSTM):
     """An LSTM without peepholes, projection and clipping."""
+
+    _projects_inputs = True
 
     def __init__(
         self,
@@ -109,8 +111,10 @@ class BasicLSTMCell(_LSTM):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """Does one step."""
+        if isinstance(inputs, WholeSequence):
+            return project(inputs, [self._kernel], [self._bias])
         c, h = self._parts(state, [self._num_units] * 2)
-        i, j, f, o = self._gates(joined(inputs, h), self._kernel, self._bias)
+        i, j, f, o = self._gates(inputs, h, self._kernel, self._bias)
         forget = apply("Sigmoid", apply("AddV2", f, self._forget_bias, name="Add"))
         kept = apply("Mul", c, forget)
         added = apply("Mul", apply("Sigmoid", i), self._activation(j))
@@ -122,6 +126,8 @@ class BasicLSTMCell(_LSTM):
 @export("nn.rnn_cell.LSTMCell", "contrib.rnn.LSTMCell")
 class LSTMCell(_LSTM):
     """An LSTM with optional peepholes, clipping and a projection of the output (Sak et al., 2014)."""
+
+    _projects_inputs = True
 
     def __init__(
         self,
@@ -207,8 +213,10 @@ class LSTMCell(_LSTM):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """Does one step."""
+        if isinstance(inputs, WholeSequence):
+            return project(inputs, [self._kernel], [self._bias])
         c_before, h_before = self._parts(state, [self._num_units, self.output_size])
-        i, j, f, o = self._gates(joined(inputs, h_before), self._kernel, self._bias)
+        i, j, f, o = self._gates(inputs, h_before, self._kernel, self._bias)
         forget = apply("AddV2", f, self._forget_bias, name="add")
         if self._use_peepholes:
             forget = forget + weight(self._w_f_diag) * c_before

@@ -171,6 +171,9 @@ class LayerRNNCell(RNNCell):
         """Does one step; see RNNCell."""
         return Layer.__call__(self, inputs, state, *args, scope=scope, **kwargs)
 
+    # Whether `call` takes a WholeSequence and ProjectedInputs, too. Not inherited: a subclass may override `call`.
+    _projects_inputs = False
+
     def _input_depth(self, inputs_shape: Any) -> int:
         shape = TensorShape(inputs_shape)
         size = shape.as_list()[-1] if shape.ndims else None
@@ -180,11 +183,68 @@ class LayerRNNCell(RNNCell):
 
 
 def joined(first: Any, second: Any) -> Tensor:
-    """Inputs and state side by side, as every cell multiplies them with one kernel."""
+    """Two matrices side by side."""
     return apply("ConcatV2", [first, second], 1, name="concat")  # type: ignore[no-any-return]
 
 
-def linear(values: Any, kernel: Any, bias: Any) -> Tensor:
-    """`values @ kernel + bias`."""
-    product = apply("MatMul", values, weight(kernel))
+class WholeSequence:
+    """The inputs of all steps, [time, batch, size], for a cell to do with them what it can do at once."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        """Looks like the input of one step."""
+        self.tensor = tensor
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape[1:]
+
+
+class ProjectedInputs:
+    """The inputs of one step after their product with the kernels: one part per kernel of the cell."""
+
+    def __init__(self, parts: list[Any], recurrent_kernels: list[Any]) -> None:
+        """Takes the products, with the biases, and the rows of the kernels that multiply the state."""
+        self.parts = parts
+        self.recurrent_kernels = recurrent_kernels
+
+
+def linear(inputs: Any, state: Any, kernel: Any, bias: Any, number: int = 0) -> Tensor:
+    """`[inputs, state] @ kernel + bias`, for the cell's kernel of that number."""
+    if isinstance(inputs, ProjectedInputs):
+        product = apply("MatMul", state, inputs.recurrent_kernels[number])
+        return apply("AddV2", product, inputs.parts[number], name="add")  # type: ignore[no-any-return]
+    product = apply("MatMul", joined(inputs, state), weight(kernel))
     return apply("BiasAdd", product, weight(bias))  # type: ignore[no-any-return]
+
+
+def project(sequence: WholeSequence, kernels: list[Any], biases: list[Any]) -> ProjectedInputs:
+    """Multiplies the inputs of all steps with their rows of the kernels: one product instead of one per step.
+
+    The parts are [time, batch, columns]; the result is not yet the input of a step.
+    """
+    x = sequence.tensor
+    depth = x.shape.as_list()[-1]
+    sizes: Any = x.shape.as_list()[:2]
+    if None in sizes:
+        dynamic = apply("Unpack", apply("Shape", x), num=3, axis=0)
+        sizes = [dynamic[i] if size is None else size for i, size in enumerate(sizes)]
+    flat = apply("Reshape", x, [-1, depth])
+    parts, recurrent = [], []
+    for kernel, bias in zip(kernels, biases, strict=True):
+        rows, columns = kernel.shape.as_list()
+        for_inputs, for_state = apply("SplitV", kernel, [depth, rows - depth], 0, num_split=2, name="split")
+        product = apply("BiasAdd", apply("MatMul", flat, for_inputs), bias)
+        shape = [*sizes, columns]
+        part = apply("Reshape", product, shape if None not in x.shape.as_list()[:2] else apply("Pack", shape, axis=0))
+        part.set_shape([*x.shape.as_list()[:2], columns])
+        parts.append(part)
+        recurrent.append(for_state)
+    return ProjectedInputs(parts, recurrent)
+
+
+def projected_sequence(cell: Any, flat_inputs: list[Tensor], state: Any) -> ProjectedInputs | None:
+    """The projected inputs of all steps, for cells whose steps are just products of inputs and state; else None."""
+    if not type(cell).__dict__.get("_projects_inputs", False):
+        return None
+    if len(flat_inputs) != 1 or flat_inputs[0].shape.ndims != 3 or flat_inputs[0].shape.as_list()[2] is None:
+        return None
+    projected: ProjectedInputs = cell(WholeSequence(flat_inputs[0]), state)
+    return projected

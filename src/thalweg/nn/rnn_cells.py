@@ -8,13 +8,15 @@ from thalweg.graph.apply import apply
 from thalweg.graph.op_registry import export
 from thalweg.layers.input_spec import InputSpec
 from thalweg.nn.initializers import Constant, Zeros
-from thalweg.nn.rnn_cell_base import LayerRNNCell, joined, linear
+from thalweg.nn.rnn_cell_base import LayerRNNCell, WholeSequence, linear, project
 from thalweg.ops.transcendental import tanh
 
 
 @export("nn.rnn_cell.BasicRNNCell", "contrib.rnn.BasicRNNCell")
 class BasicRNNCell(LayerRNNCell):
     """`output = next_state = activation([inputs, state] @ kernel + bias)`."""
+
+    _projects_inputs = True
 
     def __init__(
         self,
@@ -50,13 +52,17 @@ class BasicRNNCell(LayerRNNCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """Does one step."""
-        output = self._activation(linear(joined(inputs, state), self._kernel, self._bias))
+        if isinstance(inputs, WholeSequence):
+            return project(inputs, [self._kernel], [self._bias])
+        output = self._activation(linear(inputs, state, self._kernel, self._bias))
         return output, output
 
 
 @export("nn.rnn_cell.GRUCell", "contrib.rnn.GRUCell")
 class GRUCell(LayerRNNCell):
     """The gated recurrent unit (Cho et al., 2014)."""
+
+    _projects_inputs = True
 
     def __init__(
         self,
@@ -118,10 +124,13 @@ class GRUCell(LayerRNNCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """Does one step."""
-        gates = apply("Sigmoid", linear(joined(inputs, state), self._gate_kernel, self._gate_bias))
+        if isinstance(inputs, WholeSequence):
+            kernels = [self._gate_kernel, self._candidate_kernel]
+            return project(inputs, kernels, [self._gate_bias, self._candidate_bias])
+        gates = apply("Sigmoid", linear(inputs, state, self._gate_kernel, self._gate_bias))
         reset, update = apply("Split", 1, gates, num_split=2, name="split")
         reset_state = apply("Mul", reset, state, name="mul")
-        candidate = self._activation(linear(joined(inputs, reset_state), self._candidate_kernel, self._candidate_bias))
+        candidate = self._activation(linear(inputs, reset_state, self._candidate_kernel, self._candidate_bias, 1))
         kept = apply("Mul", update, state, name="mul")
         output = kept + (1.0 - update) * candidate
         return output, output

@@ -8,7 +8,7 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.op_registry import export
-from thalweg.nn.rnn_cell_base import assert_like_rnn_cell, sizes_with_batch
+from thalweg.nn.rnn_cell_base import ProjectedInputs, assert_like_rnn_cell, projected_sequence, sizes_with_batch
 from thalweg.nn.rnn_steps import batch_size_of, checked_lengths, copied_through, first_state
 from thalweg.ops.filling import zeros
 from thalweg.ops.joining import concat, stack, unstack
@@ -63,7 +63,7 @@ def static_rnn(
         state = first_state(cell, initial_state, batch_size, dtype)
         lengths = None if sequence_length is None else checked_lengths(sequence_length, batch_size)
         silent: Any = None
-        for time, step_input in enumerate(inputs):
+        for time, step_input in enumerate(_projected_steps(cell, inputs, state)):
             if time > 0:
                 opened.reuse_variables()
             output, new_state = cell(step_input, state)
@@ -76,6 +76,17 @@ def static_rnn(
             outputs.append(output)
             state = new_state
     return outputs, state
+
+
+def _projected_steps(cell: Any, inputs: Any, state: Any) -> Any:
+    """The inputs, projected all at once if the cell can do that."""
+    if len(inputs) < 2 or any(nest.is_nested(step) or not step.shape.is_fully_defined() for step in inputs):
+        return inputs
+    projected = projected_sequence(cell, [stack(inputs)], state)
+    if projected is None:
+        return inputs
+    columns = [unstack(part, num=len(inputs)) for part in projected.parts]
+    return [ProjectedInputs(list(parts), projected.recurrent_kernels) for parts in zip(*columns, strict=True)]
 
 
 def _silent_output(cell: Any, output: Any, batch_size: Any) -> Any:
