@@ -51,6 +51,16 @@ class TestAccumulation:
         np.testing.assert_array_equal(sess.run(e)[1], [-2.0, -2.0])
         np.testing.assert_array_equal(sess.run(opt.get_slot(e, "gradient_sum")), np.zeros((3, 2)))
 
+    def test_a_nan_is_gone_after_the_update_that_it_spoils(self, sess: Any) -> None:
+        w = tf.Variable(1.0, name="w")
+        grad = tf.placeholder(tf.float32, [])
+        inner = experimental.MixedPrecisionLossScaleOptimizer(tf.train.GradientDescentOptimizer(1.0), "dynamic")
+        train = tf.train.GradientAccumulationOptimizer(inner, 2).apply_gradients([(grad, w)])
+        sess.run(tf.global_variables_initializer())
+        for value in (np.nan, 1.0, 0.5, 0.25):
+            sess.run(train, {grad: value})
+        assert sess.run(w) == 1.0 - 0.375
+
     def test_state_is_that_of_both(self) -> None:
         w = tf.Variable([1.0], name="w")
         opt = tf.train.GradientAccumulationOptimizer(tf.train.MomentumOptimizer(0.1, 0.9), 2)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from thalweg.graph.apply import apply
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.initializers import Constant
+from thalweg.ops.casting import cast
 from thalweg.ops.training_ops import apply_rule
 from thalweg.train.optimizer import Optimizer
 from thalweg.train.rule_optimizer import RuleOptimizer
@@ -22,8 +24,8 @@ def accumulator_slots(optimizer: Optimizer, var_list: Sequence[Any], initial: fl
             optimizer._get_or_make_slot_with_initializer(var, Constant(initial, dtype), shape, dtype, slot, op_name)
         else:
             # Known only once the variable has been initialized.
-            value = var.initialized_value()
-            optimizer._get_or_make_slot(var, value * 0 + initial, slot, op_name)
+            value = apply("Fill", apply("Shape", var.initialized_value()), cast(initial, dtype))
+            optimizer._get_or_make_slot(var, value, slot, op_name)
 
 
 @export("train.AdagradOptimizer")

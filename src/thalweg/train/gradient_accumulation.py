@@ -73,7 +73,7 @@ class GradientAccumulationOptimizer(WrapperOptimizer):
             def update() -> Any:
                 means = [(total.value() / self._steps, var) for total, (_, var) in zip(sums, pairs, strict=True)]
                 with control_dependencies([self._optimizer.apply_gradients(means, global_step)]):
-                    reset = [total.assign(total.value() * 0, read_value=False) for total in sums]
+                    reset = [total.assign(apply("ZerosLike", total.value()), read_value=False) for total in sums]
                 with control_dependencies(reset):
                     return constants.constant(True)
 
