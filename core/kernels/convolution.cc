@@ -2,6 +2,7 @@
 #include "kernel/registry.h"
 #include "kernels/convolution_shape.h"
 #include "kernels/convolve.h"
+#include "kernels/kept_filter.h"
 
 namespace thalweg {
 namespace {
@@ -10,15 +11,19 @@ void* data_of(const Tensor& t) { return t.raw(); }
 
 template <int kSpatial, bool kDepthwise>
 struct Convolution : Kernel {
-  explicit Convolution(const Construction& c) : attributes(c, kSpatial, kDepthwise) {}
+  explicit Convolution(const Construction& c)
+      : attributes(c, kSpatial, kDepthwise), keep(c.attr<bool>("_keep_weights", false)) {}
   void compute(Context& ctx) override {
     const Tensor &input = ctx.input(0), &filter = ctx.input(1);
     const ConvolutionShape shape = attributes.shape_of(input.shape(), filter.shape());
     Tensor& out = ctx.allocate(0, attributes.output_of(shape));
-    convolve(ConvolutionPass::forward, out.dtype(), shape, {}, {data_of(input), data_of(filter), data_of(out)},
+    convolve(ConvolutionPass::forward, out.dtype(), shape, {},
+             {data_of(input), data_of(filter), data_of(out), nullptr, keep ? &kept : nullptr, &filter},
              attributes.sums());
   }
   ConvolutionAttributes attributes;
+  bool keep;
+  KeptFilter kept;
 };
 
 // `kTensor`: the first input is a tensor of the wanted shape, not the shape as a vector.

@@ -4,6 +4,7 @@
 
 #include "kernels/elements.h"
 #include "kernels/elementwise.h"
+#include "kernels/kept_filter.h"
 #include "kernels/patch_convolution.h"
 #include "onednn/matmul.h"
 #include "winograd/winograd.h"
@@ -176,7 +177,14 @@ bool winograd_convolution(ConvolutionPass pass, const ConvolutionShape& s, const
   float* output = static_cast<float*>(data.output);
   switch (pass) {
     case ConvolutionPass::forward:
-      winograd::forward(problem, input, filter, output, {static_cast<const float*>(data.bias), relu});
+      if (data.kept) {
+        const auto points = data.kept->points.get({data.kept_source}, {s.in_channels, s.out_channels},
+                                                  [&] { return winograd::Filter(problem, filter); });
+        winograd::forward(problem, input, *points, output, {static_cast<const float*>(data.bias), relu});
+      } else {
+        winograd::forward(problem, input, winograd::Filter(problem, filter), output,
+                          {static_cast<const float*>(data.bias), relu});
+      }
       break;
     case ConvolutionPass::input_gradient:
       winograd::backward_input(problem, filter, output, input);

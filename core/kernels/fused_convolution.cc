@@ -9,12 +9,14 @@
 #include "kernels/convolution_shape.h"
 #include "kernels/convolve.h"
 #include "kernels/elements.h"
+#include "kernels/kept_filter.h"
 
 namespace thalweg {
 namespace {
 
 struct FusedConvolution : Kernel {
-  explicit FusedConvolution(const Construction& c) : attributes(c, 2, false), epsilon(c.attr<float>("epsilon", 1e-4f)) {
+  explicit FusedConvolution(const Construction& c)
+      : attributes(c, 2, false), epsilon(c.attr<float>("epsilon", 1e-4f)), keep(c.attr<bool>("_keep_weights", false)) {
     const auto names = c.attr<std::vector<std::string>>("fused_ops", {});
     int next = 2;
     for (size_t i = 0; i < names.size(); ++i) {
@@ -43,11 +45,17 @@ struct FusedConvolution : Kernel {
     const ConvolutionShape shape = attributes.shape_of(input.shape(), filter.shape());
     const Shape result = attributes.output_of(shape);
     if (bias) shift = per_channel(ctx, bias, shape);
-    if (statistics) {
-      if (filter.dtype() == DType::float32)
-        fold<float>(ctx, shape, filter, shift);
-      else
-        fold<double>(ctx, shape, filter, shift);
+    if (statistics && keep) {
+      auto folded = [&] {
+        Tensor new_filter = filter, new_shift;
+        fold_any(ctx, shape, new_filter, new_shift);
+        return std::pair(new_filter, new_shift);
+      };
+      std::tie(filter, shift) = *kept.folded.get({&ctx.input(1), &ctx.input(statistics), &ctx.input(statistics + 1),
+                                                  &ctx.input(statistics + 2), &ctx.input(statistics + 3)},
+                                                 {}, folded);
+    } else if (statistics) {
+      fold_any(ctx, shape, filter, shift);
     }
     if (addend) {
       const Tensor& added = ctx.input(addend);
@@ -61,10 +69,18 @@ struct FusedConvolution : Kernel {
     }
   }
 
-  void run(const ConvolutionShape& shape, const Tensor& input, const Tensor& filter, const Tensor& shift,
-           Tensor& out) const {
+  void run(const ConvolutionShape& shape, const Tensor& input, const Tensor& filter, const Tensor& shift, Tensor& out) {
     convolve(ConvolutionPass::forward, out.dtype(), shape, post_ops,
-             {input.raw(), filter.raw(), out.raw(), shift.defined() ? shift.raw() : nullptr}, attributes.sums());
+             {input.raw(), filter.raw(), out.raw(), shift.defined() ? shift.raw() : nullptr, keep ? &kept : nullptr,
+              &filter},
+             attributes.sums());
+  }
+
+  void fold_any(Context& ctx, const ConvolutionShape& shape, Tensor& filter, Tensor& shift) const {
+    if (filter.dtype() == DType::float32)
+      fold<float>(ctx, shape, filter, shift);
+    else
+      fold<double>(ctx, shape, filter, shift);
   }
 
   static Tensor per_channel(Context& ctx, int i, const ConvolutionShape& shape) {
@@ -100,6 +116,8 @@ struct FusedConvolution : Kernel {
 
   ConvolutionAttributes attributes;
   float epsilon;
+  bool keep;
+  KeptFilter kept;
   std::vector<PostOp> post_ops;
   int bias = 0, statistics = 0, addend = 0;  // Where the arguments stand among the inputs; 0: there are none.
 };

@@ -4,6 +4,7 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "kernels/kept.h"
 #include "kernels/post_ops.h"
 #include "onednn/engine.h"
 #include "products/sgemm.h"
@@ -245,11 +246,33 @@ void multiply(Context& ctx, Tensor a, Tensor b, bool transpose_a, bool transpose
 
 struct MatMul : Kernel {
   explicit MatMul(const Construction& c)
-      : transpose_a(c.attr<bool>("transpose_a", false)), transpose_b(c.attr<bool>("transpose_b", false)) {}
+      : transpose_a(c.attr<bool>("transpose_a", false)),
+        transpose_b(c.attr<bool>("transpose_b", false)),
+        keep(c.attr<bool>("_keep_weights", false) && c.input_dtype(1) == DType::float32) {}
   void compute(Context& ctx) override {
-    multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
+    if (!(keep && multiply_kept(ctx)))
+      multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
   }
-  bool transpose_a, transpose_b;
+  // With the right-hand side as it was packed for an earlier step. False if that is of no use.
+  bool multiply_kept(Context& ctx) {
+    const Tensor &a = ctx.input(0), &b = ctx.input(1);
+    if (transpose_a || a.rank() != 2 || b.rank() != 2 || onednn_uses_avx512()) return false;
+    const int64_t rows = a.dim(0), inner = a.dim(1), columns = b.dim(transpose_b ? 0 : 1);
+    const double work = static_cast<double>(rows) * inner * columns;
+    if (b.dim(transpose_b ? 1 : 0) != inner || work <= kSmall) return false;
+    const auto packed = kept.get({&b}, {inner, columns}, [&] {
+      Tensor made(DType::float32, Shape{products::packed_b_size(columns, inner)});
+      const MatrixLayout layout = layout_of(b.dim(0), b.dim(1), transpose_b, 0);
+      products::pack_b({b.flat<float>(), layout.row_stride, layout.column_stride}, columns, inner, made.flat<float>());
+      return made;
+    });
+    Tensor& out = ctx.allocate(0, Shape{rows, columns});
+    products::sgemm_packed(rows, columns, inner, a.flat<float>(), inner, packed->flat<float>(), out.flat<float>(),
+                           columns);
+    return true;
+  }
+  bool transpose_a, transpose_b, keep;
+  Kept<Tensor> kept;
 };
 
 // A product with what follows it, which a pass has gathered into one node: `fused_ops` is BiasAdd, then at most one

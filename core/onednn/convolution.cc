@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "kernels/kept_filter.h"
 #include "onednn/engine.h"
 #include "tensor/tensor.h"
 #include "thread/parallel.h"
@@ -180,6 +181,14 @@ class Operand {
     if (given_ != wanted_) copy_ = Tensor(DType::uint8, Shape{static_cast<int64_t>(wanted_.get_size())});
   }
   void* data() const { return moved() ? copy_.raw() : data_; }
+  // Takes the tensor that was put into the wanted layout by an earlier step, or puts it there for the next ones.
+  void bring_kept(Kept<Tensor>& kept, const Tensor& source) {
+    if (!moved()) return;
+    copy_ = *kept.get({&source}, key_, [&] {
+      bring();
+      return copy_;
+    });
+  }
   void bring() const {
     if (moved()) reorder(0, given_, wanted_).run({data_, copy_.raw()});
   }
@@ -236,13 +245,17 @@ bool onednn_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShap
   auto operand = [&](Part part, void* pointer) {
     return Operand(problem, part, key, primitive->arguments[part].second, pointer);
   };
-  const Operand input = operand(kInput, data.input), filter = operand(kFilter, data.filter);
+  const Operand input = operand(kInput, data.input);
+  Operand filter = operand(kFilter, data.filter);
   const Operand output = operand(kOutput, data.output);
   const bool forward = pass == ConvolutionPass::forward;
   bool adds = false;
   for (const PostOp& op : post_ops) adds |= op.kind == PostOp::sum;
   if (pass != ConvolutionPass::input_gradient) input.bring();
-  if (pass != ConvolutionPass::filter_gradient) filter.bring();
+  if (data.kept)
+    filter.bring_kept(data.kept->layout, *data.kept_source);
+  else if (pass != ConvolutionPass::filter_gradient)
+    filter.bring();
   if (!forward || adds) output.bring();
   if (data.bias)
     primitive->run({input.data(), filter.data(), output.data(), data.bias});

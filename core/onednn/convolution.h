@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/post_ops.h"
+#include "tensor/tensor.h"
 
 namespace thalweg {
 
@@ -38,6 +39,8 @@ struct ConvolutionShape {
 
 enum class ConvolutionPass { forward, input_gradient, filter_gradient };
 
+struct KeptFilter;
+
 // The data of a convolution, dense: input and output (or their gradients) in the layout of the shape, filter HWIO. Each
 // pass writes one of the three. The post-op `sum` adds to what `output` holds before, and may occur once.
 struct ConvolutionData {
@@ -45,6 +48,9 @@ struct ConvolutionData {
   void* filter = nullptr;
   void* output = nullptr;
   const void* bias = nullptr;  // One per output channel, in the forward pass only; or none.
+  // In the forward pass: where to keep the filter in other forms, and the tensor of which they are made; or neither.
+  KeptFilter* kept = nullptr;
+  const Tensor* kept_source = nullptr;
 };
 
 // False if oneDNN has nothing good for it on this machine: then nothing was done. All sizes must be positive.

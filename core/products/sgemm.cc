@@ -161,17 +161,47 @@ void pack_b(const Matrix& b, int64_t columns, int64_t inner, float* to) {
   }
 }
 
-void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
-                     float* c, int64_t c_stride, bool accumulate) {
+namespace {
+
+// The columns of a product with a packed B, which has `all` of them.
+void multiply_packed_columns(int64_t rows, int64_t all, Range columns, int64_t inner, const float* a, int64_t a_stride,
+                             const float* b, float* c, int64_t c_stride, bool accumulate) {
   for (int64_t p = 0; p < inner; p += kInnerBlock) {
     const int64_t length = std::min(kInnerBlock, inner - p);
-    for (int64_t j = 0; j < columns; j += kTileColumns, b += length * kTileColumns) {
-      const TileOfC out{c_stride, static_cast<int>(std::min<int64_t>(kTileColumns, columns - j)), accumulate || p > 0};
+    const float* block = b + packed_b_size(all, p);
+    for (int64_t j = columns.begin; j < columns.end; j += kTileColumns) {
+      const TileOfC out{c_stride, static_cast<int>(std::min<int64_t>(kTileColumns, columns.end - j)),
+                        accumulate || p > 0};
       for (int64_t i = 0; i < rows; i += kTileRows)
         multiply_tile(static_cast<int>(std::min<int64_t>(kTileRows, rows - i)), length, a + i * a_stride + p,
-                      RowsOfA{a_stride}, b, kTileColumns, c + i * c_stride + j, out);
+                      RowsOfA{a_stride}, block + j * length, kTileColumns, c + i * c_stride + j, out);
     }
   }
+}
+
+}  // namespace
+
+void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
+                     float* c, int64_t c_stride, bool accumulate) {
+  multiply_packed_columns(rows, columns, {0, columns}, inner, a, a_stride, b, c, c_stride, accumulate);
+}
+
+void sgemm_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
+                  float* c, int64_t c_stride) {
+  const double work = static_cast<double>(rows) * columns * inner;
+  // Blocks of columns read their part of B once; more rows than a cache holds are cut as well.
+  const int64_t row_block = std::min(rows, kRowBlock), wanted = 3 * intra_op_threads();
+  const int64_t down = ceil_div(rows, row_block), panels = ceil_div(columns, kTileColumns);
+  const int64_t panels_at_once = work < kWorthThreads ? panels : std::max<int64_t>(1, panels * down / wanted);
+  const int64_t across = ceil_div(panels, panels_at_once);
+  parallel_for(down * across, work < kWorthThreads ? down * across : 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t i = block % down * row_block, j = block / down * panels_at_once * kTileColumns;
+      multiply_packed_columns(std::min(row_block, rows - i), columns,
+                              {j, std::min(columns, j + panels_at_once * kTileColumns)}, inner, a + i * a_stride,
+                              a_stride, b, c + i * c_stride, c_stride, false);
+    }
+  });
 }
 
 }  // namespace thalweg::products

@@ -36,7 +36,10 @@ class JointUpdate {
   void prepare(bool keep) {
     for (size_t i = 0; i < count_; ++i) {
       const Tensor& old = variables_[i]->value_;
-      if (!old.writable()) fresh_[i] = keep ? old.clone() : Tensor(old.dtype(), old.shape());
+      if (old.writable())
+        old.buffer()->changed();
+      else
+        fresh_[i] = keep ? old.clone() : Tensor(old.dtype(), old.shape());
     }
   }
   Tensor& new_value(size_t i) { return fresh_[i].defined() ? fresh_[i] : variables_[i]->value_; }

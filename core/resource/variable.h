@@ -41,6 +41,7 @@ class Variable : public Resource {
     std::lock_guard lock(mutex_);
     require_value();
     if (value_.writable()) {
+      value_.buffer()->changed();
       change(value_);
       return;
     }
@@ -57,6 +58,7 @@ class Variable : public Resource {
     require(value_.shape() == shape, "variable '", name_, "' has shape ", value_.shape(),
             ", which differs from the shape of the update, ", shape);
     if (value_.writable()) {
+      value_.buffer()->changed();
       change(value_, value_);
       return;
     }

@@ -54,6 +54,14 @@ Buffer* Buffer::borrow(void* data, size_t bytes, void* owner, void (*release)(vo
   return buffer;
 }
 
+uint64_t Buffer::stamp() {
+  static std::atomic<uint64_t> last{0};
+  uint64_t known = stamp_.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  const uint64_t fresh = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return stamp_.compare_exchange_strong(known, fresh, std::memory_order_relaxed) ? fresh : known;
+}
+
 void Buffer::destroy() {
   size_t block_bytes = kHeader;
   if (release_ != nullptr) {

@@ -32,12 +32,17 @@ class Buffer {
   bool borrowed() const { return release_ != nullptr; }
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  // Identifies the contents among all buffers that ever were, for those who keep something made of them; `changed` is
+  // for whoever writes into a buffer that others may have stamped: a variable.
+  uint64_t stamp();
+  void changed() { stamp_.store(0, std::memory_order_relaxed); }
 
  private:
   Buffer() = default;
   void destroy();
 
   std::atomic<int32_t> refs_{1};
+  std::atomic<uint64_t> stamp_{0};  // 0: nobody has asked yet
   DType dtype_ = DType::invalid;
   int64_t count_ = 0;
   size_t bytes_ = 0;

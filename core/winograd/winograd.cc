@@ -115,50 +115,8 @@ void transform_back(const Grid& grid, const Points& from, const Image& size, int
   }
 }
 
-// The filter's points, each packed for products with tiles.
-struct PackedFilter {
-  Floats data;
-  int64_t stride;  // of a point
-  const float* point(int k) const { return data.get() + k * stride; }
-};
-
-// Filters lie [3, 3, in, out]. `adjoint`: the filter of the gradient, turned around, from out to in channels.
-PackedFilter pack_filter(const Problem& p, const float* filter, bool adjoint) {
-  const int64_t inner = adjoint ? p.out_channels : p.in_channels, columns = adjoint ? p.in_channels : p.out_channels;
-  PackedFilter packed{nullptr, ceil_div(products::packed_b_size(columns, inner), 16) * 16 + 16};
-  packed.data = allocate(kPoints * packed.stride);
-  const int64_t tap = p.in_channels * p.out_channels;
-  parallel_for(columns / 8, std::max<int64_t>(1, 512 / inner), [&](int64_t begin, int64_t end) {
-    alignas(32) float eight[9][8];
-    for (int64_t column = begin * 8; column < end * 8; column += 8) {
-      if (column % 16 == 0 && column + 16 > columns) {  // The last panel is only half full.
-        for (int64_t p8 = 0; p8 < inner; ++p8)
-          for (int k = 0; k < kPoints; ++k)
-            _mm256_storeu_ps(
-                packed.data.get() + k * packed.stride + products::packed_b_index(columns, inner, p8, column) + 8,
-                _mm256_setzero_ps());
-      }
-      for (int64_t i = 0; i < inner; ++i) {
-        Vector taps[9], points[kPoints];
-        for (int t = 0; t < 9; ++t) {
-          if (!adjoint) {
-            taps[t] = _mm256_loadu_ps(filter + t * tap + i * columns + column);
-          } else {
-            for (int j = 0; j < 8; ++j) eight[t][j] = filter[(8 - t) * tap + (column + j) * inner + i];
-            taps[t] = _mm256_load_ps(eight[t]);
-          }
-        }
-        transform<3, kIn, filter_column>(taps, points);
-        float* to = packed.data.get() + products::packed_b_index(columns, inner, i, column);
-        for (int k = 0; k < kPoints; ++k) _mm256_storeu_ps(to + k * packed.stride, points[k]);
-      }
-    }
-  });
-  return packed;
-}
-
 // The convolution itself, with the filter's points given.
-void convolve(const Problem& p, const float* in, const PackedFilter& filter, float* out, const Epilogue& epilogue) {
+void convolve(const Problem& p, const float* in, const Filter& filter, float* out, const Epilogue& epilogue) {
   const Grid grid(p);
   const Image from{p.in_rows, p.in_columns, p.in_channels}, to{p.out_rows, p.out_columns, p.out_channels};
   const int64_t channels = p.in_channels + p.out_channels;
@@ -225,12 +183,47 @@ bool is_faster(const Problem& p) {
   return products + traffic < 0.9 * direct;
 }
 
-void forward(const Problem& p, const float* in, const float* filter, float* out, const Epilogue& epilogue) {
-  convolve(p, in, pack_filter(p, filter, false), out, epilogue);
+// Filters lie [3, 3, in, out]. `adjoint`: the filter of the gradient, turned around, from out to in channels.
+Filter::Filter(const Problem& p, const float* filter, bool adjoint) {
+  const int64_t inner = adjoint ? p.out_channels : p.in_channels, columns = adjoint ? p.in_channels : p.out_channels;
+  stride_ = ceil_div(products::packed_b_size(columns, inner), 16) * 16 + 16;
+  data_.reset(allocate(kPoints * stride_).release());
+  const int64_t tap = p.in_channels * p.out_channels;
+  parallel_for(columns / 8, std::max<int64_t>(1, 512 / inner), [&](int64_t begin, int64_t end) {
+    alignas(32) float eight[9][8];
+    for (int64_t column = begin * 8; column < end * 8; column += 8) {
+      if (column % 16 == 0 && column + 16 > columns) {  // The last panel is only half full.
+        for (int64_t p8 = 0; p8 < inner; ++p8)
+          for (int k = 0; k < kPoints; ++k)
+            _mm256_storeu_ps(data_.get() + k * stride_ + products::packed_b_index(columns, inner, p8, column) + 8,
+                             _mm256_setzero_ps());
+      }
+      for (int64_t i = 0; i < inner; ++i) {
+        Vector taps[9], points[kPoints];
+        for (int t = 0; t < 9; ++t) {
+          if (!adjoint) {
+            taps[t] = _mm256_loadu_ps(filter + t * tap + i * columns + column);
+          } else {
+            for (int j = 0; j < 8; ++j) eight[t][j] = filter[(8 - t) * tap + (column + j) * inner + i];
+            taps[t] = _mm256_load_ps(eight[t]);
+          }
+        }
+        transform<3, kIn, filter_column>(taps, points);
+        float* to = data_.get() + products::packed_b_index(columns, inner, i, column);
+        for (int k = 0; k < kPoints; ++k) _mm256_storeu_ps(to + k * stride_, points[k]);
+      }
+    }
+  });
+}
+
+Filter::Filter(const Problem& p, const float* filter) : Filter(p, filter, false) {}
+
+void forward(const Problem& p, const float* in, const Filter& filter, float* out, const Epilogue& epilogue) {
+  convolve(p, in, filter, out, epilogue);
 }
 
 void backward_input(const Problem& p, const float* filter, const float* grad_out, float* grad_in) {
-  convolve(adjoint_of(p), grad_out, pack_filter(p, filter, true), grad_in, {});
+  convolve(adjoint_of(p), grad_out, Filter(p, filter, true), grad_in, {});
 }
 
 void backward_filter(const Problem& p, const float* in, const float* grad_out, float* grad_filter) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 
 namespace thalweg::winograd {
 
@@ -26,7 +28,23 @@ struct Epilogue {
   bool relu = false;
 };
 
-void forward(const Problem& problem, const float* in, const float* filter, float* out, const Epilogue& epilogue = {});
+// A filter's points, packed for the forward products.
+class Filter {
+ public:
+  Filter(const Problem& problem, const float* filter);
+  const float* point(int k) const { return data_.get() + k * stride_; }
+
+ private:
+  friend void backward_input(const Problem&, const float*, const float*, float*);
+  Filter(const Problem& problem, const float* filter, bool adjoint);
+  struct Free {
+    void operator()(float* p) const { std::free(p); }
+  };
+  std::unique_ptr<float[], Free> data_;
+  int64_t stride_;  // of a point
+};
+
+void forward(const Problem& problem, const float* in, const Filter& filter, float* out, const Epilogue& epilogue = {});
 // The gradient with respect to `in`: `problem` is that of the forward convolution.
 void backward_input(const Problem& problem, const float* filter, const float* grad_out, float* grad_in);
 void backward_filter(const Problem& problem, const float* in, const float* grad_out, float* grad_filter);

@@ -132,8 +132,11 @@ class Walk:
                     found = self._call(op, function, grads)
             else:
                 found = self._call(op, function, grads)
-            if self._options.gate and sum(grad is not None for grad in found) > 1:
-                found = gated(found)
+            if self._options.gate:
+                # Only what leads to an x: the gradient of a network's images would be computed for nothing.
+                found = [g if self._needed(t) else None for t, g in zip(op.inputs, found, strict=True)]
+                if sum(grad is not None for grad in found) > 1:
+                    found = gated(found)
         for i, (tensor, grad) in enumerate(zip(op.inputs, found, strict=True)):
             if type(grad) is Tensor and tensor.dtype.base_dtype is not dtypes.resource:
                 _check_shape(op, i, tensor, grad)

@@ -1,0 +1,29 @@
+"""Marks the products and convolutions whose weights stay the same from step to step, so that they are packed once.
+
+In a step that changes no resource (inference), the weights that a kernel reads straight from a variable or a constant
+are rearranged for it on the first run and kept until the variable changes (core/kernels/kept.h). This takes memory, a
+copy of the weights, or four where Winograd's algorithm is used; training steps, where it would be of no use, are left
+alone.
+"""
+
+from __future__ import annotations
+
+from thalweg.graph.dtypes import resource
+from thalweg.passes.step_graph import StepGraph
+
+_CONTRACTIONS = frozenset({"Conv2D", "_FusedConv2D", "MatMul", "_FusedMatMul"})
+_READS = frozenset({"ReadVariableOp", "VariableShape", "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd"})
+_WEIGHTS = frozenset({"ReadVariableOp", "Const"})
+
+
+def keep_weights(graph: StepGraph) -> StepGraph:
+    """Returns the step with contractions marked that may keep their packed weights."""
+    if any(resource in node.input_dtypes and node.op not in _READS for node in graph.nodes.values()):
+        return graph
+    marked = {}
+    for name, node in graph.nodes.items():
+        # Filters, and the statistics that are multiplied into them.
+        sources = node.inputs[1:6] if "FusedBatchNorm" in node.attrs.get("fused_ops", ()) else node.inputs[1:2]
+        if node.op in _CONTRACTIONS and all(graph.nodes[source].op in _WEIGHTS for source, _ in sources):
+            marked[name] = node._replace(attrs={**node.attrs, "_keep_weights": True})
+    return graph.with_nodes({**graph.nodes, **marked}) if marked else graph
