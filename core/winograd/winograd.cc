@@ -17,15 +17,9 @@ constexpr int64_t kSmallFilter = 160 * 160;  // channels in times out: the trans
 
 int64_t ceil_div(int64_t n, int64_t d) { return (n + d - 1) / d; }
 
-struct Free {
-  void operator()(float* p) const { std::free(p); }
-};
-using Floats = std::unique_ptr<float[], Free>;
-Floats allocate(int64_t n) {
-  void* p = std::aligned_alloc(64, static_cast<size_t>(ceil_div(n, 16) * 64));
-  if (!p) throw std::bad_alloc();
-  return Floats(static_cast<float*>(p));
-}
+// From the allocator that all tensors come from: it keeps the memory for the next step, where the system would hand out
+// fresh pages each time.
+Tensor allocate(int64_t floats) { return Tensor(DType::float32, Shape{floats}); }
 
 // The points of a set of tiles: point k of tile t, channel c, at data[k * stride + t * channels + c].
 struct Points {
@@ -134,9 +128,9 @@ void convolve(const Problem& p, const float* in, const Filter& filter, float* ou
     parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
       const int64_t x_stride = Points::stride_for(tiles, p.in_channels),
                     y_stride = Points::stride_for(tiles, p.out_channels);
-      Floats memory = allocate(kPoints * (x_stride + y_stride));
-      const Points x{memory.get(), p.in_channels, x_stride},
-          y{memory.get() + kPoints * x_stride, p.out_channels, y_stride};
+      Tensor memory = allocate(kPoints * (x_stride + y_stride));
+      const Points x{memory.flat<float>(), p.in_channels, x_stride},
+          y{memory.flat<float>() + kPoints * x_stride, p.out_channels, y_stride};
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * tiles, count = std::min(tiles, grid.tiles - first);
         load(first, 0, count, x);
@@ -150,8 +144,9 @@ void convolve(const Problem& p, const float* in, const Filter& filter, float* ou
   const int64_t tiles = std::min(grid.tiles, std::max<int64_t>(64, kFloatsShared / (kPoints * channels)));
   const int64_t x_stride = Points::stride_for(tiles, p.in_channels),
                 y_stride = Points::stride_for(tiles, p.out_channels);
-  Floats memory = allocate(kPoints * (x_stride + y_stride));
-  const Points x{memory.get(), p.in_channels, x_stride}, y{memory.get() + kPoints * x_stride, p.out_channels, y_stride};
+  Tensor memory = allocate(kPoints * (x_stride + y_stride));
+  const Points x{memory.flat<float>(), p.in_channels, x_stride},
+      y{memory.flat<float>() + kPoints * x_stride, p.out_channels, y_stride};
   for (int64_t first = 0; first < grid.tiles; first += tiles) {
     const int64_t count = std::min(tiles, grid.tiles - first);
     parallel_for(count, 4, [&](int64_t begin, int64_t end) { load(first, begin, end, x); });
@@ -185,32 +180,39 @@ bool is_faster(const Problem& p) {
 
 // Filters lie [3, 3, in, out]. `adjoint`: the filter of the gradient, turned around, from out to in channels.
 Filter::Filter(const Problem& p, const float* filter, bool adjoint) {
+  using products::kTileColumns;
   const int64_t inner = adjoint ? p.out_channels : p.in_channels, columns = adjoint ? p.in_channels : p.out_channels;
-  stride_ = ceil_div(products::packed_b_size(columns, inner), 16) * 16 + 16;
-  data_.reset(allocate(kPoints * stride_).release());
   const int64_t tap = p.in_channels * p.out_channels;
-  parallel_for(columns / 8, std::max<int64_t>(1, 512 / inner), [&](int64_t begin, int64_t end) {
-    alignas(32) float eight[9][8];
-    for (int64_t column = begin * 8; column < end * 8; column += 8) {
-      if (column % 16 == 0 && column + 16 > columns) {  // The last panel is only half full.
-        for (int64_t p8 = 0; p8 < inner; ++p8)
-          for (int k = 0; k < kPoints; ++k)
-            _mm256_storeu_ps(data_.get() + k * stride_ + products::packed_b_index(columns, inner, p8, column) + 8,
-                             _mm256_setzero_ps());
-      }
-      for (int64_t i = 0; i < inner; ++i) {
-        Vector taps[9], points[kPoints];
-        for (int t = 0; t < 9; ++t) {
-          if (!adjoint) {
-            taps[t] = _mm256_loadu_ps(filter + t * tap + i * columns + column);
-          } else {
-            for (int j = 0; j < 8; ++j) eight[t][j] = filter[(8 - t) * tap + (column + j) * inner + i];
-            taps[t] = _mm256_load_ps(eight[t]);
+  // A cache line more, as for the points of tiles.
+  stride_ = ceil_div(products::packed_b_size(columns, inner), 16) * 16 + 16;
+  data_ = allocate(kPoints * stride_);
+  float* data = data_.flat<float>();
+  parallel_for(ceil_div(columns, kTileColumns), std::max<int64_t>(1, 512 / inner), [&](int64_t begin, int64_t end) {
+    for (int64_t column = begin * kTileColumns; column < std::min(columns, end * kTileColumns);
+         column += kTileColumns) {
+      const int64_t width = std::min<int64_t>(kTileColumns, columns - column);  // 8 or 16
+      for (int64_t first = 0; first < inner; first += 8) {
+        alignas(32) float taps[9][8][kTileColumns] = {};  // for eight rows of the product's right-hand side
+        for (int t = 0; t < 9; ++t)
+          for (int64_t half = 0; half < width; half += 8) {
+            if (adjoint) {
+              const float* from = filter + (8 - t) * tap + (column + half) * inner + first;
+              products::detail::transpose_8x8(from, inner, &taps[t][0][half], kTileColumns);
+            } else {
+              for (int i = 0; i < 8; ++i)
+                _mm256_store_ps(&taps[t][i][half],
+                                _mm256_loadu_ps(filter + t * tap + (first + i) * columns + column + half));
+            }
+          }
+        for (int i = 0; i < 8; ++i) {
+          float* to = data + products::packed_b_index(columns, inner, first + i, column);
+          for (int64_t half = 0; half < kTileColumns; half += 8) {
+            Vector nine[9], points[kPoints];
+            for (int t = 0; t < 9; ++t) nine[t] = _mm256_load_ps(&taps[t][i][half]);
+            transform<3, kIn, filter_column>(nine, points);
+            for (int k = 0; k < kPoints; ++k) _mm256_storeu_ps(to + k * stride_ + half, points[k]);
           }
         }
-        transform<3, kIn, filter_column>(taps, points);
-        float* to = data_.get() + products::packed_b_index(columns, inner, i, column);
-        for (int k = 0; k < kPoints; ++k) _mm256_storeu_ps(to + k * stride_, points[k]);
       }
     }
   });
@@ -234,8 +236,9 @@ void backward_filter(const Problem& p, const float* in, const float* grad_out, f
       std::min(grid.tiles, std::max<int64_t>(64, kFloatsShared / (kPoints * (p.in_channels + p.out_channels))));
   const int64_t x_stride = Points::stride_for(tiles, p.in_channels),
                 y_stride = Points::stride_for(tiles, p.out_channels);
-  Floats memory = allocate(kPoints * (x_stride + y_stride)), sums = allocate(kPoints * pairs);
-  const Points x{memory.get(), p.in_channels, x_stride}, y{memory.get() + kPoints * x_stride, p.out_channels, y_stride};
+  Tensor memory = allocate(kPoints * (x_stride + y_stride)), sums = allocate(kPoints * pairs);
+  const Points x{memory.flat<float>(), p.in_channels, x_stride},
+      y{memory.flat<float>() + kPoints * x_stride, p.out_channels, y_stride};
   for (int64_t first = 0; first < grid.tiles; first += tiles) {
     const int64_t count = std::min(tiles, grid.tiles - first);
     parallel_for(count, 4, [&](int64_t begin, int64_t end) {
@@ -249,7 +252,7 @@ void backward_filter(const Problem& p, const float* in, const float* grad_out, f
                          count,
                          {x.data + k * x.stride, 1, p.in_channels},
                          {y.data + k * y.stride, p.out_channels, 1},
-                         sums.get() + k * pairs,
+                         sums.flat<float>() + k * pairs,
                          p.out_channels,
                          first > 0},
                         false);
@@ -258,7 +261,7 @@ void backward_filter(const Problem& p, const float* in, const float* grad_out, f
   parallel_for(pairs / 8, 256, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * 8; i < end * 8; i += 8) {
       Vector points[kPoints], taps[9];
-      for (int k = 0; k < kPoints; ++k) points[k] = _mm256_loadu_ps(sums.get() + k * pairs + i);
+      for (int k = 0; k < kPoints; ++k) points[k] = _mm256_loadu_ps(sums.flat<float>() + k * pairs + i);
       transform<kIn, 3, filter_column_adjoint>(points, taps);
       for (int t = 0; t < 9; ++t) _mm256_storeu_ps(grad_filter + t * pairs + i, taps[t]);
     }

@@ -6,9 +6,7 @@
 // why it is a pass, and not this file, that allows it: docs/decisions/0006-convolution.md.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
-#include <memory>
+#include "tensor/tensor.h"
 
 namespace thalweg::winograd {
 
@@ -32,15 +30,12 @@ struct Epilogue {
 class Filter {
  public:
   Filter(const Problem& problem, const float* filter);
-  const float* point(int k) const { return data_.get() + k * stride_; }
+  const float* point(int k) const { return data_.flat<float>() + k * stride_; }
 
  private:
   friend void backward_input(const Problem&, const float*, const float*, float*);
   Filter(const Problem& problem, const float* filter, bool adjoint);
-  struct Free {
-    void operator()(float* p) const { std::free(p); }
-  };
-  std::unique_ptr<float[], Free> data_;
+  Tensor data_;
   int64_t stride_;  // of a point
 };
 

@@ -5,6 +5,7 @@ instruction would end the process, so the flags are looked at before the module 
 microseconds. Everything in the package reaches the core as `from thalweg._native import core`.
 """
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +54,18 @@ def require_instructions(cpu: CpuInfo, package_dir: Path = PACKAGE_DIR) -> None:
     )
 
 
+def quiet_openmp() -> None:
+    """Keeps oneDNN's OpenMP threads from spinning for milliseconds after each kernel.
+
+    Their core is needed by our own threads next (docs/decisions/0005-parallel-loops.md). libgomp reads its settings
+    from the environment when it is loaded, and has no other way; whoever has chosen already is left alone.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+
+
 require_instructions(read_cpu_info())
+quiet_openmp()
 
 try:
     from thalweg import _core as core
@@ -72,4 +84,4 @@ def _best_instruction_set() -> str:
 # Asked when oneDNN is first used, so that programs which never do pay nothing.
 core.set_isa_probe(_best_instruction_set)
 
-__all__ = ["core", "CpuInfo", "read_cpu_info", "require_instructions"]
+__all__ = ["core", "CpuInfo", "quiet_openmp", "read_cpu_info", "require_instructions"]

@@ -38,12 +38,14 @@ def fuse_contractions(graph: StepGraph) -> StepGraph:
     readers = _Readers(graph)
     fused: dict[str, Node] = {}
     gone: set[str] = set()
+    taken: set[str] = set()
     for start in starts:
-        chain, links = _chain(graph, readers, start)
+        chain, links = _chain(graph, readers, start, taken)
         if links:
             last = chain[-1]
             fused[last.name] = _fuse(chain, links)
             gone.update(node.name for node in chain[:-1])
+            taken.update(node.name for node in chain)
     if not fused:
         return graph
     return graph.with_nodes({name: fused.get(name, node) for name, node in graph.nodes.items() if name not in gone})
@@ -72,11 +74,12 @@ class _Readers:
         return self._reader[(node.name, 0)]
 
 
-def _chain(graph: StepGraph, readers: _Readers, start: Node) -> tuple[list[Node], list[_Link]]:
+def _chain(graph: StepGraph, readers: _Readers, start: Node, taken: set[str]) -> tuple[list[Node], list[_Link]]:
+    """The nodes of a chain, and how those after the first continue it. The sum of two chains belongs to the first."""
     chain, links = [start], list[_Link]()
     while True:
         reader = readers.only_reader(chain[-1])
-        if reader is None or reader.controls or reader.device != start.device:
+        if reader is None or reader.controls or reader.device != start.device or reader.name in taken:
             return chain, links
         link = _link(graph, start, chain[-1], reader, links)
         if link is None:

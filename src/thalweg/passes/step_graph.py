@@ -72,7 +72,7 @@ class StepGraph:
         """What is known of a tensor's shape before the step runs."""
         node = self.nodes[edge[0]]
         if node.op == "_Arg":
-            return self.feeds[node.attrs["index"]].shape
+            return self.feeds[int(node.attrs["index"])].shape
         if node.origin is None or edge[1] >= len(node.origin.outputs):
             return TensorShape(None)
         return node.origin.outputs[edge[1]].shape
