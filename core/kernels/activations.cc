@@ -38,7 +38,8 @@ struct LeakyRelu : Kernel {
     dispatch(out.dtype(), Floats{}, [&]<typename T>() {
       const T* in = ctx.input(0).flat<T>();
       T* to = out.flat<T>();
-      parallel_for(out.num_elements(), kElementGrain, [=, slope = Compute<T>(alpha)](int64_t begin, int64_t end) {
+      parallel_for(out.num_elements(), kElementGrain, [=, this](int64_t begin, int64_t end) {
+        const Compute<T> slope(alpha);
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) {
           Compute<T> x = in[i];
@@ -62,7 +63,8 @@ struct LeakyReluGrad : Kernel {
       const T* g = ctx.input(0).flat<T>();
       const T* x = ctx.input(1).flat<T>();
       T* to = out.flat<T>();
-      parallel_for(out.num_elements(), kElementGrain, [=, slope = Compute<T>(alpha)](int64_t begin, int64_t end) {
+      parallel_for(out.num_elements(), kElementGrain, [=, this](int64_t begin, int64_t end) {
+        const Compute<T> slope(alpha);
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) {
           Compute<T> from = g[i];

@@ -28,16 +28,27 @@ void avg_pool(const Windows& w, const T* in, T* out) {
   });
 }
 
-// Sums of the gradients of the windows that cover a row, each divided by how many rows and columns its window covers.
+// Sums of the gradients of the windows that cover a row, each divided by the size of its window; `shares` has one over
+// what each covers of the other dimensions.
 template <typename T>
-void add_window_rows(const Windows& w, const T* grad, int64_t row, T* columns) {
+void add_window_rows(const Windows& w, const T* grad, const std::vector<T>& shares, int64_t row, T* columns) {
   const Windows::Range a = w.touching(0, row, row + 1);
-  const int64_t width = w.out_row();
-  std::fill(columns, columns + width, T(0));
+  const int64_t pixels = w.out[1] * w.out[2], channels = w.channels;
+  if (a.size() <= 0) std::fill(columns, columns + w.out_row(), T(0));
   for (int64_t i = a.begin; i < a.end; ++i) {
-    const T share = T(1) / static_cast<T>(w.covered(0, i).size());
-    const T* from = grad + i * width;
-    for (int64_t c = 0; c < width; ++c) columns[c] += from[c] * share;
+    const T height = T(1) / static_cast<T>(w.covered(0, i).size());
+    for (int64_t p = 0; p < pixels; ++p) {
+      const T share = shares[p] * height;
+      const T* from = grad + (i * pixels + p) * channels;
+      T* to = columns + p * channels;
+      if (i == a.begin) {
+#pragma GCC ivdep
+        for (int64_t c = 0; c < channels; ++c) to[c] = from[c] * share;
+      } else {
+#pragma GCC ivdep
+        for (int64_t c = 0; c < channels; ++c) to[c] += from[c] * share;
+      }
+    }
   }
 }
 
@@ -48,9 +59,8 @@ void gather(const Windows& w, const T* columns, Windows::Range b, Windows::Range
     for (auto& v : sum) v = P::fill(T(0));
     for (int64_t j = b.begin; j < b.end; ++j)
       for (int64_t k = c.begin; k < c.end; ++k) {
-        const auto share = P::fill(T(1) / static_cast<T>(w.covered(1, j).size() * w.covered(2, k).size()));
         const T* from = columns + (j * w.out[2] + k) * w.channels + channel;
-        for (int n = 0; n < N; ++n) sum[n] += P::load(from + n * P::size) * share;
+        for (int n = 0; n < N; ++n) sum[n] += P::load(from + n * P::size);
       }
     for (int n = 0; n < N; ++n) P::store(to + channel + n * P::size, sum[n]);
   });
@@ -59,18 +69,19 @@ void gather(const Windows& w, const T* columns, Windows::Range b, Windows::Range
 // Row by row of the result: what the windows above each column give, added up once, and from that each element.
 template <typename T>
 void avg_pool_grad(const Windows& w, const T* grad, T* out) {
-  const int64_t cost = w.in_row() * 4;
-  parallel_for(w.batch * w.in[0], pooling_grain(cost), [&](int64_t begin, int64_t end) {
+  std::vector<T> shares;
+  for (int64_t j = 0; j < w.out[1]; ++j)
+    for (int64_t k = 0; k < w.out[2]; ++k)
+      shares.push_back(T(1) / static_cast<T>(w.covered(1, j).size() * w.covered(2, k).size()));
+  parallel_for(w.batch * w.in[0], pooling_grain(w.in_row() * 4), [&](int64_t begin, int64_t end) {
     std::vector<T> columns(w.out_row());
     for (int64_t r = begin; r < end; ++r) {
-      const int64_t row = r % w.in[0];
-      const T* g = grad + r / w.in[0] * w.out_size();
-      add_window_rows(w, g, row, columns.data());
+      add_window_rows(w, grad + r / w.in[0] * w.out_size(), shares, r % w.in[0], columns.data());
+      T* to = out + r * w.in_row();
       for (int64_t j = 0; j < w.in[1]; ++j) {
         const Windows::Range b = w.touching(1, j, j + 1);
-        for (int64_t k = 0; k < w.in[2]; ++k)
-          gather(w, columns.data(), b, w.touching(2, k, k + 1),
-                 out + (r * w.in[1] + j) * w.in[2] * w.channels + k * w.channels);
+        for (int64_t k = 0; k < w.in[2]; ++k, to += w.channels)
+          gather(w, columns.data(), b, w.touching(2, k, k + 1), to);
       }
     }
   });

@@ -119,6 +119,18 @@ struct BiasAddGrad : Kernel {
     }
   }
 
+  // Adds rows of 32 elements, in registers.
+  template <typename C>
+  static void add_runs(const C* row, int64_t count, C* lanes) {
+    using P = Pack<C>;
+    constexpr int kCount = 32 / P::size;
+    typename P::type sum[kCount];
+    for (int k = 0; k < kCount; ++k) sum[k] = P::load(lanes + k * P::size);
+    for (int64_t i = 0; i < count; ++i)
+      for (int k = 0; k < kCount; ++k) sum[k] += P::load(row + i * 32 + k * P::size);
+    for (int k = 0; k < kCount; ++k) P::store(lanes + k * P::size, sum[k]);
+  }
+
   template <typename T>
   static void sum_planes(const Channels& view, const T* from, T* to, int64_t begin, int64_t end) {
     using C = Compute<T>;
@@ -132,9 +144,11 @@ struct BiasAddGrad : Kernel {
           const int64_t n = std::min(kBlock, view.inner - start);
           const C* row = widened_row(from + (r * view.channels + c) * view.inner + start, buffer, n);
           int64_t i = 0;
-          for (; i + 32 <= n; i += 32)
-            for (int k = 0; k < 32; ++k) lanes[k] = Add::apply(lanes[k], row[i + k]);
-          for (int k = 0; i < n; ++i, ++k) lanes[k] = Add::apply(lanes[k], row[i]);
+          if constexpr (std::is_arithmetic_v<C> && sizeof(C) >= 4) {
+            add_runs(row, n / 32, lanes);
+            i = n / 32 * 32;
+          }
+          for (; i < n; ++i) lanes[i % 32] = Add::apply(lanes[i % 32], row[i]);
         }
       C total = lanes[0];
       for (int k = 1; k < 32; ++k) total = Add::apply(total, lanes[k]);

@@ -9,19 +9,10 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.convolution_arguments import paddings
+from thalweg.ops.convolution_arguments import steps as per_dimension
 from thalweg.ops.space_and_batch import batch_to_space_nd, required_space_to_batch_paddings, space_to_batch_nd
 from thalweg.platform.deprecation import deprecated_argument_lookup
-
-
-def _per_dimension(value: Any, spatial: int, channels_first: bool, name: str) -> list[int]:
-    """A size per dimension of the tensor, from one number, one per spatial dimension, or all of them."""
-    values = [int(v) for v in value] if hasattr(value, "__iter__") else [int(value)]
-    if len(values) == spatial + 2:
-        return values
-    if len(values) not in (1, spatial):
-        raise ValueError(f"{name} should be of length 1, {spatial} or {spatial + 2}, got {values}.")
-    values = values * spatial if len(values) == 1 else values
-    return [1, 1, *values] if channels_first else [1, *values, 1]
 
 
 def _pool(
@@ -30,18 +21,15 @@ def _pool(
 ) -> Tensor:  # fmt: skip
     """Adds a pooling node; `name` is that of the node, with a default for the function."""
     channels_first = data_format is not None and data_format.startswith("NC")
-    sizes = _per_dimension(ksize, spatial, channels_first, "ksize")
+    sizes = per_dimension(ksize, spatial, channels_first, "ksize")
     if 0 in sizes:
         raise ValueError(f"`ksize` cannot be zero. Received: ksize={ksize}")
-    attrs: dict[str, Any] = {"ksize": sizes, "strides": _per_dimension(strides, spatial, channels_first, "strides")}
-    if isinstance(padding, (list, tuple)):
+    attrs: dict[str, Any] = {"ksize": sizes, "strides": per_dimension(strides, spatial, channels_first, "strides")}
+    attrs["padding"], explicit = paddings(padding, spatial)
+    if explicit:
         if op_type != "MaxPool":
             raise ValueError(f"Explicit padding is not supported by {op_type}, got {padding!r}.")
-        attrs["padding"], attrs["explicit_paddings"] = "EXPLICIT", [int(n) for pair in padding for n in pair]
-    elif padding == "EXPLICIT":
-        raise ValueError('To pad explicitly, give the paddings themselves as a list instead of "EXPLICIT".')
-    else:
-        attrs["padding"] = padding
+        attrs["explicit_paddings"] = explicit
     result: Tensor = apply(op_type, value, data_format=data_format, name=name, **attrs)
     return result
 
@@ -137,8 +125,8 @@ def _pool_lines(
     sizes, steps = (
         [*v[:row], 1, *v[row:]]
         for v in (
-            _per_dimension(ksize, 1, channels_first, "ksize"),
-            _per_dimension(strides, 1, channels_first, "strides"),
+            per_dimension(ksize, 1, channels_first, "ksize"),
+            per_dimension(strides, 1, channels_first, "strides"),
         )
     )
     if isinstance(padding, (list, tuple)):
@@ -231,8 +219,8 @@ def max_pool_with_argmax(
         raise ValueError(f"Data formats other than 'NHWC' are not yet supported, got {data_format!r}.")
     places = deprecated_argument_lookup("output_dtype", output_dtype, "Targmax", Targmax)
     return apply(
-        "MaxPoolWithArgmax", input, ksize=_per_dimension(ksize, 2, False, "ksize"),
-        strides=_per_dimension(strides, 2, False, "strides"), padding=padding, name=name,
+        "MaxPoolWithArgmax", input, ksize=per_dimension(ksize, 2, False, "ksize"),
+        strides=per_dimension(strides, 2, False, "strides"), padding=padding, name=name,
         Targmax="int64" if places is None else places, include_batch_in_index=include_batch_in_index,
     )  # fmt: skip
 
@@ -295,8 +283,8 @@ def _pool_dilated(
     sizes = value.shape.dims_tuple
     space = list(sizes[1:-1]) if sizes is not None else [None]
     shape: Any = space if None not in space else apply("Shape", value)[1 : spatial + 1]
-    paddings, crops = required_space_to_batch_paddings(shape, gaps)
-    split = space_to_batch_nd(value, gaps, paddings)
+    edges, crops = required_space_to_batch_paddings(shape, gaps)
+    split = space_to_batch_nd(value, gaps, edges)
     pooled = _pool_spatial(op_type, split, window, [1] * spatial, "VALID", None, name, spatial)
     result = batch_to_space_nd(pooled, gaps, crops)
     return _move_channels(result, spatial, last=False) if channels_first else result
