@@ -140,7 +140,10 @@ DirectoryLock::DirectoryLock(const std::string& directory) {
 }
 
 DirectoryLock::~DirectoryLock() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  // A child that was forked meanwhile holds the lock, too: closing alone would not release it.
+  flock(fd_, LOCK_UN);
+  close(fd_);
 }
 
 PendingFile::PendingFile(const std::string& target, bool locked) {
