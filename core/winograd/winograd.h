@@ -3,7 +3,7 @@
 // Data are NHWC, filters HWIO, float32. The image is cut into tiles of 4 by 4 outputs; each tile is transformed, the 36
 // points of all tiles are multiplied with those of the filter as 36 matrix products, and the results are transformed
 // back. Rounding errors are some ten times those of the direct sum (relative to the largest term: 1e-5), which is
-// why it is a pass, and not this file, that allows it: docs/decisions/0006-convolution.md.
+// why it is a pass, and not this file, that allows it: docs/decisions/0007-convolution.md.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -23,6 +23,7 @@ from thalweg.passes.options import PassOptions
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.travel_layouts import travel_layouts
 from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
 
 LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -73,6 +74,8 @@ def compile_step(
     if options.optimized:
         graph = optimize(graph, options)
         if not traced:
+            if options.layouts:
+                graph = travel_layouts(graph, core.operands_of_rows)
             if options.fused:
                 graph = fuse_elementwise(fuse_contractions(graph), core.operands_of_rows)
             graph = keep_weights(graph)
