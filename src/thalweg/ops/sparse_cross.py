@@ -20,7 +20,9 @@ _DEFAULT_KEY = 0xDECAFCAFFE
 
 
 def _cross_shape(c: ShapeContext) -> list[TensorShape]:
-    count = c.attr("N")
+    count, types = c.attr("N"), len(c.attr("sparse_types"))
+    if types != count:
+        raise ValueError(f"SparseCross got {count} lists of indices and shapes, but {types} lists of values")
     for i in range(count):
         shapes.merge(c.input(i), TensorShape._of((None, 2)))
         shapes.with_rank(c.input(count + i), 1)
