@@ -3,7 +3,8 @@
 The graph side is written once and runs on both Thalweg and TensorFlow (compat.v1): the module is passed in as `tf`.
 A builder returns the *step*, a function without arguments that does the work once. The mean of its
 result is compared between frameworks before anything is timed; a step that measures itself has no result.
-A step may carry the number of its floating-point operations (`with_flops`): the table then shows GFLOP/s.
+A step may carry the number of its floating-point operations (`with_flops`) or of the bytes that it has to move
+(`with_bytes`): the table then shows GFLOP/s or GB/s.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,9 +69,19 @@ def session(tf: ModuleType, setting: Setting, graph: Any) -> Any:
 
 def with_flops(step: Step, flops: float) -> Step:
     """The step, with the number of floating-point operations of one call."""
+    return _Counted(step, flops=flops)
 
-    def counted() -> Any:
-        return step()
 
-    counted.flops = flops  # type: ignore[attr-defined]
-    return counted
+def with_bytes(step: Step, bytes_moved: float) -> Step:
+    """The step, with the number of bytes that one call has to read from and write to memory."""
+    return _Counted(step, bytes_moved=bytes_moved)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    step: Step
+    flops: float | None = None
+    bytes_moved: float | None = None
+
+    def __call__(self) -> Any:
+        return self.step()

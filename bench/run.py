@@ -23,7 +23,8 @@ from table import Line, print_header, print_line
 
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = ("thalweg", *peers.PEERS)
-PEAK = "peak"  # The case whose best sample, by whichever framework, is the machine's measured peak.
+# The cases whose best sample, by whichever framework, is the machine's measured peak of a kind of work.
+PEAKS = {"peak": "flops", "bandwidth": "bytes_moved"}
 
 
 class Worker:
@@ -71,14 +72,14 @@ class Worker:
 
 
 def run_in_workers(name, case, workers, options):
-    """Prepares a case in every worker, then measures rounds in turn; returns samples, failures and the step's flops."""
-    ready, checks, failures, flops = [], {}, {}, None
+    """Prepares a case in every worker, then measures rounds in turn; returns samples, failures and the step's work."""
+    ready, checks, failures, work = [], {}, {}, {}
     for framework, worker in workers.items():
         if case.builder(framework) is None:
             continue
         try:
             answer = worker.ask(do="prepare", case=name)
-            checks[framework], flops = answer["check"], flops or answer.get("flops")
+            checks[framework], work = answer["check"], work or answer.get("work", {})
             ready.append(framework)
         except (RuntimeError, BrokenPipeError) as error:
             failures[framework] = str(error)
@@ -95,7 +96,7 @@ def run_in_workers(name, case, workers, options):
             except (RuntimeError, BrokenPipeError) as error:
                 failures[framework] = str(error)
             time.sleep(0.02)  # Threads that spin after their work come to rest.
-    return samples, failures, flops
+    return samples, failures, work
 
 
 def run_in_new_processes(name, case, options):
@@ -184,23 +185,29 @@ def main():
     (HERE / "results").mkdir(exist_ok=True)
     options = parse_options()
     workers = start_workers(options)
-    cases = {name: case for name, case in all_cases().items() if not options.only or name in (PEAK, *options.only)}
+    cases = {name: case for name, case in all_cases().items() if not options.only or name in (*PEAKS, *options.only)}
     print(
         f"{options.threads} threads, {options.rounds} rounds in turn, medians; × is how many times better Thalweg is\n"
     )
     print_header(options.frameworks)
-    record = {"machine": platform.processor() or platform.machine(), "threads": options.threads, "cases": {}}
+    record = {
+        "machine": platform.processor() or platform.machine(),
+        "threads": options.threads,
+        "cases": {},
+        "peaks": {},
+    }
     missed = False
     for name, case in cases.items():
         if case.programs or case.fresh_process:
-            samples, failures, flops = *run_in_new_processes(name, case, options), None
+            samples, failures, work = *run_in_new_processes(name, case, options), {}
         else:
-            samples, failures, flops = run_in_workers(name, case, workers, options)
+            samples, failures, work = run_in_workers(name, case, workers, options)
         medians = {f: statistics.median(values) for f, values in samples.items() if values}
-        line = Line(name, case, medians, failures, flops)
-        if name == PEAK and medians:
-            record["peak_flops"] = flops / min(min(values) for values in samples.values() if values)
-        missed |= print_line(line, options.frameworks, record.get("peak_flops"))
+        line = Line(name, case, medians, failures, work)
+        if work and name in PEAKS and medians:
+            kind = PEAKS[name]
+            record["peaks"][kind] = work[kind] / min(min(values) for values in samples.values() if values)
+        missed |= print_line(line, options.frameworks, record["peaks"])
         record["cases"][name] = {"samples": samples, "failures": failures}
     record["versions"] = {framework: worker.version for framework, worker in workers.items()}
     for worker in workers.values():

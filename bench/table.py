@@ -1,11 +1,12 @@
 """Prints the benchmark's table: a line per case with each framework's median, the ratios, and the verdict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from case import Case
 
 NAME, VALUE, RATIO = 19, 15, 8
+UNITS = {"flops": "GFLOP/s", "bytes_moved": "GB/s"}
 SHORT = {"tensorflow": "tf", "torch_compiled": "torch.c"}
 
 
@@ -17,7 +18,7 @@ class Line:
     case: Case
     medians: Mapping[str, float]
     failures: Mapping[str, str]
-    flops: float | None = None  # of one step
+    work: Mapping[str, float] = field(default_factory=dict)  # of one step: flops, bytes_moved
 
     def ratio(self, framework: str) -> float | None:
         """How many times better Thalweg is than a framework (all units are better when smaller)."""
@@ -65,15 +66,17 @@ def print_header(frameworks: Sequence[str]) -> None:
     print(f"{'case':<{NAME}}{values}{ratios}  target", flush=True)
 
 
-def speed(line: Line, peak: float | None) -> str:
-    """Thalweg's GFLOP/s, and the fraction of the machine's measured peak."""
-    if line.flops is None or "thalweg" not in line.medians:
-        return ""
-    reached = line.flops / line.medians["thalweg"]
-    return f"{reached / 1e9:.0f} GFLOP/s" + (f" ({reached / peak:.0%} of the peak)" if peak else "") + "  "
+def speed(line: Line, peaks: Mapping[str, float]) -> str:
+    """Thalweg's GFLOP/s or GB/s, and the fraction of the machine's measured peak."""
+    words = ""
+    for kind, amount in line.work.items() if "thalweg" in line.medians else ():
+        reached = amount / line.medians["thalweg"]
+        words += f"{reached / 1e9:.3g} {UNITS[kind]}"
+        words += f" ({reached / peaks[kind]:.0%} of the peak)  " if kind in peaks else "  "
+    return words
 
 
-def print_line(line: Line, frameworks: Sequence[str], peak: float | None = None) -> bool:
+def print_line(line: Line, frameworks: Sequence[str], peaks: Mapping[str, float]) -> bool:
     """Prints a case's line and its failures; returns whether a target is missed."""
     values = "".join(f"{quantity(line.medians.get(f), line.case.unit):>{VALUE}}" for f in frameworks)
     ratios = ""
@@ -82,7 +85,7 @@ def print_line(line: Line, frameworks: Sequence[str], peak: float | None = None)
             ratio = line.ratio(framework)
             ratios += f"{'-' if ratio is None else f'{ratio:.3g}':>{RATIO}}"
     words, missed = verdict(line)
-    print(f"{line.name:<{NAME}}{values}{ratios}  {speed(line, peak)}{words}", flush=True)
+    print(f"{line.name:<{NAME}}{values}{ratios}  {speed(line, peaks)}{words}", flush=True)
     for who, what in line.failures.items():
         print(f"{'':<{NAME}}{who}: {what.strip().splitlines()[-1]}", flush=True)
     return missed

@@ -1,6 +1,6 @@
 """A benchmark worker: one framework in a process of its own, told what to do in lines of JSON on stdin.
 
-    {"do": "prepare", "case": "chain"}   builds and warms up   {"check": 1.25, "flops": null} or {"error": "…"}
+    {"do": "prepare", "case": "chain"}   builds and warms up   {"check": 1.25, "work": {}} or {"error": "…"}
     {"do": "round", "seconds": 0.3}      measures for a while  {"samples": [2.1e-5, …]} (seconds, or bytes, per step)
 
 Runs under Python environments that do not have Thalweg, so it imports nothing of it and only NumPy besides.
@@ -72,7 +72,8 @@ class Worker:
             self.step()
             calls += 1
         self.calls = max(1, round(SAMPLE_SECONDS * calls / (time.perf_counter() - start)))
-        return {"check": checksum(result), "flops": getattr(self.step, "flops", None)}
+        work = {kind: getattr(self.step, kind) for kind in ("flops", "bytes_moved") if getattr(self.step, kind, None)}
+        return {"check": checksum(result), "work": work}
 
     def round(self, seconds):
         """Measures the step for about so many seconds, at least once."""

@@ -26,6 +26,11 @@ def elementwise_torch(torch, setting):
     return step
 
 
+def elementwise_torch_compiled(torch, setting):
+    compiled = torch.compile(lambda x: torch.sqrt(torch.abs(x * A + B)) * x - torch.tanh(x))
+    return lambda: compiled(torch.from_numpy(X)).numpy()
+
+
 def elementwise_jax(jax, setting):
     jnp = jax.numpy
     compiled = jax.jit(lambda x: jnp.sqrt(jnp.abs(x * A + B)) * x - jnp.tanh(x))
@@ -38,6 +43,7 @@ CASES = {
         elementwise,
         elementwise_torch,
         elementwise_jax,
-        targets={"tensorflow": 1},
+        torch_compiled=elementwise_torch_compiled,
+        targets={"tensorflow": 1.3, "torch": 1, "torch_compiled": 1, "jax": 1},
     )
 }
