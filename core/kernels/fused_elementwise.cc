@@ -13,6 +13,9 @@ namespace thalweg {
 namespace {
 
 constexpr int64_t kBlock = 1024;
+// Less than this is computed on the stack.
+constexpr int64_t kFewElements = 16;
+constexpr size_t kFewValues = 64;
 
 struct FusedElementwise : Kernel {
   struct Op {
@@ -91,32 +94,51 @@ struct FusedElementwise : Kernel {
   void in_blocks(Context& ctx, Tensor& out) const {
     const int64_t total = out.num_elements();
     const size_t values = num_inputs + ops.size();
-    // What a value's elements do from one element to the next: 1, or 0 for a scalar.
+    if (values <= kFewValues && total <= kFewElements) {
+      // Scalars, mostly: nothing is allocated for them.
+      int64_t strides[kFewValues];
+      const float* at[kFewValues];
+      float memory[kFewValues * kFewElements];
+      find_strides(ctx, out, strides);
+      run_block(ctx, strides, 0, total, out.flat<float>(), kFewElements, memory, at);
+      return;
+    }
     std::vector<int64_t> strides(values);
-    for (int i = 0; i < num_inputs; ++i) strides[i] = ctx.input(i).shape() == out.shape() && total != 1;
-    for (size_t i = 0; i < ops.size(); ++i)
-      strides[num_inputs + i] = strides[ops[i].left] | (ops[i].right < 0 ? 0 : strides[ops[i].right]);
+    find_strides(ctx, out, strides.data());
     float* to = out.flat<float>();
     parallel_for(total, std::max<int64_t>(kBlock, kElementGrain / static_cast<int64_t>(ops.size())),
                  [&](int64_t begin, int64_t end) {
-                   std::vector<float> memory(num_places * kBlock);
+                   std::unique_ptr<float[]> memory(new float[num_places * kBlock]);
                    std::vector<const float*> at(values);
-                   for (int64_t first = begin; first < end; first += kBlock) {
-                     const int64_t count = std::min(kBlock, end - first);
-                     for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + first * strides[i];
-                     for (size_t i = 0; i < ops.size(); ++i) {
-                       const Op& op = ops[i];
-                       const size_t value = num_inputs + i;
-                       float* result = i + 1 == ops.size() ? to + first : memory.data() + op.place * kBlock;
-                       const int64_t n = strides[value] ? count : 1;
-                       if (op.right < 0)
-                         op.rows.unary(at[op.left], result, n);
-                       else
-                         op.rows.binary(at[op.left], strides[op.left], at[op.right], strides[op.right], result, n);
-                       at[value] = result;
-                     }
-                   }
+                   for (int64_t first = begin; first < end; first += kBlock)
+                     run_block(ctx, strides.data(), first, std::min(kBlock, end - first), to, kBlock, memory.get(),
+                               at.data());
                  });
+  }
+
+  // What each value does from one element to the next: 1, or 0 for a scalar.
+  void find_strides(Context& ctx, const Tensor& out, int64_t* strides) const {
+    for (int i = 0; i < num_inputs; ++i) strides[i] = out.num_elements() != 1 && ctx.input(i).shape() == out.shape();
+    for (size_t i = 0; i < ops.size(); ++i)
+      strides[num_inputs + i] = strides[ops[i].left] | (ops[i].right < 0 ? 0 : strides[ops[i].right]);
+  }
+
+  // All ops on the elements [first, first + count). `memory` has num_places buffers of `length` floats, `at` a pointer
+  // per value.
+  void run_block(Context& ctx, const int64_t* strides, int64_t first, int64_t count, float* to, int64_t length,
+                 float* memory, const float** at) const {
+    for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + first * strides[i];
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = ops[i];
+      const size_t value = num_inputs + i;
+      float* result = i + 1 == ops.size() ? to + first : memory + op.place * length;
+      const int64_t n = strides[value] ? count : 1;
+      if (op.right < 0)
+        op.rows.unary(at[op.left], result, n);
+      else
+        op.rows.binary(at[op.left], strides[op.left], at[op.right], strides[op.right], result, n);
+      at[value] = result;
+    }
   }
 
   void one_by_one(Context& ctx) const {
