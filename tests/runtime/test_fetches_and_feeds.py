@@ -125,6 +125,26 @@ def test_the_error_for_a_wrong_shape_names_the_tensor_and_both_shapes(session: A
         session.run(x + 1.0, {x: np.zeros((2, 2), np.float32)})
 
 
+def test_nested_tuples_of_tensors_are_fed_as_a_whole(session: Any) -> None:
+    Pair = collections.namedtuple("Pair", ["c", "h"])
+    a, b, c = (tf.placeholder(tf.float32) for _ in range(3))
+    total = a + 10.0 * b + 100.0 * c
+    for _ in range(2):  # the second time, the step is known
+        assert session.run(total, {(a, Pair(b, c)): (1, Pair(np.float32(2), np.array(3)))}) == 321.0
+    assert session.run(total, {(a, b): [1, 2], c: 3}) == 321.0
+    assert session.run(total, {(a, (b, c)): (4, 5, 6)}) == 654.0
+
+
+def test_nested_feeds_that_do_not_match_are_refused(session: Any) -> None:
+    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    with pytest.raises(ValueError, match="nests 2 tensors, .*, and its value 3"):
+        session.run(a + b, {(a, b): (1, 2, 3)})
+    with pytest.raises(ValueError, match="gives two values for"):
+        session.run(a + b, {(a, b): (1, 2), a: 3})
+    with pytest.raises(TypeError, match="Cannot interpret feed_dict key as Tensor"):
+        session.run(a + b, {(a, "missing:0"): (1, 2)})
+
+
 def test_feeding_a_tensor_object_or_a_non_tensor_key_is_refused(session: Any) -> None:
     x = tf.placeholder(tf.float32)
     with pytest.raises(TypeError, match=r"tf\.Tensor"):

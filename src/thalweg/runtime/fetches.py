@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from thalweg.graph import nest
 from thalweg.graph.composite import IndexedSlices, IndexedSlicesValue, SparseTensor, SparseTensorValue
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
@@ -106,9 +107,9 @@ class FetchPlan:
 
 
 def resolve_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any]:
-    """The tensors that a feed dictionary gives values for; sparse values are taken apart."""
+    """The tensors that a feed dictionary gives values for; sparse values and nested tuples are taken apart."""
     out: dict[Tensor, Any] = {}
-    for key, value in feed_dict.items():
+    for key, value in _flat_items(feed_dict):
         for tensor, part in _feed_parts(graph, key, value):
             if isinstance(part, Tensor):
                 raise TypeError(
@@ -119,6 +120,24 @@ def resolve_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, An
                 raise ValueError(f"Tensor {tensor.name} may not be fed.")
             out[tensor] = part
     return out
+
+
+def _flat_items(feed_dict: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """Items with keys that are no tuples: the state of a recurrent network, say, can be fed as a whole."""
+    if not any(isinstance(key, tuple) for key in feed_dict):
+        return feed_dict.items()
+    flat: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        keys, values = (nest.flatten(key), nest.flatten(value)) if isinstance(key, tuple) else ([key], [value])
+        if len(keys) != len(values):
+            raise ValueError(
+                f"A key of feed_dict nests {len(keys)} tensors, {keys}, and its value {len(values)}: {value}"
+            )
+        for each, part in zip(keys, values, strict=True):
+            if each in flat:
+                raise ValueError(f"feed_dict gives two values for {each}: alone and in a tuple, or in two tuples.")
+            flat[each] = part
+    return flat.items()
 
 
 def feed_tensors(graph: Graph, key: Any) -> list[Tensor]:
