@@ -15,10 +15,12 @@ namespace {
 // Below this many multiplications our own loops are done before a oneDNN primitive is set up.
 constexpr double kSmall = 8 * 1024;
 
-// oneDNN's kernels are made for paddings that leave some of the filter on the image.
+// oneDNN's kernels are made for paddings that leave some of the filter on the image, and compute offsets in 32 bits.
 bool fits_onednn(const ConvolutionShape& s) {
+  constexpr int64_t kFar = 1 << 15;
   for (int i = 0; i < 3; ++i)
-    if (s.before[i] >= s.extent(i) || s.after[i] >= s.extent(i)) return false;
+    if (s.before[i] >= s.extent(i) || s.after[i] >= s.extent(i) || s.extent(i) > kFar || s.stride[i] > kFar)
+      return false;
   return true;
 }
 

@@ -159,3 +159,23 @@ def test_nothing_larger_gives_the_lowest_number() -> None:
     x = np.full([1, 2, 2, 1], np.nan, np.float32)
     y = tf.nn.dilation2d(x, np.zeros([2, 2, 1], np.float32), ones, ones, "VALID")
     assert _run(y).item() == np.finfo(np.float32).min
+
+
+@pytest.mark.parametrize("far", [2**20, 2**30, 2**31 - 1])
+def test_steps_far_beyond_the_image(far: int) -> None:
+    x, w = _random(2, 9, 8, 16).astype(np.float32), _random(3, 3, 16, 16).astype(np.float32)
+    image, kernel = tf.constant(x), tf.constant(w)
+    # Only the middle of the filter is ever on the image.
+    y = tf.nn.conv2d(image, kernel, 1, "SAME", dilations=far)
+    dx, dw = tf.gradients(y, [image, kernel])
+    values = _run([y, dx, dw])
+    np.testing.assert_allclose(values[0], x @ w[1, 1], 1e-4, 1e-4)
+    np.testing.assert_allclose(values[1], np.broadcast_to(w[1, 1].sum(1), x.shape), 1e-4, 1e-4)
+    assert np.count_nonzero(values[2].any((2, 3))) == 1
+    # Only one place of the image is visited.
+    first = tf.nn.conv2d(image, kernel, far, "SAME")
+    dx, dw = tf.gradients(first, [image, kernel])
+    values = _run([first, dx, dw])
+    np.testing.assert_allclose(values[0][:, 0, 0], np.tensordot(x[:, :3, :3], w, 3), 1e-4, 1e-4)
+    assert np.count_nonzero(values[1].any((0, 3))) == 9
+    np.testing.assert_allclose(values[2][..., 0], x[:, :3, :3].sum(0), 1e-4, 1e-4)
