@@ -275,17 +275,23 @@ struct MatMul : Kernel {
   Kept<Tensor> kept;
 };
 
-// A product with what follows it, which a pass has gathered into one node: `fused_ops` is BiasAdd, then at most one
-// activation.
+// A product with what follows it, which a pass has gathered into one node: `fused_ops` is BiasAdd or Add (of a matrix
+// of the product's shape), then at most one activation.
 struct FusedMatMul : MatMul {
   explicit FusedMatMul(const Construction& c) : MatMul(c) {
     const auto names = c.attr<std::vector<std::string>>("fused_ops", {});
     biased = !names.empty() && names[0] == "BiasAdd";
-    for (size_t i = biased; i < names.size(); ++i)
+    summed = !names.empty() && names[0] == "Add";
+    const int arguments = biased || summed;
+    for (size_t i = arguments; i < names.size(); ++i)
       activations.push_back(activation_named(names[i], c.attr<float>("leakyrelu_alpha", 0.2f)));
-    require(c.num_inputs() == 2 + biased, "fused_ops take ", biased ? 1 : 0, " arguments, got ", c.num_inputs() - 2);
+    require(c.num_inputs() == 2 + arguments, "fused_ops take ", arguments, " arguments, got ", c.num_inputs() - 2);
   }
   void compute(Context& ctx) override {
+    if (summed && accumulate(ctx)) {
+      if (!activations.empty()) finish<float>(ctx, nullptr);
+      return;
+    }
     if (biased) {
       // Checked first, so that a mismatch costs nothing.
       const Tensor &b = ctx.input(1), &bias = ctx.input(2);
@@ -295,15 +301,46 @@ struct FusedMatMul : MatMul {
               bias.shape());
     }
     MatMul::compute(ctx);
-    Tensor out = ctx.output(0);
-    dispatch(out.dtype(), Floats{}, [&]<typename T>() { finish<T>(out, biased ? &ctx.input(2) : nullptr); });
+    if (summed)
+      require(ctx.input(2).shape() == ctx.output(0).shape(), "a matrix of shape ", ctx.input(2).shape(),
+              " cannot be added to a product of shape ", ctx.output(0).shape());
+    dispatch(ctx.output_dtype(0), Floats{},
+             [&]<typename T>() { finish<T>(ctx, biased || summed ? ctx.input(2).flat<T>() : nullptr); });
   }
+  // Adds the product to the matrix, in its own buffer if nobody else sees it. False if there is no such way.
+  bool accumulate(Context& ctx) const {
+    const Tensor &a = ctx.input(0), &b = ctx.input(1), &c = ctx.input(2);
+    if (keep || a.dtype() != DType::float32 || onednn_uses_avx512() || a.rank() != 2 || b.rank() != 2) return false;
+    const int64_t rows = a.dim(transpose_a), inner = a.dim(!transpose_a), columns = b.dim(!transpose_b);
+    const Shape shape{rows, columns};
+    if (b.dim(transpose_b) != inner || !(c.shape() == shape)) return false;
+    Tensor& out = ctx.forward_or_allocate({2}, 0, shape);
+    if (out.raw() != c.raw()) {
+      float* to = out.flat<float>();
+      const float* from = c.flat<float>();
+      parallel_for(out.num_elements(), kElementGrain,
+                   [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
+    }
+    const MatrixLayout la = layout_of(a.dim(0), a.dim(1), transpose_a, 0);
+    const MatrixLayout lb = layout_of(b.dim(0), b.dim(1), transpose_b, 0);
+    products::sgemm({rows,
+                     columns,
+                     inner,
+                     {a.flat<float>(), la.row_stride, la.column_stride},
+                     {b.flat<float>(), lb.row_stride, lb.column_stride},
+                     out.flat<float>(),
+                     columns,
+                     true},
+                    true);
+    return true;
+  }
+  // Adds the terms, one per column or one per element, and applies the activation.
   template <typename T>
-  void finish(Tensor& out, const Tensor* bias) const {
+  void finish(Context& ctx, const T* terms) const {
     using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    const int64_t rows = out.dim(0), columns = out.dim(1);
+    Tensor out = ctx.output(0);
+    const int64_t rows = out.dim(0), columns = out.dim(1), terms_stride = summed ? columns : 0;
     T* elements = out.flat<T>();
-    const T* terms = bias ? bias->flat<T>() : nullptr;
     parallel_for(rows, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, columns)),
                  [&](int64_t begin, int64_t end) {
                    constexpr int64_t kBlock = 256;
@@ -313,7 +350,7 @@ struct FusedMatMul : MatMul {
                        const int64_t count = std::min(kBlock, columns - j);
                        T* to = elements + i * columns + j;
                        for (int64_t k = 0; k < count; ++k) {
-                         const T sum = terms ? static_cast<T>(to[k] + terms[j + k]) : to[k];
+                         const T sum = terms ? static_cast<T>(to[k] + terms[i * terms_stride + j + k]) : to[k];
                          block[k] = static_cast<Wide>(sum);
                        }
                        for (const PostOp& op : activations) activate(op, block, count);
@@ -321,7 +358,7 @@ struct FusedMatMul : MatMul {
                      }
                  });
   }
-  bool biased = false;
+  bool biased = false, summed = false;
   std::vector<PostOp> activations;
 };
 

@@ -152,6 +152,43 @@ def test_products_with_bias_and_activation(activation: Any, bias: str) -> None:
     np.testing.assert_allclose(fused, separate, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("sizes", [(5, 3, 4), (33, 300, 70), (16, 1100, 17), (4, 0, 3), (0, 2, 3), (1, 7, 1)])
+def test_products_added_to_a_matrix(transpose_a: bool, transpose_b: bool, sizes: tuple[int, int, int]) -> None:
+    rows, inner, columns = sizes
+    a = tf.placeholder(tf.float32, [inner, rows] if transpose_a else [rows, inner])
+    b = tf.placeholder(tf.float32, [columns, inner] if transpose_b else [inner, columns])
+    c = tf.placeholder(tf.float32, [rows, columns])
+    product = tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    fetches = [tf.abs(c) + product, tf.nn.relu(product + c)]
+    y = tf.abs(c) + product
+    assert "_FusedMatMul" in ops_after([y], [a, b, c])
+    feeds = {t: array(*t.shape.as_list()) for t in (a, b, c)}
+    for fetch in (y, tf.nn.relu(c + product), fetches):
+        for fused, separate in zip(*run_both(fetch, feeds), strict=True):
+            np.testing.assert_allclose(fused, separate, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(tf.Session().run(c + product, feeds) - feeds[c],
+                               tf.Session().run(product, feeds), rtol=1e-4, atol=1e-4)  # fmt: skip
+
+
+def test_a_matrix_that_others_need_is_not_added_to() -> None:
+    x = tf.placeholder(tf.float32, [3, 3])
+    y = tf.tanh(x)
+    fetches = [y + tf.matmul(x, y), y * 2.0, y + tf.matmul(y, y)]
+    for fused, separate in zip(*run_both(fetches, {x: array(3, 3)}), strict=True):
+        np.testing.assert_allclose(fused, separate, rtol=1e-6, atol=1e-6)
+
+
+def test_a_product_accumulated_in_a_loop() -> None:
+    x = tf.placeholder(tf.float32, [4, 4])
+    _, total = tf.while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, y + tf.matmul(x, x, True)), (0, tf.zeros([4, 4])))
+    value = array(4, 4)
+    fused, separate = run_both(total, {x: value})
+    np.testing.assert_allclose(fused, 5 * value.T @ value, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fused, separate, rtol=1e-5, atol=1e-5)
+
+
 def test_a_product_whose_sum_is_fetched_keeps_it() -> None:
     x = tf.placeholder(tf.float32, [2, 3])
     total = tf.nn.bias_add(tf.matmul(x, tf.constant(array(3, 4))), tf.constant(array(4)))

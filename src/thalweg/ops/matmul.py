@@ -34,7 +34,7 @@ define(
     "fused_ops: list(string) = [], epsilon: float = 0.0001, leakyrelu_alpha: float = 0.2, "
     "grad_a: bool = false, grad_b: bool = false",
     shape=shapes.matmul,
-    doc="A product followed by BiasAdd and an activation, as passes make it.",
+    doc="A product followed by BiasAdd or Add and an activation, as passes make it.",
 )
 not_differentiable("_FusedMatMul")
 define(

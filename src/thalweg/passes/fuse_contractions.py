@@ -3,7 +3,8 @@
 A chain `Conv2D -> BiasAdd -> Relu` becomes one `_FusedConv2D`, which adds and clips each output while it is still in a
 register or in the cache. It takes the name and the place of the chain's last node. Nobody else may read, fetch or wait
 for the nodes before it. Results are those of the separate nodes, except for a batch normalization with fixed
-statistics, whose factor is multiplied into the filter (equal to within a few units in the last place).
+statistics, whose factor is multiplied into the filter, and for a sum with a long matrix product, whose pieces are added
+one by one (equal to within a few units in the last place).
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def _sum(graph: StepGraph, start: Node, before: Node, other: Edge, links: list[_
     if not links and added.rank == 1 and last is not None and added.dims is not None and added.dims[0].value == last:
         return _Link("BiasAdd", (other,)) if start.attrs.get("data_format", "NHWC") == "NHWC" else None
     same = result.is_fully_defined() and added.is_fully_defined() and result.as_list() == added.as_list()
-    if same and start.op == "Conv2D" and all(link.op != "Add" for link in links):
+    # A product in float32 is added in the registers, in the buffer of what it is added to if nobody else needs that.
+    takes_sum = start.op == "Conv2D" or (not links and start.output_dtypes[0] is float32)
+    if same and takes_sum and all(link.op != "Add" for link in links):
         return _Link("Add", (other,))
     return None
 
