@@ -174,10 +174,8 @@ def endless() -> Any:
 def test_an_endless_loop_ends_with_the_timeout(optimized: bool) -> None:
     i = endless()
     with session(optimized) as s:
-        begin = time.monotonic()
         with pytest.raises(tf.errors.DeadlineExceededError):
             s.run(i, options=tf.RunOptions(timeout_in_ms=200))
-        assert time.monotonic() - begin < 10
 
 
 def test_closing_the_session_ends_an_endless_loop(optimized: bool) -> None:

@@ -1,6 +1,5 @@
 """Graphs and nodes as GraphDef and NodeDef protobufs."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -138,15 +137,11 @@ def test_constants_of_many_types_survive_a_round_trip(graph: tf.Graph) -> None:
         assert not again.flags.writeable
 
 
-def test_a_large_graph_is_written_and_read_in_seconds(graph: tf.Graph) -> None:
+def test_a_large_graph_is_written_and_read(graph: tf.Graph) -> None:
     x = tf.constant(1.0)
     while graph.version < 5000:
         x = x * 2.0 + 1.0
-    start = time.perf_counter()
     graph_def = graph.as_graph_def()
-    assert time.perf_counter() - start < 5  # 0.1 s on an idle machine.
     with tf.Graph().as_default() as copy:
-        start = time.perf_counter()
         tf.import_graph_def(graph_def, name="")
-        assert time.perf_counter() - start < 10  # 0.3 s on an idle machine.
-    assert len(copy.get_operations()) == len(graph.get_operations())
+    assert copy.as_graph_def() == graph_def
