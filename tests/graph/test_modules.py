@@ -62,12 +62,12 @@ def test_ops_load_from_a_file(tmp_path: Path) -> None:
         "from thalweg.graph.op_registry import define, python_kernel\n"
         "from thalweg.graph.apply import apply\n"
         "from thalweg.graph import shape_functions as shapes\n"
-        "define('TripleForTest', 'x: T -> y: T', 'T: {float, double}', shape=shapes.unchanged)\n"
-        "@python_kernel('TripleForTest')\n"
+        "define('_TripleForTest', 'x: T -> y: T', 'T: {float, double}', shape=shapes.unchanged)\n"
+        "@python_kernel('_TripleForTest')\n"
         "def _kernel(inputs, attrs):\n"
         "    return inputs[0] * 3\n"
         "def triple(x):\n"
-        "    return apply('TripleForTest', x)\n"
+        "    return apply('_TripleForTest', x, name='triple')\n"
     )
     from thalweg.graph import op_registry
 
@@ -76,7 +76,7 @@ def test_ops_load_from_a_file(tmp_path: Path) -> None:
         with tf.Session() as session:
             np.testing.assert_array_equal(session.run(library.triple([1.0, 2.0])), [3.0, 6.0])
     finally:
-        op_registry._OPS.pop("TripleForTest", None)
+        op_registry._OPS.pop("_TripleForTest", None)
 
 
 def test_what_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
