@@ -55,8 +55,9 @@ build: $(CONFIGURED) ## build the native core in place (src/thalweg)
 test: build ## run the tests (TESTS=tests/ops to choose)
 	@$(PY) -m pytest -n $(JOBS) -q $(TESTS)
 
-demo: build ## train a digit recognizer on real data, with a progress bar
-	@$(PY) examples/mnist_mlp.py
+demo: build ## train a convolutional network on real handwritten digits, with a progress bar
+	@$(PY) examples/lenet.py
+	@echo "Next: examples/lenet.py (this program), docs/examples.md (the others), docs/journey.md (inside session.run)."
 
 lint: build ## check layout, lint and types of Python and C++
 	@echo "ruff check"; $(VENV_PATH)/bin/ruff check -q $(PYTHON_DIRS)

@@ -69,3 +69,10 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path):
         write_idx(tmp_path / file, getattr(full, name)[: 50 if "labels" in name else 100])
     with pytest.raises(ValueError, match="do not belong together"):
         mnist.load(tmp_path)
+
+
+def test_rows_are_floats_from_paper_to_ink():
+    images = np.array([[[0, 51], [255, 0]], [[255, 255], [0, 0]]], np.uint8)
+    rows = mnist.as_rows(images)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, [[0, 0.2, 1, 0], [1, 1, 0, 0]], rtol=1e-6)

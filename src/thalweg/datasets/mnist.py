@@ -61,6 +61,18 @@ def load(folder: str | Path | None = None) -> Mnist:
     return digits
 
 
+def as_rows(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Makes rows of 784 floats from 0 (paper) to 1 (ink) of images: what a network takes.
+
+    Example:
+        >>> from thalweg.datasets import mnist
+        >>> rows = mnist.as_rows(mnist.load().test_images)
+        >>> rows.shape, rows.dtype, float(rows.max())
+        ((2000, 784), dtype('float32'), 1.0)
+    """
+    return images.reshape(len(images), -1).astype(np.float32) / np.float32(255.0)
+
+
 def read_idx(path: Path) -> npt.NDArray[np.uint8]:
     """Reads an IDX file of bytes: two zeros, the element type, the rank, the dimensions (big-endian), the elements."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
