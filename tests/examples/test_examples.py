@@ -88,7 +88,14 @@ def test_the_tiny_system_learns_xor() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/journey.md", "docs/write_an_optimizer.md", "docs/monitored_training.md", "docs/checkpoints.md"],
+    [
+        "README.md",
+        "docs/journey.md",
+        "docs/write_an_optimizer.md",
+        "docs/monitored_training.md",
+        "docs/checkpoints.md",
+        "docs/training.md",
+    ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
