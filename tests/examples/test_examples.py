@@ -71,6 +71,12 @@ def test_the_convnet_goes_on_where_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.glob("events.out.tfevents.*")) and (tmp_path / "model.ckpt-4.index").exists()
 
 
+def test_every_example_is_described() -> None:
+    table = (ROOT / "docs/examples.md").read_text()
+    programs = [path.name for path in (ROOT / "examples").glob("*.py")]
+    assert programs and [name for name in programs if f"[{name}](../examples/{name})" not in table] == []
+
+
 def test_a_cart_that_is_pushed_one_way_falls_the_other() -> None:
     carts = runpy.run_path(str(ROOT / "examples/cart_pole.py"))["CartPoles"](50, limit=30, seed=3)
     for age in range(1, 12):
