@@ -16,6 +16,7 @@ from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.join_products import join_products
 from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
@@ -77,7 +78,8 @@ def compile_step(
             if options.layouts:
                 graph = travel_layouts(graph, core.operands_of_rows)
             if options.fused:
-                graph = fuse_elementwise(fuse_contractions(graph), core.operands_of_rows)
+                graph = fuse_contractions(join_products(graph))
+                graph = fuse_elementwise(graph, core.operands_of_rows)
             graph = keep_weights(graph)
             graph = lower_loops(graph, _is_synchronous)
     return compile_graph(session, graph)

@@ -1,0 +1,99 @@
+"""Joins sums of products: AddN of A₁ᵀB₁, …, AₙᵀBₙ is one product of the Aᵢ and the Bᵢ laid end to end.
+
+That is how the gradient of a recurrent network's weights looks when its steps are unrolled: n results of the weights'
+size, and a sum over them, become one product with a longer inner dimension. Equal to within rounding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from thalweg.graph.dtypes import float32, int32
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+
+# Where the operands are no smaller than the results, laying them end to end costs what it saves.
+_SMALLEST_GAIN = 2
+
+
+def join_products(graph: StepGraph) -> StepGraph:
+    """Returns the step with sums of products of transposed matrices joined."""
+    sums = [node for node in graph.nodes.values() if node.op == "AddN" and len(node.inputs) > 2 and _is_outside(node)]
+    if not sums:
+        return graph
+    reads = Counter(edge for node in graph.nodes.values() for edge in node.inputs)
+    reads.update(graph.fetches)
+    kept = set(graph.targets)
+    for node in graph.nodes.values():
+        # Gradients of one operation wait for each other in a NoOp: it can do without one that has no effects.
+        if node.op != "NoOp" or node.name in kept:
+            kept.update(node.controls)
+    joined: dict[str, list[Node]] = {}
+    gone: set[str] = set()
+    for node in sums:
+        products, controls, passed = [], list(node.controls), []
+        for name, _ in node.inputs:
+            product = graph.nodes[name]
+            if product.op == "Identity":
+                controls += product.controls
+                passed.append(name)
+                product = graph.nodes[product.inputs[0][0]]
+            products.append(product)
+        names = [*passed, *(p.name for p in products)]
+        single = all(reads[(name, 0)] == 1 and name not in kept for name in names)
+        if single and all(_joins(graph, p, node) for p in products):
+            joined[node.name] = _join(node._replace(controls=tuple(dict.fromkeys(controls))), products)
+            gone.update(names)
+    if not joined:
+        return graph
+    nodes: dict[str, Node] = {}
+    for name, node in graph.nodes.items():
+        if name not in gone:
+            nodes.update((new.name, new) for new in joined.get(name, [node]))
+    return graph.with_nodes(nodes).redirected({}, dict.fromkeys(gone, ()))
+
+
+def _is_outside(node: Node) -> bool:
+    """Whether a node is in no loop and no branch: the constant that comes in would need a pivot there."""
+    return node.origin is not None and node.origin._get_control_flow_context() is None
+
+
+def _joins(graph: StepGraph, product: Node, total: Node) -> bool:
+    """Whether a node is a product Aᵀ B in float32 that is large beside its operands."""
+    if product.op != "MatMul" or product.output_dtypes[0] is not float32 or product.device != total.device:
+        return False
+    if not product.attrs.get("transpose_a") or product.attrs.get("transpose_b") or product.controls:
+        return False
+    a, b = graph.shape(product.inputs[0]), graph.shape(product.inputs[1])
+    if not (a.is_fully_defined() and b.is_fully_defined()):
+        return False
+    if a.dims is None or b.dims is None or len(a.dims) != 2 or len(b.dims) != 2:
+        return False
+    inner, rows, columns = (dim.value or 0 for dim in (*a.dims, b.dims[1]))
+    return rows * columns >= _SMALLEST_GAIN * inner * (rows + columns)
+
+
+def _join(total: Node, products: list[Node]) -> list[Node]:
+    axis = Node(f"{total.name}/_joined/axis", "Const", {"value": np.array(0, np.int32), "dtype": int32}, (), (),
+                total.device, (), (int32,), None)  # fmt: skip
+
+    def end_to_end(which: int) -> Node:
+        edges: tuple[Edge, ...] = tuple(p.inputs[which] for p in products)
+        return Node(
+            name=f"{total.name}/_joined/{'ab'[which]}",
+            op="ConcatV2",
+            attrs={"N": len(edges), "T": float32, "Tidx": int32},
+            inputs=(*edges, (axis.name, 0)),
+            controls=(),
+            device=total.device,
+            input_dtypes=(float32,) * len(edges) + (int32,),
+            output_dtypes=(float32,),
+            origin=None,
+        )
+
+    a, b = end_to_end(0), end_to_end(1)
+    product = total._replace(
+        op="MatMul", attrs=products[0].attrs, inputs=((a.name, 0), (b.name, 0)), input_dtypes=(float32, float32)
+    )
+    return [axis, a, b, product]
