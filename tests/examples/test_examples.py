@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = {
     "softmax_regression": (["--steps", "150"], "Held-out accuracy: ", 80.0, 100.0),
     "mnist_mlp": (["--steps", "120", "--batch", "32"], "Held-out accuracy: ", 70.0, 100.0),
-    "lenet": (["--steps", "25"], "Held-out accuracy: ", 40.0, 100.0),
+    "lenet": (["--steps", "25", "--model_dir", "{folder}/model"], "Held-out accuracy: ", 40.0, 100.0),
     "autoencoder": (
         ["--steps", "60", "--code", "16", "--picture", "{folder}/picture.png"],
         "Held-out error: ",
