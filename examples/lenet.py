@@ -3,7 +3,8 @@
 It needs no download: the package ships a sample of MNIST. With `--data <folder>` it trains on the full set. Interrupt
 it and start it again with the same `--model_dir`, and it goes on where it was; after its last step it trains on.
 
-Measured: 98.0% of the 2,000 test images of the sample after the default 1,000 steps (29 s of one core).
+Measured: 98.0% of the 2,000 test images of the sample after the default 1,000 steps (29 s of one core); with `--data`,
+99.11% of the 10,000 of the full set after 3,000 steps (in three runs, each resuming the one before; some 75 s).
 """
 
 from __future__ import annotations
