@@ -35,19 +35,23 @@ bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) 
 
 }  // namespace
 
-// Topological order. Among ready nodes asynchronous ones start first, then nodes whose results nobody waits for (they
-// free memory), then the one farthest from the end of the step; ties by the order in which the graph was built.
+// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: whose results nobody
+// reads, and those that only they read (the gradient of a variable, say, and its update); then the one farthest from
+// the end of the step; ties by the order in which the graph was built.
 std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   int32_t n = static_cast<int32_t>(specs.size());
   std::vector<int32_t> waiting(n, 0);
   std::vector<std::vector<int32_t>> consumers(n);
+  std::vector<std::vector<int32_t>> readers(n);
   auto connect = [&](int32_t from, int32_t to) {
-    if (is_back_edge(specs, from, to)) return;
+    if (is_back_edge(specs, from, to)) return false;
     consumers[from].push_back(to);
     ++waiting[to];
+    return true;
   };
   for (int32_t i = 0; i < n; ++i) {
-    for (auto [from, output] : specs[i].inputs) connect(from, i);
+    for (auto [from, output] : specs[i].inputs)
+      if (connect(from, i)) readers[from].push_back(i);
     for (int32_t from : specs[i].controls) connect(from, i);
   }
   std::vector<int32_t> order;
@@ -64,13 +68,18 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
         fail(Code::invalid_argument, "the graph has a cycle through node '", specs[i].def.name, "' (op ",
              specs[i].def.op, "); only NextIteration may lead back to a Merge");
   }
-  std::vector<int32_t> distance(n, 0);
-  for (size_t at = order.size(); at-- > 0;)
-    for (int32_t to : consumers[order[at]]) distance[order[at]] = std::max(distance[order[at]], distance[to] + 1);
+  // How far the end is, and how far a node that nobody reads from.
+  constexpr int32_t kSoonFreed = 2;
+  std::vector<int32_t> distance(n, 0), kept(n, 0);
+  for (size_t at = order.size(); at-- > 0;) {
+    const int32_t from = order[at];
+    for (int32_t to : consumers[from]) distance[from] = std::max(distance[from], distance[to] + 1);
+    for (int32_t to : readers[from]) kept[from] = std::max(kept[from], kept[to] + 1);
+  }
 
   auto rank = [&](int32_t i) {
     if (specs[i].def.op == "_Recv") return INT32_MAX;
-    if (consumers[i].empty()) return INT32_MAX - 1;
+    if (kept[i] <= kSoonFreed && !specs[i].inputs.empty()) return INT32_MAX - 1;
     return distance[i];
   };
   auto later = [&](int32_t a, int32_t b) {
