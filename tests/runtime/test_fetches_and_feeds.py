@@ -137,7 +137,7 @@ def test_nested_tuples_of_tensors_are_fed_as_a_whole(session: Any) -> None:
 
 def test_nested_feeds_that_do_not_match_are_refused(session: Any) -> None:
     a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
-    with pytest.raises(ValueError, match="nests 2 tensors, .*its value 3"):
+    with pytest.raises(ValueError, match=r"nests 2 tensors, .*its value 3"):
         session.run(a + b, {(a, b): (1, 2, 3)})
     with pytest.raises(ValueError, match="gives two values for"):
         session.run(a + b, {(a, b): (1, 2), a: 3})
