@@ -32,14 +32,19 @@ void Executor::abort(const Error& error) {
 
 bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
                                 const Started& started) {
-  if (node.kind == NodeKind::async) {
+  if (node.kind == NodeKind::async && !node.prompt) {
     start_async(node, inputs, iteration, started);
     return false;
   }
-  StepStats::Begun begun = stats_->begin(node, inputs);
+  StepStats::Begun begun = stats_ ? stats_->begin(node, inputs) : StepStats::Begun{};
   Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
-  node.kernel->compute(ctx);
-  stats_->end(node, outputs, begun, gettid());
+  if (!node.prompt) {
+    node.kernel->compute(ctx);
+  } else if (!node.prompt->attempt(ctx)) {
+    start_async(node, inputs, iteration, started);
+    return false;
+  }
+  if (stats_) stats_->end(node, outputs, begun, gettid());
   return true;
 }
 
@@ -65,7 +70,14 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
                                        self->post({started, std::move(mine)});
                                      });
   *holder = context;
-  static_cast<AsyncKernel&>(*node.kernel).start(std::move(context));
+  // Bad input is reported like any other failure: the step waits for what this kernel has to say.
+  try {
+    static_cast<AsyncKernel&>(*node.kernel).start(context);
+  } catch (const Error& error) {
+    context->fail(error);
+  } catch (const std::exception& error) {
+    context->fail(Error(Code::internal, error.what()));
+  }
 }
 
 void Executor::post(Completion completion) {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel/kernel.h"
+#include "kernel/prompt_kernel.h"
 
 namespace thalweg {
 
@@ -28,6 +28,7 @@ struct Edge {
 
 struct NodeItem {
   std::shared_ptr<Kernel> kernel;
+  PromptKernel* prompt = nullptr;  // the kernel, if it is one
   NodeDef def;
   NodeKind kind = NodeKind::plain;
   bool loop_merge = false;      // a Merge that closes a loop

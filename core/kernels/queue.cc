@@ -1,0 +1,133 @@
+// The ops on queues. They finish inline when the queue has room or elements, and wait in line without a thread if not.
+#include "resource/queue.h"
+
+#include "executor/step.h"
+#include "kernel/prompt_kernel.h"
+#include "kernel/registry.h"
+
+namespace thalweg {
+namespace {
+
+void check_timeout(const Construction& c) {
+  require(c.attr<int64_t>("timeout_ms", -1) == -1, "Timeout not supported yet.");
+}
+
+std::string list_of(std::span<const DType> dtypes) {
+  std::string out;
+  for (DType dtype : dtypes) out += (out.empty() ? "" : ", ") + std::string(name_of(dtype));
+  return "(" + out + ")";
+}
+
+void check_types(const Queue& queue, std::span<const DType> declared) {
+  const std::vector<DType>& held = queue.dtypes();
+  require(std::equal(held.begin(), held.end(), declared.begin(), declared.end()), "Signature mismatch: queue '",
+          queue.name(), "' has components of types ", list_of(held), ", this op expects ", list_of(declared));
+}
+
+template <bool many>
+struct Enqueue : PromptKernel {
+  explicit Enqueue(const Construction& c) { check_timeout(c); }
+
+  bool attempt(Context& ctx) override {
+    Queue& queue = ctx.resource<Queue>(0);
+    check_types(queue, std::span(ctx.def().input_dtypes).subspan(1));
+    return many ? queue.try_enqueue_many(components(ctx)) : queue.try_enqueue(components(ctx));
+  }
+
+  void start(std::shared_ptr<AsyncContext> ctx) override {
+    Queue& queue = ctx->resource<Queue>(0);
+    std::span<const Tensor> inputs = components(*ctx);
+    Queue::Tuple tuple(inputs.begin(), inputs.end());
+    Cancellation& cancellation = ctx->step().cancellation();
+    auto done = [ctx](std::optional<Error> error) { error ? ctx->fail(*std::move(error)) : ctx->done(); };
+    if constexpr (many)
+      queue.enqueue_many(std::move(tuple), cancellation, std::move(done));
+    else
+      queue.enqueue(std::move(tuple), cancellation, std::move(done));
+  }
+
+  static std::span<const Tensor> components(Context& ctx) {
+    return {&ctx.input(1), static_cast<size_t>(ctx.num_inputs()) - 1};
+  }
+};
+
+void set_outputs(Context& ctx, Queue::Tuple tuple) {
+  for (size_t i = 0; i < tuple.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(tuple[i]));
+}
+
+Queue::Taken to_outputs(std::shared_ptr<AsyncContext> ctx) {
+  return [ctx = std::move(ctx)](std::optional<Error> error, Queue::Tuple tuple) {
+    if (error) return ctx->fail(*std::move(error));
+    set_outputs(*ctx, std::move(tuple));
+    ctx->done();
+  };
+}
+
+struct Dequeue : PromptKernel {
+  explicit Dequeue(const Construction& c) { check_timeout(c); }
+
+  bool attempt(Context& ctx) override {
+    Queue& queue = ctx.resource<Queue>(0);
+    check_types(queue, ctx.def().output_dtypes);
+    Queue::Tuple tuple;
+    if (!queue.try_dequeue(tuple)) return false;
+    set_outputs(ctx, std::move(tuple));
+    return true;
+  }
+  void start(std::shared_ptr<AsyncContext> ctx) override {
+    Queue& queue = ctx->resource<Queue>(0);
+    Cancellation& cancellation = ctx->step().cancellation();
+    queue.dequeue(cancellation, to_outputs(std::move(ctx)));
+  }
+};
+
+template <bool up_to>
+struct DequeueMany : PromptKernel {
+  explicit DequeueMany(const Construction& c) { check_timeout(c); }
+
+  bool attempt(Context& ctx) override {
+    Queue& queue = ctx.resource<Queue>(0);
+    check_types(queue, ctx.def().output_dtypes);
+    Queue::Tuple batch;
+    if (!queue.try_dequeue_many(requested(ctx), batch)) return false;
+    set_outputs(ctx, std::move(batch));
+    return true;
+  }
+  void start(std::shared_ptr<AsyncContext> ctx) override {
+    Queue& queue = ctx->resource<Queue>(0);
+    Cancellation& cancellation = ctx->step().cancellation();
+    int64_t count = requested(*ctx);
+    queue.dequeue_many(count, up_to, cancellation, to_outputs(std::move(ctx)));
+  }
+  static int64_t requested(Context& ctx) {
+    require(ctx.input(1).rank() == 0, "the number of elements to dequeue must be a scalar, got shape ",
+            ctx.input(1).shape());
+    return to_int64(ctx.input(1));
+  }
+};
+
+struct Close : AsyncKernel {
+  explicit Close(const Construction& c) : cancel_pending(c.attr<bool>("cancel_pending_enqueues", false)) {}
+  void start(std::shared_ptr<AsyncContext> ctx) override {
+    Queue& queue = ctx->resource<Queue>(0);
+    Cancellation& cancellation = ctx->step().cancellation();
+    queue.close(cancel_pending, cancellation,
+                [ctx](std::optional<Error> error) { error ? ctx->fail(*std::move(error)) : ctx->done(); });
+  }
+  bool cancel_pending;
+};
+
+void size(Context& ctx) { ctx.set_output(0, Tensor::scalar(static_cast<int32_t>(ctx.resource<Queue>(0).size()))); }
+void is_closed(Context& ctx) { ctx.set_output(0, Tensor::scalar(ctx.resource<Queue>(0).closed())); }
+
+REGISTER(kernel("QueueEnqueueV2").make<Enqueue<false>>());
+REGISTER(kernel("QueueEnqueueManyV2").make<Enqueue<true>>());
+REGISTER(kernel("QueueDequeueV2").make<Dequeue>());
+REGISTER(kernel("QueueDequeueManyV2").make<DequeueMany<false>>());
+REGISTER(kernel("QueueDequeueUpToV2").make<DequeueMany<true>>());
+REGISTER(kernel("QueueCloseV2").make<Close>());
+REGISTER(kernel("QueueSizeV2").function<size>());
+REGISTER(kernel("QueueIsClosedV2").function<is_closed>());
+
+}  // namespace
+}  // namespace thalweg
