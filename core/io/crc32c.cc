@@ -50,14 +50,15 @@ uint32_t append_zeros(uint32_t crc, uint64_t count) {
 }
 
 #ifdef __SSE4_2__
-constexpr size_t kStream = 4096;  // Bytes of each of the three streams between two joins.
+// Bytes of each of the three streams between two joins: of long data, and of records of a few kilobytes.
+constexpr size_t kStream = 4096, kShortStream = 256;
 
-// The map of kStream zero bytes, by the four bytes of the checksum.
+// The map of `count` zero bytes, by the four bytes of the checksum.
 struct StreamShift {
   uint32_t table[4][256];
-  StreamShift() {
+  explicit StreamShift(size_t count) {
     for (int byte = 0; byte < 4; ++byte) {
-      for (uint32_t v = 0; v < 256; ++v) table[byte][v] = append_zeros(v << (8 * byte), kStream);
+      for (uint32_t v = 0; v < 256; ++v) table[byte][v] = append_zeros(v << (8 * byte), count);
     }
   }
   uint32_t operator()(uint32_t crc) const {
@@ -71,19 +72,26 @@ uint64_t load(const unsigned char* at) {
   return word;
 }
 
-uint32_t raw_extend(uint32_t crc, const unsigned char* at, size_t size) {
-  static const StreamShift shift;
-  while (size >= 3 * kStream) {
+template <size_t stream>
+uint32_t extend_by_streams(uint32_t crc, const unsigned char*& at, size_t& size) {
+  static const StreamShift shift(stream);
+  while (size >= 3 * stream) {
     uint64_t a = crc, b = 0, c = 0;
-    for (size_t i = 0; i < kStream; i += 8) {
+    for (size_t i = 0; i < stream; i += 8) {
       a = _mm_crc32_u64(a, load(at + i));
-      b = _mm_crc32_u64(b, load(at + kStream + i));
-      c = _mm_crc32_u64(c, load(at + 2 * kStream + i));
+      b = _mm_crc32_u64(b, load(at + stream + i));
+      c = _mm_crc32_u64(c, load(at + 2 * stream + i));
     }
     crc = shift(shift(static_cast<uint32_t>(a)) ^ static_cast<uint32_t>(b)) ^ static_cast<uint32_t>(c);
-    at += 3 * kStream;
-    size -= 3 * kStream;
+    at += 3 * stream;
+    size -= 3 * stream;
   }
+  return crc;
+}
+
+uint32_t raw_extend(uint32_t crc, const unsigned char* at, size_t size) {
+  if (size >= 3 * kStream) crc = extend_by_streams<kStream>(crc, at, size);
+  if (size >= 3 * kShortStream) crc = extend_by_streams<kShortStream>(crc, at, size);
   uint64_t wide = crc;
   for (; size >= 8; at += 8, size -= 8) wide = _mm_crc32_u64(wide, load(at));
   crc = static_cast<uint32_t>(wide);

@@ -17,6 +17,7 @@
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
 #include "python/python_kernel.h"
+#include "python/records.h"
 #include "session.h"
 #include "tensor/allocator.h"
 #include "thread/parallel.h"
@@ -173,6 +174,7 @@ NB_MODULE(_core, m) {
            "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a);
 
   bind_checkpoint(m);
+  bind_records(m);
   bind_compiled_step(m);
 }
 
