@@ -4,6 +4,7 @@
 // container goes when the session is destroyed.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -11,6 +12,7 @@
 #include <unordered_map>
 
 #include "executor/executor.h"
+#include "function/function.h"
 
 namespace thalweg {
 
@@ -19,12 +21,21 @@ class Session {
   explicit Session(std::string device_name);
   ~Session();
 
-  Device& device() { return device_; }
+  Device& device() { return *device_; }
   std::shared_ptr<const Plan> compile(std::vector<NodeSpec> specs, int num_feeds,
                                       std::vector<std::pair<int32_t, int32_t>> fetches);
   KernelMaker kernel_maker() {
     return [this](const NodeSpec& spec) { return kernel_of(spec); };
   }
+
+  // The functions that steps of this session call, by name; null if there is none. They lose their bodies with the
+  // session: kernels and resources that still hold one get an error.
+  std::shared_ptr<Function> function(const std::string& name);
+  std::shared_ptr<Function> declare(std::shared_ptr<Function> function);
+  void define(Function& function, std::vector<NodeSpec> specs, std::vector<std::pair<int32_t, int32_t>> results);
+  // Takes a declaration back whose body could not be compiled.
+  void drop(const std::string& name);
+
   // Registers a step for as long as the guard lives.
   class Running {
    public:
@@ -42,9 +53,10 @@ class Session {
  private:
   std::shared_ptr<Kernel> kernel_of(const NodeSpec& spec);
 
-  Device device_;
+  std::shared_ptr<Device> device_;  // shared with the bodies of functions
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Kernel>> stateful_;
+  std::map<std::string, std::shared_ptr<Function>> functions_;
   std::set<Step*> running_;
   bool closed_ = false;
 };

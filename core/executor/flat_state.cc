@@ -77,10 +77,11 @@ void check_outputs(const NodeItem& node, const Tensor* outputs) {
 }  // namespace
 
 // Runs one node and hands its outputs on; false if the kernel is asynchronous and will report later.
-inline bool FlatState::run_node(Executor& executor, const NodeItem& node) {
+template <typename Runner>
+inline bool FlatState::run_node(Runner& runner, const NodeItem& node) {
   Tensor* outputs = outputs_.data();
   try {
-    if (!executor.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr})) return false;
+    if (!runner.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr})) return false;
     check_outputs(node, outputs);
   } catch (Error& error) {
     error.set_node(node.def.name, node.def.op);
@@ -99,6 +100,33 @@ void FlatState::run_in_order(Executor& executor) {
     if (executor.interrupted()) return;
     run_node(executor, node);
   }
+}
+
+namespace {
+
+// Runs the nodes of a function's body as part of the step that calls it.
+struct WithinStep {
+  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started&) {
+    Context ctx(node.def, device, step, inputs, outputs, iteration);
+    node.kernel->compute(ctx);
+    if ((++ticks & 1023) == 0) step.tick();
+    return true;
+  }
+  Step& step;
+  Device& device;
+  uint32_t ticks = 0;
+};
+
+}  // namespace
+
+bool FlatState::run_within(Step& step) {
+  WithinStep runner{step, plan_.device()};
+  for (const NodeItem& node : plan_.nodes()) {
+    if (!node.kernel) continue;
+    if (step.interrupted()) return false;
+    run_node(runner, node);
+  }
+  return true;
 }
 
 void FlatState::run_ready(Executor& executor) {

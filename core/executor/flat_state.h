@@ -17,10 +17,14 @@ class FlatState final : public State {
   void complete(const Started& started, Tensor* outputs) override;
   std::span<Tensor> fetched() override;
   void clear() override;
+  // Runs a sequential plan to its end within another step, on the thread that drives that one; false if that step was
+  // interrupted meanwhile.
+  bool run_within(Step& step);
 
  private:
   void fill_constants();
-  bool run_node(Executor& executor, const NodeItem& node);
+  template <typename Runner>
+  bool run_node(Runner& runner, const NodeItem& node);
   void run_in_order(Executor& executor);
   void run_ready(Executor& executor);
   void fill_slots(const NodeItem& node, Tensor* outputs);

@@ -19,6 +19,10 @@ class Step {
   const std::shared_ptr<Rendezvous>& rendezvous() const { return rendezvous_; }
   void set_rendezvous(std::shared_ptr<Rendezvous> rendezvous) { rendezvous_ = std::move(rendezvous); }
 
+  // How many calls of functions that run as steps of their own stand between this step and the one that the user ran.
+  int depth() const { return depth_; }
+  void set_depth(int depth) { depth_ = depth; }
+
   // For kernels that run long: whether the step has ended meanwhile, and a chance for whoever waits for it to look
   // around.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
@@ -36,6 +40,7 @@ class Step {
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
   }
   int64_t id_;
+  int depth_ = 0;
   Cancellation cancellation_;
   std::shared_ptr<Rendezvous> rendezvous_;
 };

@@ -11,11 +11,13 @@
 
 namespace thalweg {
 
+class Function;
 class LoopProgram;
 
 using AttrValue = std::variant<std::monostate, bool, int64_t, double, std::string, DType, PartialShape, Tensor,
                                std::vector<int64_t>, std::vector<double>, std::vector<std::string>, std::vector<DType>,
-                               std::vector<PartialShape>, std::vector<Tensor>, std::shared_ptr<const LoopProgram>>;
+                               std::vector<PartialShape>, std::vector<Tensor>, std::shared_ptr<const LoopProgram>,
+                               std::shared_ptr<Function>, std::vector<std::shared_ptr<Function>>>;
 
 struct NodeDef {
   std::string name;

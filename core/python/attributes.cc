@@ -4,6 +4,7 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include "executor/loop_program.h"
+#include "function/function.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -66,7 +67,8 @@ AttrValue list_from_python(nb::handle list) {
           return out;
         } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double> ||
                              std::is_same_v<T, std::string> || std::is_same_v<T, DType> ||
-                             std::is_same_v<T, PartialShape> || std::is_same_v<T, Tensor>) {
+                             std::is_same_v<T, PartialShape> || std::is_same_v<T, Tensor> ||
+                             std::is_same_v<T, std::shared_ptr<Function>>) {
           return gather(T{});
         } else {
           fail(Code::invalid_argument, "a list attribute has elements of an unsupported type");
@@ -93,7 +95,8 @@ AttrValue attr_from_python(nb::handle value) {
   if (nb::isinstance<LoopProgram>(value)) {
     return std::shared_ptr<const LoopProgram>(nb::cast<std::shared_ptr<LoopProgram>>(value));
   }
-  // Functions and whatever else only Python kernels read.
+  if (nb::isinstance<Function>(value)) return nb::cast<std::shared_ptr<Function>>(value);
+  // Whatever else only Python kernels read.
   return std::monostate{};
 }
 

@@ -14,6 +14,7 @@
 #include "python/attributes.h"
 #include "python/checkpoint.h"
 #include "python/compiled_step.h"
+#include "python/function.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
 #include "python/python_kernel.h"
@@ -154,8 +155,8 @@ NB_MODULE(_core, m) {
 
   nb::class_<NodeSpec>(m, "NodeSpec").def(nb::new_(&spec_from_python));
 
-  nb::class_<Session>(m, "Session")
-      .def(nb::init<std::string>(), "device_name"_a)
+  nb::class_<Session> session(m, "Session");
+  session.def(nb::init<std::string>(), "device_name"_a)
       .def("close", &Session::close, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("closed", &Session::closed)
       .def("clear_container", [](Session& s, const std::string& name) { s.device().resources.clear(name); })
@@ -175,6 +176,7 @@ NB_MODULE(_core, m) {
 
   bind_checkpoint(m);
   bind_records(m);
+  bind_function(m, session);
   bind_compiled_step(m);
 }
 

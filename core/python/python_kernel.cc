@@ -21,7 +21,8 @@ nb::object value_to_python(const AttrValue& value) {
           for (int64_t d : s.dims) dims.append(d < 0 ? nb::object(nb::none()) : nb::object(nb::int_(d)));
           return nb::tuple(dims);
         };
-        if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, std::shared_ptr<const LoopProgram>>) {
+        if constexpr (std::is_same_v<T, std::monostate> || std::is_same_v<T, std::shared_ptr<const LoopProgram>> ||
+                      std::is_same_v<T, std::shared_ptr<Function>>) {
           return nb::none();
         } else if constexpr (std::is_same_v<T, bool>) {
           return nb::bool_(v);

@@ -21,6 +21,7 @@ _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 _FAMILIES: Final = (
     "ops",
     "control_flow",
+    "functions",
     "autodiff",
     "state",
     "nn",
@@ -127,6 +128,7 @@ def _export_base() -> None:
     from thalweg.graph import (  # noqa: F401
         collections,
         dtypes,
+        func_graph,
         graph_util,
         import_graph_def,
         import_meta_graph,

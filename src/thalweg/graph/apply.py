@@ -14,7 +14,7 @@ from typing import Any
 
 from thalweg.graph.attr_conversion import CONVERTERS, check_attr, convert_attr
 from thalweg.graph.conversion import convert, is_tensor_like
-from thalweg.graph.default_graph import default_graph_scope, get_default_graph, graph_of
+from thalweg.graph.default_graph import _default_graphs, default_graph_scope, get_default_graph, graph_of
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import _OPS, OpDef, op_def
@@ -100,16 +100,21 @@ def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) 
         )
     graph: Graph | None = None
     only_tensors = plan.simple
-    for value in inputs:
-        if type(value) is Tensor:
-            if graph is None:
-                graph = value.op.graph
-            elif graph is not value.op.graph:
-                graph_of(inputs)  # Raises, naming both.
-        else:
-            only_tensors = False
-    if graph is None or not only_tensors:
-        graph = graph_of(inputs)
+    stack = _default_graphs.stack
+    if stack and stack[-1]._is_function:
+        graph = stack[-1]
+        only_tensors = only_tensors and all(type(value) is Tensor for value in inputs)
+    else:
+        for value in inputs:
+            if type(value) is Tensor:
+                if graph is None:
+                    graph = value.op.graph
+                elif graph is not value.op.graph:
+                    graph_of(inputs)  # Raises, naming both.
+            else:
+                only_tensors = False
+        if graph is None or not only_tensors:
+            graph = graph_of(inputs)
 
     full_name = _full_name(graph, name, op_type)
     values = plan.defaults.copy()

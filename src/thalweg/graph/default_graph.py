@@ -89,9 +89,14 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
 def graph_of(values: Iterable[Any]) -> Graph:
     """The graph to which the tensors and operations among `values` belong; the default graph if there are none.
 
+    While the body of a function is built, ops go there: it captures tensors of other graphs.
+
     Raises:
         ValueError: If they belong to different graphs.
     """
+    stack = _default_graphs.stack
+    if stack and stack[-1]._is_function:
+        return stack[-1]
     found: Any = None
     graph: Graph | None = None
     for value in _flat(values):

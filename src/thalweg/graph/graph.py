@@ -36,6 +36,8 @@ class Graph(ElementLookup, CollectionStore):
         True
     """
 
+    _is_function = False  # The same as `building_function`, without the call.
+
     def __init__(self) -> None:
         """Creates an empty graph."""
         self._lock = threading.RLock()

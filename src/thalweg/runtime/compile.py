@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from thalweg import errors
 from thalweg._native import core
+from thalweg.functions.graph_function import GraphFunction, find_function, referred_functions, used_functions
 from thalweg.graph.dtypes import DType
+from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import all_ops
-from thalweg.graph.operation import Operation
+from thalweg.graph.operation import NameAttrList, Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.choose_algorithms import choose_algorithms
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
@@ -69,49 +72,140 @@ def compile_step(
         traced: Whether every node must be seen to run: then nodes are neither fused nor lowered.
         precision: The 16-bit type to compute products in, if any.
     """
-    graph = lower_references(prune(feeds, fetches, targets))
-    if precision is not None:
-        graph = lower_precision(graph, precision, _supports)
-    if options.optimized:
-        graph = optimize(graph, options)
-        if not traced:
-            if options.layouts:
-                graph = travel_layouts(graph, core.operands_of_rows)
-            if options.fused:
-                graph = fuse_contractions(join_products(graph))
-                graph = fuse_elementwise(graph, core.operands_of_rows)
-            graph = keep_weights(graph)
-            graph = lower_loops(graph, _is_synchronous)
-    return compile_graph(session, graph)
+    compiler = Compiler(session, options, traced, precision)
+    graph = compiler.optimized(prune(feeds, fetches, targets))
+    return compile_graph(session, graph, compiler)
 
 
-def compile_graph(session: Any, graph: StepGraph) -> Any:
+def compile_graph(session: Any, graph: StepGraph, compiler: Compiler | None = None) -> Any:
     """Hands a step graph to the core."""
-    index = {name: i for i, name in enumerate(graph.nodes)}
-    specs = [_spec(session, node, [(index[name], output) for name, output in node.inputs],
-                   [index[name] for name in node.controls]) for node in graph.nodes.values()]  # fmt: skip
-    feeds = [(feed.name, feed.dtype, feed.shape) for feed in graph.feeds]
-    return core.CompiledStep(session, specs, feeds, [(index[name], output) for name, output in graph.fetches])
+    specs, fetches = (compiler or Compiler(session)).specs(graph)
+    return core.CompiledStep(session, specs, [(feed.name, feed.dtype, feed.shape) for feed in graph.feeds], fetches)
 
 
-def _spec(session: Any, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int]) -> Any:
-    attrs = node.attrs
-    if node.op == "_Loop":
-        attrs = {"program": _loop_program(session, attrs["program"])}
-    return core.NodeSpec(
-        node.name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, node.stateful
+class Compiler:
+    """Runs the passes over steps and functions of one session, and makes the core's specs of the nodes."""
+
+    def __init__(
+        self, session: Any, options: PassOptions = _ALL, traced: bool = False, precision: DType | None = None
+    ) -> None:
+        """See `compile_step`."""
+        self._session = session
+        self._options = options
+        self._traced = traced
+        self._precision = precision
+        self._declared: list[str] = []  # Functions whose bodies are being compiled, outermost first.
+
+    def optimized(self, graph: StepGraph) -> StepGraph:
+        """Applies the passes."""
+        options = self._options
+        graph = lower_references(graph)
+        if self._precision is not None:
+            graph = lower_precision(graph, self._precision, _supports)
+        if options.optimized:
+            graph = optimize(graph, options)
+            if not self._traced:
+                if options.layouts:
+                    graph = travel_layouts(graph, core.operands_of_rows)
+                if options.fused:
+                    graph = fuse_contractions(join_products(graph))
+                    graph = fuse_elementwise(graph, core.operands_of_rows)
+                graph = keep_weights(graph)
+                graph = lower_loops(graph, _is_synchronous)
+        return graph
+
+    def specs(self, graph: StepGraph, function: str = "") -> tuple[list[Any], list[tuple[int, int]]]:
+        """The core's nodes and fetches of a step, or of a function's body."""
+        index = {name: i for i, name in enumerate(graph.nodes)}
+        specs = [
+            self._spec(node, [(index[name], output) for name, output in node.inputs],
+                       [index[name] for name in node.controls], function)
+            for node in graph.nodes.values()
+        ]  # fmt: skip
+        return specs, [(index[name], output) for name, output in graph.fetches]
+
+    def _spec(self, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int], function: str = "") -> Any:
+        attrs = node.attrs
+        if node.op == "_Loop":
+            attrs = {"program": self._loop_program(attrs["program"], function)}
+        elif node.origin is not None:
+            attrs = self._with_functions(attrs, node.origin.graph)
+        stateful = node.stateful
+        # The session keeps the kernels and resources of stateful nodes by name.
+        name = f"{function}/{node.name}" if function and stateful else node.name
+        return core.NodeSpec(
+            name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful
+        )
+
+    def _loop_program(self, body: LoopBody, function: str) -> Any:
+        def numbered(edges: Sequence[Edge]) -> list[tuple[int, int]]:
+            return [(int(source), output) for source, output in edges]
+
+        # Within a loop's straight lists the order of the nodes already is what the control edges ask for.
+        specs = [
+            self._spec(node, numbered(edges), (), function) for node, edges in zip(body.nodes, body.inputs, strict=True)
+        ]
+        return core.LoopProgram(
+            self._session, specs, body.num_condition, body.num_variables, body.num_invariants, body.predicate,
+            list(body.next),
+        )  # fmt: skip
+
+    # Functions.
+
+    def _with_functions(self, attrs: dict[str, Any], graph: Graph) -> dict[str, Any]:
+        """The attributes of a node, with the core's functions in the place of references to them."""
+        found: dict[str, Any] = {}
+        for key, value in attrs.items():
+            if key[:1] == "_":
+                continue
+            if isinstance(value, NameAttrList):
+                found[key] = self.function(find_function(graph, value))
+            elif isinstance(value, list) and value and isinstance(value[0], NameAttrList):
+                found[key] = [self.function(find_function(graph, item)) for item in value]
+        return {**attrs, **found} if found else attrs
+
+    def function(self, function: GraphFunction) -> Any:
+        """The core's Function: compiled once per session, also if it calls itself."""
+        session = self._session
+        known = session.function(function.name)
+        if known is not None:
+            return known
+        native = session.declare_function(
+            function.name,
+            [(tensor.dtype, tensor.shape) for tensor in function.inputs],
+            function.output_dtypes,
+            is_blocking(function),
+        )
+        self._declared.append(function.name)
+        first = len(self._declared) == 1
+        try:
+            graph = self.optimized(prune(function.inputs, function.outputs, function.targets))
+            session.define_function(native, *self.specs(graph, function.name))
+        except BaseException as e:
+            # Those that refer to each other go together.
+            if first:
+                for name in self._declared:
+                    session.drop_function(name)
+            if isinstance(e, errors.OpError):
+                raise _in_function(e, function) from None
+            raise
+        finally:
+            if first:
+                self._declared.clear()
+        return native
+
+
+def is_blocking(function: GraphFunction) -> bool:
+    """Whether a body, or one that it uses, has operations that may have to wait."""
+    return any(
+        core.is_async(op.type) for each in (function, *used_functions(function)) for op in each.graph.get_operations()
     )
 
 
-def _loop_program(session: Any, body: LoopBody) -> Any:
-    def numbered(edges: Sequence[Edge]) -> list[tuple[int, int]]:
-        return [(int(source), output) for source, output in edges]
-
-    # Within a loop's straight lists the order of the nodes already is what the control edges ask for.
-    specs = [_spec(session, node, numbered(edges), ()) for node, edges in zip(body.nodes, body.inputs, strict=True)]
-    return core.LoopProgram(
-        session, specs, body.num_condition, body.num_variables, body.num_invariants, body.predicate, list(body.next)
-    )
+def _in_function(error: errors.OpError, function: GraphFunction) -> errors.OpError:
+    node = getattr(error.node_def, "name", None)
+    where = f"node '{node}' of function '{function.name}'" if node else f"function '{function.name}'"
+    return errors.error_from_code(error.error_code, f"{error.message} [{where}]")
 
 
 def _supports(op: str, attr: str, dtype: DType) -> bool:
@@ -120,6 +214,10 @@ def _supports(op: str, attr: str, dtype: DType) -> bool:
 
 
 def _is_synchronous(node: Node) -> bool:
+    if node.origin is not None and any(
+        is_blocking(find_function(node.origin.graph, name)) for name in referred_functions(node.origin)
+    ):
+        return False
     return node.op == "_Loop" or not core.is_async(node.op)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.func_graph import init_scope
 from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 
@@ -48,6 +49,9 @@ class CreatedByScopes(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates a variable, or lets the open scopes do it."""
+        if cls.__name__ == "Variable" and get_default_graph()._is_function:
+            with init_scope():  # State belongs to the program, not to the body of one of its functions.
+                return cls(*args, **kwargs)
         stack = _creators.by_graph.get(get_default_graph()) if cls.__name__ == "Variable" else None
         if not stack:
             return super().__call__(*args, **kwargs)

@@ -1,0 +1,26 @@
+// Whether the calling thread's stack is nearly used up: recursion must end in an error, never in a crash.
+#pragma once
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace thalweg {
+
+inline bool stack_is_low() {
+  // The address that the stack must not grow below. What is kept free is for the deepest kernel.
+  static const auto find_limit = []() -> uintptr_t {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+    void* lowest = nullptr;
+    size_t size = 0;
+    pthread_attr_getstack(&attributes, &lowest, &size);
+    pthread_attr_destroy(&attributes);
+    return reinterpret_cast<uintptr_t>(lowest) + std::min<size_t>(size / 4, 1 << 20);
+  };
+  thread_local const uintptr_t limit = find_limit();
+  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < limit;
+}
+
+}  // namespace thalweg

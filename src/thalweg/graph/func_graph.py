@@ -1,0 +1,166 @@
+"""FuncGraph: the graph of a function's body. Tensors of the graphs around it become arguments when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from thalweg.graph.collections import GraphKeys
+from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.dtypes import DType
+from thalweg.graph.graph import Graph
+from thalweg.graph.handle_data import handle_data
+from thalweg.graph.op_registry import OpDef, export, op_def
+from thalweg.graph.operation import Operation
+from thalweg.graph.scopes import Scope
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+
+
+class FuncGraph(Graph):
+    """The body of a function under construction, or finished.
+
+    While it is the default graph, every op goes here, whatever graph its inputs are from: a tensor of a graph around
+    this one is captured, which gives the function one more argument. Variables belong to the outermost graph; the body
+    captures their handles. The library of functions, too, is that of the outermost graph.
+
+    Attributes:
+        name: The name of the function.
+        outer_graph: The graph in which it is used.
+        inputs: The placeholders of the arguments, without the captured ones.
+        captures: From captured tensors to the placeholders that stand for them.
+    """
+
+    _is_function = True
+
+    def __init__(self, name: str, outer_graph: Graph | None = None) -> None:
+        """Starts an empty body inside `outer_graph`, or the default graph."""
+        super().__init__()
+        outer = get_default_graph() if outer_graph is None else outer_graph
+        self.name = name
+        self.outer_graph = outer
+        self.inputs: list[Tensor] = []
+        self.captures: dict[Tensor, Tensor] = {}
+        self.seed = outer.seed
+        self._producer_version = outer._producer_version
+        # What belongs to the program as a whole: functions, variables by name, Python functions that must live on.
+        self._functions = outer._functions
+        self._attachments = outer._attachments
+        with outer._lock:
+            self._collections = {key: list(items) for key, items in outer._collections.items()}
+            for key in GraphKeys._VARIABLE_COLLECTIONS:
+                self._collections[key] = outer._collections.setdefault(key, [])
+
+    @property
+    def building_function(self) -> bool:
+        """True: this is the body of a function."""
+        return True
+
+    def add_argument(self, dtype: DType, shape: Any = None, name: str = "arg") -> Tensor:
+        """Adds an argument, and returns the placeholder that stands for it."""
+        tensor = self._placeholder(dtype, TensorShape(shape), name)
+        self.inputs.append(tensor)
+        return tensor
+
+    def _placeholder(self, dtype: DType, shape: TensorShape, name: str) -> Tensor:
+        definition = op_def("Placeholder")
+        # An argument is there from the start: no scope of the place where it is first used has a say in it.
+        clear: dict[str, Any] = {
+            "name_stack": "",
+            "context": None,
+            "controllers": (),
+            "devices": (),
+            "colocation": (),
+            "attr_map": {},
+        }
+        with Scope(self._scopes, lambda: (dict(clear), None)):
+            attrs = {"dtype": dtype, "shape": shape}
+            op = super().add_operation(definition, (), attrs, self.unique_name(name), (dtype,), skip_frames=4)
+        return op.outputs[0]
+
+    def add_operation(
+        self,
+        op_def: OpDef,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any],
+        name: str,
+        output_dtypes: Sequence[DType],
+        *,
+        shapes: list[TensorShape] | None = None,
+        skip_frames: int = 2,
+    ) -> Operation:
+        """Adds one node, whose inputs may be tensors of outer graphs; see `Graph.add_operation`."""
+        for tensor in inputs:
+            if tensor.op.graph is not self:
+                inputs = [self.capture(tensor) for tensor in inputs]
+                break
+        return super().add_operation(
+            op_def, inputs, attrs, name, output_dtypes, shapes=shapes, skip_frames=skip_frames + 1
+        )
+
+    def capture(self, tensor: Tensor, name: str | None = None) -> Tensor:
+        """The tensor by which the body sees `tensor`: itself, or the placeholder of a new argument.
+
+        Raises:
+            ValueError: If it is from a graph that is not around this one.
+        """
+        if tensor.op.graph is self:
+            return tensor
+        found = self.captures.get(tensor)
+        if found is None:
+            if not self.is_inside(tensor.op.graph):
+                raise ValueError(
+                    f"Cannot capture '{tensor.name}' in function '{self.name}': it is from another graph "
+                    f"({tensor.op.graph}) than those around the function. Values leave a function as its results."
+                )
+            name = name or tensor.op.name.rpartition("/")[2] or "capture"
+            found = self._placeholder(tensor.dtype.base_dtype, tensor.shape, name)
+            found._handle_data = handle_data(tensor)
+            self.captures[tensor] = found
+        return found
+
+    def is_inside(self, graph: Graph) -> bool:
+        """Whether `graph` is this one or around it."""
+        inner: Graph = self
+        while inner is not graph:
+            if not isinstance(inner, FuncGraph):
+                return False
+            inner = inner.outer_graph
+        return True
+
+    def control_dependencies(self, control_inputs: Any) -> Scope:
+        """See `Graph.control_dependencies`; what belongs to outer graphs has run before the function is called."""
+        if control_inputs is not None:
+            control_inputs = [element for element in control_inputs if self._is_mine(element)]
+        return super().control_dependencies(control_inputs)
+
+    def _is_mine(self, element: Any) -> bool:
+        op = element if isinstance(element, Operation) else getattr(element, "op", None)
+        return not isinstance(op, Operation) or op.graph is self or not self.is_inside(op.graph)
+
+    def _control_operation(self, element: Any) -> Operation:
+        # A captured tensor is what an op is put beside, too.
+        if isinstance(element, (Tensor, Operation)) or isinstance(getattr(element, "op", None), Operation):
+            op: Operation = element if isinstance(element, Operation) else element.op
+            if op.graph is not self and self.is_inside(op.graph) and op.outputs:
+                return self.capture(op.outputs[0]).op
+        return super()._control_operation(element)
+
+
+def outermost(graph: Graph) -> Graph:
+    """The graph around all functions that `graph` is in."""
+    while isinstance(graph, FuncGraph):
+        graph = graph.outer_graph
+    return graph
+
+
+@export("init_scope")
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """A block whose ops are created outside of all functions, loops and branches, without control dependencies."""
+    inner = get_default_graph()
+    graph = outermost(inner)
+    scope = inner.get_name_scope()
+    with default_graph_scope(graph), graph.control_dependencies(None), graph.name_scope(f"{scope}/" if scope else ""):
+        yield
