@@ -25,27 +25,9 @@ Queue::Tuple owned(std::span<const Tensor> tuple) {
 
 }  // namespace
 
-struct Queue::Attempt {
-  enum class Kind { enqueue, enqueue_many, dequeue, dequeue_many, close };
-  Kind kind;
-  Done done;
-  Taken taken;
-  Tuple values;                 // what to enqueue
-  int64_t next = 0;             // the first row that is not yet enqueued
-  int64_t wanted = 1;           // elements that a dequeue still waits for
-  bool up_to = false;           // a closed queue may give fewer
-  std::vector<Tuple> gathered;  // what it has taken
-  std::optional<Error> error;
-
-  Cancellation* cancellation = nullptr;
-  int64_t token = -1;
-  bool over = false;  // no longer in line
-  Line::iterator place;
-
-  bool dequeues() const { return kind == Kind::dequeue || kind == Kind::dequeue_many; }
-};
-
-Queue::Queue(Options options) : options_(std::move(options)) {}
+Queue::Queue(Options options)
+    : Waitable({{"Enqueue operation was cancelled"}, {"Dequeue operation was cancelled"}}),
+      options_(std::move(options)) {}
 Queue::~Queue() = default;
 
 // Checks -------------------------------------------------------------------------------------------------------------
@@ -91,14 +73,7 @@ void Queue::check_request(int64_t count) const {
   require(count >= 0, "DequeueManyOp requested ", count, " < 0 elements");
 }
 
-void Queue::require_open() const {
-  if (closed_) fail(Code::cancelled, kind(), " '", name(), "' is closed.");
-}
-
-Error Queue::closed_error(int64_t requested, int64_t size) const {
-  return Error(Code::out_of_range, cat(kind(), " '", name(), "' is closed and has insufficient elements (requested ",
-                                       requested, ", current size ", size, ")"));
-}
+Error Queue::closed_error() const { return Error(Code::cancelled, cat(kind(), " '", name(), "' is closed.")); }
 
 // Rows and batches ---------------------------------------------------------------------------------------------------
 
@@ -121,20 +96,24 @@ Queue::Tuple Queue::empty_batch() const {
 
 // Without waiting ----------------------------------------------------------------------------------------------------
 
+bool Queue::serve_others(size_t others, std::unique_lock<std::mutex>& lock) {
+  if (line(others).empty()) return true;
+  Finished finished;
+  flush(finished);
+  lock.unlock();
+  report(finished);
+  return true;
+}
+
 bool Queue::try_enqueue(std::span<const Tensor> tuple) {
   check_types(tuple);
   check_element(tuple);
-  Finished finished;
-  {
-    std::lock_guard lock(mutex_);
-    if (enqueues_.empty()) require_open();
-    if (!enqueues_.empty() || count() >= options_.capacity) return false;
-    put(owned(tuple));
-    if (dequeues_.empty()) return true;
-    flush(finished);
-  }
-  report(finished);
-  return true;
+  std::unique_lock lock(mutex_);
+  if (!line(kEnqueues).empty()) return false;
+  if (closed_) throw closed_error();
+  if (count() >= options_.capacity) return false;
+  put(owned(tuple));
+  return serve_others(kDequeues, lock);
 }
 
 bool Queue::try_enqueue_many(std::span<const Tensor> batch) {
@@ -142,30 +121,19 @@ bool Queue::try_enqueue_many(std::span<const Tensor> batch) {
   check_batch(batch);
   const int64_t rows = batch[0].dim(0);
   if (rows == 0) return true;
-  Finished finished;
-  {
-    std::lock_guard lock(mutex_);
-    if (enqueues_.empty()) require_open();
-    if (!enqueues_.empty() || options_.capacity - count() < rows) return false;
-    for (int64_t i = 0; i < rows; ++i) put(row_of(batch, i));
-    if (dequeues_.empty()) return true;
-    flush(finished);
-  }
-  report(finished);
-  return true;
+  std::unique_lock lock(mutex_);
+  if (!line(kEnqueues).empty()) return false;
+  if (closed_) throw closed_error();
+  if (options_.capacity - count() < rows) return false;
+  for (int64_t i = 0; i < rows; ++i) put(row_of(batch, i));
+  return serve_others(kDequeues, lock);
 }
 
 bool Queue::try_dequeue(Tuple& tuple) {
-  Finished finished;
-  {
-    std::lock_guard lock(mutex_);
-    if (!dequeues_.empty() || available() < 1) return false;
-    tuple = take();
-    if (enqueues_.empty()) return true;
-    flush(finished);
-  }
-  report(finished);
-  return true;
+  std::unique_lock lock(mutex_);
+  if (!line(kDequeues).empty() || available() < 1) return false;
+  tuple = take();
+  return serve_others(kEnqueues, lock);
 }
 
 bool Queue::try_dequeue_many(int64_t count, Tuple& batch) {
@@ -175,219 +143,151 @@ bool Queue::try_dequeue_many(int64_t count, Tuple& batch) {
     return true;
   }
   std::vector<Tuple> taken;
-  Finished finished;
   {
-    std::lock_guard lock(mutex_);
-    if (!dequeues_.empty() || available() < count) return false;
+    std::unique_lock lock(mutex_);
+    if (!line(kDequeues).empty() || available() < count) return false;
     taken.reserve(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) taken.push_back(take());
-    if (!enqueues_.empty()) flush(finished);
+    serve_others(kEnqueues, lock);
   }
-  report(finished);
   batch = stack(std::move(taken));
   return true;
 }
 
 // In line ------------------------------------------------------------------------------------------------------------
 
+class Queue::Enqueue : public Waiter {
+ public:
+  Enqueue(Queue& queue, Tuple values, bool many, Done done)
+      : queue_(queue),
+        values_(std::move(values)),
+        rows_(many ? values_[0].dim(0) : 1),
+        many_(many),
+        done_(std::move(done)) {}
+
+  Progress advance() override {
+    if (queue_.closed_) {
+      error_ = queue_.closed_error();
+      return Progress::complete;
+    }
+    if (queue_.count() >= queue_.options_.capacity) return Progress::none;
+    for (; next_ < rows_ && queue_.count() < queue_.options_.capacity; ++next_)
+      queue_.put(many_ ? row_of(values_, next_) : std::move(values_));
+    return next_ == rows_ ? Progress::complete : Progress::some;
+  }
+  void report(std::optional<Error> error) override { done_(std::move(error)); }
+
+ private:
+  Queue& queue_;
+  Tuple values_;
+  const int64_t rows_;
+  const bool many_;
+  int64_t next_ = 0;  // the first row that is not yet in the queue
+  Done done_;
+};
+
+class Queue::Dequeue : public Waiter {
+ public:
+  Dequeue(Queue& queue, int64_t wanted, bool many, bool up_to, Taken taken)
+      : queue_(queue), wanted_(wanted), many_(many), up_to_(up_to), taken_(std::move(taken)) {}
+
+  Progress advance() override {
+    if (queue_.closed_ && queue_.count() < wanted_) {
+      const int64_t wanted = wanted_, size = queue_.count();
+      withdraw();
+      if (!up_to_ || queue_.count() == 0) {
+        // What waits to be enqueued is about to be refused; only then is it known that there is nothing more.
+        if (up_to_ && !queue_.line(kEnqueues).empty()) return Progress::some;
+        error_ = Error(Code::out_of_range,
+                       cat(queue_.kind(), " '", queue_.name(), "' is closed and has insufficient elements (requested ",
+                           wanted, ", current size ", size, ")"));
+        return Progress::complete;
+      }
+      wanted_ = queue_.count();
+    }
+    int64_t now = std::min(queue_.available(), wanted_);
+    if (now <= 0) return Progress::none;
+    for (; now > 0; --now, --wanted_) gathered_.push_back(queue_.take());
+    return wanted_ == 0 ? Progress::complete : Progress::some;
+  }
+
+  void withdraw() override {
+    if (gathered_.empty()) return;
+    wanted_ += static_cast<int64_t>(gathered_.size());
+    queue_.put_back(std::exchange(gathered_, {}));
+  }
+
+  void report(std::optional<Error> error) override {
+    Tuple result;
+    if (!error) {
+      try {
+        result = many_ ? queue_.stack(std::move(gathered_)) : std::move(gathered_.front());
+      } catch (const Error& problem) {
+        error = problem;
+      } catch (const std::bad_alloc&) {
+        error = Error(Code::resource_exhausted, "out of memory for a batch of elements");
+      }
+    }
+    taken_(std::move(error), std::move(result));
+  }
+
+ private:
+  Queue& queue_;
+  int64_t wanted_;  // elements that it still waits for
+  const bool many_, up_to_;
+  Taken taken_;
+  std::vector<Tuple> gathered_;
+};
+
+class Queue::Close : public Waiter {
+ public:
+  Close(Queue& queue, Done done) : queue_(queue), done_(std::move(done)) {}
+  Progress advance() override {
+    if (queue_.closed_) error_ = Error(Code::cancelled, cat("Queue '", queue_.name(), "' is already closed."));
+    queue_.closed_ = true;
+    return Progress::complete;
+  }
+  void report(std::optional<Error> error) override { done_(std::move(error)); }
+
+ private:
+  Queue& queue_;
+  Done done_;
+};
+
 void Queue::enqueue(Tuple tuple, Cancellation& cancellation, Done done) {
   check_types(tuple);
   check_element(tuple);
-  auto attempt = std::make_shared<Attempt>();
-  attempt->kind = Attempt::Kind::enqueue;
-  attempt->values = owned(tuple);
-  attempt->done = std::move(done);
-  begin(std::move(attempt), cancellation);
+  begin(kEnqueues, std::make_shared<Enqueue>(*this, owned(tuple), false, std::move(done)), cancellation);
 }
 
 void Queue::enqueue_many(Tuple batch, Cancellation& cancellation, Done done) {
   check_types(batch);
   check_batch(batch);
   if (batch[0].dim(0) == 0) return done(std::nullopt);
-  auto attempt = std::make_shared<Attempt>();
-  attempt->kind = Attempt::Kind::enqueue_many;
-  attempt->values = owned(batch);
-  attempt->done = std::move(done);
-  begin(std::move(attempt), cancellation);
+  begin(kEnqueues, std::make_shared<Enqueue>(*this, owned(batch), true, std::move(done)), cancellation);
 }
 
 void Queue::dequeue(Cancellation& cancellation, Taken taken) {
-  auto attempt = std::make_shared<Attempt>();
-  attempt->kind = Attempt::Kind::dequeue;
-  attempt->taken = std::move(taken);
-  begin(std::move(attempt), cancellation);
+  begin(kDequeues, std::make_shared<Dequeue>(*this, 1, false, false, std::move(taken)), cancellation);
 }
 
 void Queue::dequeue_many(int64_t count, bool up_to, Cancellation& cancellation, Taken taken) {
   check_request(count);
   if (count == 0) return taken(std::nullopt, empty_batch());
-  auto attempt = std::make_shared<Attempt>();
-  attempt->kind = Attempt::Kind::dequeue_many;
-  attempt->wanted = count;
-  attempt->up_to = up_to;
-  attempt->taken = std::move(taken);
-  begin(std::move(attempt), cancellation);
+  begin(kDequeues, std::make_shared<Dequeue>(*this, count, true, up_to, std::move(taken)), cancellation);
 }
 
 void Queue::close(bool cancel_pending_enqueues, Cancellation& cancellation, Done done) {
-  if (!cancel_pending_enqueues) {
-    auto attempt = std::make_shared<Attempt>();
-    attempt->kind = Attempt::Kind::close;
-    attempt->done = std::move(done);
-    return begin(std::move(attempt), cancellation);
-  }
+  if (!cancel_pending_enqueues) return begin(kEnqueues, std::make_shared<Close>(*this, std::move(done)), cancellation);
   Finished finished;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    for (const std::shared_ptr<Attempt>& attempt : enqueues_) {
-      attempt->over = true;
-      attempt->error = Error(Code::cancelled, "Enqueue operation was cancelled");
-      finished.push_back(attempt);
-    }
-    enqueues_.clear();
+    end_all(kEnqueues, Error(Code::cancelled, "Enqueue operation was cancelled"), finished);
     flush(finished);
   }
   report(finished);
   done(std::nullopt);
-}
-
-void Queue::begin(std::shared_ptr<Attempt> attempt, Cancellation& cancellation) {
-  Finished finished;
-  bool too_late = false;  // the step has ended
-  {
-    std::lock_guard lock(mutex_);
-    Line& line = attempt->dequeues() ? dequeues_ : enqueues_;
-    attempt->place = line.insert(line.end(), attempt);
-    flush(finished);
-    if (!attempt->over) {
-      // Registered only now, when it is known to wait: most attempts do not.
-      attempt->cancellation = &cancellation;
-      attempt->token = cancellation.add([self = shared_from_this(), attempt] { self->cancel(attempt); });
-      too_late = attempt->token < 0;
-    }
-  }
-  report(finished);
-  if (too_late) cancel(attempt);
-}
-
-void Queue::cancel(const std::shared_ptr<Attempt>& attempt) {
-  Finished finished;
-  {
-    std::lock_guard lock(mutex_);
-    if (attempt->over) return;
-    attempt->over = true;
-    attempt->token = -1;  // it runs just now: there is nothing to remove
-    (attempt->dequeues() ? dequeues_ : enqueues_).erase(attempt->place);
-    attempt->error = Error(Code::cancelled,
-                           attempt->dequeues() ? "Dequeue operation was cancelled" : "Enqueue operation was cancelled");
-    if (!attempt->gathered.empty()) put_back(std::move(attempt->gathered));
-    attempt->gathered.clear();
-    finished.push_back(attempt);
-    flush(finished);
-  }
-  report(finished);
-}
-
-Queue::Progress Queue::advance(Attempt& attempt) {
-  using Kind = Attempt::Kind;
-  switch (attempt.kind) {
-    case Kind::close:
-      if (closed_) attempt.error = Error(Code::cancelled, cat("Queue '", name(), "' is already closed."));
-      closed_ = true;
-      return Progress::complete;
-    case Kind::enqueue:
-    case Kind::enqueue_many: {
-      if (closed_) {
-        attempt.error = Error(Code::cancelled, cat(kind(), " '", name(), "' is closed."));
-        return Progress::complete;
-      }
-      if (count() >= options_.capacity) return Progress::none;
-      if (attempt.kind == Kind::enqueue) {
-        put(std::move(attempt.values));
-        return Progress::complete;
-      }
-      const int64_t rows = attempt.values[0].dim(0);
-      for (; attempt.next < rows && count() < options_.capacity; ++attempt.next)
-        put(row_of(attempt.values, attempt.next));
-      return attempt.next == rows ? Progress::complete : Progress::some;
-    }
-    case Kind::dequeue:
-    case Kind::dequeue_many:
-      return advance_dequeue(attempt);
-  }
-  return Progress::none;
-}
-
-Queue::Progress Queue::advance_dequeue(Attempt& attempt) {
-  if (closed_ && count() < attempt.wanted) {
-    const int64_t wanted = attempt.wanted, size = count();
-    if (!attempt.gathered.empty()) {
-      attempt.wanted += static_cast<int64_t>(attempt.gathered.size());
-      put_back(std::move(attempt.gathered));
-      attempt.gathered.clear();
-    }
-    if (!attempt.up_to || count() == 0) {
-      // What waits to be enqueued is about to be refused; a batch may be smaller, but not for that.
-      if (attempt.up_to && !enqueues_.empty()) return Progress::some;
-      attempt.error = closed_error(wanted, size);
-      return Progress::complete;
-    }
-    attempt.wanted = count();
-  }
-  int64_t now = std::min(available(), attempt.wanted);
-  if (now <= 0) return Progress::none;
-  for (; now > 0; --now, --attempt.wanted) attempt.gathered.push_back(take());
-  return attempt.wanted == 0 ? Progress::complete : Progress::some;
-}
-
-bool Queue::serve(Line& line, Finished& finished) {
-  bool changed = false;
-  while (!line.empty()) {
-    std::shared_ptr<Attempt> first = line.front();
-    Progress progress = Progress::complete;
-    try {
-      progress = advance(*first);
-    } catch (const std::bad_alloc&) {
-      first->error = Error(Code::resource_exhausted, "out of memory for an element of a queue");
-    }
-    changed = changed || progress != Progress::none;
-    if (progress != Progress::complete) break;
-    first->over = true;
-    line.pop_front();
-    finished.push_back(std::move(first));
-  }
-  return changed;
-}
-
-void Queue::flush(Finished& finished) {
-  bool changed = true;
-  while (changed) {
-    changed = serve(enqueues_, finished);
-    changed = serve(dequeues_, finished) || changed;
-  }
-}
-
-void Queue::report(Finished& finished) {
-  for (const std::shared_ptr<Attempt>& attempt : finished) {
-    if (attempt->token >= 0) attempt->cancellation->remove(attempt->token);
-    if (!attempt->dequeues()) {
-      std::exchange(attempt->done, nullptr)(std::move(attempt->error));
-      continue;
-    }
-    Tuple result;
-    if (!attempt->error) {
-      try {
-        result = attempt->kind == Attempt::Kind::dequeue ? std::move(attempt->gathered.front())
-                                                         : stack(std::move(attempt->gathered));
-      } catch (const Error& error) {
-        attempt->error = error;
-      } catch (const std::bad_alloc&) {
-        attempt->error = Error(Code::resource_exhausted, "out of memory for a batch of elements");
-      }
-    }
-    std::exchange(attempt->taken, nullptr)(std::move(attempt->error), std::move(result));
-  }
 }
 
 int64_t Queue::size() {

@@ -9,31 +9,25 @@
 // Closing is an attempt among the enqueues: those before it are still served. Closing with cancellation ends them
 // instead. A closed queue refuses enqueues (CancelledError), and dequeues beyond its last element (OutOfRangeError).
 //
-// A subclass says in which order elements leave. Lock order: the queue's lock, then that of a Cancellation. The step of
-// a waiting attempt must stay alive until the callback has run. Thread-safe.
+// A subclass says in which order elements leave. Locks and lifetimes are those of Waitable. Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <list>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "executor/cancellation.h"
-#include "resource/handle.h"
+#include "resource/waitable.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {
 
-class Queue : public Resource, public std::enable_shared_from_this<Queue> {
+class Queue : public Waitable {
  public:
   using Tuple = std::vector<Tensor>;
-  using Done = std::function<void(std::optional<Error>)>;
   using Taken = std::function<void(std::optional<Error>, Tuple)>;
   static constexpr int64_t kUnbounded = std::numeric_limits<int32_t>::max();
 
@@ -91,29 +85,19 @@ class Queue : public Resource, public std::enable_shared_from_this<Queue> {
   const Options options_;
 
  private:
-  struct Attempt;
-  using Line = std::list<std::shared_ptr<Attempt>>;
-  using Finished = std::vector<std::shared_ptr<Attempt>>;
-  enum class Progress { none, some, complete };
+  class Enqueue;
+  class Dequeue;
+  class Close;
+  static constexpr size_t kEnqueues = 0, kDequeues = 1;
 
-  void begin(std::shared_ptr<Attempt> attempt, Cancellation& cancellation);
-  void cancel(const std::shared_ptr<Attempt>& attempt);
-  Progress advance(Attempt& attempt);
-  Progress advance_dequeue(Attempt& attempt);
-  bool serve(Line& line, Finished& finished);
-  void flush(Finished& finished);
-  // Calls the callbacks, without the lock.
-  void report(Finished& finished);
   void check_types(std::span<const Tensor> tuple) const;
   void check_request(int64_t count) const;
   Tuple empty_batch() const;
-  void require_open() const;
-  Error closed_error(int64_t requested, int64_t size) const;
+  Error closed_error() const;
+  // After a change without waiting: lets those go on who wait for it.
+  bool serve_others(size_t line, std::unique_lock<std::mutex>& lock);
 
-  std::mutex mutex_;  // guards everything below, and the subclass's elements
   bool closed_ = false;
-  Line enqueues_;
-  Line dequeues_;
 };
 
 }  // namespace thalweg
