@@ -143,8 +143,8 @@ class QueueBase:
 
     @property
     def name(self) -> str:
-        """The name of the queue's op, without scopes."""
-        return self._name
+        """The name of the queue's op."""
+        return str(self._queue_ref.op.name)
 
     @property
     def dtypes(self) -> list[DType]:
