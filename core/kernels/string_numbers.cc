@@ -1,53 +1,22 @@
-// Between numbers and strings: StringToNumber, AsString, DecodeRaw.
-#include <charconv>
-#include <clocale>
+// Between numbers and strings: StringToNumber, AsString, DecodeRaw, DecodePaddedRaw.
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 
 #include "kernel/registry.h"
+#include "strings/numbers.h"
 
 namespace thalweg {
 namespace {
 
 using Parsed = Types<DType::float32, DType::float64, DType::int32, DType::int64, DType::uint32, DType::uint64>;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
-  size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-template <typename T>
-bool parse(std::string_view text, T* out) {
-  text = trimmed(text);
-  if (text.empty()) return false;
-  if constexpr (std::is_integral_v<T>) {
-    if (text.front() == '+') {
-      text.remove_prefix(1);
-      if (text.starts_with('-')) return false;
-    }
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
-    return error == std::errc() && end == text.data() + text.size();
-  } else {
-    // The C library's reader in the C locale: from_chars knows neither "+1" nor hexadecimal, and refuses overflow.
-    static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
-    std::string terminated(text);
-    char* end = nullptr;
-    if constexpr (std::is_same_v<T, float>)
-      *out = strtof_l(terminated.c_str(), &end, locale);
-    else
-      *out = strtod_l(terminated.c_str(), &end, locale);
-    return end == terminated.c_str() + terminated.size();
-  }
-}
-
 void string_to_number(Context& ctx) {
   const Tensor& in = ctx.input(0);
   Tensor& out = ctx.allocate(0, in.shape());
   dispatch(out.dtype(), Parsed{}, [&]<typename T>() {
     for (int64_t i = 0; i < in.num_elements(); ++i)
-      require(parse(in.strings()[i], out.flat<T>() + i),
+      require(parse_number(in.strings()[i], out.flat<T>() + i),
               "StringToNumberOp could not correctly convert string: ", in.strings()[i]);
   });
 }
@@ -144,8 +113,35 @@ struct DecodeRaw : Kernel {
   bool little_endian;
 };
 
+struct DecodePaddedRaw : Kernel {
+  explicit DecodePaddedRaw(const Construction& c) : little_endian(c.attr<bool>("little_endian", true)) {}
+  void compute(Context& ctx) override {
+    const Tensor &in = ctx.input(0), &given = ctx.input(1);
+    DType dtype = ctx.output_dtype(0);
+    auto width = static_cast<int64_t>(size_of(dtype));
+    require(given.num_elements() == 1, "k must be scalar, got shape ", given.shape());
+    int64_t length = to_int64(given);
+    require(length > 0, "fixed_length (", length, ") must be greater than zero.");
+    require(length % width == 0, "fixed_length (", length, ") must be a multiple of the size of out_type (", width,
+            ")");
+    Shape shape = in.shape();
+    Tensor& out = ctx.allocate(0, shape.inserted(shape.rank(), length / width));
+    auto* to = static_cast<char*>(out.raw());
+    for (int64_t i = 0; i < in.num_elements(); ++i, to += length) {
+      const std::string& text = in.strings()[i];
+      size_t used = std::min(text.size(), static_cast<size_t>(length));
+      std::memcpy(to, text.data(), used);
+      std::memset(to + used, 0, static_cast<size_t>(length) - used);
+      if (!little_endian && width > 1)
+        for (int64_t at = 0; at < length; at += width) std::reverse(to + at, to + at + width);
+    }
+  }
+  bool little_endian;
+};
+
 REGISTER(kernel("StringToNumber").types("out_type", Parsed{}).function<string_to_number>());
 REGISTER(kernel("AsString").types("T", Join<NumbersAndBool, Types<DType::string>>{}).make<AsString>());
+REGISTER(kernel("DecodePaddedRaw").types("out_type", Reals{}).make<DecodePaddedRaw>());
 REGISTER(kernel("DecodeRaw").types("out_type", NumbersAndBool{}).make<DecodeRaw>());
 
 }  // namespace

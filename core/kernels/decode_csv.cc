@@ -1,0 +1,159 @@
+// DecodeCSV: records of comma-separated values, quoted as RFC 4180 says, to one tensor per column.
+#include <cstring>
+
+#include "kernel/registry.h"
+#include "kernels/record_blocks.h"
+#include "strings/numbers.h"
+
+namespace thalweg {
+namespace {
+
+// Splits one record into fields, in order.
+class Fields {
+ public:
+  Fields(std::string_view record, char delimiter, bool quotes)
+      : record_(record), delimiter_(delimiter), quotes_(quotes), more_(!record.empty()) {}
+
+  bool next() {
+    if (!more_) return false;
+    if (quotes_ && at_ < record_.size() && record_[at_] == '"')
+      quoted();
+    else
+      plain();
+    // Behind a delimiter there is a field, if only an empty one.
+    more_ = at_ < record_.size();
+    ++at_;
+    return true;
+  }
+  std::string_view value() const { return value_; }
+
+ private:
+  void plain() {
+    size_t begin = at_;
+    for (; at_ < record_.size() && record_[at_] != delimiter_; ++at_) {
+      char c = record_[at_];
+      require(c != '\n' && c != '\r' && !(quotes_ && c == '"'), "Unquoted fields cannot have quotes/CRLFs inside");
+    }
+    value_ = record_.substr(begin, at_ - begin);
+  }
+
+  void quoted() {
+    size_t begin = ++at_;
+    bool doubled = false;
+    for (;; ++at_) {
+      const void* found = at_ < record_.size() ? std::memchr(record_.data() + at_, '"', record_.size() - at_) : nullptr;
+      require(found != nullptr, "Quoted field has to end with quote followed by delim or end");
+      at_ = static_cast<size_t>(static_cast<const char*>(found) - record_.data());
+      if (at_ + 1 == record_.size() || record_[at_ + 1] == delimiter_) break;
+      require(record_[at_ + 1] == '"', "Quote inside a string has to be escaped by another quote");
+      doubled = true;
+      ++at_;
+    }
+    value_ = record_.substr(begin, at_ - begin);
+    ++at_;
+    if (!doubled) return;
+    unescaped_.clear();
+    for (size_t i = 0; i < value_.size(); ++i) {
+      unescaped_.push_back(value_[i]);
+      if (value_[i] == '"') ++i;
+    }
+    value_ = unescaped_;
+  }
+
+  std::string_view record_;
+  char delimiter_;
+  bool quotes_;
+  bool more_;
+  size_t at_ = 0;
+  std::string_view value_;
+  std::string unescaped_;
+};
+
+using Columns = Types<DType::float32, DType::float64, DType::int32, DType::int64, DType::string>;
+
+struct DecodeCsv : Kernel {
+  explicit DecodeCsv(const Construction& c)
+      : types(c.attr<std::vector<DType>>("OUT_TYPE")),
+        quotes(c.attr<bool>("use_quote_delim", true)),
+        missing(c.attr<std::string>("na_value", "")),
+        selected(c.attr<std::vector<int64_t>>("select_cols", {})) {
+    std::string delimiters = c.attr<std::string>("field_delim", ",");
+    require(delimiters.size() == 1, "field_delim should be only 1 char, got '", delimiters, "'");
+    delimiter = delimiters[0];
+    require(selected.empty() || selected.size() == types.size(),
+            "select_cols should match output size: ", selected.size(), " columns for ", types.size(), " outputs");
+    for (size_t i = 0; i < selected.size(); ++i) {
+      require(selected[i] >= 0, "select_cols should be non-negative indices, got ", selected[i]);
+      require(i == 0 || selected[i - 1] < selected[i], "select_cols should be strictly increasing indices, got ",
+              selected[i], " after ", selected[i - 1]);
+    }
+  }
+
+  void compute(Context& ctx) override {
+    const Tensor& records = ctx.input(0);
+    std::vector<const Tensor*> defaults;
+    std::vector<Tensor*> outputs;
+    for (int i = 0; i < static_cast<int>(types.size()); ++i) {
+      const Tensor& value = ctx.input(i + 1);
+      require(value.rank() <= 1 && value.num_elements() <= 1, "There should only be 1 default per field but field ", i,
+              " has ", value.num_elements());
+      defaults.push_back(&value);
+      outputs.push_back(&ctx.allocate(i, records.shape()));
+    }
+    RecordBlocks(records).for_each_row([&](int64_t, int64_t row) {
+      Fields fields(records.strings()[row], delimiter, quotes);
+      size_t column = 0, kept = 0;
+      for (; (selected.empty() || kept < selected.size()) && fields.next(); ++column) {
+        if (!selected.empty() && selected[kept] != static_cast<int64_t>(column)) continue;
+        // Fields beyond the last output are counted, for the message below.
+        if (kept < types.size()) store(fields.value(), kept, row, *defaults[kept], *outputs[kept]);
+        ++kept;
+      }
+      require(kept == types.size(), "Expect ", types.size(), " fields but have ", kept, " in record ", row);
+    });
+  }
+
+  void store(std::string_view field, size_t i, int64_t row, const Tensor& otherwise, Tensor& out) const {
+    bool absent = field.empty() || field == missing;
+    require(!absent || otherwise.num_elements() == 1, "Field ", i, " is required but missing in record ", row, "!");
+    switch (types[i]) {
+      case DType::string:
+        if (absent)
+          out.strings()[row] = *otherwise.strings();
+        else
+          out.strings()[row].assign(field);
+        return;
+      case DType::float32:
+        return number<float>(field, absent, i, row, otherwise, out, "float");
+      case DType::float64:
+        return number<double>(field, absent, i, row, otherwise, out, "double");
+      case DType::int32:
+        return number<int32_t>(field, absent, i, row, otherwise, out, "int32");
+      case DType::int64:
+        return number<int64_t>(field, absent, i, row, otherwise, out, "int64");
+      default:
+        fail(Code::invalid_argument, "csv: data type ", types[i], " not supported in field ", i);
+    }
+  }
+
+  template <typename T>
+  static void number(std::string_view field, bool absent, size_t i, int64_t row, const Tensor& otherwise, Tensor& out,
+                     const char* what) {
+    T* to = out.flat<T>() + row;
+    if (absent)
+      *to = *otherwise.flat<T>();
+    else
+      require(parse_number(field, to), "Field ", i, " in record ", row, " is not a valid ", what, ": ", field);
+  }
+
+  const std::vector<DType> types;
+  const bool quotes;
+  const std::string missing;
+  const std::vector<int64_t> selected;
+  char delimiter;
+};
+
+REGISTER(kernel("DecodeCSV").make<DecodeCsv>());
+
+}  // namespace
+}  // namespace thalweg

@@ -1,0 +1,339 @@
+// Reading the Features of a batch of examples: keys, blocks, columns, and the outputs made of them.
+#include "kernels/example_features.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "thread/parallel.h"
+
+namespace thalweg {
+
+namespace {
+
+// Mixes the ends and the length of a key: keys of features are short and few.
+uint64_t hash_key(std::string_view key) {
+  uint64_t head = 0, tail = 0;
+  if (key.size() >= 8) {
+    std::memcpy(&head, key.data(), 8);
+    std::memcpy(&tail, key.data() + key.size() - 8, 8);
+  } else if (!key.empty()) {
+    std::memcpy(&head, key.data(), key.size());
+  }
+  uint64_t h = (head ^ key.size() * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+  h = (h ^ tail ^ h >> 32) * 0xc4ceb9fe1a85ec53u;
+  return h ^ h >> 29;
+}
+
+}  // namespace
+
+WantedFeatures::WantedFeatures(std::vector<Wanted> wanted) : wanted_(std::move(wanted)) {
+  size_t size = 8;
+  while (size < 2 * wanted_.size()) size *= 2;
+  slots_.assign(size, -1);
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    require(find(wanted_[i].key) < 0, "the key '", wanted_[i].key, "' is given twice");
+    size_t at = hash_key(wanted_[i].key) & (size - 1);
+    while (slots_[at] >= 0) at = (at + 1) & (size - 1);
+    slots_[at] = static_cast<int>(i);
+  }
+}
+
+int WantedFeatures::find(std::string_view key) const {
+  size_t mask = slots_.size() - 1;
+  for (size_t at = hash_key(key) & mask; slots_[at] >= 0; at = (at + 1) & mask)
+    if (wanted_[static_cast<size_t>(slots_[at])].key == key) return slots_[at];
+  return -1;
+}
+
+Wanted dense_feature(std::string key, DType dtype, const PartialShape& declared, int i) {
+  Wanted wanted{std::move(key), dtype, Wanted::Form::fixed, declared, {}};
+  require(declared.known_rank, "dense_shapes[", i, "] has an unknown rank");
+  std::vector<int64_t> dims = declared.dims;
+  if (!dims.empty() && dims[0] < 0) {
+    wanted.form = Wanted::Form::padded;
+    dims.erase(dims.begin());
+  }
+  for (int64_t d : dims) require(d >= 0, "dense_shapes[", i, "] has unknown inner dimensions: ", declared);
+  wanted.row = Shape(dims);
+  return wanted;
+}
+
+void check_default(const Wanted& wanted, const Tensor& value, int i) {
+  require(value.dtype() == wanted.dtype, "the default of '", wanted.key, "' is ", value.dtype(),
+          ", but the feature is ", wanted.dtype);
+  if (wanted.form == Wanted::Form::padded)
+    require(value.num_elements() == 1, "dense_shape[", i, "] is a variable length shape: ", wanted.declared,
+            ", therefore def_value[", i,
+            "] must contain a single element (the padding element).  But its shape is: ", value.shape());
+  else if (value.num_elements() > 0)
+    require(value.shape() == wanted.row, "def_value[", i, "].shape() == ", value.shape(),
+            " is not compatible with dense_shapes_[", i, "] == ", wanted.row);
+}
+
+std::string ExampleName::of(int64_t row) const {
+  return names.num_elements() == 0 ? "<unknown>" : excerpt(names.strings()[row]);
+}
+
+std::string ExampleName::at(int64_t row, std::string_view key) const {
+  if (sequence) return cat("Name: ", of(row), ", Context feature: ", key, ".  ");
+  return single ? cat("Key: ", key, ".  ") : cat("Name: ", of(row), ", Key: ", key, ", Index: ", row, ".  ");
+}
+
+const char* list_name(DType dtype) { return dtype == DType::float32 ? "float" : name_of(dtype); }
+
+const char* list_name(example::Kind kind) {
+  constexpr const char* kNames[] = {"none", "string", "float", "int64"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string excerpt(std::string_view bytes) {
+  constexpr size_t kMost = 200;
+  std::string out;
+  for (char c : bytes.substr(0, kMost)) {
+    auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code < 0x7f) {
+      out.push_back(c);
+    } else {
+      constexpr char kDigits[] = "0123456789abcdef";
+      out.append("\\x").append(1, kDigits[code >> 4]).append(1, kDigits[code & 15]);
+    }
+  }
+  if (bytes.size() > kMost) out.append(cat("... (", bytes.size(), " bytes)"));
+  return out;
+}
+
+std::vector<int64_t> starts_of_values(std::span<Column> columns) {
+  std::vector<int64_t> starts{0};
+  for (const Column& column : columns)
+    starts.push_back(std::accumulate(column.counts.begin(), column.counts.end(), starts.back()));
+  return starts;
+}
+
+Tensor join_values(DType dtype, std::span<Column> columns) {
+  std::vector<int64_t> starts = starts_of_values(columns);
+  Tensor out(dtype, Shape{starts.back()});
+  dispatch(dtype, ExampleTypes{}, [&]<typename T>() {
+    parallel_for(static_cast<int64_t>(columns.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        std::vector<T>& values = columns[static_cast<size_t>(b)].template values<T>();
+        std::move(values.begin(), values.end(), out.flat<T>() + starts[static_cast<size_t>(b)]);
+      }
+    });
+  });
+  return out;
+}
+
+FeatureReader::FeatureReader(const WantedFeatures& wanted, std::vector<Tensor> defaults, const RecordBlocks& blocks,
+                             ExampleName name)
+    : wanted_(wanted), defaults_(std::move(defaults)), blocks_(blocks), name_(name) {
+  fixed_.resize(wanted.size());
+  columns_.resize(wanted.size());
+  for (size_t f = 0; f < wanted.size(); ++f) {
+    if (wanted[f].form == Wanted::Form::fixed)
+      fixed_[f] = Tensor(wanted[f].dtype, batched(wanted[f].row));
+    else
+      columns_[f].resize(static_cast<size_t>(blocks.count()));
+  }
+  state_.resize(static_cast<size_t>(blocks.count()));
+  for (Block& block : state_) {
+    block.found.resize(wanted.size());
+    block.round_of.resize(wanted.size());
+  }
+}
+
+Shape FeatureReader::batched(const Shape& row) const { return name_.single ? row : row.inserted(0, blocks_.rows()); }
+
+bool FeatureReader::read(int64_t b, int64_t row, std::string_view features) {
+  Block& block = state_[static_cast<size_t>(b)];
+  block.joiner.clear();
+  ++block.round;
+  size_t place = 0;
+  bool ok = example::each_field_1(features, [&](std::string_view entry) {
+    std::string_view key, value;
+    if (!example::read_entry(entry, block.joiner, &key, &value)) return false;
+    int f = block.guesser.find(wanted_, key, place++);
+    if (f >= 0) {
+      block.found[static_cast<size_t>(f)] = value;
+      block.round_of[static_cast<size_t>(f)] = block.round;
+    }
+    return true;
+  });
+  if (!ok) return false;
+  for (size_t f = 0; f < wanted_.size(); ++f) {
+    bool here = block.round_of[f] == block.round;
+    std::string_view feature = here ? block.found[f] : std::string_view();
+    if (wanted_[f].form == Wanted::Form::fixed) {
+      if (!here)
+        missing(row, f);
+      else if (wanted_[f].dtype == DType::float32)
+        read_fixed<float>(block, row, f, feature);
+      else if (wanted_[f].dtype == DType::int64)
+        read_fixed<int64_t>(block, row, f, feature);
+      else
+        read_fixed<std::string>(block, row, f, feature);
+      continue;
+    }
+    Column& column = columns_[f][static_cast<size_t>(b)];
+    if (!here)
+      column.counts.push_back(0);
+    else if (wanted_[f].dtype == DType::float32)
+      read_column<float>(block, column, row, f, feature);
+    else if (wanted_[f].dtype == DType::int64)
+      read_column<int64_t>(block, column, row, f, feature);
+    else
+      read_column<std::string>(block, column, row, f, feature);
+  }
+  return true;
+}
+
+void FeatureReader::missing(int64_t row, size_t f) {
+  const Wanted& wanted = wanted_[f];
+  const Tensor& otherwise = defaults_[f];
+  if (otherwise.num_elements() == 0) {
+    std::string who = name_.single && !name_.sequence ? "" : cat("Name: ", name_.of(row), ", ");
+    fail(Code::invalid_argument, who, name_.sequence ? "Context feature: " : "Feature: ", wanted.key,
+         " (data type: ", list_name(wanted.dtype), ") is required but could not be found.");
+  }
+  int64_t stride = wanted.row.num_elements();
+  auto* to = static_cast<char*>(fixed_[f].raw()) + static_cast<size_t>(row * stride) * size_of(wanted.dtype);
+  copy_elements(wanted.dtype, to, otherwise.raw(), stride);
+}
+
+void FeatureReader::wrong_kind(int64_t row, size_t f, example::Kind found) const {
+  const Wanted& wanted = wanted_[f];
+  const char* expected = list_name(wanted.dtype);
+  std::string at = name_.at(row, wanted.key);
+  if (wanted.form == Wanted::Form::fixed || wanted.form == Wanted::Form::padded)
+    fail(Code::invalid_argument, at, "Data types don't match. Data type: ", list_name(found),
+         " but expected type: ", expected);
+  fail(Code::invalid_argument, at, "Data types don't match. Expected type: ", expected,
+       ", Actual type: ", list_name(found));
+}
+
+void FeatureReader::malformed(int64_t row, size_t f) const {
+  fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Can't parse serialized Example.");
+}
+
+template <typename T>
+void FeatureReader::read_fixed(Block& block, int64_t row, size_t f, std::string_view feature) {
+  example::Kind kind;
+  std::string_view list;
+  if (!example::read_feature(feature, block.joiner, &kind, &list)) malformed(row, f);
+  if (kind == example::Kind::none) return missing(row, f);
+  if (kind != example::kind_of<T>) wrong_kind(row, f, kind);
+  const Shape& shape = wanted_[f].row;
+  example::Filled<T> sink{fixed_[f].template flat<T>() + row * shape.num_elements(), shape.num_elements()};
+  if (!example::read_list<T>(list, sink)) malformed(row, f);
+  require(sink.seen == sink.room, name_.at(row, wanted_[f].key), "Number of ",
+          std::is_same_v<T, std::string> ? "bytes" : list_name(kind), " values != expected.  Values size: ", sink.seen,
+          " but output shape: ", shape);
+}
+
+template <typename T>
+void FeatureReader::read_column(Block& block, Column& column, int64_t row, size_t f, std::string_view feature) {
+  example::Kind kind;
+  std::string_view list;
+  if (!example::read_feature(feature, block.joiner, &kind, &list)) malformed(row, f);
+  if (kind == example::Kind::none) {
+    column.counts.push_back(0);
+    return;
+  }
+  if (kind != example::kind_of<T>) wrong_kind(row, f, kind);
+  std::vector<T>& values = column.values<T>();
+  size_t before = values.size();
+  if (!example::read_list<T>(list, example::Appended<T>{values})) malformed(row, f);
+  auto count = static_cast<int64_t>(values.size() - before);
+  if (wanted_[f].form == Wanted::Form::padded) {
+    int64_t stride = wanted_[f].row.num_elements();
+    require(stride == 0 ? count == 0 : count % stride == 0, name_.at(row, wanted_[f].key), "Number of ",
+            std::is_same_v<T, std::string> ? "bytes" : list_name(kind),
+            " values is not a multiple of stride length. Saw ", count,
+            " values but output shape is: ", wanted_[f].declared);
+  }
+  column.counts.push_back(count);
+}
+
+namespace {
+
+int64_t largest_count(std::span<Column> columns) {
+  int64_t most = 0;
+  for (const Column& column : columns)
+    for (int64_t count : column.counts) most = std::max(most, count);
+  return most;
+}
+
+}  // namespace
+
+Tensor FeatureReader::dense(size_t f) {
+  return wanted_[f].form == Wanted::Form::fixed ? std::move(fixed_[f]) : padded(f);
+}
+
+Tensor FeatureReader::padded(size_t f) {
+  const Wanted& wanted = wanted_[f];
+  std::vector<Column>& columns = columns_[f];
+  int64_t stride = wanted.row.num_elements();
+  int64_t longest = stride == 0 ? 0 : largest_count(columns) / stride;
+  Tensor out(wanted.dtype, batched(wanted.row.inserted(0, longest)));
+  int64_t width = longest * stride;
+  dispatch(wanted.dtype, ExampleTypes{}, [&]<typename T>() {
+    const T& padding = *defaults_[f].flat<T>();
+    blocks_.for_each([&](int64_t b) {
+      Column& column = columns[static_cast<size_t>(b)];
+      auto from = column.values<T>().begin();
+      T* to = out.flat<T>() + blocks_.first_row(b) * width;
+      for (int64_t count : column.counts) {
+        std::move(from, from + count, to);
+        std::fill(to + count, to + width, padding);
+        from += count;
+        to += width;
+      }
+    });
+  });
+  return out;
+}
+
+void FeatureReader::sparse(size_t f, Tensor* indices, Tensor* values, Tensor* shape) {
+  std::vector<Column>& columns = columns_[f];
+  *values = join_values(wanted_[f].dtype, columns);
+  int64_t rank = name_.single ? 1 : 2;
+  *indices = Tensor(DType::int64, Shape{values->num_elements(), rank});
+  *shape = Tensor(DType::int64, Shape{rank});
+  int64_t* dims = shape->flat<int64_t>();
+  if (!name_.single) *dims++ = blocks_.rows();
+  *dims = largest_count(columns);
+  std::vector<int64_t> starts = starts_of_values(columns);
+  blocks_.for_each([&](int64_t b) {
+    int64_t* to = indices->flat<int64_t>() + starts[static_cast<size_t>(b)] * rank;
+    int64_t row = blocks_.first_row(b);
+    for (int64_t count : columns[static_cast<size_t>(b)].counts) {
+      for (int64_t i = 0; i < count; ++i) {
+        if (rank == 2) *to++ = row;
+        *to++ = i;
+      }
+      ++row;
+    }
+  });
+}
+
+void FeatureReader::ragged(size_t f, DType split_dtype, Tensor* values, Tensor* splits) {
+  std::vector<Column>& columns = columns_[f];
+  *values = join_values(wanted_[f].dtype, columns);
+  // Of a single example there are no rows to split. SequenceExamples count its values instead.
+  Shape shape = !name_.single ? Shape{blocks_.rows() + 1} : name_.sequence ? Shape{} : Shape{0};
+  *splits = Tensor(split_dtype, shape);
+  dispatch(split_dtype, Indices{}, [&]<typename I>() {
+    I* to = splits->flat<I>();
+    int64_t total = 0;
+    if (!name_.single) *to++ = 0;
+    for (const Column& column : columns)
+      for (int64_t count : column.counts) {
+        total += count;
+        if (shape.num_elements() > 0) *to++ = static_cast<I>(total);
+      }
+    require(static_cast<int64_t>(static_cast<I>(total)) == total, "the ", total, " values of '", wanted_[f].key,
+            "' are more than row splits of type ", split_dtype, " can count");
+  });
+}
+
+}  // namespace thalweg

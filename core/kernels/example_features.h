@@ -1,0 +1,155 @@
+// Reading the Features of a batch of examples into tensors: what parse_example and parse_sequence_example share.
+//
+// A batch is cut into blocks of consecutive rows, which threads read independently. What has a fixed length goes
+// straight into its output; everything else is collected in one Column per feature and block, and joined at the end.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/example.h"
+#include "kernel/kernel.h"
+#include "kernels/record_blocks.h"
+
+namespace thalweg {
+
+using ExampleTypes = Types<DType::float32, DType::int64, DType::string>;
+
+// One feature that an op looks for.
+struct Wanted {
+  enum class Form : uint8_t { sparse, fixed, padded, ragged };
+  std::string key;
+  DType dtype = DType::invalid;
+  Form form = Form::sparse;
+  PartialShape declared;  // of a dense one
+  Shape row;              // what a row of a fixed one, or one element along the padded dimension, looks like
+};
+
+// The features that an op looks for, found by their keys. Immutable.
+class WantedFeatures {
+ public:
+  // Throws if a key occurs twice.
+  explicit WantedFeatures(std::vector<Wanted> wanted);
+  size_t size() const { return wanted_.size(); }
+  const Wanted& operator[](size_t i) const { return wanted_[i]; }
+  // The place of a key, or -1.
+  int find(std::string_view key) const;
+
+ private:
+  std::vector<Wanted> wanted_;
+  std::vector<int> slots_;  // open addressing; -1 where empty
+};
+
+// A dense feature, from what the attributes of an op say: of fixed length, or with an unknown first dimension.
+Wanted dense_feature(std::string key, DType dtype, const PartialShape& declared, int i);
+// Checks the default (or padding) of a dense feature; throws if it does not fit.
+void check_default(const Wanted& wanted, const Tensor& value, int i);
+
+// Who an example is, for error messages.
+struct ExampleName {
+  const Tensor& names;  // empty, or one name per row
+  bool single;
+  bool sequence;
+
+  std::string of(int64_t row) const;
+  // Where in the example a feature stands: "Name: n, Key: k, Index: 3.  "
+  std::string at(int64_t row, std::string_view key) const;
+};
+
+// "float", "int64", "string": the names by which users of examples know the types.
+const char* list_name(DType dtype);
+const char* list_name(example::Kind kind);
+// The beginning of some bytes, as printable text.
+std::string excerpt(std::string_view bytes);
+
+// What a block has collected of a feature. On cache lines of its own: every block is written by another thread.
+struct alignas(128) Column {
+  std::vector<float> floats;
+  std::vector<int64_t> ints;
+  std::vector<std::string> strings;
+  std::vector<int64_t> counts;  // values of each row; of a feature list: of each step
+  std::vector<int64_t> steps;   // of a feature list: steps of each row
+
+  template <typename T>
+  std::vector<T>& values() {
+    if constexpr (std::is_same_v<T, float>)
+      return floats;
+    else if constexpr (std::is_same_v<T, std::string>)
+      return strings;
+    else
+      return ints;
+  }
+};
+
+// The values of all columns, one after the other.
+Tensor join_values(DType dtype, std::span<Column> columns);
+// For each column, how many counts (or sums of them) come before it.
+std::vector<int64_t> starts_of_values(std::span<Column> columns);
+
+// Guesses that the k-th entry of a map has the key that it had in the last example, before searching for it.
+class KeyGuesser {
+ public:
+  int find(const WantedFeatures& wanted, std::string_view key, size_t place) {
+    if (place >= guesses_.size()) guesses_.resize(place + 1);
+    Guess& guess = guesses_[place];
+    if (!guess.made || guess.key != key) {
+      guess.key.assign(key);  // a copy: the bytes of the last example may be gone
+      guess.found = wanted.find(key);
+      guess.made = true;
+    }
+    return guess.found;
+  }
+
+ private:
+  struct Guess {
+    std::string key;
+    int found = -1;
+    bool made = false;
+  };
+  std::vector<Guess> guesses_;
+};
+
+// Reads Features messages, and makes the outputs of them.
+class FeatureReader {
+ public:
+  // `defaults` has a tensor for each wanted feature that is dense.
+  FeatureReader(const WantedFeatures& wanted, std::vector<Tensor> defaults, const RecordBlocks& blocks,
+                ExampleName name);
+  // Reads one row; false if the bytes are no Features message. The rows of a block come in order.
+  bool read(int64_t block, int64_t row, std::string_view features);
+
+  Tensor dense(size_t f);
+  // Indices, values and dense shape.
+  void sparse(size_t f, Tensor* indices, Tensor* values, Tensor* shape);
+  // Values and row splits; without splits for a single example of no batch.
+  void ragged(size_t f, DType split_dtype, Tensor* values, Tensor* splits);
+
+ private:
+  struct alignas(128) Block {
+    KeyGuesser guesser;
+    example::Joiner joiner;
+    std::vector<std::string_view> found;
+    std::vector<uint64_t> round_of;  // when `found` was set: in this row, if it is `round`
+    uint64_t round = 0;
+  };
+  template <typename T>
+  void read_fixed(Block& block, int64_t row, size_t f, std::string_view feature);
+  template <typename T>
+  void read_column(Block& block, Column& column, int64_t row, size_t f, std::string_view feature);
+  void missing(int64_t row, size_t f);
+  Tensor padded(size_t f);
+  Shape batched(const Shape& row) const;
+  [[noreturn]] void wrong_kind(int64_t row, size_t f, example::Kind found) const;
+  [[noreturn]] void malformed(int64_t row, size_t f) const;
+
+  const WantedFeatures& wanted_;
+  const std::vector<Tensor> defaults_;
+  const RecordBlocks& blocks_;
+  const ExampleName name_;
+  std::vector<Tensor> fixed_;
+  std::vector<std::vector<Column>> columns_;  // by feature and block
+  std::vector<Block> state_;
+};
+
+}  // namespace thalweg
