@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
+import importlib
+import itertools
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def decode_csv(
     if select_cols is not None:
         if any(column < 0 for column in select_cols):
             raise ValueError("select_cols contains negative values.")
-        if any(a >= b for a, b in zip(select_cols, select_cols[1:], strict=False)):
+        if any(a >= b for a, b in itertools.pairwise(select_cols)):
             raise ValueError("select_cols is not strictly increasing.")
         if len(select_cols) != len(record_defaults):
             raise ValueError("Length of select_cols and record_defaults do not match.")
@@ -97,12 +98,12 @@ def _decode_json_example(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     del attrs
     from google.protobuf import json_format
 
-    from thalweg.train.example_protos import Example
-
+    # By its public name: parsing knows nothing of where the message classes come from.
+    make_example = importlib.import_module("thalweg").train.Example
     result = np.empty(inputs[0].shape, object)
     for index, text in np.ndenumerate(inputs[0]):
         try:
-            message = json_format.Parse(text, Example())
+            message = json_format.Parse(text, make_example())
             result[index] = message.SerializeToString(deterministic=True)
         except (json_format.Error, UnicodeDecodeError) as e:
             raise errors.InvalidArgumentError(None, None, f"Error while parsing JSON: {e}") from None
@@ -119,39 +120,6 @@ not_differentiable("DecodeCompressed")
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
     """Decompresses each string: `compression_type` is 'ZLIB', 'GZIP' or '' for none."""
     return apply("DecodeCompressed", bytes, compression_type=compression_type, name=name)  # type: ignore[no-any-return]
-
-
-@python_kernel("DecodeCompressed")
-def _decode_compressed(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    kind = attrs["compression_type"]
-    kind = kind.decode() if isinstance(kind, bytes) else kind
-    if kind == "":
-        return inputs[0]
-    if kind not in ("ZLIB", "GZIP"):
-        raise errors.InvalidArgumentError(
-            None, None, f"Only ZLIB, GZIP or NONE are supported compressions, got '{kind}'"
-        )
-    result = np.empty(inputs[0].shape, object)
-    for index, text in np.ndenumerate(inputs[0]):
-        result[index] = _decompressed(text, kind)
-    return result
-
-
-def _decompressed(text: bytes, kind: str) -> bytes:
-    """All members of a compressed string; what follows a complete one and is none does not count."""
-    pieces: list[bytes] = []
-    while text:
-        stream = zlib.decompressobj(zlib.MAX_WBITS | (16 if kind == "GZIP" else 0))
-        try:
-            pieces.append(stream.decompress(text) + stream.flush())
-        except zlib.error as e:
-            if pieces:
-                break
-            raise errors.DataLossError(None, None, f"inflate() failed: {e}") from None
-        if not stream.eof:
-            raise errors.DataLossError(None, None, f"inflate() failed: {kind} data ends after {len(text)} bytes")
-        text = stream.unused_data
-    return b"".join(pieces)
 
 
 def _decode_padded_raw_shape(c: ShapeContext) -> TensorShape:

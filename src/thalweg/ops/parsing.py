@@ -8,10 +8,9 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
-from thalweg.graph.dtypes import DType, string
+from thalweg.graph.dtypes import string
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.parsing_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,

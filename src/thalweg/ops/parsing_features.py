@@ -33,7 +33,7 @@ class FixedLenFeature(NamedTuple):
 class FixedLenSequenceFeature(NamedTuple):
     """A feature with any number of rows of one shape: a dense tensor, padded to the longest with `default_value`.
 
-    In a SequenceExample, a feature list whose steps have one shape. `allow_missing`: it may be absent, and is then empty.
+    In a SequenceExample, a feature list whose steps have one shape. With `allow_missing` it may be absent: empty.
     """
 
     shape: Any

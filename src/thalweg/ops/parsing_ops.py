@@ -73,9 +73,7 @@ def _parse_single_example_shape(c: ShapeContext) -> list[TensorShape]:
     return _example_shapes(c, shapes.with_rank(c.input(0), 0))
 
 
-_EXAMPLE_TYPES = (
-    f"sparse_types: list({_VALUES}) >= 0, Tdense: list({_VALUES}) >= 0, dense_shapes: list(shape) >= 0"
-)
+_EXAMPLE_TYPES = f"sparse_types: list({_VALUES}) >= 0, Tdense: list({_VALUES}) >= 0, dense_shapes: list(shape) >= 0"
 _EXAMPLE_OUTPUTS = "sparse_indices: {n} * int64, sparse_values: sparse_types, sparse_shapes: {n} * int64, "
 
 define(
