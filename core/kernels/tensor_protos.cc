@@ -190,7 +190,8 @@ void parse_tensor(Context& ctx) {
   Parsed parsed;
   require(read_proto(message, wanted, parsed), "Could not parse `serialized` as TensorProto: '", excerpt(message), "'");
   auto dtype = static_cast<DType>(parsed.dtype <= 23 ? parsed.dtype : 0);
-  require(dtype == wanted, "Type mismatch between parsed tensor (", list_name(dtype), ") and dtype (", list_name(wanted), ")");
+  require(dtype == wanted, "Type mismatch between parsed tensor (", list_name(dtype), ") and dtype (",
+          list_name(wanted), ")");
   require(!parsed.unknown_rank, "Cannot parse tensor from proto: its rank is unknown");
   Shape shape(parsed.dims);
   if (!parsed.content.empty() && wanted != DType::string)
