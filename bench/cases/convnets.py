@@ -37,9 +37,9 @@ def graph_training(name, batch):
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
             make = tf.train.AdamOptimizer if name == "lenet" else tf.train.GradientDescentOptimizer
             step = tf.group(make(RATE).minimize(loss, var_list=net.variables), *net.updates)
-            initialize = tf.global_variables_initializer()
+            initialize = tf.variables_initializer(net.other_variables())
         sess = session(tf, setting, graph)
-        sess.run(initialize)
+        net.initialize(sess, initialize)
         flops = 6 * net.multiplications * batch
         return with_flops(lambda: sess.run([loss, step], {x: images, y: labels})[0], flops)
 
@@ -57,9 +57,9 @@ def graph_inference(name, batch):
             x = tf.placeholder(tf.float32, images.shape)
             net = GraphNet(tf, training=False)
             logits = NETWORKS[name][0](net, x)
-            initialize = tf.global_variables_initializer()
+            initialize = tf.variables_initializer(net.other_variables())
         sess = session(tf, setting, graph)
-        sess.run(initialize)
+        net.initialize(sess, initialize)
         return with_flops(lambda: sess.run(logits, {x: images}), 2 * net.multiplications * batch)
 
     return build

@@ -8,7 +8,7 @@ def _pair(value):
 
 
 class GraphNet:
-    """Layers on NHWC images; every parameter is a variable.
+    """Layers on NHWC images; every parameter is a variable, whose value is fed: the graph keeps no second copy.
 
     Attributes:
         updates: Operations that a training step runs too: the moving averages of batch normalization.
@@ -17,14 +17,30 @@ class GraphNet:
     def __init__(self, tf, training):
         self.tf, self.training = tf, training
         self.parameters, self.updates, self.variables, self.statistics = Parameters(), [], [], []
+        self.assignments = []
         self.multiplications = 0
 
     def variable(self, shape, kind):
         """The next trainable parameter."""
         array = self.parameters.make(shape, kind)
-        variable = self.tf.Variable(array, name=f"v{len(self.variables)}", use_resource=True)
+        fed = self.tf.placeholder(self.tf.float32, shape)
+        variable = self.tf.Variable(fed, name=f"v{len(self.variables)}", use_resource=True)
         self.variables.append(variable)
+        self.assignments.append((variable.initializer, fed, array))
         return variable
+
+    def other_variables(self):
+        """The graph's variables that are not parameters: statistics, slots."""
+        names = {variable.name for variable in self.variables}
+        return [variable for variable in self.tf.global_variables() if variable.name not in names]
+
+    def initialize(self, sess, initializer):
+        """Gives all variables their values; `initializer` is that of `other_variables`."""
+        for assignment, fed, array in self.assignments:
+            sess.run(assignment, {fed: array})
+        sess.run(initializer)
+        self.assignments.clear()
+        self.parameters.arrays.clear()
 
     def _convolved(self, x, channels, size, stride, pad):
         height, width = _pair(size)
