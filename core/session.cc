@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include "kernel/registry.h"
+#include "tensor/allocator.h"
 
 namespace thalweg {
 
@@ -11,7 +12,7 @@ Session::Session(std::string device_name) : device_(std::make_shared<Device>()) 
 }
 
 Session::~Session() {
-  close();
+  cancel_steps();
   // Functions refer to each other and to the device, resources of the device to functions.
   for (auto& [name, function] : functions_) function->forget();
   device_->resources.clear("");
@@ -75,11 +76,16 @@ Session::Running::~Running() {
   session_.running_.erase(step_);
 }
 
-void Session::close() {
+void Session::cancel_steps() {
   // Aborting under the lock keeps each step alive meanwhile: its guard cannot leave without it.
   std::lock_guard lock(mutex_);
   closed_ = true;
   for (Step* step : running_) step->abort(Error(Code::cancelled, "the session was closed while this step was running"));
+}
+
+void Session::close() {
+  cancel_steps();
+  Allocator::cpu().trim();
 }
 
 bool Session::closed() {

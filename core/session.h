@@ -1,7 +1,7 @@
 // Session: the native side of a session: its device, the kernels of stateful nodes, and the steps that are running.
 //
 // Thread-safe. `close` aborts every running step with CancelledError and refuses new ones; state in the session's own
-// container goes when the session is destroyed.
+// container goes when the session is destroyed. Closing also gives memory that nobody uses back to the system.
 #pragma once
 
 #include <map>
@@ -51,6 +51,7 @@ class Session {
   bool closed();
 
  private:
+  void cancel_steps();
   std::shared_ptr<Kernel> kernel_of(const NodeSpec& spec);
 
   std::shared_ptr<Device> device_;  // shared with the bodies of functions

@@ -79,7 +79,9 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
 
   auto rank = [&](int32_t i) {
     if (specs[i].def.op == "_Recv") return INT32_MAX;
-    if (kept[i] <= kSoonFreed && !specs[i].inputs.empty()) return INT32_MAX - 1;
+    // Nodes without inputs (constants, handles, those that only pass control on) cost nothing, and one that frees a
+    // large tensor may wait for them.
+    if (kept[i] <= kSoonFreed || specs[i].inputs.empty()) return INT32_MAX - 1;
     return distance[i];
   };
   auto later = [&](int32_t a, int32_t b) {

@@ -1,4 +1,7 @@
 // The caching allocator's size classes, free lists and accounts.
+//
+// The free lists keep so much that the memory taken from the system exceeds what tensors held at their peak by at most
+// an eighth or 256 MB; what lay idle longest goes first, and everything when a session is closed.
 #include "tensor/allocator.h"
 
 #include <sys/mman.h>
@@ -23,7 +26,8 @@ constexpr size_t kSmallLimit = 32 * 1024;
 constexpr size_t kHugePageSize = size_t{2} << 20;
 // Enough for a step with a thousand small tensors alive at once.
 constexpr size_t kBytesPerThreadClass = 256 * 1024;
-constexpr int64_t kSharedCacheLimit = int64_t{1} << 30;
+// How far the memory taken from the system may exceed what tensors held at their peak: this, or an eighth of the peak.
+constexpr int64_t kLeastSpare = int64_t{256} << 20;
 
 // Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
 [[maybe_unused]] int class_of(size_t bytes) {
@@ -42,10 +46,38 @@ constexpr int64_t kSharedCacheLimit = int64_t{1} << 30;
 
 constexpr int kSmallClasses = 73;
 
+// Free blocks by size class, the most recently released of a class last.
 struct SharedCache {
+  struct Block {
+    void* memory;
+    uint64_t released;
+  };
   std::mutex mutex;
-  std::map<int, std::vector<void*>> blocks;
+  std::map<int, std::vector<Block>> blocks;
   int64_t bytes = 0;
+  int64_t peak = 0;  // of what tensors held, since the last trim
+  uint64_t releases = 0;
+
+  void* take(int size_class) {
+    auto found = blocks.find(size_class);
+    if (found == blocks.end() || found->second.empty()) return nullptr;
+    void* memory = found->second.back().memory;
+    found->second.pop_back();
+    bytes -= static_cast<int64_t>(class_size(size_class));
+    return memory;
+  }
+  // Gives blocks back to the system, those that lay idle longest first, until this many bytes are left.
+  void shrink(int64_t most) {
+    while (bytes > std::max<int64_t>(most, 0)) {
+      auto idle = blocks.end();
+      for (auto at = blocks.begin(); at != blocks.end(); ++at)
+        if (!at->second.empty() && (idle == blocks.end() || at->second[0].released < idle->second[0].released))
+          idle = at;
+      std::free(idle->second[0].memory);
+      idle->second.erase(idle->second.begin());
+      bytes -= static_cast<int64_t>(class_size(idle->first));
+    }
+  }
 };
 
 // Never destroyed: tensors may be released while the process is ending.
@@ -143,14 +175,12 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
   SharedCache& cache = shared_cache();
   {
     std::lock_guard lock(cache.mutex);
-    auto found = cache.blocks.find(size_class);
-    if (found != cache.blocks.end() && !found->second.empty()) {
-      void* block = found->second.back();
-      found->second.pop_back();
-      cache.bytes -= static_cast<int64_t>(size);
-      account(static_cast<int64_t>(size));
-      return block;
-    }
+    void* block = cache.take(size_class);
+    account(static_cast<int64_t>(size));
+    const int64_t held = bytes_in_use();
+    cache.peak = std::max(cache.peak, held);
+    if (block != nullptr) return block;
+    cache.shrink(cache.peak + std::max(kLeastSpare, cache.peak / 8) - held);
   }
   bool huge = size >= 2 * kHugePageSize;
   size_t alignment = huge ? kHugePageSize : kAlignment;
@@ -160,9 +190,11 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
     trim();
     block = std::aligned_alloc(alignment, rounded);
   }
-  if (block == nullptr) fail(Code::resource_exhausted, "out of memory: the system refused ", bytes, " bytes");
+  if (block == nullptr) {
+    in_use_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+    fail(Code::resource_exhausted, "out of memory: the system refused ", bytes, " bytes");
+  }
   if (huge) madvise(block, rounded, MADV_HUGEPAGE);
-  account(static_cast<int64_t>(size));
   return block;
 }
 
@@ -179,15 +211,9 @@ void Allocator::release(void* block, size_t bytes) {
   size_t size = class_size(c);
   in_use_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   SharedCache& cache = shared_cache();
-  {
-    std::lock_guard lock(cache.mutex);
-    if (cache.bytes + static_cast<int64_t>(size) <= kSharedCacheLimit) {
-      cache.blocks[c].push_back(block);
-      cache.bytes += static_cast<int64_t>(size);
-      return;
-    }
-  }
-  std::free(block);
+  std::lock_guard lock(cache.mutex);
+  cache.blocks[c].push_back({block, ++cache.releases});
+  cache.bytes += static_cast<int64_t>(size);
 }
 
 #endif
@@ -195,10 +221,8 @@ void Allocator::release(void* block, size_t bytes) {
 void Allocator::trim() {
   SharedCache& cache = shared_cache();
   std::lock_guard lock(cache.mutex);
-  for (auto& [size_class, list] : cache.blocks)
-    for (void* block : list) std::free(block);
-  cache.blocks.clear();
-  cache.bytes = 0;
+  cache.shrink(0);
+  cache.peak = bytes_in_use();
 }
 
 }  // namespace thalweg
