@@ -2,6 +2,7 @@
 #include "resource/queue.h"
 
 #include "executor/step.h"
+#include "kernel/completion.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
 
@@ -39,29 +40,16 @@ struct Enqueue : PromptKernel {
     std::span<const Tensor> inputs = components(*ctx);
     Queue::Tuple tuple(inputs.begin(), inputs.end());
     Cancellation& cancellation = ctx->step().cancellation();
-    auto done = [ctx](std::optional<Error> error) { error ? ctx->fail(*std::move(error)) : ctx->done(); };
     if constexpr (many)
-      queue.enqueue_many(std::move(tuple), cancellation, std::move(done));
+      queue.enqueue_many(std::move(tuple), cancellation, completion(std::move(ctx)));
     else
-      queue.enqueue(std::move(tuple), cancellation, std::move(done));
+      queue.enqueue(std::move(tuple), cancellation, completion(std::move(ctx)));
   }
 
   static std::span<const Tensor> components(Context& ctx) {
     return {&ctx.input(1), static_cast<size_t>(ctx.num_inputs()) - 1};
   }
 };
-
-void set_outputs(Context& ctx, Queue::Tuple tuple) {
-  for (size_t i = 0; i < tuple.size(); ++i) ctx.set_output(static_cast<int>(i), std::move(tuple[i]));
-}
-
-Queue::Taken to_outputs(std::shared_ptr<AsyncContext> ctx) {
-  return [ctx = std::move(ctx)](std::optional<Error> error, Queue::Tuple tuple) {
-    if (error) return ctx->fail(*std::move(error));
-    set_outputs(*ctx, std::move(tuple));
-    ctx->done();
-  };
-}
 
 struct Dequeue : PromptKernel {
   explicit Dequeue(const Construction& c) { check_timeout(c); }
@@ -77,7 +65,7 @@ struct Dequeue : PromptKernel {
   void start(std::shared_ptr<AsyncContext> ctx) override {
     Queue& queue = ctx->resource<Queue>(0);
     Cancellation& cancellation = ctx->step().cancellation();
-    queue.dequeue(cancellation, to_outputs(std::move(ctx)));
+    queue.dequeue(cancellation, completion_with_outputs(std::move(ctx)));
   }
 };
 
@@ -97,7 +85,7 @@ struct DequeueMany : PromptKernel {
     Queue& queue = ctx->resource<Queue>(0);
     Cancellation& cancellation = ctx->step().cancellation();
     int64_t count = requested(*ctx);
-    queue.dequeue_many(count, up_to, cancellation, to_outputs(std::move(ctx)));
+    queue.dequeue_many(count, up_to, cancellation, completion_with_outputs(std::move(ctx)));
   }
   static int64_t requested(Context& ctx) {
     require(ctx.input(1).rank() == 0, "the number of elements to dequeue must be a scalar, got shape ",
@@ -111,8 +99,7 @@ struct Close : AsyncKernel {
   void start(std::shared_ptr<AsyncContext> ctx) override {
     Queue& queue = ctx->resource<Queue>(0);
     Cancellation& cancellation = ctx->step().cancellation();
-    queue.close(cancel_pending, cancellation,
-                [ctx](std::optional<Error> error) { error ? ctx->fail(*std::move(error)) : ctx->done(); });
+    queue.close(cancel_pending, cancellation, completion(std::move(ctx)));
   }
   bool cancel_pending;
 };

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "kernel/registry.h"
-#include "resource/handle_tensor.h"
+#include "resource/named.h"
 #include "resource/queue_fifo.h"
 #include "resource/queue_padding.h"
 #include "resource/queue_priority.h"
@@ -18,13 +18,11 @@ std::string list_of(const std::vector<T>& items) {
   return "[" + out + "]";
 }
 
-// What all kinds have in common; Q is the queue's class.
+// What all kinds have in common; Q is the queue's class. Any kind of queue may be there already.
 template <typename Q>
-struct Create : Kernel {
-  explicit Create(const Construction& c)
-      : container(c.attr<std::string>("container", "")), name(c.attr<std::string>("shared_name", "")) {
-    if (name.empty()) name = c.def().name;
-    options.name = name;
+struct Create : HandleKernel<Queue> {
+  explicit Create(const Construction& c) : HandleKernel(c) {
+    options.name = name();
     options.capacity = c.attr<int64_t>("capacity", -1);
     if (options.capacity < 0) options.capacity = Queue::kUnbounded;
     options.dtypes = c.attr<std::vector<DType>>("component_types", {});
@@ -35,42 +33,33 @@ struct Create : Kernel {
     require(!options.dtypes.empty(), "a queue must have at least one component");
     require(options.shapes.empty() || options.shapes.size() == options.dtypes.size(), "a queue with ",
             options.dtypes.size(), " components must be given as many shapes, got ", options.shapes.size());
-    if (container.empty()) cached = find_or_make(c.device());
+    prepare(c);
   }
-  // A named container may have been reset since the last step, so the queue is looked up again.
-  void compute(Context& ctx) override { ctx.set_output(0, cached.defined() ? cached : find_or_make(ctx.device())); }
-
-  Tensor find_or_make(Device& device) const {
-    std::shared_ptr<Queue> queue =
-        device.resources.find_or_make<Queue>(container, name, [this]() -> std::shared_ptr<Resource> { return make(); });
-    auto* same = dynamic_cast<Q*>(queue.get());
-    require(same != nullptr && std::string_view(same->kind()) == kind(), "Shared queue '", name, "' has type '",
-            queue->kind(), "' that does not match the type of this node, '", kind(), "'");
-    check(*same);
-    return handle_tensor({device.name, container, name, std::move(queue)});
+  void check(const Queue& found) const override {
+    auto* same = dynamic_cast<const Q*>(&found);
+    require(same != nullptr && std::string_view(found.kind()) == kind(), "Shared queue '", name(), "' has type '",
+            found.kind(), "' that does not match the type of this node, '", kind(), "'");
+    check_options(*same);
   }
 
   virtual const char* kind() const = 0;
-  virtual std::shared_ptr<Q> make() const = 0;
-  virtual void check(const Q& queue) const {
+  virtual void check_options(const Q& queue) const {
     const Queue::Options& have = queue.options();
-    require(have.capacity == options.capacity, "Shared queue '", name, "' has capacity ", have.capacity,
+    require(have.capacity == options.capacity, "Shared queue '", name(), "' has capacity ", have.capacity,
             " but requested capacity was ", options.capacity);
-    require(have.dtypes == options.dtypes, "Shared queue '", name, "' has component types ", list_of(have.dtypes),
+    require(have.dtypes == options.dtypes, "Shared queue '", name(), "' has component types ", list_of(have.dtypes),
             " but requested component types were ", list_of(options.dtypes));
-    require(list_of(have.shapes) == list_of(options.shapes), "Shared queue '", name, "' has component shapes ",
+    require(list_of(have.shapes) == list_of(options.shapes), "Shared queue '", name(), "' has component shapes ",
             list_of(have.shapes), " but requested component shapes were ", list_of(options.shapes));
   }
 
-  std::string container, name;
   Queue::Options options;
-  Tensor cached;
 };
 
 struct CreateFifo : Create<FifoQueue> {
   explicit CreateFifo(const Construction& c) : Create(c) { finish(c); }
   const char* kind() const override { return "FIFOQueue"; }
-  std::shared_ptr<FifoQueue> make() const override { return std::make_shared<FifoQueue>(options); }
+  std::shared_ptr<Queue> make() const override { return std::make_shared<FifoQueue>(options); }
 };
 
 struct CreatePadding : Create<PaddingFifoQueue> {
@@ -83,7 +72,7 @@ struct CreatePadding : Create<PaddingFifoQueue> {
     finish(c);
   }
   const char* kind() const override { return "PaddingFIFOQueue"; }
-  std::shared_ptr<PaddingFifoQueue> make() const override { return std::make_shared<PaddingFifoQueue>(options); }
+  std::shared_ptr<Queue> make() const override { return std::make_shared<PaddingFifoQueue>(options); }
 };
 
 struct CreatePriority : Create<PriorityQueue> {
@@ -94,7 +83,7 @@ struct CreatePriority : Create<PriorityQueue> {
     finish(c);
   }
   const char* kind() const override { return "PriorityQueue"; }
-  std::shared_ptr<PriorityQueue> make() const override { return std::make_shared<PriorityQueue>(options); }
+  std::shared_ptr<Queue> make() const override { return std::make_shared<PriorityQueue>(options); }
 };
 
 struct CreateShuffle : Create<RandomShuffleQueue> {
@@ -107,7 +96,7 @@ struct CreateShuffle : Create<RandomShuffleQueue> {
     finish(c);
   }
   const char* kind() const override { return "RandomShuffleQueue"; }
-  std::shared_ptr<RandomShuffleQueue> make() const override {
+  std::shared_ptr<Queue> make() const override {
     auto seed = static_cast<uint64_t>(shuffle.seed), seed2 = static_cast<uint64_t>(shuffle.seed2);
     if (seed == 0 && seed2 == 0) {
       std::random_device device;
@@ -116,12 +105,12 @@ struct CreateShuffle : Create<RandomShuffleQueue> {
     }
     return std::make_shared<RandomShuffleQueue>(options, shuffle, Philox(seed, seed2));
   }
-  void check(const RandomShuffleQueue& queue) const override {
-    Create::check(queue);
+  void check_options(const RandomShuffleQueue& queue) const override {
+    Create::check_options(queue);
     const RandomShuffleQueue::Shuffle& have = queue.shuffle();
-    require(have.min_after_dequeue == shuffle.min_after_dequeue, "Shared queue '", name, "' has min_after_dequeue ",
+    require(have.min_after_dequeue == shuffle.min_after_dequeue, "Shared queue '", name(), "' has min_after_dequeue ",
             have.min_after_dequeue, " but requested min_after_dequeue was ", shuffle.min_after_dequeue);
-    require(have == shuffle, "Shared queue '", name, "' has random seeds (", have.seed, ", ", have.seed2,
+    require(have == shuffle, "Shared queue '", name(), "' has random seeds (", have.seed, ", ", have.seed2,
             ") but requested seeds are (", shuffle.seed, ", ", shuffle.seed2, ").");
   }
   RandomShuffleQueue::Shuffle shuffle;

@@ -177,7 +177,7 @@ def _wants_references(definition: OpDef | None, node: Node) -> list[bool]:
 
 def _counterpart(node: Node) -> str:
     """The op on resources that does what an op does by reference."""
-    candidates = (_UPDATING.get(node.op), f"Resource{node.op}", f"{node.op}V2")
+    candidates = (_UPDATING.get(node.op), f"Resource{node.op}", f"{node.op}V2", f"_Resource{node.op}")
     for name in candidates:
         if name is not None and is_defined(name):
             return name
