@@ -53,6 +53,9 @@ void Function::check(const std::vector<Tensor>& args) const {
 }
 
 Error Function::located(const Error& error) const {
+  // Nobody reads where each of a thousand calls was made.
+  constexpr size_t kLongest = 4096;
+  if (error.message().size() > kLongest) return Error(error.code(), error.message());
   if (error.node().empty()) return Error(error.code(), cat(error.message(), " [function '", name_, "']"));
   return Error(error.code(),
                cat(error.message(), " [node '", error.node(), "' (op ", error.op(), ") of function '", name_, "']"));

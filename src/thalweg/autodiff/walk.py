@@ -123,6 +123,8 @@ class Walk:
         if passed is not None:
             return passed
         override = op.attrs.get("_gradient_op_type")
+        if override is None and op.type in op.graph._functions:
+            override = b"PartitionedCall"
         function = gradient_function(override.decode() if override else op.type)
         if function is None:
             return []

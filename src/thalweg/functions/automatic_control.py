@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thalweg.graph import dtypes
-from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
-# Stateful for other reasons than an effect that anybody could see: nothing is lost where no result needs them.
-_WITHOUT_EFFECT = frozenset(
-    ("VarHandleOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather", "ResourceGatherNd",
-     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "ParameterizedTruncatedNormal", "TruncatedNormal",
-     "RandomShuffle", "Multinomial", "RandomGamma", "RandomGammaGrad", "RandomPoisson", "RandomPoissonV2",
-     "TensorArrayV3", "StackV2", "HashTableV2", "VariableV2", "Variable")
-)  # fmt: skip
 _READING = frozenset(("ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather", "ResourceGatherNd"))
-_UNORDERED = _WITHOUT_EFFECT - _READING
+_RANDOM = frozenset(
+    ("RandomUniform", "RandomUniformInt", "RandomStandardNormal", "ParameterizedTruncatedNormal", "TruncatedNormal",
+     "RandomShuffle", "Multinomial", "RandomGamma", "RandomGammaGrad", "RandomPoisson", "RandomPoissonV2")
+)  # fmt: skip
+_MAKING = frozenset(("VarHandleOp", "HashTableV2", "VariableV2", "Variable"))
+# State that lives in one step, and is seen by those only who are given a handle and a flow, or wait for the writer.
+_WITHIN_STEP = ("TensorArray", "Stack")
 
 
 def has_effect(op: Operation) -> bool:
     """Whether running an operation may be seen by others than the readers of its outputs."""
-    return op.op_def.stateful and op.type not in _WITHOUT_EFFECT
+    if not op.op_def.stateful or op.type.startswith(_WITHIN_STEP):
+        return False
+    return op.type not in _READING and op.type not in _RANDOM and op.type not in _MAKING
 
 
-def effects(graph: FuncGraph) -> list[Operation]:
-    """The operations of a body that run even if no result needs them."""
-    return [op for op in graph.get_operations() if has_effect(op)]
+def is_repeatable(op: Operation) -> bool:
+    """Whether an operation gives the same again, in the same step, and nobody notices."""
+    return not has_effect(op) and op.type not in _RANDOM
 
 
-def order_effects(graph: FuncGraph, operations: Iterable[Operation]) -> None:
+def order_effects(operations: Iterable[Operation]) -> None:
     """Makes operations on one resource run in the order of their creation, and those with other effects, too.
 
     Reads of a variable wait for the updates before them, updates for the reads and updates before them. What is inside
@@ -39,7 +39,7 @@ def order_effects(graph: FuncGraph, operations: Iterable[Operation]) -> None:
     writers: dict[Tensor | None, Operation] = {}
     readers: dict[Tensor | None, list[Operation]] = {}
     for op in operations:
-        if not op.op_def.stateful or op.type in _UNORDERED or op._control_flow_context is not None:
+        if op._control_flow_context is not None or not (has_effect(op) or op.type in _READING):
             continue
         resources: list[Tensor | None] = [t for t in op.inputs if t.dtype.base_dtype is dtypes.resource]
         before: dict[Operation, None] = {}

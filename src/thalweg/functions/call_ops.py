@@ -4,35 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.functions.graph_function import GraphFunction, find_function
+from thalweg.functions.graph_function import library_function
+from thalweg.functions.signatures import flat_types
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.op_registry import define, not_differentiable
+from thalweg.graph.op_registry import define
+from thalweg.graph.operation import NameAttrList
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
 
 _LISTS = "Tin: list(type), Tout: list(type)"
 
 
-def _function(ctx: ShapeContext, attr: str) -> GraphFunction | None:
-    """The function of an attribute; None if the library does not have it (yet)."""
-    graph = get_default_graph()
-    return find_function(graph, ctx.attr(attr)) if ctx.attr(attr).name in graph._functions else None
+def _entry(reference: NameAttrList) -> Any:
+    """What the library has for a function; None if it does not have it (yet).
+
+    Its body is not asked for: it may be under construction, and this node a part of it.
+    """
+    return library_function(get_default_graph(), reference.name)
 
 
-def _checked(ctx: ShapeContext, function: GraphFunction, arguments: int) -> list[TensorShape]:
-    if len(function.inputs) != arguments:
-        raise ValueError(f"Function '{function.name}' takes {len(function.inputs)} arguments, {arguments} are passed")
-    if len(function.outputs) != ctx.num_outputs:
-        raise ValueError(f"Function '{function.name}' has {len(function.outputs)} results, not {ctx.num_outputs}")
-    return function.output_shapes
+def _checked(ctx: ShapeContext, reference: NameAttrList, arguments: int) -> list[TensorShape] | None:
+    """The static shapes of a function's results, if they are known."""
+    entry = _entry(reference)
+    if entry is None:
+        return None
+    signature = entry.signature
+    if signature.attrs:
+        return None
+    takes, gives = len(flat_types(signature.inputs, {})), len(flat_types(signature.outputs, {}))
+    if takes != arguments:
+        raise ValueError(f"Function '{entry.name}' takes {takes} arguments, {arguments} are passed")
+    if gives != ctx.num_outputs:
+        raise ValueError(f"Function '{entry.name}' has {gives} results, not {ctx.num_outputs}")
+    shapes: list[TensorShape] | None = entry.known_output_shapes
+    return shapes
+
+
+def _unknown(ctx: ShapeContext) -> list[TensorShape]:
+    return [TensorShape(None)] * ctx.num_outputs
 
 
 def _call_shape(leading: int) -> Any:
     def shape(ctx: ShapeContext) -> list[TensorShape]:
-        function = _function(ctx, "f")
-        if function is None:
-            return [TensorShape(None)] * ctx.num_outputs
-        return _checked(ctx, function, ctx.num_inputs - leading)
+        return _checked(ctx, ctx.attr("f"), ctx.num_inputs - leading) or _unknown(ctx)
 
     return shape
 
@@ -46,16 +60,17 @@ def _declared_shapes(ctx: ShapeContext) -> list[TensorShape] | None:
 
 def _branches_shape(ctx: ShapeContext) -> list[TensorShape]:
     declared = _declared_shapes(ctx)
-    names = ["then_branch", "else_branch"] if "then_branch" in ctx._attrs else []
-    references = [ctx.attr(name) for name in names] or ctx.attr("branches")
-    graph = get_default_graph()
-    known = [find_function(graph, ref) for ref in references if ref.name in graph._functions]
-    shapes = [_checked(ctx, function, ctx.num_inputs - 1) for function in known]
+    if "then_branch" in ctx._attrs:
+        references = [ctx.attr("then_branch"), ctx.attr("else_branch")]
+    else:
+        references = ctx.attr("branches")
+    shapes = [_checked(ctx, reference, ctx.num_inputs - 1) for reference in references]
     if declared is not None:
         return declared
+    known = [each for each in shapes if each is not None]
     if len(known) < len(references):
-        return [TensorShape(None)] * ctx.num_outputs
-    return [_common(list(alternatives)) for alternatives in zip(*shapes, strict=True)]
+        return _unknown(ctx)
+    return [_common(list(alternatives)) for alternatives in zip(*known, strict=True)]
 
 
 def _common(shapes: list[TensorShape]) -> TensorShape:
@@ -70,25 +85,23 @@ def _common(shapes: list[TensorShape]) -> TensorShape:
 
 def _while_shape(ctx: ShapeContext) -> list[TensorShape]:
     declared = _declared_shapes(ctx)
-    for attr in ("cond", "body"):
-        function = _function(ctx, attr)
-        if function is not None and len(function.inputs) != ctx.num_inputs:
-            raise ValueError(
-                f"Function '{function.name}' takes {len(function.inputs)} arguments, the loop has {ctx.num_inputs}"
-            )
+    entry = _entry(ctx.attr("cond"))
+    if entry is not None and not entry.signature.attrs:
+        takes = len(flat_types(entry.signature.inputs, {}))
+        if takes != ctx.num_inputs:
+            raise ValueError(f"Function '{entry.name}' takes {takes} arguments, the loop has {ctx.num_inputs} values")
+    after = _checked(ctx, ctx.attr("body"), ctx.num_inputs)
     if declared is not None:
         return declared
-    body = _function(ctx, "body")
-    if body is None or len(body.outputs) != ctx.num_outputs:
-        return [TensorShape(None)] * ctx.num_outputs
-    return [_common([before, after]) for before, after in zip(ctx.inputs(), body.output_shapes, strict=True)]
+    if after is None:
+        return _unknown(ctx)
+    return [_common([before, shape]) for before, shape in zip(ctx.inputs(), after, strict=True)]
 
 
 def _for_shape(ctx: ShapeContext) -> list[TensorShape]:
-    body = _function(ctx, "body")
-    if body is None:
-        return [TensorShape(None)] * ctx.num_outputs
-    after = _checked(ctx, body, ctx.num_inputs - 2)
+    after = _checked(ctx, ctx.attr("body"), ctx.num_inputs - 2)
+    if after is None:
+        return _unknown(ctx)
     return [_common([before, shape]) for before, shape in zip(ctx.inputs()[3:], after, strict=True)]
 
 
@@ -143,8 +156,3 @@ define(
     "T: list(type), body: func",
     shape=_for_shape,
 )
-
-not_differentiable(
-    "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "If", "StatelessIf", "Case",
-    "StatelessCase", "While", "StatelessWhile", "For",
-)  # fmt: skip

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from thalweg.functions.automatic_control import effects, order_effects
+from thalweg import errors
+from thalweg.functions.automatic_control import has_effect, order_effects
+from thalweg.functions.signatures import FunctionOp, plain_arg
+from thalweg.functions.write_function_def import write_function_def
 from thalweg.graph import nest
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.dtypes import DType
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
+from thalweg.graph.op_registry import is_defined
 from thalweg.graph.operation import NameAttrList, Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -24,13 +28,18 @@ class GraphFunction:
 
     Attributes:
         name: Its name in the library.
-        graph: The body.
+        graph: The graph of the body. Later, it may get more operations: those of its gradient.
+        operations: Those that belong to the function.
         inputs: The placeholders of all arguments, captured ones last.
         captures: The tensors of outer graphs that a call passes as the last arguments.
         outputs: The results, as tensors of the body.
         structured_outputs: The results as the Python function returned them, with tensors of the body as leaves.
         control_outputs: By name, operations that run with every call.
         output_names: Names of the results; those of TensorFlow's FunctionDef.
+        attrs: Attributes of the FunctionDef.
+        grad_func_name: The function of the library that computes its gradient, if somebody has written one.
+        python_grad_func: A Python function `fn(op, *grads)` that adds its gradient to the graph of a call, or None.
+        library_entry: What the library holds for it, if it is one of several instances of a FunctionDef.
     """
 
     def __init__(
@@ -41,17 +50,78 @@ class GraphFunction:
         structured_outputs: Any = None,
         control_outputs: dict[str, Operation] | None = None,
         output_names: Sequence[str] | None = None,
+        *,
+        inputs: Sequence[Tensor] | None = None,
     ) -> None:
-        """Finishes a function over a body."""
+        """Finishes a function over a body.
+
+        Args:
+            name: Its name.
+            graph: The graph of the body.
+            outputs: The results.
+            structured_outputs: The results as they were returned.
+            control_outputs: Operations that run with every call.
+            output_names: Names of the results.
+            inputs: The tensors that arguments take the place of, if not all arguments and captures of the graph. Then
+                nothing runs that no result needs.
+        """
         self.name = name
         self.graph = graph
-        self.captures: list[Tensor] = list(graph.captures)
-        self.inputs: list[Tensor] = [*graph.inputs, *graph.captures.values()]
+        self.captures: list[Tensor] = list(graph.captures) if inputs is None else []
+        self.inputs: list[Tensor] = [*graph.inputs, *graph.captures.values()] if inputs is None else list(inputs)
+        self.operations: list[Operation] = graph.get_operations()
+        self._only_results = inputs is not None
         self.outputs: list[Tensor] = list(outputs)
         self.structured_outputs = structured_outputs
         self.control_outputs: dict[str, Operation] = control_outputs or {}
         self.output_names: list[str] | None = None if output_names is None else list(output_names)
         self.attrs: dict[str, Any] = {}
+        self.grad_func_name: str | None = None
+        self.python_grad_func: Callable[..., Any] | None = None
+        self.library_entry: Any = None
+        self.derived: dict[str, Any] = {}  # What was made of it: its gradient, say.
+        if self._only_results:
+            self.operations = self._needed()
+        self._definition: Any = None
+        self._signature: FunctionOp | None = None
+
+    # What the library asks of its entries; `read_function_def.LibraryFunction` is the other kind.
+
+    @property
+    def definition(self) -> Any:
+        """The FunctionDef."""
+        if self._definition is None:
+            self._definition = write_function_def(self)
+        return self._definition
+
+    @property
+    def signature(self) -> FunctionOp:
+        """What a node whose op type is this function looks like."""
+        if self._signature is None:
+            inputs = [plain_arg(arg.name, tensor.dtype.base_dtype) for arg, tensor in self._named_inputs()]
+            results = zip(self.definition.signature.output_arg, self.output_dtypes, strict=True)
+            outputs = [plain_arg(arg.name, dtype) for arg, dtype in results]
+            self._signature = FunctionOp(self.name, inputs, outputs, {}, self.stateful)
+        return self._signature
+
+    def _named_inputs(self) -> Iterable[tuple[Any, Tensor]]:
+        return zip(self.definition.signature.input_arg, self.inputs, strict=True)
+
+    @property
+    def known_output_shapes(self) -> list[TensorShape] | None:
+        """The static shapes of the results."""
+        return self.output_shapes
+
+    @property
+    def noinline(self) -> bool:
+        """Whether calls must stay calls."""
+        return bool(self.attrs.get("_noinline", False))
+
+    def instantiate(self, attrs: dict[str, Any]) -> GraphFunction:
+        """Itself: it has no attributes that could be given."""
+        return self
+
+    # What it is made of.
 
     @property
     def num_arguments(self) -> int:
@@ -76,12 +146,32 @@ class GraphFunction:
     @property
     def targets(self) -> list[Operation]:
         """What runs in every call, whether or not a result needs it."""
-        return list(dict.fromkeys((*effects(self.graph), *self.control_outputs.values())))
+        effects = [] if self._only_results else [op for op in self.operations if has_effect(op)]
+        return list(dict.fromkeys((*effects, *self.control_outputs.values())))
+
+    def _needed(self) -> list[Operation]:
+        """The operations that the results need."""
+        given = set(self.inputs)
+        found: set[Operation] = set()
+        stack = [tensor.op for tensor in self.outputs if tensor not in given]
+        while stack:
+            op = stack.pop()
+            if op not in found:
+                found.add(op)
+                stack.extend(tensor.op for tensor in op.inputs if tensor not in given)
+                stack.extend(op.control_inputs)
+        return sorted(found, key=lambda op: op._id)
 
     @property
     def stateful(self) -> bool:
         """Whether two calls with equal arguments may differ, or a call may be noticed elsewhere."""
-        return any(op.op_def.stateful for op in self.graph.get_operations())
+        return any(op.op_def.stateful for op in self.operations)
+
+    def renamed(self, name: str) -> GraphFunction:
+        """The same function under another name: only before it is in a library."""
+        self.name = self.graph.name = name
+        self._definition = self._signature = None
+        return self
 
     def as_attr(self) -> NameAttrList:
         """The value of an attribute that is this function."""
@@ -92,17 +182,22 @@ class GraphFunction:
         return f"<GraphFunction {self.name}({arguments}) -> ({', '.join(d.name for d in self.output_dtypes)})>"
 
 
-def find_function(graph: Graph, reference: NameAttrList | str) -> GraphFunction:
+def library_function(graph: Graph, name: str) -> Any:
+    """The entry of a graph's library: a GraphFunction, a LibraryFunction, or None."""
+    return graph._functions.get(name)
+
+
+def find_function(graph: Graph, reference: NameAttrList) -> GraphFunction:
     """The function that an attribute refers to.
 
     Raises:
-        ValueError: If the graph's library has none of that name.
+        errors.NotFoundError: If the graph's library has none of that name.
+        errors.InvalidArgumentError: If its FunctionDef does not describe a function.
     """
-    name = reference if isinstance(reference, str) else reference.name
-    found = graph._functions.get(name)
-    if found is None:
-        raise ValueError(f"The graph's library has no function '{name}'.")
-    function: GraphFunction = found
+    entry = library_function(graph, reference.name)
+    if entry is None:
+        raise errors.NotFoundError(None, None, f"The graph's library has no function '{reference.name}'.")
+    function: GraphFunction = entry.instantiate(reference.attrs)
     return function
 
 
@@ -112,39 +207,57 @@ def add_function(graph: Graph, function: GraphFunction) -> None:
     Raises:
         ValueError: If the library has another function of that name.
     """
-    for each in [function, *used_functions(function)]:
-        with graph._lock:
-            known = graph._functions.setdefault(each.name, each)
-        if known is not each:
-            raise ValueError(
-                f"Cannot add function '{each.name}': the graph's library already has another one of that name."
-            )
+    used = [] if graph._functions is function.graph._functions else used_functions(function)
+    for each in [function, *used]:
+        add_entry(graph, each.library_entry or each)
 
 
-def referred_functions(op: Operation) -> list[str]:
-    """The names of the functions that a node refers to: as its op type, or in its attributes."""
-    names = [op.type] if op.type in op.graph._functions else []
+def add_entry(graph: Graph, entry: Any) -> bool:
+    """Puts an entry into a graph's library; whether it was not there before.
+
+    Raises:
+        ValueError: If the library has another function of that name.
+    """
+    if is_defined(entry.name) or not entry.name:
+        raise ValueError(f"Cannot add function '{entry.name}' because an op with the same name already exists.")
+    with graph._lock:
+        known = graph._functions.setdefault(entry.name, entry)
+    if known is entry:
+        return True
+    if known.definition.SerializeToString(deterministic=True) != entry.definition.SerializeToString(deterministic=True):
+        raise ValueError(
+            f"Cannot add function '{entry.name}' because a different function with the same name already exists."
+        )
+    return False
+
+
+def referred_functions(op: Operation) -> list[NameAttrList]:
+    """The functions that a node refers to: as its op type, or in its attributes."""
+    found = [NameAttrList(op.type, op.attrs)] if op.type in op.graph._functions else []
     for key, value in op.attrs.items():
         if key[:1] == "_":
             continue
         if isinstance(value, NameAttrList):
-            names.append(value.name)
+            found.append(value)
         elif isinstance(value, list) and value and isinstance(value[0], NameAttrList):
-            names.extend(item.name for item in value)
-    return names
+            found.extend(value)
+    return found
 
 
 def used_functions(function: GraphFunction) -> list[GraphFunction]:
-    """The functions that a function's body uses, and those that theirs use, without itself."""
+    """The functions that a function's body uses, and those that theirs use, without itself; unknown ones left out."""
     found: dict[str, GraphFunction] = {function.name: function}
     stack = [function]
     while stack:
-        graph = stack.pop().graph
-        for op in graph.get_operations():
-            for name in referred_functions(op):
-                if name not in found and name in graph._functions:
-                    found[name] = find_function(graph, name)
-                    stack.append(found[name])
+        user = stack.pop()
+        graph = user.graph
+        for op in user.operations:
+            for reference in referred_functions(op):
+                if reference.name in graph._functions:
+                    used = find_function(graph, reference)
+                    if used.name not in found:
+                        found[used.name] = used
+                        stack.append(used)
     return list(found.values())[1:]
 
 
@@ -201,7 +314,7 @@ def trace(
         returned = python_function(*arguments, **(kwargs or {}))
         structure, control_outputs = _results(body, returned)
     if ordered:
-        order_effects(body, body.get_operations())
+        order_effects(body.get_operations())
     flat = [tensor for tensor in nest.flatten(structure, expand_composites=True) if tensor is not None]
     function = GraphFunction(name, body, flat, structure, control_outputs)
     add_function(outer, function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,10 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Scope
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+
+_NO_SCOPES: dict[str, Any] = {
+    "name_stack": "", "context": None, "controllers": (), "devices": (), "colocation": (), "attr_map": {}
+}  # fmt: skip
 
 
 class FuncGraph(Graph):
@@ -34,14 +38,30 @@ class FuncGraph(Graph):
 
     _is_function = True
 
-    def __init__(self, name: str, outer_graph: Graph | None = None) -> None:
-        """Starts an empty body inside `outer_graph`, or the default graph."""
+    def __init__(
+        self,
+        name: str,
+        outer_graph: Graph | None = None,
+        capture_by_value: bool = False,
+        allowed_stateful: Container[str] = (),
+    ) -> None:
+        """Starts an empty body inside `outer_graph`, or the default graph.
+
+        Args:
+            name: The name of the function.
+            outer_graph: The graph around it.
+            capture_by_value: Whether to copy the operations behind a captured tensor, instead of adding an argument.
+            allowed_stateful: Types of stateful operations that may be copied.
+        """
         super().__init__()
         outer = get_default_graph() if outer_graph is None else outer_graph
         self.name = name
         self.outer_graph = outer
         self.inputs: list[Tensor] = []
         self.captures: dict[Tensor, Tensor] = {}
+        self._by_value = capture_by_value
+        self._allowed_stateful = allowed_stateful
+        self._copies: dict[Operation, Operation] = {}
         self.seed = outer.seed
         self._producer_version = outer._producer_version
         # What belongs to the program as a whole: functions, variables by name, Python functions that must live on.
@@ -59,22 +79,15 @@ class FuncGraph(Graph):
 
     def add_argument(self, dtype: DType, shape: Any = None, name: str = "arg") -> Tensor:
         """Adds an argument, and returns the placeholder that stands for it."""
-        tensor = self._placeholder(dtype, TensorShape(shape), name)
+        tensor = self.placeholder(dtype, TensorShape(shape), name)
         self.inputs.append(tensor)
         return tensor
 
-    def _placeholder(self, dtype: DType, shape: TensorShape, name: str) -> Tensor:
+    def placeholder(self, dtype: DType, shape: TensorShape, name: str) -> Tensor:
+        """A tensor that has no value of its own, outside of all scopes."""
         definition = op_def("Placeholder")
         # An argument is there from the start: no scope of the place where it is first used has a say in it.
-        clear: dict[str, Any] = {
-            "name_stack": "",
-            "context": None,
-            "controllers": (),
-            "devices": (),
-            "colocation": (),
-            "attr_map": {},
-        }
-        with Scope(self._scopes, lambda: (dict(clear), None)):
+        with Scope(self._scopes, lambda: (dict(_NO_SCOPES), None)):
             attrs = {"dtype": dtype, "shape": shape}
             op = super().add_operation(definition, (), attrs, self.unique_name(name), (dtype,), skip_frames=4)
         return op.outputs[0]
@@ -114,11 +127,44 @@ class FuncGraph(Graph):
                     f"Cannot capture '{tensor.name}' in function '{self.name}': it is from another graph "
                     f"({tensor.op.graph}) than those around the function. Values leave a function as its results."
                 )
+            if self._by_value:
+                return self._copy(tensor.op).outputs[tensor.value_index]
             name = name or tensor.op.name.rpartition("/")[2] or "capture"
-            found = self._placeholder(tensor.dtype.base_dtype, tensor.shape, name)
+            found = self.placeholder(tensor.dtype.base_dtype, tensor.shape, name)
             found._handle_data = handle_data(tensor)
             self.captures[tensor] = found
         return found
+
+    def _copy(self, wanted: Operation) -> Operation:
+        """Copies an operation of an outer graph, and all that it needs, into the body."""
+        stack = [wanted]
+        while stack:
+            op = stack[-1]
+            missing = [t.op for t in op.inputs if t.op not in self._copies]
+            missing.extend(control for control in op.control_inputs if control not in self._copies)
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            if op not in self._copies:
+                self._copies[op] = self._copy_one(op)
+        return self._copies[wanted]
+
+    def _copy_one(self, op: Operation) -> Operation:
+        if op.type.startswith("Placeholder"):
+            raise ValueError(f"Cannot capture a placeholder (name: '{op.name}', type: {op.type}) by value.")
+        if op.op_def.stateful and op.type not in self._allowed_stateful:
+            raise ValueError(f"Cannot capture a stateful node (name: '{op.name}', type: {op.type}) by value.")
+        if op._control_flow_context is not None:
+            raise ValueError(f"Cannot capture '{op.name}' by value: it is in a loop or branch.")
+        inputs = [self._copies[tensor.op].outputs[tensor.value_index] for tensor in op.inputs]
+        attrs = {key: value for key, value in op.attrs.items() if key != "_class"}
+        types = [tensor.dtype for tensor in op.outputs]
+        with Scope(self._scopes, lambda: (dict(_NO_SCOPES), None)):
+            copy = super().add_operation(op.op_def, inputs, attrs, self.unique_name(op.name), types)
+        copy._python_data = op._python_data
+        copy.control_inputs = [self._copies[control] for control in op.control_inputs]
+        return copy
 
     def is_inside(self, graph: Graph) -> bool:
         """Whether `graph` is this one or around it."""

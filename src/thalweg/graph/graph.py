@@ -51,7 +51,7 @@ class Graph(ElementLookup, CollectionStore):
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
-        self._functions: dict[str, Any] = {}
+        self._functions: dict[str, Any] = {}  # The library: see functions/graph_function.py.
         self._attachments: dict[str, Any] = {}  # What sessions and libraries keep with a graph, by their own key.
         self.seed: int | None = None
         self._producer_version = GRAPH_DEF_VERSION

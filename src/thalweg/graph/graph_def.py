@@ -40,8 +40,10 @@ def as_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
         nodes = [writer.write(op, add_shapes) for op in operations]
         functions = list(graph._functions.values())
     result = GraphDef(node=nodes, versions=graph.graph_def_versions)
-    if functions:
-        result.library.function.extend(functions)
+    for function in functions:
+        result.library.function.append(function.definition)
+        if function.grad_func_name is not None:
+            result.library.gradient.add(function_name=function.name, gradient_func=function.grad_func_name)
     return result
 
 

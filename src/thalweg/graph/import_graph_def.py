@@ -158,6 +158,7 @@ class _Importer:
 
     Attributes:
         uniquify: Without a prefix: whether a name that the graph already has gets a number, or is an error.
+        may_leave_unused: Whether the input map may have tensors that no node reads.
     """
 
     def __init__(
@@ -176,11 +177,12 @@ class _Importer:
         self._nodes: dict[str, ImportedNode] = {}
         self._names: dict[str, str] = {}
         self._ops: dict[str, Operation] = {}
-        self._reader = NodeReader(graph_def, producer_op_list)
+        self._producer_op_list = producer_op_list
         self._mapped: dict[Source, Tensor] = {}
         self._mapped_controls: dict[str, Operation] = {}
         self._used: set[Any] = set()
         self.uniquify = True
+        self.may_leave_unused = False
         for key, value in input_map.items():
             self._map(key, value)
 
@@ -194,13 +196,32 @@ class _Importer:
 
     def run(self) -> None:
         """Reads the nodes and adds them to the graph."""
+        added = self._add_functions()
+        try:
+            self._add_nodes()
+        except BaseException:
+            for name in added:
+                self._graph._functions.pop(name, None)
+            raise
+
+    def _add_functions(self) -> list[str]:
+        """Puts the functions of the GraphDef into the graph's library; the names of those that are new."""
+        if not self._graph_def.library.function:
+            return []
+        from thalweg.functions.read_function_def import add_library
+
+        return add_library(self._graph, self._graph_def.library)
+
+    def _add_nodes(self) -> None:
+        reader = NodeReader(self._graph._functions, self._producer_op_list)
         for node_def in self._graph_def.node:
-            node = self._reader.read(node_def)
+            node = reader.read(node_def)
             if node.name in self._nodes:
                 raise ValueError(f"Node '{node.name}' is not unique: the GraphDef has two nodes of this name.")
             self._nodes[node.name] = node
         order, back_edges = self._creation_order()
-        self._check_input_map()
+        if not self.may_leave_unused:
+            self._check_input_map()
         graph = self._graph
         with graph._lock, _undone_on_error(graph):
             self._choose_names()
@@ -383,8 +404,11 @@ class _Importer:
         if versions.producer:
             graph._producer_version = min(graph._producer_version, versions.producer)
         graph._min_consumer = max(graph._min_consumer, versions.min_consumer)
-        for function in self._graph_def.library.function:
-            graph._functions.setdefault(function.signature.name, function)
+
+    @property
+    def operations(self) -> dict[str, Operation]:
+        """The new operations, by their names in the GraphDef."""
+        return self._ops
 
     # Results.
 
@@ -421,6 +445,25 @@ class _Importer:
                 f"Invalid return output {source[1]} of node '{source[0]}', which has {len(op.outputs)} output(s)"
             )
         return op.outputs[source[1]]
+
+
+def import_nodes_into(graph: Graph, nodes: list[Any], arguments: dict[str, Tensor]) -> dict[str, Operation]:
+    """Adds nodes to the body of a function.
+
+    Args:
+        graph: The body; it must be the default graph.
+        nodes: NodeDefs, with inputs as graphs have them.
+        arguments: Tensors that the nodes may read, by the names that they use ('x:0').
+
+    Returns:
+        The operations, by their names in the NodeDefs.
+    """
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+    importer = _Importer(graph, GraphDef(node=nodes), "", arguments, [], None)
+    importer.may_leave_unused = True
+    importer.run()
+    return importer.operations
 
 
 def _unknown_input(source: Source) -> str:

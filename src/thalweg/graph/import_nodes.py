@@ -5,7 +5,7 @@ Nothing here touches a graph. Every error is a ValueError (NotFoundError for an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from thalweg import errors
@@ -56,12 +56,12 @@ class NodeReader:
     """Reads the nodes of one GraphDef.
 
     Args:
-        graph_def: The GraphDef.
+        functions: The library of functions, by name: nodes may have them as their op types.
         producer_op_list: An OpList with the ops as the program that wrote it knew them, or None.
     """
 
-    def __init__(self, graph_def: Any, producer_op_list: Any) -> None:
-        self._functions = {function.signature.name for function in graph_def.library.function}
+    def __init__(self, functions: Mapping[str, Any], producer_op_list: Any) -> None:
+        self._functions = functions
         self._producer_ops = {} if producer_op_list is None else {op.name: op for op in producer_op_list.op}
 
     def read(self, node: Any) -> ImportedNode:
@@ -82,12 +82,8 @@ class NodeReader:
         if is_defined(node.op):
             return op_def(node.op)
         if node.op in self._functions:
-            raise errors.UnimplementedError(
-                None,
-                None,
-                f"Node '{node.name}' calls the function '{node.op}' of the GraphDef's library, which Thalweg does not "
-                "run yet. Inline the functions before writing the graph.",
-            )
+            signature: OpDef = self._functions[node.op].signature
+            return signature
         try:
             return op_def(node.op)
         except errors.NotFoundError as e:

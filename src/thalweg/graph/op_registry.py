@@ -113,7 +113,7 @@ class OpDef:
 _NEVER_FOLDED = frozenset(
     ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "RefSwitch", "Merge", "Enter", "Exit",
      "NextIteration", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "LoopCond", "ControlTrigger", "NoOp",
-     "PreventGradient")
+     "PreventGradient", "PartitionedCall", "StatelessIf", "StatelessCase", "StatelessWhile", "For", "SymbolicGradient")
 )  # fmt: skip
 
 _OPS: dict[str, OpDef] = {}

@@ -13,12 +13,14 @@ class PassOptions(NamedTuple):
         fused: Whether neighbouring nodes may become one (`rewrite_options.remapping`).
         layouts: Whether images may travel in another layout than the program's (`rewrite_options.layout_optimizer`).
         any_algorithm: Whether sums may be formed by another algorithm (`rewrite_options.implementation_selector`).
+        inlined: Whether the bodies of functions may take the place of calls (`rewrite_options.function_optimization`).
     """
 
     optimized: bool = True
     fused: bool = True
     layouts: bool = True
     any_algorithm: bool = True
+    inlined: bool = True
 
 
 def pass_options(config: Any) -> PassOptions:
@@ -31,4 +33,5 @@ def pass_options(config: Any) -> PassOptions:
         rewrite.remapping != rewrite.OFF,
         rewrite.layout_optimizer != rewrite.OFF,
         rewrite.implementation_selector != rewrite.OFF,
+        rewrite.function_optimization != rewrite.OFF,
     )

@@ -19,6 +19,7 @@ from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.join_products import join_products
 from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.lower_loops import LoopBody, lower_loops
@@ -79,7 +80,9 @@ def compile_step(
 
 def compile_graph(session: Any, graph: StepGraph, compiler: Compiler | None = None) -> Any:
     """Hands a step graph to the core."""
-    specs, fetches = (compiler or Compiler(session)).specs(graph)
+    compiler = compiler or Compiler(session)
+    specs, fetches = compiler.specs(graph)
+    compiler.define_functions()
     return core.CompiledStep(session, specs, [(feed.name, feed.dtype, feed.shape) for feed in graph.feeds], fetches)
 
 
@@ -94,12 +97,12 @@ class Compiler:
         self._options = options
         self._traced = traced
         self._precision = precision
-        self._declared: list[str] = []  # Functions whose bodies are being compiled, outermost first.
+        self._waiting: list[tuple[Any, GraphFunction]] = []  # Declared functions without bodies.
 
     def optimized(self, graph: StepGraph) -> StepGraph:
         """Applies the passes."""
         options = self._options
-        graph = lower_references(graph)
+        graph = lower_references(inline_functions(graph, options.optimized and options.inlined))
         if self._precision is not None:
             graph = lower_precision(graph, self._precision, _supports)
         if options.optimized:
@@ -158,41 +161,48 @@ class Compiler:
         for key, value in attrs.items():
             if key[:1] == "_":
                 continue
-            if isinstance(value, NameAttrList):
-                found[key] = self.function(find_function(graph, value))
+            if isinstance(value, GraphFunction):
+                found[key] = self._function(value)
+            elif isinstance(value, NameAttrList):
+                found[key] = self._function(find_function(graph, value))
             elif isinstance(value, list) and value and isinstance(value[0], NameAttrList):
-                found[key] = [self.function(find_function(graph, item)) for item in value]
+                found[key] = [self._function(find_function(graph, item)) for item in value]
         return {**attrs, **found} if found else attrs
 
-    def function(self, function: GraphFunction) -> Any:
-        """The core's Function: compiled once per session, also if it calls itself."""
-        session = self._session
-        known = session.function(function.name)
-        if known is not None:
-            return known
-        native = session.declare_function(
-            function.name,
-            [(tensor.dtype, tensor.shape) for tensor in function.inputs],
-            function.output_dtypes,
-            is_blocking(function),
-        )
-        self._declared.append(function.name)
-        first = len(self._declared) == 1
+    def _function(self, function: GraphFunction) -> Any:
+        """The core's Function, one per session. Its body may come later: it may use the function itself."""
+        native = self._session.function(function.name)
+        if native is None:
+            native = self._session.declare_function(
+                function.name,
+                [(tensor.dtype.base_dtype, tensor.shape) for tensor in function.inputs],
+                function.output_dtypes,
+                is_blocking(function),
+            )
+            self._waiting.append((native, function))
+        return native
+
+    def define_functions(self) -> None:
+        """Compiles the bodies of the functions that were declared; all of them are taken back if one fails."""
+        declared = []
+        try:
+            while self._waiting:
+                native, function = self._waiting.pop()
+                declared.append(function.name)
+                self._define(native, function)
+        except BaseException:
+            declared.extend(function.name for _, function in self._waiting)
+            self._waiting.clear()
+            for name in declared:
+                self._session.drop_function(name)
+            raise
+
+    def _define(self, native: Any, function: GraphFunction) -> None:
         try:
             graph = self.optimized(prune(function.inputs, function.outputs, function.targets))
-            session.define_function(native, *self.specs(graph, function.name))
-        except BaseException as e:
-            # Those that refer to each other go together.
-            if first:
-                for name in self._declared:
-                    session.drop_function(name)
-            if isinstance(e, errors.OpError):
-                raise _in_function(e, function) from None
-            raise
-        finally:
-            if first:
-                self._declared.clear()
-        return native
+            self._session.define_function(native, *self.specs(graph, function.name))
+        except errors.OpError as e:
+            raise _in_function(e, function) from None
 
 
 def is_blocking(function: GraphFunction) -> bool:
@@ -215,7 +225,7 @@ def _supports(op: str, attr: str, dtype: DType) -> bool:
 
 def _is_synchronous(node: Node) -> bool:
     if node.origin is not None and any(
-        is_blocking(find_function(node.origin.graph, name)) for name in referred_functions(node.origin)
+        is_blocking(find_function(node.origin.graph, each)) for each in referred_functions(node.origin)
     ):
         return False
     return node.op == "_Loop" or not core.is_async(node.op)

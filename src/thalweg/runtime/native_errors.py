@@ -36,7 +36,19 @@ def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
     for mark in ("/_folded/", READ_MARK, CAST_MARK):
         name = name.split(mark)[0]
     op = graph._operations_by_name.get(name)
-    return error if op is None else errors.error_from_code(error.error_code, error.message, op=op, node_def=node)
+    if op is not None:
+        return errors.error_from_code(error.error_code, error.message, op=op, node_def=node)
+    # A node of a function that was inlined bears the name of the call.
+    call, inside = name, []
+    while op is None and "/" in call:
+        call, _, last = call.rpartition("/")
+        inside.insert(0, last)
+        op = graph._operations_by_name.get(call)
+    if op is None:
+        return error
+    function = op.attrs["f"].name if "f" in op.attrs else op.type
+    where = f"[node '{'/'.join(inside)}' (op {node.op}) of function '{function}']"
+    return errors.error_from_code(error.error_code, f"{error.message} {where}", op=op, node_def=node)
 
 
 core.set_error_factory(make_error)

@@ -1,0 +1,204 @@
+"""The gradient of a function, as another function.
+
+The operations of the gradient are added to the graph of the body. The gradient is a function over that same graph, with
+the gradients of the results as further arguments: it computes anew what it needs of the body, which costs nothing where
+both are inlined, because equal nodes become one. What must not be computed twice, such as random numbers, the call of
+the function gives out as further results, and the gradient takes as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from thalweg.functions.automatic_control import is_repeatable
+from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.func_graph import FuncGraph
+from thalweg.graph.graph import Graph
+from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.tensor import Tensor
+
+
+class Backward(NamedTuple):
+    """The gradient of a function.
+
+    Attributes:
+        function: It takes the arguments of the function, `values`, and the gradients of `results`.
+        values: Tensors of the body that the call must give out.
+        results: The numbers of the results that can have gradients.
+        grads: For each argument None, or which results of `function` are its gradient: one, or the parts of slices.
+    """
+
+    function: GraphFunction
+    values: list[Tensor]
+    results: list[int]
+    grads: list[tuple[int, ...] | None]
+
+
+def is_number(tensor: Tensor) -> bool:
+    """Whether a tensor can have a gradient of its own type."""
+    return tensor.dtype.base_dtype.is_floating or tensor.dtype.base_dtype.is_complex
+
+
+def _has_gradient(tensor: Tensor) -> bool:
+    return is_number(tensor) or tensor.dtype.base_dtype.name == "resource"
+
+
+def _differentiate(function: GraphFunction, grads: Sequence[Tensor]) -> list[Any]:
+    """The gradients of the arguments, in the graph of the body, given those of the results that are numbers."""
+    from thalweg.autodiff.gradients import gradients
+
+    ys = [tensor for tensor in function.outputs if is_number(tensor)]
+    xs = [tensor for tensor in function.inputs if _has_gradient(tensor)]
+    found = iter(gradients(ys, xs, list(grads)) if ys and xs else [None] * len(xs))
+    return [next(found) if _has_gradient(tensor) else None for tensor in function.inputs]
+
+
+def _kept(function: GraphFunction, key: str, make: Callable[[], Any]) -> Any:
+    """Makes something of a function once."""
+    with function.graph._lock:
+        if key not in function.derived:
+            function.derived[key] = make()
+        return function.derived[key]
+
+
+def backward(function: GraphFunction) -> Backward:
+    """The gradient of a function, as a call in a graph uses it."""
+    found: Backward = _kept(function, "backward", lambda: _make_backward(function))
+    return found
+
+
+def _make_backward(function: GraphFunction) -> Backward:
+    graph = function.graph
+    results = [i for i, tensor in enumerate(function.outputs) if is_number(tensor)]
+    with graph.as_default():
+        incoming = [_gradient_argument(graph, function.outputs[i], i) for i in results]
+        found = _differentiate(function, incoming)
+    outputs: list[Tensor] = []
+    grads: list[tuple[int, ...] | None] = []
+    for grad in found:
+        parts = _parts(grad)
+        grads.append(None if grad is None else tuple(range(len(outputs), len(outputs) + len(parts))))
+        outputs.extend(parts)
+    values = _unrepeatable(function, outputs, incoming)
+    name = _free_name(graph, f"{function.name}_backward")
+    inputs = [*function.inputs, *values, *incoming]
+    return Backward(_over(graph, name, inputs, outputs), values, results, grads)
+
+
+def _gradient_argument(graph: FuncGraph, tensor: Tensor, index: int) -> Tensor:
+    return graph.placeholder(tensor.dtype.base_dtype, tensor.shape, f"grad_{index}")
+
+
+def _parts(grad: Any) -> list[Tensor]:
+    if grad is None:
+        return []
+    if isinstance(grad, IndexedSlices):
+        parts = [grad.values, grad.indices]
+        return parts if grad.dense_shape is None else [*parts, grad.dense_shape]
+    return [grad]
+
+
+def _over(graph: FuncGraph, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> GraphFunction:
+    """A function over a part of a body; what its gradient captured of outer graphs stays captured."""
+    known = set(inputs)
+    captured = [(outer, inner) for outer, inner in graph.captures.items() if inner not in known]
+    function = GraphFunction(name, graph, outputs, inputs=[*inputs, *(inner for _, inner in captured)])
+    used = {tensor for op in function.operations for tensor in op.inputs} | set(outputs)
+    captured = [pair for pair in captured if pair[1] in used]
+    function = GraphFunction(name, graph, outputs, inputs=[*inputs, *(inner for _, inner in captured)])
+    function.captures = [outer for outer, _ in captured]
+    return function
+
+
+def _unrepeatable(function: GraphFunction, outputs: list[Tensor], incoming: list[Tensor]) -> list[Tensor]:
+    """The tensors of the body that a gradient needs and that computing anew would change."""
+    own = set(function.operations)
+    given = {*function.inputs, *incoming}
+    found: dict[Tensor, None] = {}
+    seen: set[Tensor] = set()
+    stack = list(outputs)
+    while stack:
+        tensor = stack.pop()
+        if tensor in seen or tensor in given:
+            continue
+        seen.add(tensor)
+        op = tensor.op
+        # Those inside of loops have many values: they are computed anew.
+        if op in own and not is_repeatable(op) and op._control_flow_context is None:
+            found[tensor] = None
+            continue
+        stack.extend(op.inputs)
+        stack.extend(control.outputs[0] for control in op.control_inputs if control.outputs)
+    return sorted(found, key=lambda tensor: (tensor.op._id, tensor.value_index))
+
+
+def _free_name(graph: Graph, name: str) -> str:
+    result, number = name, 0
+    while library_function(graph, result) is not None:
+        number += 1
+        result = f"{name}_{number}"
+    return result
+
+
+def gradient_function(function: GraphFunction) -> GraphFunction:
+    """What SymbolicGradient calls: from arguments and gradients of all results to gradients of all arguments.
+
+    A gradient that is not there is zero; slices are made dense.
+    """
+    if function.grad_func_name is not None:
+        return find_function(function.graph, NameAttrList(function.grad_func_name))
+    found: GraphFunction = _kept(function, "gradient", lambda: _make_gradient_function(function))
+    return found
+
+
+def _make_gradient_function(function: GraphFunction) -> GraphFunction:
+    from thalweg.autodiff.zeros import dense, zeros_for
+
+    graph = function.graph
+    with graph.as_default():
+        incoming = [_gradient_argument(graph, tensor, i) for i, tensor in enumerate(function.outputs)]
+        found = _differentiate(function, [grad for grad in incoming if is_number(grad)])
+        outputs = []
+        for tensor, grad in zip(function.inputs, found, strict=True):
+            if grad is not None:
+                outputs.append(dense(grad))
+            elif tensor.dtype.base_dtype.is_numpy_compatible and tensor.dtype.base_dtype.name != "string":
+                outputs.append(zeros_for(tensor))
+            else:
+                outputs.append(zeros_for(tensor) if tensor.dtype.name == "resource" else apply("Identity", tensor))
+    name = _free_name(graph, f"{function.name}_grad")
+    result = _over(graph, name, [*function.inputs, *incoming], outputs)
+    if result.captures:
+        raise ValueError(
+            f"The gradient of function '{function.name}' uses '{result.captures[0].name}', which is neither an "
+            "argument nor in its body: give it a python_grad_func, or make that an argument."
+        )
+    add_entry(graph, result)
+    return result
+
+
+def forward_with(function: GraphFunction, values: Sequence[Tensor]) -> GraphFunction:
+    """The function with further tensors of its body as results."""
+
+    def make() -> GraphFunction:
+        result = GraphFunction(
+            _free_name(function.graph, f"{function.name}_forward"), function.graph, [*function.outputs, *values]
+        )
+        result.operations, result.inputs = function.operations, function.inputs
+        result.captures, result.control_outputs = function.captures, function.control_outputs
+        result.attrs, result.grad_func_name = function.attrs, function.grad_func_name
+        result.python_grad_func = function.python_grad_func
+        return result
+
+    found: GraphFunction = _kept(function, "forward", make)
+    return found
+
+
+def called_function(op: Operation) -> GraphFunction:
+    """The function that a node calls: as its op type, or by its attribute `f`."""
+    if op.type in op.graph._functions:
+        return find_function(op.graph, NameAttrList(op.type, op.attrs))
+    return find_function(op.graph, op.attrs["f"])

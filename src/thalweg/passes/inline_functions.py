@@ -1,0 +1,152 @@
+"""Inlining: the body of a function takes the place of its call, so that a call costs nothing and passes see through it.
+
+A node that is left as a call refers to its function by value, whatever the graph calls it by: an op type that is the
+function's name, a PartitionedCall, a SymbolicGradient.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from thalweg.functions.function_gradient import gradient_function
+from thalweg.functions.graph_function import GraphFunction, find_function
+from thalweg.graph.operation import NameAttrList
+from thalweg.passes.prune import prune
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+
+_CALLS: Final = frozenset(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient"))
+_MOST_NESTED: Final = 1 << 10  # Nodes of bodies within bodies: functions that call each other twice never end.
+_DEEPEST: Final = 20
+
+
+def inline_functions(graph: StepGraph, inline: bool = True) -> StepGraph:
+    """Returns the step without the calls that can be inlined: not recursive ones, nor those that ask to be left alone.
+
+    Args:
+        graph: The step, as `prune` made it.
+        inline: Whether to do so; if not, calls only get the form in which the core knows them.
+
+    Raises:
+        errors.OpError: If a function does not exist, or its FunctionDef does not describe one.
+    """
+    if not any(_is_call(node) for node in graph.nodes.values()):
+        return graph
+    return _Inlining(graph, inline).run()
+
+
+def _is_call(node: Node) -> bool:
+    return node.op in _CALLS or (node.origin is not None and node.op in node.origin.graph._functions)
+
+
+def _called(node: Node) -> GraphFunction:
+    assert node.origin is not None
+    library = node.origin.graph
+    if node.op not in _CALLS:
+        return find_function(library, NameAttrList(node.op, node.attrs))
+    reference = node.attrs["f"]
+    function = reference if isinstance(reference, GraphFunction) else find_function(library, reference)
+    return gradient_function(function) if node.op == "SymbolicGradient" else function
+
+
+class _Inlining:
+    def __init__(self, graph: StepGraph, inline: bool) -> None:
+        self._graph = graph
+        self._inline = inline
+        self._nodes: dict[str, Node] = {}
+        self._edges: dict[Edge, Edge] = {}
+        self._nested = 0
+        self._targets: dict[str, None] = dict.fromkeys(graph.targets)
+
+    def run(self) -> StepGraph:
+        for node in self._graph.nodes.values():
+            self._add(node, (), False)
+        edges = {edge: self._resolved(edge) for edge in self._edges}
+        graph = StepGraph(self._nodes, self._graph.feeds, self._graph.fetches, tuple(self._targets))
+        return graph.redirected(edges, {}).reachable()
+
+    def _resolved(self, edge: Edge) -> Edge:
+        while edge in self._edges:
+            edge = self._edges[edge]
+        return edge
+
+    def _add(self, node: Node, chain: tuple[str, ...], in_flow: bool) -> None:
+        """Adds a node, or what it stands for. `chain` are the functions that it is in."""
+        if not _is_call(node):
+            self._nodes[node.name] = node
+            return
+        function = _called(node)
+        if node.op == "RemoteCall":  # There is but one device to run it on.
+            node = node._replace(inputs=node.inputs[1:], input_dtypes=node.input_dtypes[1:])
+        assert node.origin is not None
+        if (
+            self._inline
+            and function.name not in chain
+            and len(chain) < _DEEPEST
+            and (not chain or self._nested < _MOST_NESTED)
+            and not (function.noinline or node.attrs.get("_noinline", False))
+            and _fits(node, function)
+        ):
+            context = node.origin._control_flow_context
+            self._expand(node, function, (*chain, function.name), in_flow or context is not None)
+            return
+        op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
+        self._nodes[node.name] = node._replace(op=op, attrs={"f": function})
+
+    def _expand(self, call: Node, function: GraphFunction, chain: tuple[str, ...], in_flow: bool) -> None:
+        body = prune(function.inputs, function.outputs, function.targets)
+        arguments = {(f"_arg/{i}", 0): edge for i, edge in enumerate(call.inputs)}
+        inner = [node for node in body.nodes.values() if node.op != "_Arg"]
+        self._nested += len(inner) if len(chain) > 1 else 0
+        names = {node.name: self._unique(f"{call.name}/{node.name}") for node in inner}
+        pivot = self._pivot(call) if in_flow else None
+        free: set[str] = set()  # What depends on nothing but constants and arguments need not wait for anything.
+        for node in inner:
+            inside = [source for source, _ in node.inputs if source in names]
+            settled = all(source in free for source in (*inside, *node.controls))
+            if settled and node.pure and not node.controls:
+                free.add(node.name)
+            controls = [names[control] for control in node.controls]
+            if settled and node.name not in free:
+                controls.extend(call.controls)
+            if pivot is not None and not node.inputs:
+                controls.append(pivot)
+            edges = tuple(arguments[edge] if edge in arguments else (names[edge[0]], edge[1]) for edge in node.inputs)
+            renamed = node._replace(name=names[node.name], inputs=edges, controls=tuple(dict.fromkeys(controls)))
+            if "frame_name" in node.attrs:  # Each call has loops of its own.
+                frame = f"{call.name}/".encode() + node.attrs["frame_name"]
+                renamed = renamed._replace(attrs={**node.attrs, "frame_name": frame})
+            self._add(renamed, chain, in_flow)
+        results = []
+        for i, edge in enumerate(body.fetches):
+            result = arguments[edge] if edge in arguments else (names[edge[0]], edge[1])
+            self._edges[(call.name, i)] = result
+            if edge not in arguments:
+                results.append(result[0])
+        effects = [names[name] for name in body.targets]
+        self._targets.update(dict.fromkeys(effects))
+        # Whoever waits for the call waits for all of it.
+        done = dict.fromkeys((*call.controls, *effects, *results, *((pivot,) if pivot is not None else ())))
+        self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), (), call.origin)
+
+    def _pivot(self, call: Node) -> str | None:
+        """A node that is dead where the call is: it keeps what has no inputs in the branch or loop of the call."""
+        if not call.inputs:
+            return None  # It has been tied to its branch already.
+        name = self._unique(f"{call.name}/_pivot")
+        dtype = call.input_dtypes[0].base_dtype
+        self._nodes[name] = Node(
+            name, "Identity", {"T": dtype}, call.inputs[:1], call.controls, call.device, (dtype,), (dtype,), None
+        )
+        return name
+
+    def _unique(self, name: str) -> str:
+        result, number = name, 1
+        while result in self._nodes or result in self._graph.nodes:
+            result, number = f"{name}_{number}", number + 1
+        return result
+
+
+def _fits(call: Node, function: GraphFunction) -> bool:
+    """Whether arguments and results have the declared types; the core says so in words where they do not."""
+    given = [dtype.base_dtype for dtype in call.input_dtypes]
+    return given == function.input_dtypes and list(call.output_dtypes) == function.output_dtypes
