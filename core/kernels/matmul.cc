@@ -244,34 +244,78 @@ void multiply(Context& ctx, Tensor a, Tensor b, bool transpose_a, bool transpose
   }
 }
 
+// A matrix in the order in which the micro kernel reads its right-hand side.
+Tensor pack(const Tensor& b, bool transposed) {
+  const int64_t inner = b.dim(transposed ? 1 : 0), columns = b.dim(transposed ? 0 : 1);
+  Tensor made(DType::float32, Shape{products::packed_b_size(columns, inner)});
+  const MatrixLayout layout = layout_of(b.dim(0), b.dim(1), transposed, 0);
+  products::pack_b({b.flat<float>(), layout.row_stride, layout.column_stride}, columns, inner, made.flat<float>());
+  return made;
+}
+
+// Packs a matrix that several products of the step use; they have the attribute `_packed`.
+struct PackWeights : Kernel {
+  explicit PackWeights(const Construction& c) : transposed(c.attr<bool>("transpose_b", false)) {}
+  void compute(Context& ctx) override {
+    const Tensor& b = ctx.input(0);
+    require(b.rank() == 2 && b.num_elements() > 0, "expected a matrix with elements, got shape ", b.shape());
+    ctx.set_output(0, pack(b, transposed));
+  }
+  bool transposed;
+};
+
 struct MatMul : Kernel {
   explicit MatMul(const Construction& c)
       : transpose_a(c.attr<bool>("transpose_a", false)),
         transpose_b(c.attr<bool>("transpose_b", false)),
-        keep(c.attr<bool>("_keep_weights", false) && c.input_dtype(1) == DType::float32) {}
-  void compute(Context& ctx) override {
-    if (!(keep && multiply_kept(ctx)))
-      multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
+        keep(c.attr<bool>("_keep_weights", false) && c.input_dtype(1) == DType::float32),
+        packed_size(c.attr<std::vector<int64_t>>("_packed", {})) {
+    const bool packed = !packed_size.empty();
+    require(!packed || (packed_size.size() == 2 && packed_size[0] > 0 && packed_size[1] > 0 && !transpose_a &&
+                        c.input_dtype(1) == DType::float32),
+            "packed weights have two positive dimensions and float32 elements, and meet an operand as it is");
   }
-  // With the right-hand side as it was packed for an earlier step. False if that is of no use.
-  bool multiply_kept(Context& ctx) {
+  void compute(Context& ctx) override {
+    const Packed b = packed_weights(ctx);
+    if (!b.weights) return multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
+    const Tensor& a = ctx.input(0);
+    Tensor& out = ctx.allocate(0, Shape{a.dim(0), b.columns});
+    b.multiply(a, out, false);
+  }
+
+ protected:
+  // A right-hand side in the order of the micro kernel.
+  struct Packed {
+    std::shared_ptr<const Tensor> weights;  // or none
+    int64_t inner = 0, columns = 0;
+    void multiply(const Tensor& a, Tensor& out, bool accumulate) const {
+      if (out.num_elements() == 0) return;
+      products::sgemm_packed(a.dim(0), columns, inner, a.flat<float>(), inner, weights->flat<float>(),
+                             out.flat<float>(), columns, accumulate);
+    }
+  };
+  // The right-hand side as another node has packed it, or as it was packed for an earlier step; none if it is to be
+  // read as it is.
+  Packed packed_weights(Context& ctx) {
     const Tensor &a = ctx.input(0), &b = ctx.input(1);
-    if (transpose_a || a.rank() != 2 || b.rank() != 2 || onednn_uses_avx512()) return false;
-    const int64_t rows = a.dim(0), inner = a.dim(1), columns = b.dim(transpose_b ? 0 : 1);
-    const double work = static_cast<double>(rows) * inner * columns;
-    if (b.dim(transpose_b ? 1 : 0) != inner || work <= kSmall) return false;
-    const auto packed = kept.get({&b}, {inner, columns}, [&] {
-      Tensor made(DType::float32, Shape{products::packed_b_size(columns, inner)});
-      const MatrixLayout layout = layout_of(b.dim(0), b.dim(1), transpose_b, 0);
-      products::pack_b({b.flat<float>(), layout.row_stride, layout.column_stride}, columns, inner, made.flat<float>());
-      return made;
-    });
-    Tensor& out = ctx.allocate(0, Shape{rows, columns});
-    products::sgemm_packed(rows, columns, inner, a.flat<float>(), inner, packed->flat<float>(), out.flat<float>(),
-                           columns);
-    return true;
+    if (!packed_size.empty()) {
+      const int64_t inner = packed_size[0], columns = packed_size[1];
+      require(a.rank() == 2 && a.dim(1) == inner, "a matrix of shape ", a.shape(),
+              " cannot be multiplied by one of shape ", Shape{inner, columns});
+      require(b.num_elements() == products::packed_b_size(columns, inner), "weights of ", b.num_elements(),
+              " elements are not packed from a matrix of shape ", Shape{inner, columns});
+      return {std::make_shared<const Tensor>(b), inner, columns};
+    }
+    if (!keep || transpose_a || a.rank() != 2 || b.rank() != 2 || onednn_uses_avx512()) return {};
+    const int64_t inner = a.dim(1), columns = b.dim(transpose_b ? 0 : 1);
+    const double work = static_cast<double>(a.dim(0)) * inner * columns;
+    if (b.dim(transpose_b ? 1 : 0) != inner || work <= kSmall) return {};
+    return {kept.get({&b}, {inner, columns}, [&] { return pack(b, transpose_b); }), inner, columns};
   }
   bool transpose_a, transpose_b, keep;
+  std::vector<int64_t> packed_size;  // of the right-hand side, if a _PackWeights node has packed it: inner, columns
+
+ private:
   Kept<Tensor> kept;
 };
 
@@ -295,8 +339,9 @@ struct FusedMatMul : MatMul {
     if (biased) {
       // Checked first, so that a mismatch costs nothing.
       const Tensor &b = ctx.input(1), &bias = ctx.input(2);
-      const int64_t columns = b.rank() == 2 ? b.dim(transpose_b ? 0 : 1) : 0;
-      require(bias.rank() == 1 && (b.rank() != 2 || bias.dim(0) == columns),
+      const bool known = !packed_size.empty() || b.rank() == 2;
+      const int64_t columns = !known ? 0 : packed_size.empty() ? b.dim(transpose_b ? 0 : 1) : packed_size[1];
+      require(bias.rank() == 1 && (!known || bias.dim(0) == columns),
               "the bias must be a vector with one element per column of the product, ", columns, ", got shape ",
               bias.shape());
     }
@@ -308,18 +353,25 @@ struct FusedMatMul : MatMul {
              [&]<typename T>() { finish<T>(ctx, biased || summed ? ctx.input(2).flat<T>() : nullptr); });
   }
   // Adds the product to the matrix, in its own buffer if nobody else sees it. False if there is no such way.
-  bool accumulate(Context& ctx) const {
+  bool accumulate(Context& ctx) {
     const Tensor &a = ctx.input(0), &b = ctx.input(1), &c = ctx.input(2);
-    if (keep || a.dtype() != DType::float32 || onednn_uses_avx512() || a.rank() != 2 || b.rank() != 2) return false;
-    const int64_t rows = a.dim(transpose_a), inner = a.dim(!transpose_a), columns = b.dim(!transpose_b);
+    if (a.dtype() != DType::float32) return false;
+    const Packed packed = packed_weights(ctx);
+    if (!packed.weights && (onednn_uses_avx512() || a.rank() != 2 || b.rank() != 2)) return false;
+    const int64_t rows = a.dim(transpose_a), inner = a.dim(!transpose_a);
+    const int64_t columns = packed.weights ? packed.columns : b.dim(!transpose_b);
     const Shape shape{rows, columns};
-    if (b.dim(transpose_b) != inner || !(c.shape() == shape)) return false;
+    if ((!packed.weights && b.dim(transpose_b) != inner) || !(c.shape() == shape)) return false;
     Tensor& out = ctx.forward_or_allocate({2}, 0, shape);
     if (out.raw() != c.raw()) {
       float* to = out.flat<float>();
       const float* from = c.flat<float>();
       parallel_for(out.num_elements(), kElementGrain,
                    [=](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
+    }
+    if (packed.weights) {
+      packed.multiply(a, out, true);
+      return true;
     }
     const MatrixLayout la = layout_of(a.dim(0), a.dim(1), transpose_a, 0);
     const MatrixLayout lb = layout_of(b.dim(0), b.dim(1), transpose_b, 0);
@@ -393,6 +445,7 @@ struct SparseMatMul : MatMul {
 
 REGISTER(kernel("SparseMatMul").make<SparseMatMul>());
 REGISTER(kernel("MatMul").types("T", Numbers{}).make<MatMul>());
+REGISTER(kernel("_PackWeights").make<PackWeights>());
 REGISTER(kernel("_FusedMatMul").types("T", Floats{}).make<FusedMatMul>());
 REGISTER(kernel("BatchMatMul").types("T", Numbers{}).make<BatchMatMul<false>>());
 REGISTER(kernel("BatchMatMulV2").types("T", Numbers{}).make<BatchMatMul<true>>());

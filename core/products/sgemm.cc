@@ -187,7 +187,7 @@ void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* 
 }
 
 void sgemm_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
-                  float* c, int64_t c_stride) {
+                  float* c, int64_t c_stride, bool accumulate) {
   const double work = static_cast<double>(rows) * columns * inner;
   // Blocks of columns read their part of B once; more rows than a cache holds are cut as well.
   const int64_t row_block = std::min(rows, kRowBlock), wanted = 3 * intra_op_threads();
@@ -199,7 +199,7 @@ void sgemm_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, 
       const int64_t i = block % down * row_block, j = block / down * panels_at_once * kTileColumns;
       multiply_packed_columns(std::min(row_block, rows - i), columns,
                               {j, std::min(columns, j + panels_at_once * kTileColumns)}, inner, a + i * a_stride,
-                              a_stride, b, c + i * c_stride, c_stride, false);
+                              a_stride, b, c + i * c_stride, c_stride, accumulate);
     }
   });
 }

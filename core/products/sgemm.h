@@ -27,9 +27,9 @@ int64_t packed_b_size(int64_t columns, int64_t inner);
 int64_t packed_b_index(int64_t columns, int64_t inner, int64_t i, int64_t j);
 // Packs a whole B, to be used by `multiply_packed` again and again.
 void pack_b(const Matrix& b, int64_t columns, int64_t inner, float* to);
-// c = a * b for row-major `a` and a packed B, on as many threads as the work is worth.
+// c = a * b (or c += a * b) for row-major `a` and a packed B, on as many threads as the work is worth.
 void sgemm_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
-                  float* c, int64_t c_stride);
+                  float* c, int64_t c_stride, bool accumulate = false);
 // c = a * b (or c += a * b) on the calling thread, for row-major `a` and a packed B.
 void multiply_packed(int64_t rows, int64_t columns, int64_t inner, const float* a, int64_t a_stride, const float* b,
                      float* c, int64_t c_stride, bool accumulate);

@@ -105,6 +105,8 @@ NB_MODULE(_core, m) {
       "op"_a, "How many operands an element-wise op that can be fused has; 0 for all others.");
   m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
   m.def(
+      "packs_products", [] { return !onednn_uses_avx512(); }, "Whether float32 products run on our own packed loops.");
+  m.def(
       "kernel_dtypes",
       [](const std::string& op, const std::string& attr) {
         std::vector<int> out;

@@ -49,7 +49,9 @@ def loop_gradient(
         backward.position = backward.variables[0].body
         seeds = [variable.body for variable in backward.variables[1:]]
         xs = [variable.body for variable in variables] + list(captures.values())
-        found = walk(forward, [variable.next for variable in variables], seeds, xs, options)
+        # No gates in a loop: they keep updates waiting, which come after it, and would hide what is joined or fused.
+        inside = options._replace(gate=False)
+        found = walk(forward, [variable.next for variable in variables], seeds, xs, inside)
         values = [apply("Sub", backward.position, np.int32(1))]
         for variable in variables:
             grad = found.get(variable.body)

@@ -39,9 +39,13 @@ def fuse_elementwise(graph: StepGraph, operands_of: Callable[[str], int]) -> Ste
 def _is_fusible(graph: StepGraph, node: Node, operands_of: Callable[[str], int]) -> bool:
     if node.output_dtypes != (float32,) or any(dtype is not float32 for dtype in node.input_dtypes):
         return False
-    if not node.inputs or operands_of(node.op) != len(node.inputs):
+    if not node.inputs or operands_of(_op(node)) != len(node.inputs):
         return False
     return len(node.inputs) == 1 or _agree(graph.shape(node.inputs[0]), graph.shape(node.inputs[1]))
+
+
+def _op(node: Node) -> str:
+    return "AddV2" if node.op == "AddN" else node.op  # A sum of two; a longer one has more operands than a loop takes.
 
 
 def _agree(a: TensorShape, b: TensorShape) -> bool:
@@ -89,7 +93,7 @@ def _fuse(graph: StepGraph, last: str, members: list[str]) -> Node:
     controls = dict.fromkeys(c for name in members for c in graph.nodes[name].controls)
     return graph.nodes[last]._replace(
         op="_FusedElementwise",
-        attrs={"ops": [graph.nodes[m].op for m in members], "operands": operands, "origins": members},
+        attrs={"ops": [_op(graph.nodes[m]) for m in members], "operands": operands, "origins": members},
         inputs=tuple(inputs),
         controls=tuple(controls),
         input_dtypes=(float32,) * len(inputs),

@@ -25,6 +25,7 @@ from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
 from thalweg.passes.options import PassOptions
+from thalweg.passes.pack_weights import pack_weights
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
@@ -114,6 +115,8 @@ class Compiler:
                     graph = fuse_contractions(join_products(graph))
                     graph = fuse_elementwise(graph, core.operands_of_rows)
                 graph = keep_weights(graph)
+                if core.packs_products():
+                    graph = pack_weights(graph)
                 graph = lower_loops(graph, _is_synchronous)
         return graph
 
