@@ -18,6 +18,10 @@ inline void put_varint(std::string& out, uint64_t value) {
 inline void put_key(std::string& out, int field, Kind kind) {
   put_varint(out, static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(kind));
 }
+inline void put_number(std::string& out, int field, uint64_t value) {
+  put_key(out, field, Kind::varint);
+  put_varint(out, value);
+}
 inline void put_bytes(std::string& out, int field, std::string_view value) {
   put_key(out, field, Kind::bytes);
   put_varint(out, value.size());
@@ -46,7 +50,7 @@ class Reader {
     switch (kind_) {
       case Kind::varint:
         value_ = {};
-        return field_ > 0 ? varint(&size) : bad();
+        return field_ > 0 ? varint(&number_) : bad();
       case Kind::fixed64:
         return take(8);
       case Kind::fixed32:
@@ -61,6 +65,8 @@ class Reader {
   Kind kind() const { return kind_; }
   // The content of a field of bytes, or of a fixed number of them.
   std::string_view value() const { return value_; }
+  // The content of a field of a varint.
+  uint64_t number() const { return number_; }
 
  private:
   bool bad() {
@@ -88,6 +94,7 @@ class Reader {
 
   std::string_view rest_;
   std::string_view value_;
+  uint64_t number_ = 0;
   int64_t field_ = 0;
   Kind kind_ = Kind::varint;
   bool ok_ = true;
