@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "checkpoint/files.h"
+#include "error.h"
 #include "io/byte_source.h"
 
 namespace thalweg {
@@ -42,23 +44,41 @@ std::string read_whole_file(const std::string& path) {
 }
 
 void write_whole_file(const std::string& path, std::string_view content) {
+  make_directories(directory_of(local_path(path)));
+  int fd = create_file(path);
+  try {
+    write_all(fd, content, path);
+  } catch (const Error&) {
+    close(fd);
+    throw;
+  }
+  close_file(fd, path);
+}
+
+int create_file(const std::string& path) {
   std::string local = local_path(path);
-  make_directories(directory_of(local));
+  if (local.find('\0') != std::string::npos) fail(Code::invalid_argument, path, "; a path cannot contain a zero byte");
   int fd;
+  // Not blocking: a pipe under this name must not hang the program.
   do fd = open(local.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
   while (fd < 0 && errno == EINTR);
   if (fd < 0) fail_with_errno(errno, "create", path);
-  int failed = 0;
-  while (!content.empty() && failed == 0) {
+  return fd;
+}
+
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
     ssize_t count = write(fd, content.data(), std::min<size_t>(content.size(), 1 << 30));
     if (count >= 0)
       content.remove_prefix(static_cast<size_t>(count));
     else if (errno != EINTR)
-      failed = errno;
+      fail_with_errno(errno, "write", path);
   }
-  if (close(fd) != 0 && failed == 0 && errno != EINTR)
-    failed = errno;  // Some file systems tell of a full disk only now.
-  if (failed != 0) fail_with_errno(failed, "write", path);
+}
+
+void close_file(int fd, const std::string& path) {
+  // Some file systems tell of a full disk only now.
+  if (close(fd) != 0 && errno != EINTR) fail_with_errno(errno, "write", path);
 }
 
 }  // namespace thalweg

@@ -79,7 +79,8 @@ struct Read : PromptKernel {
 
   bool attempt(Context& ctx) override {
     Reader::Records records;
-    if (!ctx.resource<Reader>(0).try_read(ctx.resource<Queue>(1), count(ctx), records)) return false;
+    // Reading no records takes no work.
+    if (count(ctx) > 0 && !ctx.resource<Reader>(0).try_read(ctx.resource<Queue>(1), count(ctx), records)) return false;
     set_outputs(ctx, std::move(records));
     return true;
   }
@@ -99,7 +100,7 @@ struct Read : PromptKernel {
     if constexpr (!many) return 1;
     require(ctx.input(2).rank() == 0, "num_records must be a scalar, got shape ", ctx.input(2).shape());
     int64_t most = to_int64(ctx.input(2));
-    require(most > 0, "num_records must be positive, got ", most);
+    require(most >= 0, "num_records must not be negative, got ", most);
     return most;
   }
   static void set_outputs(Context& ctx, Reader::Records records) {

@@ -1,4 +1,4 @@
-// Readers of record, text and fixed-length files for Python, as iterators over bytes.
+// Readers of record, text and fixed-length files for Python, as iterators over bytes, and the writer of records.
 #include "python/records.h"
 
 #include <nanobind/nanobind.h>
@@ -9,6 +9,7 @@
 #include "io/fixed_length_reader.h"
 #include "io/line_reader.h"
 #include "io/record_reader.h"
+#include "io/record_writer.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,7 +20,17 @@ namespace {
 // Text that need not be UTF-8, such as a path.
 std::string to_string(nb::bytes bytes) { return {bytes.c_str(), bytes.size()}; }
 
-// A reader that several Python threads may use. Nobody waits for the lock while holding the GIL.
+// Nobody waits for a lock while holding the GIL.
+std::unique_lock<std::mutex> locked(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) {
+    nb::gil_scoped_release release;
+    lock.lock();
+  }
+  return lock;
+}
+
+// A reader that several Python threads may use.
 template <typename Reader>
 class FileIterator {
  public:
@@ -27,7 +38,7 @@ class FileIterator {
   explicit FileIterator(std::in_place_t place, Args&&... args) : reader_(place, std::forward<Args>(args)...) {}
 
   nb::bytes next() {
-    std::unique_lock lock = locked();
+    std::unique_lock lock = locked(mutex_);
     std::string_view record;
     bool found = reader_.has_value();
     if (ready()) {  // What is in memory is not worth giving the GIL away.
@@ -40,29 +51,21 @@ class FileIterator {
     return nb::bytes(record.data(), record.size());
   }
   uint64_t position() {
-    std::unique_lock lock = locked();
+    std::unique_lock lock = locked(mutex_);
     return open().position();
   }
   void seek(uint64_t position) {
-    std::unique_lock lock = locked();
+    std::unique_lock lock = locked(mutex_);
     Reader& reader = open();
     nb::gil_scoped_release release;
     reader.seek(position);
   }
   void close() {
-    std::unique_lock lock = locked();
+    std::unique_lock lock = locked(mutex_);
     reader_.reset();
   }
 
  private:
-  std::unique_lock<std::mutex> locked() {
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) {
-      nb::gil_scoped_release release;
-      lock.lock();
-    }
-    return lock;
-  }
   Reader& open() {
     if (!reader_) fail(Code::failed_precondition, "the reader is closed");
     return *reader_;
@@ -76,11 +79,42 @@ class FileIterator {
   std::optional<Reader> reader_;
 };
 
+// A writer that several Python threads may use, on the same terms.
+class FileWriter {
+ public:
+  explicit FileWriter(std::string path) : writer_(std::move(path)) {}
+
+  void write(nb::bytes record) {
+    auto lock = locked(mutex_);
+    constexpr size_t kWorthIt = 64 * 1024;  // Below that, giving the GIL away costs more than it brings.
+    std::string_view content(record.c_str(), record.size());
+    if (content.size() < kWorthIt) return writer_.write(content);
+    nb::gil_scoped_release release;
+    writer_.write(content);
+  }
+  void flush() {
+    auto lock = locked(mutex_);
+    nb::gil_scoped_release release;
+    writer_.flush();
+  }
+  void close() {
+    auto lock = locked(mutex_);
+    nb::gil_scoped_release release;
+    writer_.close();
+  }
+
+ private:
+  std::mutex mutex_;
+  RecordWriter writer_;
+};
+
 template <typename Reader>
 nb::class_<FileIterator<Reader>> bind(nb::module_& m, const char* name, const char* doc) {
   using Iterator = FileIterator<Reader>;
   return nb::class_<Iterator>(m, name, doc)
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[bytes]"))
       .def("__next__", &Iterator::next)
       .def("close", &Iterator::close, "Closes the file; there are no more records then.")
       .def("seek", &Iterator::seek, "position"_a, "Goes on at a position that was asked for before.")
@@ -90,6 +124,20 @@ nb::class_<FileIterator<Reader>> bind(nb::module_& m, const char* name, const ch
 }  // namespace
 
 void bind_records(nb::module_& m) {
+  m.def(
+      "framed_record",
+      [](nb::bytes content) {
+        std::string out;
+        out.reserve(content.size() + RecordReader::kHeader + RecordReader::kFooter);
+        append_record(out, {content.c_str(), content.size()});
+        return nb::bytes(out.data(), out.size());
+      },
+      "content"_a, "A record with its length and checksums, as it stands in a TFRecord file.");
+  nb::class_<FileWriter>(m, "RecordWriter", "Writes a TFRecord file.")
+      .def(nb::new_([](nb::bytes path) { return new FileWriter(to_string(path)); }), "path"_a)
+      .def("write", &FileWriter::write, "record"_a)
+      .def("flush", &FileWriter::flush)
+      .def("close", &FileWriter::close);
   bind<RecordReader>(m, "RecordReader", "The records of a TFRecord file.")
       .def(nb::new_([](nb::bytes path, nb::bytes compression, size_t buffer_bytes) {
              return new FileIterator<RecordReader>(std::in_place, to_string(path),

@@ -56,6 +56,20 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
     ("train", "ClusterDef"): _PROTO + "cluster_pb2",
     ("train", "JobDef"): _PROTO + "cluster_pb2",
     **{
+        ("train", name): "thalweg.train.example_messages"
+        for name in (
+            "BytesList",
+            "Example",
+            "Feature",
+            "FeatureList",
+            "FeatureLists",
+            "Features",
+            "FloatList",
+            "Int64List",
+            "SequenceExample",
+        )
+    },
+    **{
         ("summary", name): _PROTO + module
         for name, module in (
             ("Event", "event_pb2"),
