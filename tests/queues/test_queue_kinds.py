@@ -103,7 +103,7 @@ def test_a_padding_queue_closes_like_any_other() -> None:
     with tf.Session() as session:
         session.run(queue.enqueue_many([[[1, 2], [3, 4]]]))
         session.run(queue.close())
-        with pytest.raises(tf.errors.OutOfRangeError, match="PaddingFIFOQueue .*requested 3, current size 2"):
+        with pytest.raises(tf.errors.OutOfRangeError, match=r"PaddingFIFOQueue .*requested 3, current size 2"):
             session.run(queue.dequeue_many(3))
         assert session.run(queue.dequeue_up_to(3)).tolist() == [[1, 2], [3, 4]]
 
