@@ -270,6 +270,75 @@ def write(name: str) -> None:
     np.savez_compressed(os.path.join(FOLDER, f"{name}.npz"), **arrays)
 
 
+@graph
+def defined_functions() -> list[Step]:
+    """Functions of TensorFlow 1, with captured tensors, a call within a call, and a symbolic gradient."""
+    from tensorflow.python.framework import function
+
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    w = tf.get_variable("w", initializer=_x(2, 2), use_resource=True).value()
+    c = tf.constant([0.5, -1.0], name="c")
+
+    @function.Defun(tf.float32, tf.float32, func_name="Dense", out_names=["product", "sums"])
+    def dense(x: Any, bias: Any) -> Any:
+        return tf.matmul(x, w) + bias * c, tf.split(tf.reduce_sum(x, 0), 2)[1]
+
+    @function.Defun(tf.float32, func_name="Network", noinline=True)
+    def network(x: Any) -> Any:
+        y, sums = dense(x, [1.0, 2.0])
+        y, more = dense(tf.tanh(y), y[0])
+        return tf.nn.softmax(y), sums + more
+
+    y, sums = network(x, name="network")
+    tf.identity(y, name="y")
+    tf.identity(sums, name="sums")
+    grads = tf.gradients([y[:, 0], sums], [x, w])
+    tf.identity(grads[0], name="dx")
+    tf.identity(grads[1], name="dw")
+    tf.global_variables_initializer()
+    return [(["init"], {}, []), ([], {"x:0": _x(3, 2)}, ["y:0", "sums:0", "dx:0", "dw:0"])]
+
+
+@graph
+def traced_functions() -> list[Step]:
+    """Functions of TensorFlow 2: PartitionedCall, If, While and Case, also recursive, with variables and effects."""
+    tf.enable_control_flow_v2()
+    x = tf.placeholder(tf.float32, [], name="x")
+    n = tf.placeholder(tf.int32, [], name="n")
+    v = tf.get_variable("v", initializer=2.0, use_resource=True)
+
+    @tf.function
+    def step(x: Any, n: Any) -> Any:
+        v.assign_add(1.0)
+        y = tf.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, y * x + v), (0, x))[1]
+        return tf.cond(y > 10.0, lambda: y - 10.0, lambda: tf.square(y)), tf.switch_case(
+            n % 3, [lambda: tf.constant(1.0), lambda: x, lambda: v.read_value()]
+        )
+
+    first, second = step(x, n)
+    tf.identity(first, name="first")
+    tf.identity(second, name="second")
+    with tf.control_dependencies([first]):
+        tf.identity(v.read_value(), name="v_now")
+    tf.global_variables_initializer()
+    steps: list[Step] = [(["init"], {}, [])]
+    for value, count in ((0.5, 2), (1.5, 3), (2.0, 4)):
+        feeds = {"x:0": np.float32(value), "n:0": np.int32(count)}
+        steps.append(([], feeds, ["first:0", "second:0", "v_now:0"]))
+    return steps
+
+
+@graph
+def functional_loops() -> list[Step]:
+    """Loops and branches of functions, and their gradients as TensorFlow builds them."""
+    tf.enable_control_flow_v2()
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.tanh(y) * x), (0, x))[1]
+    z = tf.cond(tf.reduce_sum(x) > 0.0, lambda: y * y, lambda: tf.sin(y))
+    tf.identity(z, name="z")
+    return [([], {"x:0": np.array(value, np.float32)}, ["z:0"]) for value in ([0.5, 1.5], [-1.0, 0.25])]
+
+
 if __name__ == "__main__":
     tf.disable_v2_behavior()
     tf.disable_control_flow_v2()

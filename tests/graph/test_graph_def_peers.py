@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.functions.graph_function import trace
+from thalweg.graph.apply import apply
 
 PYTHON = os.path.join(os.environ.get("THALWEG_PEERS", ""), "tf", "bin", "python")
 SCRIPT = """
@@ -122,6 +124,41 @@ def training() -> dict[str, Any]:
     tf.identity(w, name="out_w")
     tf.identity(b, name="out_b")
     return {"x:0": _x(4, 3)}
+
+
+@peer_graph
+def functions() -> dict[str, Any]:
+    x = tf.placeholder(tf.float32, [3], name="x")
+    n = tf.placeholder(tf.int32, [], name="n")
+    w = tf.Variable(_x(3), name="w")
+    scale = tf.constant(1.5)
+
+    @tf.experimental.Defun(tf.float32, func_name="Scaled", out_names=["first", "second"])
+    def scaled(x: Any) -> Any:
+        return x * w * scale, tf.split(x, 3)[1]
+
+    @tf.experimental.Defun(tf.float32, func_name="Twice", noinline=True)
+    def twice(x: Any) -> Any:
+        first, second = scaled(x)
+        return tf.tanh(scaled(first)[0]) + second
+
+    y = twice(x)
+    tf.identity(y, name="out_y")
+    tf.identity(tf.gradients(scaled(x)[0], x)[0], name="out_dx")
+    spec = [tf.TensorSpec([], tf.int32), tf.TensorSpec([3], tf.float32)]
+    body = trace(lambda i, v: (i + 1, v * 2.0 + scale), spec)
+    padded = trace(lambda i, v, s: (i + 1, v * 2.0 + s, s), [*spec, tf.TensorSpec([], tf.float32)])
+    cond = trace(lambda i, v, s: i < 5, [*spec, tf.TensorSpec([], tf.float32)])
+    tf.identity(apply("StatelessWhile", [n, x, scale], cond=cond, body=padded)[1], name="out_while")
+    called = apply("PartitionedCall", [n, x, *body.captures], f=body, Tout=body.output_dtypes)
+    tf.identity(called[1], name="out_call")
+    other = trace(lambda i, v, s: (-i, v - s), [*spec, tf.TensorSpec([], tf.float32)])
+    chosen = apply("If", n > 1, [n, x, *body.captures], then_branch=body, else_branch=other, Tout=body.output_dtypes)
+    tf.identity(chosen[1], name="out_if")
+    tf.gradients(tf.reduce_sum(x), x)
+    tf.group(w.assign_sub(w * 0.5).op, name="train")
+    tf.variables_initializer([w], name="init")
+    return {"x:0": _x(3), "n:0": np.int32(2)}
 
 
 def _run_here(name: str, folder: Path) -> dict[str, Any]:

@@ -296,7 +296,7 @@ def call_by_name(signature: FunctionOp, inputs: Sequence[Tensor], attrs: dict[st
     """Adds a node whose op type is the name of a function."""
     graph = get_default_graph()
     for tensor in inputs:
-        if not graph._is_function and tensor.graph is not graph:
+        if not graph._building_function and tensor.graph is not graph:
             raise ValueError(f"'{tensor.name}' is from another graph than the call of '{signature.name}'.")
     types = [arg.dtype for arg in signature.outputs if arg.dtype is not None]
     return graph.add_operation(

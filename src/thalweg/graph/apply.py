@@ -101,7 +101,7 @@ def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) 
     graph: Graph | None = None
     only_tensors = plan.simple
     stack = _default_graphs.stack
-    if stack and stack[-1]._is_function:
+    if stack and stack[-1]._building_function:
         graph = stack[-1]
         only_tensors = only_tensors and all(type(value) is Tensor for value in inputs)
     else:

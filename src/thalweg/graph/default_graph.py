@@ -95,7 +95,7 @@ def graph_of(values: Iterable[Any]) -> Graph:
         ValueError: If they belong to different graphs.
     """
     stack = _default_graphs.stack
-    if stack and stack[-1]._is_function:
+    if stack and stack[-1]._building_function:
         return stack[-1]
     found: Any = None
     graph: Graph | None = None

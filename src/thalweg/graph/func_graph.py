@@ -36,7 +36,7 @@ class FuncGraph(Graph):
         captures: From captured tensors to the placeholders that stand for them.
     """
 
-    _is_function = True
+    _building_function = True
 
     def __init__(
         self,

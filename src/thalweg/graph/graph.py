@@ -36,7 +36,7 @@ class Graph(ElementLookup, CollectionStore):
         True
     """
 
-    _is_function = False  # The same as `building_function`, without the call.
+    _building_function = False  # The same as `building_function`, without the call.
 
     def __init__(self) -> None:
         """Creates an empty graph."""
@@ -348,6 +348,12 @@ class Graph(ElementLookup, CollectionStore):
     def prevent_fetching(self, op: Any) -> None:
         """Forbids fetching `op` (or a tensor)."""
         self._unfetchable.add(op)
+
+    def _is_function(self, name: str) -> bool:
+        return name in self._functions
+
+    def _get_function(self, name: str) -> Any:
+        return self._functions.get(name)
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef protobuf; see `graph_def.as_graph_def`."""

@@ -177,7 +177,9 @@ def create_meta_graph_def(
     info.tensorflow_version = VERSION
     info.tensorflow_git_version = GIT_VERSION
     if not info.HasField("stripped_op_list"):
-        info.stripped_op_list.CopyFrom(op_list(node.op for node in meta_graph.graph_def.node))
+        graph_def = meta_graph.graph_def
+        bodies = [function.node_def for function in graph_def.library.function]
+        info.stripped_op_list.CopyFrom(op_list(node.op for nodes in (graph_def.node, *bodies) for node in nodes))
     if strip_defaults:
         strip_default_attrs(meta_graph.graph_def)
         info.stripped_default_attrs = True

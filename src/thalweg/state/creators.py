@@ -49,7 +49,7 @@ class CreatedByScopes(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates a variable, or lets the open scopes do it."""
-        if cls.__name__ == "Variable" and get_default_graph()._is_function:
+        if cls.__name__ == "Variable" and get_default_graph()._building_function:
             with init_scope():  # State belongs to the program, not to the body of one of its functions.
                 return cls(*args, **kwargs)
         stack = _creators.by_graph.get(get_default_graph()) if cls.__name__ == "Variable" else None
