@@ -35,6 +35,7 @@ class GraphFunction:
         outputs: The results, as tensors of the body.
         structured_outputs: The results as the Python function returned them, with tensors of the body as leaves.
         control_outputs: By name, operations that run with every call.
+        only_results: Whether nothing runs that no result needs.
         output_names: Names of the results; those of TensorFlow's FunctionDef.
         attrs: Attributes of the FunctionDef.
         grad_func_name: The function of the library that computes its gradient, if somebody has written one.
@@ -70,7 +71,7 @@ class GraphFunction:
         self.captures: list[Tensor] = list(graph.captures) if inputs is None else []
         self.inputs: list[Tensor] = [*graph.inputs, *graph.captures.values()] if inputs is None else list(inputs)
         self.operations: list[Operation] = graph.get_operations()
-        self._only_results = inputs is not None
+        self.only_results = inputs is not None
         self.outputs: list[Tensor] = list(outputs)
         self.structured_outputs = structured_outputs
         self.control_outputs: dict[str, Operation] = control_outputs or {}
@@ -80,7 +81,7 @@ class GraphFunction:
         self.python_grad_func: Callable[..., Any] | None = None
         self.library_entry: Any = None
         self.derived: dict[str, Any] = {}  # What was made of it: its gradient, say.
-        if self._only_results:
+        if self.only_results:
             self.operations = self._needed()
         self._definition: Any = None
         self._signature: FunctionOp | None = None
@@ -146,7 +147,7 @@ class GraphFunction:
     @property
     def targets(self) -> list[Operation]:
         """What runs in every call, whether or not a result needs it."""
-        effects = [] if self._only_results else [op for op in self.operations if has_effect(op)]
+        effects = [] if self.only_results else [op for op in self.operations if has_effect(op)]
         return list(dict.fromkeys((*effects, *self.control_outputs.values())))
 
     def _needed(self) -> list[Operation]:

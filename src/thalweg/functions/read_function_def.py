@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 from thalweg import errors
 from thalweg.functions.graph_function import GraphFunction, add_entry
 from thalweg.functions.signatures import FunctionOp, arg_ranges, flat_types, read_signature
+from thalweg.functions.write_function_def import write_function_def
 from thalweg.graph.attr_values import read_any, read_attr
 from thalweg.graph.dtypes import DType
 from thalweg.graph.func_graph import FuncGraph
@@ -84,6 +85,33 @@ class LibraryFunction:
         return f"{self.name}[{','.join(f'{name}={value!r}' for name, value in sorted(values.items()))}]"
 
 
+def specialized(function: GraphFunction, shapes: Sequence[TensorShape]) -> GraphFunction:
+    """The function for arguments of these static shapes, if they say more than the body knows; else itself.
+
+    The passes then know as much of the body as if it had been written where it is called.
+    """
+    merged = []
+    try:
+        merged = [tensor.shape.merge_with(shape) for tensor, shape in zip(function.inputs, shapes, strict=True)]
+    except ValueError:
+        return function  # The call fails when it is run, and says why.
+    if all(known.dims_tuple == tensor.shape.dims_tuple for known, tensor in zip(merged, function.inputs, strict=True)):
+        return function
+    key = f"specialized {[shape.dims_tuple for shape in merged]}"
+    with function.graph._lock:
+        if key not in function.derived:
+            definition = write_function_def(function, keep_node_names=True)
+            entry = LibraryFunction(function.graph.outer_graph, definition)
+            try:
+                found = _Reader(entry, function.graph.outer_graph, function.name, {}, merged).read()
+                found.only_results = function.only_results
+            except (ValueError, TypeError, errors.OpError):
+                found = function
+            function.derived[key] = found
+        result: GraphFunction = function.derived[key]
+    return result
+
+
 def add_library(graph: Graph, library: Any) -> list[str]:
     """Puts the functions of a FunctionDefLibrary into a graph's library; the names of those that are new.
 
@@ -107,8 +135,16 @@ def add_library(graph: Graph, library: Any) -> list[str]:
 class _Reader:
     """Makes one body of a FunctionDef."""
 
-    def __init__(self, function: LibraryFunction, graph: Graph, name: str, values: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        function: LibraryFunction,
+        graph: Graph,
+        name: str,
+        values: dict[str, Any],
+        shapes: Sequence[TensorShape] | None = None,
+    ) -> None:
         self._function = function
+        self._shapes = shapes
         self._definition = function.definition
         self._values = values
         self._body = FuncGraph(name, graph)
@@ -149,7 +185,11 @@ class _Reader:
         for index, (name, places) in enumerate(arg_ranges(signature.inputs, self._values).items()):
             shape, data = _argument_shape(self._definition, index)
             for i in places:
-                tensor = self._body.add_argument(types[i], shape if len(places) == 1 else None, name)
+                if self._shapes is not None:
+                    shape = self._shapes[i]
+                elif len(places) != 1:
+                    shape = TensorShape(None)
+                tensor = self._body.add_argument(types[i], shape, name)
                 tensor._handle_data = data
                 self._arguments[f"{name}:{i - places.start}"] = tensor
 

@@ -36,8 +36,13 @@ def argument_name(name: str) -> str:
     return text or "unknown"
 
 
-def write_function_def(function: GraphFunction) -> Any:
-    """The FunctionDef of a function."""
+def write_function_def(function: GraphFunction, keep_node_names: bool = False) -> Any:
+    """The FunctionDef of a function.
+
+    Args:
+        function: The function.
+        keep_node_names: Whether nodes keep their names, instead of arguments and results theirs.
+    """
     from tensorboard.compat.proto.function_pb2 import FunctionDef
 
     proto = FunctionDef()
@@ -45,14 +50,14 @@ def write_function_def(function: GraphFunction) -> Any:
     names = _Names()
     arguments: dict[Tensor, str] = {}
     for index, tensor in enumerate(function.inputs):
-        name = names.unique(argument_name(tensor.op.name))
+        name = names.unique(f"_arg_{index}" if keep_node_names else argument_name(tensor.op.name))
         arguments[tensor] = name
         proto.signature.input_arg.add(name=name, type=tensor.dtype.base_dtype.as_datatype_enum)
         _write_argument_shape(proto.arg_attr[index].attr, tensor)
     results = []
     for index, tensor in enumerate(function.outputs):
         wanted = function.output_names[index] if function.output_names else argument_name(tensor.op.name)
-        results.append(names.unique(wanted))
+        results.append(names.unique(f"_result_{index}" if keep_node_names else wanted))
         proto.signature.output_arg.add(name=results[-1], type=tensor.dtype.base_dtype.as_datatype_enum)
     given = {tensor.op for tensor in function.inputs if tensor.op.type == "Placeholder"}
     operations = [op for op in function.operations if op not in given]

@@ -10,10 +10,13 @@ from typing import Final
 
 from thalweg.functions.function_gradient import gradient_function
 from thalweg.functions.graph_function import GraphFunction, find_function
+from thalweg.functions.read_function_def import specialized
 from thalweg.graph.operation import NameAttrList
+from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
+_FLOW: Final = frozenset(("Switch", "RefSwitch", "Enter", "RefEnter"))
 _CALLS: Final = frozenset(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient"))
 _MOST_NESTED: Final = 1 << 10  # Nodes of bodies within bodies: functions that call each other twice never end.
 _DEEPEST: Final = 20
@@ -54,6 +57,7 @@ class _Inlining:
         self._inline = inline
         self._nodes: dict[str, Node] = {}
         self._edges: dict[Edge, Edge] = {}
+        self._flow: set[str] = set()  # Nodes that come after a branching or the start of a loop.
         self._nested = 0
         self._targets: dict[str, None] = dict.fromkeys(graph.targets)
 
@@ -71,6 +75,8 @@ class _Inlining:
 
     def _add(self, node: Node, chain: tuple[str, ...], in_flow: bool) -> None:
         """Adds a node, or what it stands for. `chain` are the functions that it is in."""
+        if node.op in _FLOW or self._flow.intersection((*(name for name, _ in node.inputs), *node.controls)):
+            self._flow.add(node.name)
         if not _is_call(node):
             self._nodes[node.name] = node
             return
@@ -86,8 +92,10 @@ class _Inlining:
             and not (function.noinline or node.attrs.get("_noinline", False))
             and _fits(node, function)
         ):
-            context = node.origin._control_flow_context
-            self._expand(node, function, (*chain, function.name), in_flow or context is not None)
+            # An imported graph does not say where its branches and loops are: what comes after one may be in it.
+            tied = in_flow or node.origin._control_flow_context is not None or node.name in self._flow
+            shapes = [self._shape(edge) for edge in node.inputs]
+            self._expand(node, specialized(function, shapes), (*chain, function.name), tied)
             return
         op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
         self._nodes[node.name] = node._replace(op=op, attrs={"f": function})
@@ -127,6 +135,15 @@ class _Inlining:
         # Whoever waits for the call waits for all of it.
         done = dict.fromkeys((*call.controls, *effects, *results, *((pivot,) if pivot is not None else ())))
         self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), (), call.origin)
+
+    def _shape(self, edge: Edge) -> TensorShape:
+        edge = self._resolved(edge)
+        node = self._nodes.get(edge[0]) or self._graph.nodes[edge[0]]
+        if node.op == "_Arg":
+            return self._graph.feeds[int(node.attrs["index"])].shape
+        if node.origin is None or edge[1] >= len(node.origin.outputs):
+            return TensorShape(None)
+        return node.origin.outputs[edge[1]].shape
 
     def _pivot(self, call: Node) -> str | None:
         """A node that is dead where the call is: it keeps what has no inputs in the branch or loop of the call."""
