@@ -90,6 +90,21 @@ class Cursor {
 
 inline constexpr uint32_t bytes_tag(uint32_t field) { return field << 3 | 2; }
 
+// Whether a message is exactly one field of bytes with this (one-byte) tag, and then its content: what nearly all of
+// the messages inside an Example are. The functions below try this first.
+inline bool is_one_field(std::string_view message, uint32_t tag, std::string_view* content) {
+  if (message.size() < 2 || static_cast<uint8_t>(message[0]) != tag) return false;
+  size_t length = static_cast<uint8_t>(message[1]), head = 2;
+  if (length >= 0x80) {
+    if (message.size() < 3 || static_cast<uint8_t>(message[2]) >= 0x80) return false;
+    length = (length & 0x7f) | static_cast<size_t>(static_cast<uint8_t>(message[2])) << 7;
+    head = 3;
+  }
+  if (head + length != message.size()) return false;
+  *content = message.substr(head);
+  return true;
+}
+
 // Keeps what had to be joined because a message came in several pieces; rare, but allowed.
 class Joiner {
  public:
@@ -109,8 +124,9 @@ class Joiner {
 
 // The fields 1 and 2 of a message that has nothing else of interest: an Example, a SequenceExample, an entry of a map.
 inline bool read_pair(std::string_view message, Joiner& joiner, std::string_view* first, std::string_view* second) {
-  Cursor cursor(message);
   *first = *second = {};
+  if (is_one_field(message, bytes_tag(1), first)) return true;
+  Cursor cursor(message);
   while (!cursor.done()) {
     uint32_t tag;
     std::string_view value;
@@ -127,6 +143,13 @@ inline bool read_pair(std::string_view message, Joiner& joiner, std::string_view
 
 // One entry of a map. A key given twice within it is replaced, a value given twice merged.
 inline bool read_entry(std::string_view entry, Joiner& joiner, std::string_view* key, std::string_view* value) {
+  // A short key, then the value: as everybody writes it.
+  if (size_t n = entry.size(), length = n > 3 ? static_cast<uint8_t>(entry[1]) : n;
+      length < 0x80 && length + 3 < n && static_cast<uint8_t>(entry[0]) == bytes_tag(1) &&
+      is_one_field(entry.substr(length + 2), bytes_tag(2), value)) {
+    *key = entry.substr(2, length);
+    return true;
+  }
   Cursor cursor(entry);
   *key = *value = {};
   while (!cursor.done()) {
@@ -165,6 +188,13 @@ bool each_field_1(std::string_view message, Visit&& visit) {
 
 // Which kind of list a Feature holds, and its bytes. Of several kinds the last one counts.
 inline bool read_feature(std::string_view feature, Joiner& joiner, Kind* kind, std::string_view* list) {
+  if (!feature.empty()) {
+    auto tag = static_cast<uint8_t>(feature[0]);
+    if ((tag == bytes_tag(1) || tag == bytes_tag(2) || tag == bytes_tag(3)) && is_one_field(feature, tag, list)) {
+      *kind = static_cast<Kind>(tag >> 3);
+      return true;
+    }
+  }
   Cursor cursor(feature);
   *kind = Kind::none;
   *list = {};
@@ -239,9 +269,9 @@ bool read_int64_list(std::string_view list, Sink&& sink) {
 }
 
 // A sink that appends to a vector.
-template <typename T>
+template <typename T, typename Vector = std::vector<T>>
 struct Appended {
-  std::vector<T>& out;
+  Vector& out;
   void put(std::string_view value)
     requires std::is_same_v<T, std::string>
   {

@@ -116,7 +116,7 @@ Tensor join_values(DType dtype, std::span<Column> columns) {
   dispatch(dtype, ExampleTypes{}, [&]<typename T>() {
     parallel_for(static_cast<int64_t>(columns.size()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
-        std::vector<T>& values = columns[static_cast<size_t>(b)].template values<T>();
+        CachedVector<T>& values = columns[static_cast<size_t>(b)].template values<T>();
         std::move(values.begin(), values.end(), out.flat<T>() + starts[static_cast<size_t>(b)]);
       }
     });
@@ -134,6 +134,10 @@ FeatureReader::FeatureReader(const WantedFeatures& wanted, std::vector<Tensor> d
       fixed_[f] = Tensor(wanted[f].dtype, batched(wanted[f].row));
     else
       columns_[f].resize(static_cast<size_t>(blocks.count()));
+    for (size_t b = 0; b < columns_[f].size(); ++b) {
+      auto first = blocks.first_row(static_cast<int64_t>(b)), end = blocks.first_row(static_cast<int64_t>(b) + 1);
+      columns_[f][b].counts.reserve(static_cast<size_t>(end - first));
+    }
   }
   state_.resize(static_cast<size_t>(blocks.count()));
   for (Block& block : state_) {
@@ -225,9 +229,11 @@ void FeatureReader::read_fixed(Block& block, int64_t row, size_t f, std::string_
   const Shape& shape = wanted_[f].row;
   example::Filled<T> sink{fixed_[f].template flat<T>() + row * shape.num_elements(), shape.num_elements()};
   if (!example::read_list<T>(list, sink)) malformed(row, f);
-  require(sink.seen == sink.room, name_.at(row, wanted_[f].key), "Number of ",
-          std::is_same_v<T, std::string> ? "bytes" : list_name(kind), " values != expected.  Values size: ", sink.seen,
-          " but output shape: ", shape);
+  // Naming the place is work: only where it is needed, here and below.
+  if (sink.seen != sink.room)
+    fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Number of ",
+         std::is_same_v<T, std::string> ? "bytes" : list_name(kind), " values != expected.  Values size: ", sink.seen,
+         " but output shape: ", shape);
 }
 
 template <typename T>
@@ -240,16 +246,17 @@ void FeatureReader::read_column(Block& block, Column& column, int64_t row, size_
     return;
   }
   if (kind != example::kind_of<T>) wrong_kind(row, f, kind);
-  std::vector<T>& values = column.values<T>();
+  CachedVector<T>& values = column.values<T>();
   size_t before = values.size();
-  if (!example::read_list<T>(list, example::Appended<T>{values})) malformed(row, f);
+  if (!example::read_list<T>(list, example::Appended<T, CachedVector<T>>{values})) malformed(row, f);
   auto count = static_cast<int64_t>(values.size() - before);
   if (wanted_[f].form == Wanted::Form::padded) {
     int64_t stride = wanted_[f].row.num_elements();
-    require(stride == 0 ? count == 0 : count % stride == 0, name_.at(row, wanted_[f].key), "Number of ",
-            std::is_same_v<T, std::string> ? "bytes" : list_name(kind),
-            " values is not a multiple of stride length. Saw ", count,
-            " values but output shape is: ", wanted_[f].declared);
+    if (stride == 0 ? count != 0 : count % stride != 0)
+      fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Number of ",
+           std::is_same_v<T, std::string> ? "bytes" : list_name(kind),
+           " values is not a multiple of stride length. Saw ", count,
+           " values but output shape is: ", wanted_[f].declared);
   }
   column.counts.push_back(count);
 }

@@ -63,16 +63,33 @@ const char* list_name(example::Kind kind);
 // The beginning of some bytes, as printable text.
 std::string excerpt(std::string_view bytes);
 
+// For vectors in the memory that tensors use: a batch needs as much as the one before, without a page fault.
+template <typename T>
+struct CachedMemory {
+  using value_type = T;
+  CachedMemory() = default;
+  template <typename U>
+  CachedMemory(const CachedMemory<U>&) {}  // NOLINT: implicit, as the standard wants it
+  T* allocate(size_t n) { return static_cast<T*>(Allocator::cpu().allocate(n * sizeof(T))); }
+  void deallocate(T* block, size_t n) { Allocator::cpu().release(block, n * sizeof(T)); }
+  template <typename U>
+  bool operator==(const CachedMemory<U>&) const {
+    return true;
+  }
+};
+template <typename T>
+using CachedVector = std::vector<T, CachedMemory<T>>;
+
 // What a block has collected of a feature. On cache lines of its own: every block is written by another thread.
 struct alignas(128) Column {
-  std::vector<float> floats;
-  std::vector<int64_t> ints;
-  std::vector<std::string> strings;
-  std::vector<int64_t> counts;  // values of each row; of a feature list: of each step
-  std::vector<int64_t> steps;   // of a feature list: steps of each row
+  CachedVector<float> floats;
+  CachedVector<int64_t> ints;
+  CachedVector<std::string> strings;
+  CachedVector<int64_t> counts;  // values of each row; of a feature list: of each step
+  CachedVector<int64_t> steps;   // of a feature list: steps of each row
 
   template <typename T>
-  std::vector<T>& values() {
+  CachedVector<T>& values() {
     if constexpr (std::is_same_v<T, float>)
       return floats;
     else if constexpr (std::is_same_v<T, std::string>)
@@ -93,7 +110,7 @@ class KeyGuesser {
   int find(const WantedFeatures& wanted, std::string_view key, size_t place) {
     if (place >= guesses_.size()) guesses_.resize(place + 1);
     Guess& guess = guesses_[place];
-    if (!guess.made || guess.key != key) {
+    if (!guess.made || !same(guess.key, key)) {
       guess.key.assign(key);  // a copy: the bytes of the last example may be gone
       guess.found = wanted.find(key);
       guess.made = true;
@@ -102,6 +119,26 @@ class KeyGuesser {
   }
 
  private:
+  // Most keys have at most 16 bytes: two loads from either end compare them without a call.
+  static bool same(std::string_view a, std::string_view b) {
+    size_t n = a.size();
+    if (n != b.size()) return false;
+    if (n > 16) return std::memcmp(a.data(), b.data(), n) == 0;
+    if (n >= 8)
+      return load<uint64_t>(a, 0) == load<uint64_t>(b, 0) && load<uint64_t>(a, n - 8) == load<uint64_t>(b, n - 8);
+    if (n >= 4)
+      return load<uint32_t>(a, 0) == load<uint32_t>(b, 0) && load<uint32_t>(a, n - 4) == load<uint32_t>(b, n - 4);
+    for (size_t i = 0; i < n; ++i)
+      if (a[i] != b[i]) return false;
+    return true;
+  }
+  template <typename T>
+  static T load(std::string_view text, size_t at) {
+    T out;
+    std::memcpy(&out, text.data() + at, sizeof(T));
+    return out;
+  }
+
   struct Guess {
     std::string key;
     int found = -1;

@@ -1,17 +1,19 @@
 // Lookup tables: the ops on hash tables, and filling one from a text file.
-#include <charconv>
-#include <fstream>
+#include <algorithm>
 
+#include "io/byte_source.h"
 #include "kernel/registry.h"
+#include "resource/dense_hash_table.h"
 #include "resource/handle_tensor.h"
 #include "resource/hash_table.h"
+#include "strings/numbers.h"
 
 namespace thalweg {
 namespace {
 
-template <bool is_static>
-struct Create : Kernel {
-  explicit Create(const Construction& c)
+// What all nodes that stand for a table have in common.
+struct Declared : Kernel {
+  explicit Declared(const Construction& c)
       : key(c.attr<DType>("key_dtype")),
         value(c.attr<DType>("value_dtype")),
         container(c.attr<std::string>("container", "")),
@@ -20,14 +22,11 @@ struct Create : Kernel {
     require(declared.fully_defined(), "value_shape must be fully defined, got ", declared);
     value_shape = Shape(declared.dims);
     if (name.empty()) name = c.def().name;
-    if (container.empty()) cached = make(c.device());
   }
-  // A named container may have been reset since the last step, so the table is looked up again.
-  void compute(Context& ctx) override { ctx.set_output(0, cached.defined() ? cached : make(ctx.device())); }
 
-  Tensor make(Device& device) const {
-    auto table = device.resources.find_or_make<HashTable>(
-        container, name, [&] { return std::make_shared<HashTable>(name, key, value, value_shape, is_static); });
+  template <typename Make>
+  Tensor find_or_make(Device& device, const Make& make) const {
+    auto table = device.resources.find_or_make<HashTable>(container, name, make);
     require(table->key_dtype() == key && table->value_dtype() == value, "table '", name, "' exists with keys of type ",
             table->key_dtype(), " and values of type ", table->value_dtype(), ", this node declares ", key, " and ",
             value);
@@ -36,7 +35,46 @@ struct Create : Kernel {
   DType key, value;
   std::string container, name;
   Shape value_shape;
+};
+
+template <bool is_static>
+struct Create : Declared {
+  explicit Create(const Construction& c) : Declared(c) {
+    if (container.empty()) cached = make(c.device());
+  }
+  // A named container may have been reset since the last step, so the table is looked up again.
+  void compute(Context& ctx) override { ctx.set_output(0, cached.defined() ? cached : make(ctx.device())); }
+  Tensor make(Device& device) const {
+    return find_or_make(device, [&] { return std::make_shared<HashTable>(name, key, value, value_shape, is_static); });
+  }
   Tensor cached;
+};
+
+// A table that nobody else can name: one for each time that the node runs.
+template <bool is_static>
+struct CreateAnonymous : Declared {
+  using Declared::Declared;
+  void compute(Context& ctx) override {
+    auto table = std::make_shared<HashTable>(name, key, value, value_shape, is_static);
+    ctx.set_output(0, handle_tensor({ctx.device().name, container, name, std::move(table)}));
+  }
+};
+
+template <bool anonymous>
+struct CreateDense : Declared {
+  explicit CreateDense(const Construction& c)
+      : Declared(c), buckets(c.attr<int64_t>("initial_num_buckets")), max_load(c.attr<double>("max_load_factor")) {}
+  void compute(Context& ctx) override {
+    auto make = [&] {
+      return std::make_shared<DenseHashTable>(name, ctx.input(0), ctx.input(1), value, value_shape, buckets, max_load);
+    };
+    if constexpr (anonymous)
+      ctx.set_output(0, handle_tensor({ctx.device().name, container, name, make()}));
+    else
+      ctx.set_output(0, find_or_make(ctx.device(), make));
+  }
+  int64_t buckets;
+  double max_load;
 };
 
 void find(Context& ctx) { ctx.set_output(0, ctx.resource<HashTable>(0).find(ctx.input(1), ctx.input(2))); }
@@ -68,53 +106,77 @@ struct FromTextFile : Kernel {
         vocab_size(c.attr<int64_t>("vocab_size", -1)),
         offset(c.attr<int64_t>("offset", 0)),
         delimiter(c.attr<std::string>("delimiter", "\t")) {
-    require(delimiter.size() == 1, "the delimiter must be one character, got '", delimiter, "'");
+    require(delimiter.size() == 1, "delimiter should be only 1 char, got '", delimiter, "'");
   }
 
   void compute(Context& ctx) override {
     HashTable& table = ctx.resource<HashTable>(0);
     require(ctx.input(1).num_elements() == 1, "filename must be one string, got shape ", ctx.input(1).shape());
     const std::string& path = *ctx.input(1).strings();
-    std::ifstream file(path, std::ios::binary);
-    if (!file) fail(Code::not_found, path, "; No such file or directory");
-    std::vector<std::string> keys, values;
-    std::string line;
-    int64_t number = 0;
-    for (; (vocab_size < 0 || number < vocab_size) && std::getline(file, line); ++number) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      keys.push_back(pick(line, key_index, number, path));
-      values.push_back(pick(line, value_index, number, path));
-    }
-    require(vocab_size < 0 || number == vocab_size, "Invalid vocab_size in ", path, ": expected ", vocab_size,
-            " but got ", number);
-    table.initialize(parse(keys, table.key_dtype(), path), parse(values, table.value_dtype(), path));
+    std::string text = contents(path);
+    require(!text.empty(), "Invalid content in ", path, ": the file is empty.");
+    std::vector<std::string_view> lines = split(text, path);
+    auto count = static_cast<int64_t>(lines.size());
+    require(vocab_size < 0 || count == vocab_size, "Invalid vocab_size in ", path, ": expected ", vocab_size,
+            " but got ", count);
+    table.initialize(column(lines, key_index, table.key_dtype(), path),
+                     column(lines, value_index, table.value_dtype(), path));
   }
 
-  std::string pick(const std::string& line, int64_t index, int64_t number, const std::string& path) const {
+  static std::string contents(const std::string& path) {
+    FileSource file(path);
+    std::string text(file.size_hint() + 1, '\0');
+    size_t size = 0;
+    while (size_t n = file.read(text.data() + size, text.size() - size)) {
+      size += n;
+      if (size == text.size()) text.resize(2 * size);
+    }
+    text.resize(size);
+    return text;
+  }
+
+  // As many lines as are wanted; none of them is empty.
+  std::vector<std::string_view> split(std::string_view text, const std::string& path) const {
+    std::vector<std::string_view> lines;
+    for (size_t at = 0; at < text.size() && static_cast<int64_t>(lines.size()) != vocab_size;) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view line = text.substr(at, end - at);
+      at = end + 1;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      require(!line.empty(), "Invalid content in ", path, ": empty line found at position ", at, ".");
+      lines.push_back(line);
+    }
+    return lines;
+  }
+
+  std::string_view pick(std::string_view line, int64_t index, int64_t number, const std::string& path) const {
     if (index == kWholeLine) return line;
-    if (index == kLineNumber) return std::to_string(number + offset);
     size_t begin = 0;
     for (int64_t i = 0; i < index; ++i) {
       size_t next = line.find(delimiter[0], begin);
-      require(next != std::string::npos, "Invalid number of columns in ", path, " line ", number, " (", line,
+      require(next != std::string_view::npos, "Invalid number of columns in ", path, " line ", number, " (", line,
               ") : expected at least ", index + 1, " got ", i + 1);
       begin = next + 1;
     }
     return line.substr(begin, line.find(delimiter[0], begin) - begin);
   }
 
-  static Tensor parse(std::vector<std::string>& texts, DType dtype, const std::string& path) {
-    Tensor out(dtype, Shape{static_cast<int64_t>(texts.size())});
-    if (dtype == DType::string) {
-      std::move(texts.begin(), texts.end(), out.strings());
+  Tensor column(const std::vector<std::string_view>& lines, int64_t index, DType dtype, const std::string& path) const {
+    Tensor out(dtype, Shape{static_cast<int64_t>(lines.size())});
+    if (index == kLineNumber) {
+      require(dtype == DType::int64, "line numbers are int64, but the table holds ", dtype);
+      for (int64_t i = 0; i < out.num_elements(); ++i) out.flat<int64_t>()[i] = i + offset;
       return out;
     }
-    dispatch(dtype, Types<DType::int32, DType::int64, DType::float32, DType::float64>{}, [&]<typename T>() {
-      for (size_t i = 0; i < texts.size(); ++i) {
-        const char *begin = texts[i].data(), *end = begin + texts[i].size();
-        auto [stop, error] = std::from_chars(begin, end, out.flat<T>()[i]);
-        require(error == std::errc() && stop == end, "Field ", texts[i], " in line ", i, " of ", path,
-                " is not a valid ", dtype, ".");
+    using Parsed = Types<DType::int32, DType::int64, DType::float32, DType::float64>;
+    for (int64_t i = 0; dtype == DType::string && i < out.num_elements(); ++i)
+      out.strings()[i].assign(pick(lines[static_cast<size_t>(i)], index, i, path));
+    if (dtype == DType::string) return out;
+    dispatch(dtype, Parsed{}, [&]<typename T>() {
+      for (int64_t i = 0; i < out.num_elements(); ++i) {
+        std::string_view field = pick(lines[static_cast<size_t>(i)], index, i, path);
+        require(parse_number(field, out.flat<T>() + i), "Field ", field, " in line ", i, " is not a valid ", dtype,
+                ". File: ", path);
       }
     });
     return out;
@@ -127,6 +189,11 @@ struct FromTextFile : Kernel {
 REGISTER(kernel("HashTableV2").make<Create<true>>());
 REGISTER(kernel("MutableHashTableV2").make<Create<false>>());
 REGISTER(kernel("MutableHashTableOfTensorsV2").make<Create<false>>());
+REGISTER(kernel("MutableDenseHashTableV2").make<CreateDense<false>>());
+REGISTER(kernel("AnonymousHashTable").make<CreateAnonymous<true>>());
+REGISTER(kernel("AnonymousMutableHashTable").make<CreateAnonymous<false>>());
+REGISTER(kernel("AnonymousMutableHashTableOfTensors").make<CreateAnonymous<false>>());
+REGISTER(kernel("AnonymousMutableDenseHashTable").make<CreateDense<true>>());
 REGISTER(kernel("LookupTableFindV2").function<find>());
 REGISTER(kernel("LookupTableInsertV2").function<insert>());
 REGISTER(kernel("LookupTableRemoveV2").function<remove>());

@@ -54,6 +54,13 @@ struct ParseExample : Kernel {
     return std::make_shared<WantedFeatures>(std::move(all));
   }
 
+  // The bytes of each example are somewhere else in memory: ask for those of a later one before they are needed.
+  static constexpr int64_t kAhead = 4;
+  static void prefetch(const std::string& text) {
+    for (size_t at = 0, end = std::min<size_t>(text.size(), 512); at < end; at += 64)
+      __builtin_prefetch(text.data() + at);
+  }
+
   static std::vector<std::string> strings(const Tensor& t, const char* what) {
     require(t.rank() == 1, what, " must be a vector, got shape ", t.shape());
     return {t.strings(), t.strings() + t.num_elements()};
@@ -119,8 +126,7 @@ struct ParseExample : Kernel {
     const std::string* examples = serialized.strings();
     std::vector<example::Joiner> joiners(static_cast<size_t>(blocks.count()));
     blocks.for_each_row([&](int64_t block, int64_t row) {
-      // The bytes of each example are somewhere else: ask for those of the one after the next.
-      if (row + 2 < blocks.rows()) __builtin_prefetch(examples[row + 2].data());
+      if (row + kAhead < blocks.rows()) prefetch(examples[row + kAhead]);
       example::Joiner& joiner = joiners[static_cast<size_t>(block)];
       joiner.clear();
       std::string_view message, ignored;

@@ -37,9 +37,10 @@ class ListReader {
     for (size_t f = 0; ok && f < wanted_.size(); ++f) {
       Column& column = columns_[f][static_cast<size_t>(b)];
       if (!block.found[f]) {
-        require(may_be_missing_[f], "Name: ", name_.of(row), ", Feature list '", wanted_[f].key,
-                "' is required but could not be found.  Did you mean to include it in "
-                "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?");
+        if (!may_be_missing_[f])
+          fail(Code::invalid_argument, "Name: ", name_.of(row), ", Feature list '", wanted_[f].key,
+               "' is required but could not be found.  Did you mean to include it in "
+               "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?");
         column.steps.push_back(0);
       } else {
         dispatch(wanted_[f].dtype, ExampleTypes{},
@@ -135,7 +136,7 @@ class ListReader {
   template <typename T>
   bool read_list(Block& block, Column& column, int64_t row, size_t f, std::string_view list) {
     const Wanted& wanted = wanted_[f];
-    std::vector<T>& values = column.values<T>();
+    CachedVector<T>& values = column.values<T>();
     int64_t step = 0;
     bool ok = example::each_field_1(list, [&](std::string_view feature) {
       example::Kind kind;
@@ -143,15 +144,16 @@ class ListReader {
       if (!example::read_feature(feature, block.joiner, &kind, &content)) return false;
       size_t before = values.size();
       if (kind != example::Kind::none) {
-        require(kind == example::kind_of<T>, "Name: ", name_.of(row), ", Feature list: ", wanted.key, ", Index: ", step,
-                ".  Data types don't match. Expected type: ", list_name(wanted.dtype),
-                ", Actual type: ", list_name(kind));
-        if (!example::read_list<T>(content, example::Appended<T>{values})) return false;
+        if (kind != example::kind_of<T>)
+          fail(Code::invalid_argument, "Name: ", name_.of(row), ", Feature list: ", wanted.key, ", Index: ", step,
+               ".  Data types don't match. Expected type: ", list_name(wanted.dtype),
+               ", Actual type: ", list_name(kind));
+        if (!example::read_list<T>(content, example::Appended<T, CachedVector<T>>{values})) return false;
       }
       auto count = static_cast<int64_t>(values.size() - before);
-      if (wanted.form == Wanted::Form::fixed)
-        require(count == wanted.row.num_elements(), "Name: ", name_.of(row), ", Key: ", wanted.key, ", Index: ", step,
-                ".  Number of values != expected.  values size: ", count, " but output shape: ", wanted.row);
+      if (wanted.form == Wanted::Form::fixed && count != wanted.row.num_elements())
+        fail(Code::invalid_argument, "Name: ", name_.of(row), ", Key: ", wanted.key, ", Index: ", step,
+             ".  Number of values != expected.  values size: ", count, " but output shape: ", wanted.row);
       column.counts.push_back(count);
       ++step;
       return true;

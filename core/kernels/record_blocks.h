@@ -14,13 +14,11 @@ namespace thalweg {
 class RecordBlocks {
  public:
   explicit RecordBlocks(const Tensor& records) : rows_(records.num_elements()) {
-    // About as many bytes as make waking another thread worth it; more blocks than threads, so that none waits long.
-    constexpr size_t kBytes = 64 * 1024;
+    // As many bytes as make waking another thread worth it, and few enough to stay in a core's cache.
+    constexpr size_t kBytes = 96 * 1024;
     size_t bytes = 0;
     for (int64_t i = 0; i < rows_; ++i) bytes += records.strings()[i].size() + sizeof(std::string);
-    int64_t threads = intra_op_threads();
-    int64_t most = threads == 1 ? 1 : std::min<int64_t>({8 * threads, 256, std::max<int64_t>(rows_, 1)});
-    count_ = std::clamp<int64_t>(static_cast<int64_t>(bytes / kBytes), 1, most);
+    count_ = std::clamp<int64_t>(static_cast<int64_t>(bytes / kBytes), 1, std::clamp<int64_t>(rows_, 1, 1024));
   }
   int64_t rows() const { return rows_; }
   int64_t count() const { return count_; }

@@ -17,7 +17,18 @@ _TABLE = (
 
 def _find_shape(c: ShapeContext) -> TensorShape:
     keys, value = c.dims(1), c.dims(2)
-    return shapes.UNKNOWN if keys is None or value is None else TensorShape._of((*keys, *value))
+    rank = _key_rank(c)
+    if keys is None or value is None or rank is None:
+        return shapes.UNKNOWN
+    if len(keys) < rank:
+        raise ValueError(f"Shape must be at least rank {rank} but is rank {len(keys)}")
+    return TensorShape._of((*keys[: len(keys) - rank], *value))
+
+
+def _key_rank(c: ShapeContext) -> int | None:
+    """The rank of a key: only dense tables have keys that are not scalars, and their special keys tell."""
+    table = c._inputs[0].op
+    return table.inputs[0].shape.ndims if "DenseHashTable" in table.type else 0
 
 
 def _export_shape(c: ShapeContext) -> list[TensorShape]:
@@ -35,6 +46,24 @@ def _define(name: str, inputs: str, outputs: str, attrs: str = "", shape: Any = 
 _define("HashTable", "", "table_handle", _TABLE, shapes.scalar)
 _define("MutableHashTable", "", "table_handle", _TABLE, shapes.scalar)
 _define("MutableHashTableOfTensors", "", "table_handle", f"{_TABLE}, value_shape: shape = []", shapes.scalar)
+_BUCKETS = "value_shape: shape = [], initial_num_buckets: int = 131072, max_load_factor: float = 0.8"
+# The old op has no deleted key, so nothing can be removed.
+define("MutableDenseHashTable", "empty_key: key_dtype -> table_handle: Ref(string)", f"{_TABLE}, {_BUCKETS}",
+       shape=shapes.scalar, stateful=True)  # fmt: skip
+define("MutableDenseHashTableV2", "empty_key: key_dtype, deleted_key: key_dtype -> table_handle: resource",
+       f"{_TABLE}, {_BUCKETS}", shape=shapes.scalar, stateful=True)  # fmt: skip
+_TYPES = "key_dtype: type, value_dtype: type"
+for _name, _attrs in (
+    ("AnonymousHashTable", _TYPES),
+    ("AnonymousMutableHashTable", _TYPES),
+    ("AnonymousMutableHashTableOfTensors", f"{_TYPES}, value_shape: shape = []"),
+):
+    define(_name, "-> table_handle: resource", _attrs, shape=shapes.scalar, stateful=True)
+define("AnonymousMutableDenseHashTable", "empty_key: key_dtype, deleted_key: key_dtype -> table_handle: resource",
+       f"{_TYPES}, {_BUCKETS}", shape=shapes.scalar, stateful=True)  # fmt: skip
+not_differentiable("MutableDenseHashTable", "MutableDenseHashTableV2", "AnonymousHashTable",
+                   "AnonymousMutableHashTable", "AnonymousMutableHashTableOfTensors",
+                   "AnonymousMutableDenseHashTable")  # fmt: skip
 _define("LookupTableFind", "table_handle, keys: Tin, default_value: Tout", "values: Tout", "Tin: type, Tout: type",
         _find_shape)  # fmt: skip
 _define("LookupTableInsert", "table_handle, keys: Tin, values: Tout", "", "Tin: type, Tout: type")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.composite import SparseTensor
@@ -18,178 +17,19 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.constants import group, no_op
 
 
-@export("lookup.TextFileIndex", "contrib.lookup.TextFileIndex")
-class TextFileIndex:
-    """What a column number stands for besides a column: the whole line, or its number."""
-
-    WHOLE_LINE = -2
-    LINE_NUMBER = -1
-
-
-class TableInitializer:
-    """What fills a table: knows its types and makes the operation."""
-
-    def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
-        """Keeps the types."""
-        self._key_dtype = as_dtype(key_dtype)
-        self._value_dtype = as_dtype(value_dtype)
-
-    @property
-    def key_dtype(self) -> DType:
-        """The type of the keys."""
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        """The type of the values."""
-        return self._value_dtype
-
-    def initialize(self, table: Any) -> Operation:
-        """The operation that fills `table`."""
-        raise NotImplementedError
-
-    def _check(self, table: Any) -> None:
-        if (table.key_dtype, table.value_dtype) != (self._key_dtype, self._value_dtype):
-            raise TypeError(
-                f"Invalid types: the table has ({table.key_dtype.name}, {table.value_dtype.name}), its initializer "
-                f"({self._key_dtype.name}, {self._value_dtype.name})."
-            )
-
-
-@export("lookup.KeyValueTensorInitializer", "contrib.lookup.KeyValueTensorInitializer")
-class KeyValueTensorInitializer(TableInitializer):
-    """Fills a table from two tensors."""
-
-    def __init__(
-        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
-    ) -> None:
-        """Keeps keys and values, converted to tensors of these types."""
-        with name_scope(name, "key_value_init", [keys, values]) as scope:
-            self._keys = convert_to_tensor(keys, key_dtype, name="keys")
-            self._values = convert_to_tensor(values, value_dtype, name="values")
-        self._name = scope
-        super().__init__(self._keys.dtype, self._values.dtype)
-
-    def initialize(self, table: Any) -> Operation:
-        """The operation that fills `table`."""
-        self._check(table)
-        with name_scope(self._name):
-            op: Operation = apply("InitializeTableV2", table.resource_handle, self._keys, self._values)
-        add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
-        return op
-
-
-@export("lookup.TextFileInitializer", "contrib.lookup.TextFileInitializer")
-class TextFileInitializer(TableInitializer):
-    """Fills a table from the lines of a text file.
-
-    Args:
-        filename: The file.
-        key_dtype: The type of the keys.
-        key_index: Which column is the key: a number, or one of TextFileIndex.
-        value_dtype: The type of the values.
-        value_index: Which column is the value.
-        vocab_size: How many lines to read, if not all.
-        delimiter: What separates columns.
-        name: A name scope for the node.
-        value_index_offset: Added to line numbers.
-    """
-
-    def __init__(
-        self,
-        filename: Any,
-        key_dtype: Any,
-        key_index: int,
-        value_dtype: Any,
-        value_index: int,
-        vocab_size: int | None = None,
-        delimiter: str = "\t",
-        name: str | None = None,
-        value_index_offset: int = 0,
-    ) -> None:
-        """See the class."""
-        if not isinstance(filename, Tensor) and not filename:
-            raise ValueError("Filename required")
-        for what, index, dtype in (
-            ("key", key_index, as_dtype(key_dtype)),
-            ("value", value_index, as_dtype(value_dtype)),
-        ):
-            if index < -2:
-                raise ValueError(f"Invalid {what} index {index}.")
-            if index == TextFileIndex.LINE_NUMBER and dtype != dtypes.int64:
-                raise ValueError(f"Signature mismatch. {what.title()}s must be dtype int64, got {dtype.name}.")
-            if index == TextFileIndex.WHOLE_LINE and not (dtype == dtypes.string or dtype.is_integer):
-                raise ValueError(f"Signature mismatch. {what.title()}s must be integer or string, got {dtype.name}.")
-        if vocab_size is not None and vocab_size <= 0:
-            raise ValueError(f"Invalid vocab_size {vocab_size}.")
-        self._filename = filename
-        self._attrs: dict[str, Any] = {
-            "key_index": key_index, "value_index": value_index, "delimiter": delimiter, "offset": value_index_offset,
-            "vocab_size": -1 if vocab_size is None else vocab_size,
-        }  # fmt: skip
-        self._name = name
-        super().__init__(key_dtype, value_dtype)
-
-    def initialize(self, table: Any) -> Operation:
-        """The operation that fills `table`."""
-        self._check(table)
-        with name_scope(self._name, "text_file_init", [table.resource_handle]):
-            filename = convert_to_tensor(self._filename, dtypes.string, name="asset_filepath")
-            op: Operation = apply("InitializeTableFromTextFileV2", table.resource_handle, filename, **self._attrs)
-        add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
-        if filename.op.type == "Const":
-            add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
-        return op
-
-
-@export("contrib.lookup.TextFileStringTableInitializer")
-class TextFileStringTableInitializer(TextFileInitializer):
-    """Fills a table from line numbers to lines."""
-
-    def __init__(
-        self,
-        filename: Any,
-        key_column_index: int = TextFileIndex.LINE_NUMBER,
-        value_column_index: int = TextFileIndex.WHOLE_LINE,
-        vocab_size: int | None = None,
-        delimiter: str = "\t",
-        name: str = "text_file_string_table_init",
-    ) -> None:
-        """See TextFileInitializer."""
-        super().__init__(
-            filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name
-        )
-
-
-@export("contrib.lookup.TextFileIdTableInitializer")
-class TextFileIdTableInitializer(TextFileInitializer):
-    """Fills a table from lines to line numbers."""
-
-    def __init__(
-        self,
-        filename: Any,
-        key_column_index: int = TextFileIndex.WHOLE_LINE,
-        value_column_index: int = TextFileIndex.LINE_NUMBER,
-        vocab_size: int | None = None,
-        delimiter: str = "\t",
-        name: str = "text_file_id_table_init",
-        key_dtype: Any = dtypes.string,
-    ) -> None:
-        """See TextFileInitializer."""
-        super().__init__(
-            filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name
-        )
-
-
+@export("contrib.lookup.LookupInterface")
 class LookupTable:
     """What all tables share: their types, their handle, looking up and counting."""
+
+    # What TensorFlow calls looking up and exporting, in the names of nodes.
+    _VERBS = ("Lookup", "Export")
 
     def __init__(self, handle: Tensor, key_dtype: Any, value_dtype: Any, default_value: Any, name: str) -> None:
         """Used by the subclasses."""
         self._handle = handle
         self._key_dtype = as_dtype(key_dtype)
         self._value_dtype = as_dtype(value_dtype)
-        self._default_value = convert_to_tensor(default_value, self._value_dtype, name="default_value")
+        self._default_value = convert_to_tensor(default_value, self._value_dtype)
         self._name = name
 
     @property
@@ -221,33 +61,38 @@ class LookupTable:
 
     def size(self, name: str | None = None) -> Tensor:
         """How many entries there are."""
-        return apply("LookupTableSizeV2", self._handle, name=name or f"{self._name}_Size")  # type: ignore[no-any-return]
+        with name_scope(name, f"{self._name}_Size", [self._handle]):
+            return apply("LookupTableSizeV2", self._handle)  # type: ignore[no-any-return]
 
     def _checked(self, keys: Any) -> Tensor:
         tensor = convert_to_tensor(keys, preferred_dtype=self._key_dtype, name="keys")
         if tensor.dtype.base_dtype is not self._key_dtype:
-            raise TypeError(f"Signature mismatch. Keys must be dtype {self._key_dtype.name}, got {tensor.dtype.name}.")
+            raise TypeError(f"Dtype of argument `keys` must be {self._key_dtype}, received: {tensor.dtype}")
         return tensor
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """The values of `keys`, a tensor or a SparseTensor; the default value where there is none."""
         if isinstance(keys, SparseTensor):
             return SparseTensor(keys.indices, self.lookup(keys.values, name), keys.dense_shape)
-        with name_scope(name, f"{self._name}_Lookup", [self._handle, keys]):
+        with name_scope(name, f"{self._name}_{self._VERBS[0]}", [self._handle, keys]):
             values = apply("LookupTableFindV2", self._handle, self._checked(keys), self._default_value)
         return values
 
+    def __getitem__(self, keys: Any) -> Any:
+        """The same as `lookup`."""
+        return self.lookup(keys)
+
     def export(self, name: str | None = None) -> Any:
         """All keys and all values, as a pair of tensors."""
-        keys, values = apply(
-            "LookupTableExportV2", self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype,
-            name=name or f"{self._name}_lookup_table_export_values",
-        )  # fmt: skip
+        with name_scope(name, f"{self._name}_{self._VERBS[1]}", [self._handle]):
+            keys, values = apply(
+                "LookupTableExportV2", self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype
+            )  # fmt: skip
         values.set_shape(keys.shape.concatenate(self._default_value.shape))
         return keys, values
 
 
-@export("lookup.StaticHashTable", "contrib.lookup.HashTable")
+@export("lookup.StaticHashTable", "contrib.lookup.InitializableLookupTableBase")
 class StaticHashTable(LookupTable):
     """A table that its initializer fills once.
 
@@ -261,21 +106,27 @@ class StaticHashTable(LookupTable):
     """
 
     def __init__(
-        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str = "hash_table"
+        self, initializer: Any, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
     ) -> None:
         """Creates the table and adds its initializer to GraphKeys.TABLE_INITIALIZERS."""
-        name = name or "hash_table"
-        with name_scope(name, "hash_table"):
+        self._create(initializer, default_value, initializer.shared_name, name, experimental_is_anonymous)
+
+    def _create(
+        self, initializer: Any, default_value: Any, shared_name: str, name: str | None, anonymous: bool = False
+    ) -> None:
+        key_dtype, value_dtype = initializer.key_dtype, initializer.value_dtype
+        default = convert_to_tensor(default_value, value_dtype)
+        if default.shape.ndims not in (None, 0):
+            raise ValueError(f"The default value of a table must be a scalar, got shape {default.shape}.")
+        if anonymous:
+            handle = apply("AnonymousHashTable", key_dtype=key_dtype, value_dtype=value_dtype, name=name)
+        else:
             handle = apply(
-                "HashTableV2", key_dtype=initializer.key_dtype, value_dtype=initializer.value_dtype,
-                shared_name=shared_name or "", use_node_name_sharing=True, name="hash_table",
+                "HashTableV2", key_dtype=key_dtype, value_dtype=value_dtype, shared_name=shared_name,
+                use_node_name_sharing=not shared_name, name=name or "hash_table",
             )  # fmt: skip
-            super().__init__(handle, initializer.key_dtype, initializer.value_dtype, default_value, name.split("/")[-1])
-            if self._default_value.shape.ndims not in (None, 0):
-                raise ValueError(
-                    f"The default value of a table must be a scalar, got shape {self._default_value.shape}."
-                )
-            self._initializer = initializer.initialize(self)
+        super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
+        self._initializer = initializer.initialize(self)
 
     @property
     def initializer(self) -> Operation:
@@ -285,8 +136,49 @@ class StaticHashTable(LookupTable):
     init = initializer
 
 
-@export("lookup.MutableHashTable", "contrib.lookup.MutableHashTable")
-class MutableHashTable(LookupTable):
+@export("contrib.lookup.HashTable")
+class HashTable(StaticHashTable):
+    """The older form of StaticHashTable, which can be given a name to be shared under."""
+
+    def __init__(
+        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
+    ) -> None:
+        """See StaticHashTable."""
+        self._create(initializer, default_value, shared_name or initializer.shared_name, name)
+
+
+class MutableTable(LookupTable):
+    """A table that steps can change."""
+
+    _VERBS = ("lookup_table_find", "lookup_table_export_values")
+
+    def _join_checkpoints(self, name: str) -> None:
+        """Makes savers save the table, under its name, or its full name if another table has that."""
+        # By name: savers are built upon state, not the other way round.
+        saveable = importlib.import_module("thalweg.train.table_saveable").TableSaveable
+        taken = {known.name for known in get_collection(GraphKeys.SAVEABLE_OBJECTS)}
+        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable(self, self._handle.op.name if name in taken else name))
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+        """Sets the values of `keys`, new or not."""
+        with name_scope(name, f"{self._name}_lookup_table_insert", [self._handle, keys, values]):
+            values = convert_to_tensor(values, self._value_dtype, name="values")
+            op: Operation = apply("LookupTableInsertV2", self._handle, self._checked(keys), values)
+            return op
+
+    insert_or_assign = insert
+
+    def remove(self, keys: Any, name: str | None = None) -> Operation:
+        """Drops the entries of `keys`; those that are not there do not matter."""
+        with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle, keys]):
+            op: Operation = apply("LookupTableRemoveV2", self._handle, self._checked(keys))
+            return op
+
+    erase = remove
+
+
+@export("lookup.MutableHashTable", "lookup.experimental.MutableHashTable", "contrib.lookup.MutableHashTable")
+class MutableHashTable(MutableTable):
     """A table that steps can change. Values may be tensors: all have the shape of the default value."""
 
     def __init__(
@@ -312,25 +204,74 @@ class MutableHashTable(LookupTable):
         if checkpoint:
             self._join_checkpoints(name)
 
-    def _join_checkpoints(self, name: str) -> None:
-        """Makes savers save the table, under its name, or its full name if another table has that."""
-        # By name: savers are built upon state, not the other way round.
-        saveable = importlib.import_module("thalweg.train.table_saveable").TableSaveable
-        taken = {known.name for known in get_collection(GraphKeys.SAVEABLE_OBJECTS)}
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable(self, self._handle.op.name if name in taken else name))
 
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
-        """Sets the values of `keys`, new or not."""
-        with name_scope(name, f"{self._name}_lookup_table_insert", [self._handle, keys, values]):
-            values = convert_to_tensor(values, self._value_dtype, name="values")
-            op: Operation = apply("LookupTableInsertV2", self._handle, self._checked(keys), values)
-            return op
+@export("lookup.experimental.DenseHashTable")
+class DenseHashTable(MutableTable):
+    """A table that steps can change, with two keys that never occur; checkpoints hold its buckets.
 
-    def remove(self, keys: Any, name: str | None = None) -> Operation:
-        """Drops the entries of `keys`; those that are not there do not matter."""
-        with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle, keys]):
-            op: Operation = apply("LookupTableRemoveV2", self._handle, self._checked(keys))
-            return op
+    Keys and values may be vectors: they have the shapes of `empty_key` and of `default_value`.
+    """
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: int | None = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+    ) -> None:
+        """Creates an empty table; with `checkpoint`, savers save it by default."""
+        self._create(key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets, "", name,
+                     checkpoint)  # fmt: skip
+
+    def _create(
+        self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any, deleted_key: Any,
+        buckets: int | None, shared_name: str, name: str, checkpoint: bool,
+    ) -> None:  # fmt: skip
+        default = convert_to_tensor(default_value, as_dtype(value_dtype), name="default_value")
+        empty = convert_to_tensor(empty_key, as_dtype(key_dtype), name="empty_key")
+        deleted = convert_to_tensor(deleted_key, as_dtype(key_dtype), name="deleted_key")
+        handle = apply(
+            "MutableDenseHashTableV2", empty, deleted, value_dtype=value_dtype, value_shape=default.shape,
+            initial_num_buckets=buckets, shared_name=shared_name,
+            use_node_name_sharing=bool(checkpoint and not shared_name), name=name,
+        )  # fmt: skip
+        super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
+        if checkpoint:
+            self._join_checkpoints(name)
+
+    def export(self, name: str | None = None) -> Any:
+        """The buckets: keys, of which some are the empty or the deleted one, and values."""
+        with name_scope(name, f"{self._name}_{self._VERBS[1]}", [self._handle]):
+            return tuple(
+                apply("LookupTableExportV2", self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
+            )
+
+
+@export("contrib.lookup.MutableDenseHashTable")
+class MutableDenseHashTable(DenseHashTable):
+    """The older form of DenseHashTable, with a name to be shared under, and without a key for deleted entries."""
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        initial_num_buckets: int | None = None,
+        shared_name: str | None = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+        deleted_key: Any = None,
+    ) -> None:
+        """See DenseHashTable."""
+        if deleted_key is None:
+            raise ValueError("MutableDenseHashTable needs a deleted_key that is not the empty_key.")
+        self._create(key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets,
+                     shared_name or "", name, checkpoint)  # fmt: skip
 
 
 @export("tables_initializer", "initializers.tables_initializer", deprecated=("initialize_all_tables",))
