@@ -63,8 +63,8 @@ uint64_t DenseHashTable::bucket_hash(std::string_view key) const {
     if (key_ == DType::int32 && value >> 31 != 0) value |= ~uint64_t{0} << 32;
     return value;
   };
-  if (key_shape_.rank() == 0) return number(0);
-  uint64_t h = 1;
+  if (key_shape_.num_elements() == 1) return number(0);
+  uint64_t h = 0;
   for (size_t at = 0; at < key.size(); at += width) {
     uint64_t other = number(at);
     h ^= other + 0x9e3779b97f4a7800u + (h << 10) + (h >> 4);

@@ -12,6 +12,8 @@ _FAMILIES = (
     "Stack",
     "LookupTable",
     "InitializeTable",
+    "Anonymous",
+    "MutableDenseHashTable",
     "MutableHashTable",
     "HashTable",
     "Assign",

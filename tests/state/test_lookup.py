@@ -65,7 +65,7 @@ def test_initializing_twice_is_allowed_with_equal_content_only():
 def test_duplicate_keys():
     assert run(static(["a", "a"], [1, 1]).size()) == 1
     table = static(["a", "a"], [1, 2])
-    with pytest.raises(tf.errors.FailedPreconditionError, match="same key. Key a has 1 and trying to add value 2"):
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"same key. Key a has 1 and trying to add value 2"):
         run(table.lookup(tf.constant(["a"])))
 
 

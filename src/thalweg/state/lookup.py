@@ -246,9 +246,7 @@ class DenseHashTable(MutableTable):
     def export(self, name: str | None = None) -> Any:
         """The buckets: keys, of which some are the empty or the deleted one, and values."""
         with name_scope(name, f"{self._name}_{self._VERBS[1]}", [self._handle]):
-            return tuple(
-                apply("LookupTableExportV2", self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype)
-            )
+            return tuple(apply("LookupTableExportV2", self._handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype))
 
 
 @export("contrib.lookup.MutableDenseHashTable")

@@ -100,7 +100,7 @@ class IdTableWithHashBuckets(LookupTable):
     @property
     def initializer(self) -> Operation:
         """The operation that fills the table."""
-        return self._table.initializer if self._table is not None else no_op()  # type: ignore[no-any-return]
+        return self._table.initializer if self._table is not None else no_op()
 
     @property
     def init(self) -> Operation:
