@@ -10,7 +10,7 @@ TESTS ?= tests
 FUZZ_SECONDS ?= 600
 BENCH ?=
 SANITIZERS ?= address thread
-SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress)
+SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files)
 
 VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python
