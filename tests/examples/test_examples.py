@@ -30,6 +30,12 @@ EXAMPLES = {
     ),
     "vae": (["--steps", "60", "--picture", "{folder}/picture.png"], "Held-out bound: ", -250.0, -50.0),
     "gan": (["--steps", "6", "--batch", "16", "--picture", "{folder}/picture.png"], "digits: ", 0.99, 10.0),
+    "records": (
+        ["--steps", "120", "--batch", "32", "--records", "{folder}/records"],
+        "Held-out accuracy: ",
+        60.0,
+        100.0,
+    ),
     "dqn": (["--steps", "1000"], "Balanced for ", 30.0, 501.0),
     "style_transfer": (
         ["--steps", "12", "--size", "32", "--picture", "{folder}/picture.png"],
