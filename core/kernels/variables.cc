@@ -123,6 +123,9 @@ void destroy(Context& ctx) {
     ctx.device().resources.erase(named.container, named.name);
 }
 
+// Reads share the variable's buffer until somebody writes.
+void disable_copy_on_read(Context& ctx) { ctx.resource<Variable>(0); }
+
 REGISTER(kernel("VarHandleOp").make<VarHandle>());
 REGISTER(kernel("ReadVariableOp").function<read>());
 REGISTER(kernel("AssignVariableOp").make<Assign>());
@@ -132,6 +135,7 @@ REGISTER(kernel("ResourceCountUpTo").make<CountUpTo>());
 REGISTER(kernel("VarIsInitializedOp").function<is_initialized>());
 REGISTER(kernel("VariableShape").function<shape_of>());
 REGISTER(kernel("DestroyResourceOp").function<destroy>());
+REGISTER(kernel("DisableCopyOnRead").function<disable_copy_on_read>());
 
 }  // namespace
 }  // namespace thalweg

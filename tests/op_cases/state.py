@@ -5,7 +5,10 @@ from __future__ import annotations
 from tests.op_cases import covered_elsewhere
 from thalweg.graph.op_registry import all_ops
 
-_RESOURCE_OPS = ("VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "DeleteSessionTensor")
+_RESOURCE_OPS = (
+    "VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "DeleteSessionTensor",
+    "DisableCopyOnRead",
+)  # fmt: skip
 _FAMILIES = (
     "Resource",
     "TensorArray",

@@ -1,10 +1,9 @@
-"""Code from outside of the package: ops from a user's file, and functions that build graphs."""
+"""Code from outside of the package: ops from a user's file; and what is said of eager execution."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -59,16 +58,3 @@ def enable_eager_execution(config: Any = None, device_policy: Any = None, execut
 def executing_eagerly() -> bool:
     """Whether ops run at once; they never do."""
     return False
-
-
-@export("function")
-def function(
-    func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True, **_: Any
-) -> Callable[..., Any]:
-    """A decorator for functions that build graphs: each call adds the function's ops to the current graph.
-
-    `tf.cond` and `tf.while_loop` are not derived from Python statements, whatever `autograph` says.
-    """
-    if func is None:
-        return lambda f: function(f, input_signature, autograph)
-    return func

@@ -68,9 +68,11 @@ define(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", shape=shapes.no_outputs,
     stateful=True,
 )  # fmt: skip
+# What TensorFlow 2 puts before the reads of its savers; here, reads never copy.
+define("DisableCopyOnRead", "resource: resource ->", shape=shapes.no_outputs, stateful=True)
 not_differentiable(
     "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "VarIsInitializedOp",
-    "DestroyResourceOp",
+    "DestroyResourceOp", "DisableCopyOnRead",
 )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
     if op is not None:
         return errors.error_from_code(error.error_code, error.message, op=op, node_def=node)
     # A node of a function that was inlined bears the name of the call.
-    call, inside = name, []
+    call, inside = name, list[str]()
     while op is None and "/" in call:
         call, _, last = call.rpartition("/")
         inside.insert(0, last)
