@@ -13,9 +13,10 @@ Session::Session(std::string device_name) : device_(std::make_shared<Device>()) 
 
 Session::~Session() {
   cancel_steps();
-  // Functions refer to each other and to the device, resources of the device to functions.
-  for (auto& [name, function] : functions_) function->forget();
+  // Functions refer to each other and to the device, resources of the device to functions. Resources go first: the
+  // iterators of datasets call functions in the background, and when they end.
   device_->resources.clear("");
+  for (auto& [name, function] : functions_) function->forget();
 }
 
 std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec) {

@@ -1,73 +1,11 @@
 // DecodeCSV: records of comma-separated values, quoted as RFC 4180 says, to one tensor per column.
-#include <cstring>
-
 #include "kernel/registry.h"
 #include "kernels/record_blocks.h"
+#include "strings/csv_fields.h"
 #include "strings/numbers.h"
 
 namespace thalweg {
 namespace {
-
-// Splits one record into fields, in order.
-class Fields {
- public:
-  Fields(std::string_view record, char delimiter, bool quotes)
-      : record_(record), delimiter_(delimiter), quotes_(quotes), more_(!record.empty()) {}
-
-  bool next() {
-    if (!more_) return false;
-    if (quotes_ && at_ < record_.size() && record_[at_] == '"')
-      quoted();
-    else
-      plain();
-    // Behind a delimiter there is a field, if only an empty one.
-    more_ = at_ < record_.size();
-    ++at_;
-    return true;
-  }
-  std::string_view value() const { return value_; }
-
- private:
-  void plain() {
-    size_t begin = at_;
-    for (; at_ < record_.size() && record_[at_] != delimiter_; ++at_) {
-      char c = record_[at_];
-      require(c != '\n' && c != '\r' && !(quotes_ && c == '"'), "Unquoted fields cannot have quotes/CRLFs inside");
-    }
-    value_ = record_.substr(begin, at_ - begin);
-  }
-
-  void quoted() {
-    size_t begin = ++at_;
-    bool doubled = false;
-    for (;; ++at_) {
-      const void* found = at_ < record_.size() ? std::memchr(record_.data() + at_, '"', record_.size() - at_) : nullptr;
-      require(found != nullptr, "Quoted field has to end with quote followed by delim or end");
-      at_ = static_cast<size_t>(static_cast<const char*>(found) - record_.data());
-      if (at_ + 1 == record_.size() || record_[at_ + 1] == delimiter_) break;
-      require(record_[at_ + 1] == '"', "Quote inside a string has to be escaped by another quote");
-      doubled = true;
-      ++at_;
-    }
-    value_ = record_.substr(begin, at_ - begin);
-    ++at_;
-    if (!doubled) return;
-    unescaped_.clear();
-    for (size_t i = 0; i < value_.size(); ++i) {
-      unescaped_.push_back(value_[i]);
-      if (value_[i] == '"') ++i;
-    }
-    value_ = unescaped_;
-  }
-
-  std::string_view record_;
-  char delimiter_;
-  bool quotes_;
-  bool more_;
-  size_t at_ = 0;
-  std::string_view value_;
-  std::string unescaped_;
-};
 
 using Columns = Types<DType::float32, DType::float64, DType::int32, DType::int64, DType::string>;
 
@@ -101,7 +39,7 @@ struct DecodeCsv : Kernel {
       outputs.push_back(&ctx.allocate(i, records.shape()));
     }
     RecordBlocks(records).for_each_row([&](int64_t, int64_t row) {
-      Fields fields(records.strings()[row], delimiter, quotes);
+      CsvFields fields(records.strings()[row], delimiter, quotes);
       size_t column = 0, kept = 0;
       for (; (selected.empty() || kept < selected.size()) && fields.next(); ++column) {
         if (!selected.empty() && selected[kept] != static_cast<int64_t>(column)) continue;

@@ -21,6 +21,7 @@
 #include "python/records.h"
 #include "session.h"
 #include "tensor/allocator.h"
+#include "thread/blocking.h"
 #include "thread/parallel.h"
 
 namespace nb = nanobind;
@@ -86,6 +87,11 @@ NB_MODULE(_core, m) {
     throw nb::python_error();
   }
   nb::register_exception_translator(translate);
+  set_blocking_hook([](const std::function<void()>& wait) {
+    if (!nb::is_alive() || PyGILState_Check() == 0) return wait();
+    nb::gil_scoped_release release;
+    wait();
+  });
 
   m.def(
       "set_error_factory", [](nb::object factory) { make_error = factory.release().ptr(); }, "factory"_a,

@@ -35,8 +35,8 @@ size_t size_of(DType dtype) {
     case DType::string:
       return sizeof(std::string);
     case DType::resource:
+    case DType::variant:  // a handle without a name: whatever it holds is counted and immutable
       return sizeof(ResourceHandle);
-    case DType::variant:
     case DType::invalid:
       return 0;
   }

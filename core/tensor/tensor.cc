@@ -70,7 +70,7 @@ void Buffer::destroy() {
     block_bytes += bytes_;
     if (dtype_ == DType::string)
       destruct<std::string>(data_, count_);
-    else if (dtype_ == DType::resource)
+    else if (!is_plain(dtype_))
       destruct<ResourceHandle>(data_, count_);
   }
   this->~Buffer();

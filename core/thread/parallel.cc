@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "thread/serial_scope.h"
+
 namespace thalweg {
 namespace {
 
@@ -107,6 +109,9 @@ class Crew {
 };
 
 }  // namespace
+
+SerialScope::SerialScope() : before_(inside_loop) { inside_loop = true; }
+SerialScope::~SerialScope() { inside_loop = before_; }
 
 void set_intra_op_threads(int n) { chosen_threads.store(std::max(0, n)); }
 

@@ -1,0 +1,125 @@
+// Dataset: an immutable recipe for a sequence of elements; DatasetIterator: one walk along that sequence.
+//
+// An element is a row of tensors whose types, and as far as known shapes, the dataset declares. Iterators form a tree
+// like the datasets they were made from, and are *pulled*: `next` fills `out` and returns `element`, returns `end`, or
+// returns `later` when it has to wait for somebody else's work. It never blocks. After `later` the waker that the
+// iterator was made with is called, once, from any thread and without locks held, when it is worth pulling again; the
+// stages keep what they have gathered so far in their members. An Error thrown by `next` is the fate of one element:
+// pulling again goes on behind it.
+//
+// A tree is pulled by one thread at a time, so its stages need no locks. A stage that works ahead (prefetch, parallel
+// map) has a tree of its own below it, and guards only the border.
+//
+// `out` may hold anything before the call, and is resized by the callee: callers that reuse it spare an allocation.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/state.h"
+#include "kernel/kernel.h"
+
+namespace thalweg {
+
+using Element = std::vector<Tensor>;
+
+enum class Pulled : uint8_t { element, end, later };
+
+class Waker {
+ public:
+  virtual ~Waker() = default;
+  virtual void wake() = 0;
+};
+
+// What an iterator is made with.
+struct Making {
+  Device& device;
+  std::shared_ptr<Waker> waker;  // of whoever will pull
+  bool deterministic = true;     // whether parallel stages keep the order of their input
+
+  Making woken_by(std::shared_ptr<Waker> other) const { return {device, std::move(other), deterministic}; }
+};
+
+// What a pull is made for: the step whose thread makes it. Functions run within it.
+struct Pull {
+  Step& step;
+};
+
+class DatasetIterator {
+ public:
+  virtual ~DatasetIterator() = default;
+  virtual Pulled next(Pull& pull, Element& out) = 0;
+  // The position, so that `restore` on a fresh iterator of an equal dataset goes on from there.
+  virtual void save(StateWriter& out) = 0;
+  virtual void restore(StateReader& in) = 0;
+  // Whether a pull after a wake costs next to nothing, so that the thread that woke may do it.
+  virtual bool buffered() const { return false; }
+};
+
+// Element types and shapes.
+struct Signature {
+  std::vector<DType> types;
+  std::vector<PartialShape> shapes;
+};
+
+class Dataset : public Resource {
+ public:
+  static constexpr int64_t kInfinite = -1, kUnknown = -2;
+
+  explicit Dataset(Signature signature) : signature_(std::move(signature)) {}
+  const char* kind() const override { return "a dataset"; }
+  const Signature& signature() const { return signature_; }
+  size_t width() const { return signature_.types.size(); }
+
+  virtual std::unique_ptr<DatasetIterator> iterate(const Making& making) const = 0;
+  virtual int64_t cardinality() const { return kUnknown; }
+
+ private:
+  const Signature signature_;
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// A dataset made from one other.
+class UnaryDataset : public Dataset {
+ public:
+  UnaryDataset(Signature signature, DatasetPtr input) : Dataset(std::move(signature)), input_(std::move(input)) {}
+  const DatasetPtr& input() const { return input_; }
+  int64_t cardinality() const override { return input_->cardinality(); }
+
+ private:
+  const DatasetPtr input_;
+};
+
+// An iterator whose position is that of its input, and perhaps more.
+class UnaryIterator : public DatasetIterator {
+ public:
+  explicit UnaryIterator(std::unique_ptr<DatasetIterator> input) : input_(std::move(input)) {}
+  void save(StateWriter& out) override { input_->save(out); }
+  void restore(StateReader& in) override { input_->restore(in); }
+
+ protected:
+  std::unique_ptr<DatasetIterator> input_;
+};
+
+// Datasets travel as variant scalars: handles without names.
+Tensor tensor_from_dataset(DatasetPtr dataset);
+DatasetPtr dataset_from_tensor(const Tensor& tensor);
+
+// For kernels: input i as a dataset, or as one number, truth or string; the declared signature; and the result.
+DatasetPtr dataset_input(Context& ctx, int i);
+int64_t int_input(Context& ctx, int i, const char* what);
+bool bool_input(Context& ctx, int i, const char* what);
+const std::string& string_input(Context& ctx, int i, const char* what);
+Signature declared_signature(const NodeDef& def, const char* types = "output_types");
+// The signature of an op that hands elements of `input` on: the declared types must be the input's.
+Signature same_types(Context& ctx, const Dataset& input);
+template <typename D, typename... Args>
+void set_dataset(Context& ctx, Args&&... args) {
+  ctx.set_output(0, tensor_from_dataset(std::make_shared<const D>(std::forward<Args>(args)...)));
+}
+
+std::string str(const std::vector<DType>& types);
+
+}  // namespace thalweg

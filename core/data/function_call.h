@@ -1,0 +1,50 @@
+// FunctionCall: a graph function as stages call it: with captured arguments, inline where its body does not wait.
+//
+// One call at a time. A body with asynchronous kernels runs in the background: `finish` is then false until the waker
+// has been called.
+#pragma once
+
+#include <mutex>
+
+#include "data/dataset.h"
+#include "function/function.h"
+
+namespace thalweg {
+
+class FunctionCall {
+ public:
+  FunctionCall(std::shared_ptr<const Function> function, std::shared_ptr<const Element> captured,
+               std::shared_ptr<Waker> waker)
+      : function_(std::move(function)), captured_(std::move(captured)), waker_(std::move(waker)) {}
+  ~FunctionCall();
+  FunctionCall(const FunctionCall&) = delete;
+
+  // Whether a call was begun and is not finished.
+  bool pending() const { return pending_ != nullptr || again_; }
+  // Begins a call if none is pending, with the elements of `args`, which are taken. True: `results` are there.
+  bool finish(Pull& pull, Element& args, Element& results);
+
+  // What a pending call was begun with, without the captured ones.
+  const Element& args() const { return args_; }
+  // A pending call is saved as its arguments, and begun again.
+  void save(StateWriter& out) const;
+  void restore(StateReader& in);
+
+ private:
+  struct Pending;
+
+  const std::shared_ptr<const Function> function_;
+  const std::shared_ptr<const Element> captured_;
+  const std::shared_ptr<Waker> waker_;
+  Element args_;        // of the pending call
+  bool again_ = false;  // restored: args_ are to be called with
+  std::shared_ptr<Pending> pending_;
+};
+
+// For kernels: the function of an attribute, checked against the types of what it is called with and what is expected
+// of it (null: anything), and the captured arguments among the inputs.
+std::shared_ptr<const Function> function_attr(Context& ctx, const char* attr, const std::vector<DType>& arguments,
+                                              const Element& captured, const std::vector<DType>* results);
+Element inputs_between(Context& ctx, int first, int last);
+
+}  // namespace thalweg

@@ -1,0 +1,84 @@
+// ParallelCalls: a function of the input's elements, several calls at once, the results in order or as they come.
+//
+// Workers on the thread pool take turns pulling the input, a few elements at a time, and run the function on what they
+// pulled: cheap functions are called in chunks, so that passing them between threads costs little. The consumer that
+// finds nothing ready works, too, before it waits. Not more than `calls` threads are at it, and not more results wait
+// than so many chunks. Kernels inside the function run serially when calls run side by side.
+//
+// A function that waits (asynchronous kernels) is started instead, with at most `calls` of them under way.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "data/background.h"
+#include "function/function.h"
+
+namespace thalweg {
+
+class ParallelCalls final : public Waker, public std::enable_shared_from_this<ParallelCalls> {
+ public:
+  struct Options {
+    std::shared_ptr<const Function> function;
+    std::shared_ptr<const Element> captured;
+    size_t calls = 1;
+    bool in_order = true;
+  };
+  static std::shared_ptr<ParallelCalls> make(Options options, const Dataset& input, const Making& making);
+
+  Pulled next(Pull& pull, Element& out);
+  void wake() override;
+  void close();
+  void save(StateWriter& out);
+  void restore(StateReader& in);
+
+ private:
+  struct Call {
+    Element args;
+    Element results;
+    std::optional<Error> error;
+    bool done = false;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  ParallelCalls(Options options, std::shared_ptr<Waker> consumer)
+      : options_(std::move(options)), consumer_(std::move(consumer)) {}
+  // Whether another chunk may be pulled now.
+  bool room() const;
+  // Pulls a chunk and calls the function on it; the lock is released meanwhile. False: there was nothing to do.
+  bool work(Lock& lock, Step& step);
+  void run_calls(Lock& lock, Step& step, const std::vector<Call*>& mine);
+  void start_call(Lock& lock, Call* call);
+  void finished(Lock& lock, Call* call);
+  // Brings in another worker if there is something for it to do.
+  void recruit();
+  void worker();
+  Call* ready() const;
+  void measure(double seconds, size_t calls);
+  // Waits until no worker and no call is left, and keeps it so until `release`.
+  void hold(Lock& lock);
+  void release(Lock& lock);
+
+  const Options options_;
+  const std::shared_ptr<Waker> consumer_;
+  std::unique_ptr<DatasetIterator> input_;  // of the thread that has set pulling_
+  OwnStep step_;                            // of the workers
+  std::mutex mutex_;                        // guards the rest
+  std::condition_variable idle_;
+  std::deque<std::unique_ptr<Call>> calls_;  // in the order of the input
+  std::vector<std::unique_ptr<Call>> spare_;
+  size_t workers_ = 0;
+  size_t started_ = 0;  // calls that run by themselves
+  size_t chunk_ = 1;
+  double mean_seconds_ = -1;
+  bool pulling_ = false;
+  bool stalled_ = false;  // the input said `later`, and has not woken us yet
+  bool woken_ = false;    // it did while it was being pulled
+  bool ended_ = false;
+  bool waiting_ = false;  // the consumer was told `later`
+  bool held_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,172 @@
+// prefetch: elements computed ahead of their consumer, in the background.
+#include <deque>
+
+#include "data/background.h"
+#include "data/stages.h"
+#include "kernel/registry.h"
+
+namespace thalweg {
+namespace {
+
+constexpr int64_t kAutotune = -1;
+constexpr int64_t kChosenSize = 16;  // where the size is left to us
+
+class Prefetching final : public DatasetIterator {
+ public:
+  Prefetching(const Dataset& input, const Making& making, int64_t size)
+      : capacity_(static_cast<size_t>(size)), consumer_(making.waker), task_(std::make_shared<Background>()) {
+    input_ = input.iterate(making.woken_by(task_));
+    task_->set_body([this](Step& step) { return work(step); });
+  }
+  ~Prefetching() override { task_->close(); }
+
+  Pulled next(Pull&, Element& out) override {
+    std::optional<Error> error;
+    bool hungry = false;
+    Pulled pulled = Pulled::element;
+    {
+      std::lock_guard lock(mutex_);
+      if (items_.empty()) {
+        if (ended_) return Pulled::end;
+        waiting_ = true;
+        hungry = true;
+        pulled = Pulled::later;
+      } else {
+        Item& item = items_.front();
+        std::swap(out, item.element);
+        error = std::move(item.error);
+        if (spare_.size() < 4) spare_.push_back(std::move(item.element));
+        items_.pop_front();
+        // Half empty is early enough: to wake the task for each element would cost more than the element.
+        hungry = !ended_ && items_.size() <= capacity_ / 2;
+      }
+      if (hungry) hungry = !std::exchange(asked_, true);
+    }
+    if (hungry) task_->rouse();
+    if (error) throw *error;
+    return pulled;
+  }
+  bool buffered() const override { return true; }
+
+  void save(StateWriter& out) override {
+    Background::Pause pause(*task_);
+    std::lock_guard lock(mutex_);
+    out.tag("PrefetchDataset");
+    out.integer(ended_);
+    out.integer(static_cast<int64_t>(items_.size()));
+    for (const Item& item : items_) {
+      out.integer(item.error ? static_cast<int64_t>(item.error->code()) : 0);
+      if (item.error)
+        out.text(item.error->message());
+      else
+        out.element(item.element);
+    }
+    input_->save(out);
+  }
+  void restore(StateReader& in) override {
+    Background::Pause pause(*task_);
+    std::lock_guard lock(mutex_);
+    in.tag("PrefetchDataset");
+    ended_ = in.integer() != 0;
+    items_.clear();
+    for (int64_t n = in.count(); n > 0; --n) {
+      auto code = static_cast<Code>(in.integer());
+      Item& item = items_.emplace_back();
+      if (code != Code::ok)
+        item.error.emplace(code, in.text());
+      else
+        item.element = in.element();
+    }
+    input_->restore(in);
+  }
+
+ private:
+  struct Item {
+    Element element;
+    std::optional<Error> error;
+  };
+
+  // One element; on the background's thread.
+  bool work(Step& step) {
+    Item item;
+    {
+      std::lock_guard lock(mutex_);
+      asked_ = false;
+      if (ended_ || items_.size() >= capacity_) return false;
+      if (!spare_.empty()) {
+        item.element = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    item.element.clear();
+    Pull pull{step};
+    Pulled pulled = Pulled::element;
+    try {
+      pulled = input_->next(pull, item.element);
+    } catch (const Error& error) {
+      item.error = error;
+    } catch (const std::bad_alloc&) {
+      item.error.emplace(Code::resource_exhausted, "out of memory");
+    }
+    if (pulled == Pulled::later) return false;
+    bool wanted;
+    bool more;
+    {
+      std::lock_guard lock(mutex_);
+      if (pulled == Pulled::end)
+        ended_ = true;
+      else
+        items_.push_back(std::move(item));
+      wanted = std::exchange(waiting_, false);
+      more = !ended_ && items_.size() < capacity_;
+    }
+    if (wanted) {
+      // Whoever is woken may let go of this iterator.
+      std::shared_ptr<Waker> consumer = consumer_;
+      consumer->wake();
+    }
+    return more;
+  }
+
+  const size_t capacity_;
+  const std::shared_ptr<Waker> consumer_;
+  const std::shared_ptr<Background> task_;
+  std::unique_ptr<DatasetIterator> input_;  // the task's, while it runs
+  std::mutex mutex_;                        // guards the rest
+  std::deque<Item> items_;
+  std::vector<Element> spare_;
+  bool ended_ = false;
+  bool waiting_ = false;  // a pull was told `later`
+  bool asked_ = false;    // the task was roused, and has not looked yet
+};
+
+class Prefetch final : public UnaryDataset {
+ public:
+  Prefetch(Signature signature, DatasetPtr input, int64_t size)
+      : UnaryDataset(std::move(signature), std::move(input)), size_(size == kAutotune ? kChosenSize : size) {
+    require(size_ >= 0, "buffer_size must be >= 0 or set buffer_size to be ", kAutotune, " for auto-tuning");
+  }
+  std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
+    if (size_ == 0) return input()->iterate(making);
+    return std::make_unique<Prefetching>(*input(), making, size_);
+  }
+
+ private:
+  const int64_t size_;
+};
+
+void prefetch(Context& ctx) {
+  DatasetPtr input = dataset_input(ctx, 0);
+  Signature signature = same_types(ctx, *input);
+  set_dataset<Prefetch>(ctx, std::move(signature), std::move(input), int_input(ctx, 1, "buffer_size"));
+}
+
+REGISTER(kernel("PrefetchDataset").function<prefetch>());
+
+}  // namespace
+
+std::unique_ptr<DatasetIterator> prefetched(const Dataset& input, const Making& making, int64_t size) {
+  return std::make_unique<Prefetching>(input, making, size);
+}
+
+}  // namespace thalweg

@@ -1,0 +1,1 @@
+"""Input pipelines: `tf.data`, the datasets and iterators of the graph-mode API."""

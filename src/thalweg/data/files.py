@@ -1,0 +1,163 @@
+"""Datasets of what files hold: lines, TFRecords, records of one length; and of the names of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.data import structure
+from thalweg.data.dataset import Dataset, int64
+from thalweg.graph import dtypes
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.op_registry import export
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_spec import TensorSpec
+
+_STRING = TensorSpec([], dtypes.string)
+
+
+def _names(filenames: Any) -> Any:
+    """File names as a dataset if they are one already, else as a tensor of strings."""
+    if isinstance(filenames, Dataset):
+        spec = filenames.element_spec
+        if structure.is_nested(spec) or spec.dtype is not dtypes.string:
+            raise TypeError(f"`filenames` must be a `tf.data.Dataset` of `tf.string` elements, not of {spec}.")
+        return filenames
+    if isinstance(filenames, (list, tuple)):
+        filenames = [_name(item) for item in filenames]
+    else:
+        filenames = _name(filenames)
+    return convert_to_tensor(filenames, dtypes.string, name="filenames")
+
+
+def _name(value: Any) -> Any:
+    return value.__fspath__() if hasattr(value, "__fspath__") else value
+
+
+def _text(value: Any, name: str) -> Tensor:
+    return convert_to_tensor("" if value is None else value, dtypes.string, name=name)
+
+
+def _reading(filenames: Any, make: Any, parallel: int | None = None) -> Tensor:
+    """The dataset that `make` makes of file names, for each name if they are a dataset themselves."""
+    names = _names(filenames)
+    if not isinstance(names, Dataset):
+        if parallel is None:
+            handle: Tensor = make(names)
+            return handle
+        names = Dataset.from_tensor_slices(apply("Reshape", names, [-1]))
+    if parallel is None:
+        return names.flat_map(lambda name: Dataset(make(name), _STRING))._variant_tensor
+    return names.interleave(
+        lambda name: Dataset(make(name), _STRING), cycle_length=parallel, num_parallel_calls=parallel
+    )._variant_tensor
+
+
+@export("data.TextLineDataset")
+class TextLineDataset(Dataset):
+    """The lines of text files, as strings without their ends."""
+
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+                 num_parallel_reads: Any = None) -> None:  # fmt: skip
+        """Reads files in order.
+
+        Args:
+            filenames: A name, names, or a dataset of names.
+            compression_type: '', 'ZLIB' or 'GZIP'.
+            buffer_size: Bytes to buffer; chosen if None.
+            num_parallel_reads: How many files to read at once, taking turns; in order, one by one, if None.
+        """
+        compression, buffer = _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size")
+        super().__init__(
+            _reading(filenames, lambda f: apply("TextLineDataset", f, compression, buffer), num_parallel_reads), _STRING
+        )
+
+
+@export("data.TFRecordDataset")
+class TFRecordDataset(Dataset):
+    """The records of TFRecord files, as strings.
+
+    Example:
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers.tfrecords")
+        >>> with tf.io.TFRecordWriter(path) as writer:
+        ...     for text in (b"one", b"two"):
+        ...         writer.write(text)
+        >>> record = tf.data.make_one_shot_iterator(tf.data.TFRecordDataset(path)).get_next()
+        >>> with tf.Session() as session:
+        ...     print(session.run(record), session.run(record))
+        b'one' b'two'
+    """
+
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
+                 num_parallel_reads: Any = None) -> None:  # fmt: skip
+        """Reads files in order.
+
+        Args:
+            filenames: A name, names, or a dataset of names.
+            compression_type: '', 'ZLIB' or 'GZIP'.
+            buffer_size: Bytes to buffer; chosen if None.
+            num_parallel_reads: How many files to read at once, taking turns; in order, one by one, if None.
+        """
+        compression, buffer = _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size")
+        super().__init__(
+            _reading(filenames, lambda f: apply("TFRecordDataset", f, compression, buffer), num_parallel_reads), _STRING
+        )
+
+
+@export("data.FixedLengthRecordDataset")
+class FixedLengthRecordDataset(Dataset):
+    """The records of files that consist of records of one length, as strings."""
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: Any,
+        header_bytes: Any = None,
+        footer_bytes: Any = None,
+        buffer_size: Any = None,
+        compression_type: Any = None,
+        num_parallel_reads: Any = None,
+    ) -> None:
+        """Reads files in order.
+
+        Args:
+            filenames: A name, names, or a dataset of names.
+            record_bytes: The length of a record.
+            header_bytes: Bytes to pass over at the beginning of each file.
+            footer_bytes: Bytes to ignore at the end of each file.
+            buffer_size: Bytes to buffer; chosen if None.
+            compression_type: '', 'ZLIB' or 'GZIP'.
+            num_parallel_reads: How many files to read at once, taking turns; in order, one by one, if None.
+        """
+        sizes = [int64(record_bytes, "record_bytes"), int64(footer_bytes or 0, "footer_bytes"),
+                 int64(buffer_size or 0, "buffer_size")]  # fmt: skip
+        header = int64(header_bytes or 0, "header_bytes")
+        compression = _text(compression_type, "compression_type")
+        super().__init__(
+            _reading(
+                filenames, lambda f: apply("FixedLengthRecordDatasetV2", f, header, *sizes, compression),
+                num_parallel_reads,
+            ),
+            _STRING,
+        )  # fmt: skip
+
+
+def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Dataset:
+    """See `Dataset.list_files`."""
+    with name_scope(None, "list_files"):
+        patterns = convert_to_tensor(file_pattern, dtypes.string, name="file_pattern")
+        found = apply("MatchingFiles", patterns)
+        count = apply("Size", found, out_type=dtypes.int64)
+        some = apply("Greater", count, int64(0, "zero"), name="match_found")
+        # A message that names the pattern is worth a node.
+        message = apply("StringJoin", ["No files matched pattern: ", apply("ReduceJoin", patterns, 0, separator=", ")
+                                       if patterns.shape.ndims != 0 else patterns])  # fmt: skip
+        checked = apply("Assert", some, [message], summarize=1, name="assert_not_empty")
+        with get_default_graph().control_dependencies([checked]):
+            found = apply("Identity", found)
+        dataset = Dataset.from_tensor_slices(found)
+        if shuffle is None or shuffle:
+            size = apply("Maximum", count, int64(1, "one"))
+            dataset = dataset.shuffle(size, seed=seed)
+        return dataset
