@@ -103,6 +103,7 @@ def test_the_tiny_system_learns_xor() -> None:
     [
         "README.md",
         "docs/journey.md",
+        "docs/functions.md",
         "docs/write_an_optimizer.md",
         "docs/monitored_training.md",
         "docs/checkpoints.md",

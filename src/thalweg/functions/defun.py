@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -216,6 +215,8 @@ class DefinedFunction:
         function = GraphFunction(self._func_name or "", body, outputs, None, None, self._out_names)
         function.attrs = dict(self._attrs)
         if self._func_name is None:
+            import hashlib
+
             digest = hashlib.sha1(function.definition.SerializeToString(deterministic=True)).hexdigest()
             plain = getattr(self._func, "__name__", "function").strip("<>")
             function = function.renamed(f"{plain}_{digest[:8]}")
