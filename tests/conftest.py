@@ -12,11 +12,17 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seconds", type=float, default=8.0, help="how long each fuzz test runs")
+    parser.addoption("--stress-seconds", type=float, default=1.0, help="how long each stress test runs")
 
 
 @pytest.fixture
 def fuzz_seconds(request: pytest.FixtureRequest) -> float:
     return float(request.config.getoption("--fuzz-seconds"))
+
+
+@pytest.fixture
+def stress_seconds(request: pytest.FixtureRequest) -> float:
+    return float(request.config.getoption("--stress-seconds"))
 
 
 def _open_files() -> set[str]:
