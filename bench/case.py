@@ -38,7 +38,7 @@ class Case:
         torch_compiled: Builds it for PyTorch with torch.compile, where that is worth a column of its own.
         targets: For a framework, how many times better than it Thalweg has to be.
         at_most: A bound on Thalweg's own value, in `unit`.
-        unit: "s" (a time) or "B" (memory).
+        unit: "s" (a time), "B" (memory) or "%" (a fraction).
         self_measured: The step returns its measurement, in `unit`, instead of being timed.
         fresh_process: Every round gets a new process.
         programs: Instead of builders: for a framework, a statement that is timed in a new process.

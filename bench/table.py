@@ -31,6 +31,8 @@ def quantity(value: float | None, unit: str) -> str:
     """A value with the prefix that suits it."""
     if value is None:
         return "-"
+    if unit == "%":
+        return f"{value * 100:.1f} %"
     if unit == "B":
         return f"{value / 1e6:.0f} MB"
     for factor, name in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
