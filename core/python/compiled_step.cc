@@ -9,6 +9,7 @@
 #include <future>
 
 #include "python/attributes.h"
+#include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/python_kernel.h"
 #include "session.h"
@@ -64,7 +65,7 @@ nb::list to_python(std::vector<Tensor> fetched) {
 
 // Lets Ctrl-C interrupt a step: signals are only handled on the main thread, and only under the GIL.
 void check_signals() {
-  nb::gil_scoped_acquire gil;
+  WithGil gil;
   if (PyErr_CheckSignals() != 0) fail(Code::cancelled, "interrupted");
 }
 
@@ -105,7 +106,7 @@ class CompiledStep {
     executor->poll_with(check_signals);
     std::vector<Tensor> fetched;
     {
-      nb::gil_scoped_release unlocked;
+      WithoutGil unlocked;
       Session::Running running(session_, executor.get());
       int64_t timer = 0;
       if (timeout_ms > 0) {
@@ -171,14 +172,14 @@ class PartialStep {
         running_(compiled.session(), executor_.get()) {
     executor_->set_rendezvous(rendezvous_);
     done_ = finished_.get_future().share();
-    nb::gil_scoped_release unlocked;
+    WithoutGil unlocked;
     executor_->start({}, [this](std::optional<Error> error, std::vector<Tensor>) {
       if (error) rendezvous_->abort(*error);
       finished_.set_value();
     });
   }
   ~PartialStep() {
-    nb::gil_scoped_release unlocked;
+    WithoutGil unlocked;
     executor_->abort(Error(Code::cancelled, "the partial run was dropped"));
     done_.wait();
   }
@@ -190,7 +191,7 @@ class PartialStep {
     } catch (const PythonError&) {
       throw nb::python_error();
     }
-    nb::gil_scoped_release unlocked;
+    WithoutGil unlocked;
     rendezvous_->send(key, std::move(tensor));
   }
 
@@ -199,12 +200,12 @@ class PartialStep {
     auto future = promise->get_future();
     std::pair<std::optional<Error>, Tensor> result;
     {
-      nb::gil_scoped_release unlocked;
+      WithoutGil unlocked;
       rendezvous_->recv(key, [promise](std::optional<Error> error, Tensor value) {
         promise->set_value({std::move(error), std::move(value)});
       });
       while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-        nb::gil_scoped_acquire gil;
+        WithGil gil;
         if (PyErr_CheckSignals() != 0) {
           executor_->abort(Error(Code::cancelled, "interrupted"));
           throw nb::python_error();

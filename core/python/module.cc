@@ -15,6 +15,7 @@
 #include "python/checkpoint.h"
 #include "python/compiled_step.h"
 #include "python/function.h"
+#include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
 #include "python/python_kernel.h"
@@ -137,6 +138,7 @@ NB_MODULE(_core, m) {
   m.def(
       "masked_crc32c", [](nb::bytes data) { return mask_crc(crc32c(data.data(), data.size())); }, "data"_a,
       "The CRC-32C of bytes as TFRecord and event files store it.");
+  m.def("end_threads", &Gil::end_threads, "Before the interpreter ends: threads that are inside of steps stay there.");
   m.def("set_intra_op_threads", &set_intra_op_threads, "threads"_a);
   m.def("intra_op_threads", &intra_op_threads);
   m.def(
@@ -144,7 +146,7 @@ NB_MODULE(_core, m) {
       [](nb::callable probe) {
         PyObject* kept = probe.release().ptr();  // For good, like the error factory.
         set_isa_probe([kept]() -> std::string {
-          nb::gil_scoped_acquire gil;
+          WithGil gil;
           try {
             return nb::cast<std::string>(nb::borrow(kept)());
           } catch (nb::python_error& exception) {
@@ -165,7 +167,7 @@ NB_MODULE(_core, m) {
 
   nb::class_<Session> session(m, "Session");
   session.def(nb::init<std::string>(), "device_name"_a)
-      .def("close", &Session::close, nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &Session::close, nb::call_guard<WithoutGil>())
       .def_prop_ro("closed", &Session::closed)
       .def("clear_container", [](Session& s, const std::string& name) { s.device().resources.clear(name); })
       .def("resource_names", [](Session& s, const std::string& name) { return s.device().resources.names(name); });

@@ -3,6 +3,7 @@
 
 #include "kernel/registry.h"
 #include "python/attributes.h"
+#include "python/gil.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -49,7 +50,7 @@ nb::object value_to_python(const AttrValue& value) {
 
 struct PythonKernel : Kernel {
   PythonKernel(const Construction& c, nb::callable function) : function(std::move(function)) {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     attrs = nb::dict();
     for (const auto& [name, value] : c.def().attrs) attrs[name.c_str()] = value_to_python(value);
   }
@@ -59,13 +60,13 @@ struct PythonKernel : Kernel {
       attrs.release();
       return;
     }
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     function.reset();
     attrs.reset();
   }
 
   void compute(Context& ctx) override {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     try {
       nb::list inputs;
       for (int i = 0; i < ctx.num_inputs(); ++i) inputs.append(nb::steal(view_from_tensor(ctx.input(i))));
@@ -123,7 +124,7 @@ void register_python_kernel(const std::string& op, nb::callable function) {
   // Held for the life of the process, like the registry itself.
   PyObject* kept = function.release().ptr();
   registration.create = [kept](const Construction& c) {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     return std::make_unique<PythonKernel>(c, nb::borrow<nb::callable>(kept));
   };
   Registry::global().add(std::move(registration));

@@ -5,6 +5,7 @@ instruction would end the process, so the flags are looked at before the module 
 microseconds. Everything in the package reaches the core as `from thalweg._native import core`.
 """
 
+import atexit
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -80,6 +81,9 @@ def _best_instruction_set() -> str:
 
     return max_isa_once()
 
+
+# Daemon threads may be inside of steps when the program ends, such as those of queue runners.
+atexit.register(core.end_threads)
 
 # Asked when oneDNN is first used, so that programs which never do pay nothing.
 core.set_isa_probe(_best_instruction_set)
