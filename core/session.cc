@@ -6,35 +6,48 @@
 
 namespace thalweg {
 
-Session::Session(std::string device_name) : device_(std::make_shared<Device>()) {
-  device_->name = std::move(device_name);
-  device_->type = "CPU";
+Session::Session(const std::vector<std::string>& device_names) {
+  require(!device_names.empty(), "a session needs a device");
+  for (const std::string& name : device_names) {
+    auto device = std::make_shared<Device>();
+    device->name = name;
+    device->type = "CPU";
+    devices_.push_back(std::move(device));
+  }
+}
+
+const std::shared_ptr<Device>& Session::device(const std::string& name) const {
+  if (name.empty()) return devices_[0];
+  for (const auto& device : devices_)
+    if (device->name == name) return device;
+  fail(Code::invalid_argument, "this session has no device '", name, "'");
 }
 
 Session::~Session() {
   cancel_steps();
   // Functions refer to each other and to the device, resources of the device to functions. Resources go first: the
   // iterators of datasets call functions in the background, and when they end.
-  device_->resources.clear("");
+  for (auto& device : devices_) device->resources.clear("");
   for (auto& [name, function] : functions_) function->forget();
 }
 
-std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec) {
-  if (!spec.stateful) return Registry::global().create(spec.def, *device_);
+std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec, Device& device) {
+  if (!spec.stateful) return Registry::global().create(spec.def, device);
   std::string key = spec.def.op + ":" + spec.def.name;
+  if (&device != devices_[0].get()) key += "@" + device.name;
   {
     std::lock_guard lock(mutex_);
     auto found = stateful_.find(key);
     if (found != stateful_.end()) return found->second;
   }
-  std::shared_ptr<Kernel> made = Registry::global().create(spec.def, *device_);
+  std::shared_ptr<Kernel> made = Registry::global().create(spec.def, device);
   std::lock_guard lock(mutex_);
   return stateful_.emplace(key, std::move(made)).first->second;
 }
 
-std::shared_ptr<const Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds,
-                                             std::vector<std::pair<int32_t, int32_t>> fetches) {
-  return std::make_shared<const Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(), *device_);
+std::shared_ptr<const Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches,
+                                             Device& device) {
+  return std::make_shared<const Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(device), device);
 }
 
 std::shared_ptr<Function> Session::function(const std::string& name) {
@@ -50,10 +63,10 @@ std::shared_ptr<Function> Session::declare(std::shared_ptr<Function> function) {
   return found->second;
 }
 
-void Session::define(Function& function, std::vector<NodeSpec> specs,
-                     std::vector<std::pair<int32_t, int32_t>> results) {
+void Session::define(Function& function, std::vector<NodeSpec> specs, Fetches results, const std::string& device) {
   int num_feeds = static_cast<int>(function.arguments().size());
-  function.define(device_, compile(std::move(specs), num_feeds, std::move(results)));
+  const std::shared_ptr<Device>& where = this->device(device);
+  function.define(where, compile(std::move(specs), num_feeds, std::move(results), *where));
 }
 
 void Session::drop(const std::string& name) {

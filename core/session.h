@@ -1,4 +1,4 @@
-// Session: the native side of a session: its device, the kernels of stateful nodes, and the steps that are running.
+// Session: the native side of a session: its devices, the kernels of stateful nodes, and the steps that are running.
 //
 // Thread-safe. `close` aborts every running step with CancelledError and refuses new ones; state in the session's own
 // container goes when the session is destroyed. Closing also gives memory that nobody uses back to the system.
@@ -18,21 +18,25 @@ namespace thalweg {
 
 class Session {
  public:
-  explicit Session(std::string device_name);
+  using Fetches = std::vector<std::pair<int32_t, int32_t>>;
+
+  // Full device names ("/job:localhost/replica:0/task:0/device:CPU:0"), at least one.
+  explicit Session(const std::vector<std::string>& device_names);
   ~Session();
 
-  Device& device() { return *device_; }
-  std::shared_ptr<const Plan> compile(std::vector<NodeSpec> specs, int num_feeds,
-                                      std::vector<std::pair<int32_t, int32_t>> fetches);
-  KernelMaker kernel_maker() {
-    return [this](const NodeSpec& spec) { return kernel_of(spec); };
+  const std::vector<std::shared_ptr<Device>>& devices() const { return devices_; }
+  // The device of this name; the first one for an empty name.
+  const std::shared_ptr<Device>& device(const std::string& name = "") const;
+  std::shared_ptr<const Plan> compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device);
+  KernelMaker kernel_maker(Device& device) {
+    return [this, &device](const NodeSpec& spec) { return kernel_of(spec, device); };
   }
 
   // The functions that steps of this session call, by name; null if there is none. They lose their bodies with the
   // session: kernels and resources that still hold one get an error.
   std::shared_ptr<Function> function(const std::string& name);
   std::shared_ptr<Function> declare(std::shared_ptr<Function> function);
-  void define(Function& function, std::vector<NodeSpec> specs, std::vector<std::pair<int32_t, int32_t>> results);
+  void define(Function& function, std::vector<NodeSpec> specs, Fetches results, const std::string& device);
   // Takes a declaration back whose body could not be compiled.
   void drop(const std::string& name);
 
@@ -52,9 +56,9 @@ class Session {
 
  private:
   void cancel_steps();
-  std::shared_ptr<Kernel> kernel_of(const NodeSpec& spec);
+  std::shared_ptr<Kernel> kernel_of(const NodeSpec& spec, Device& device);
 
-  std::shared_ptr<Device> device_;  // shared with the bodies of functions
+  std::vector<std::shared_ptr<Device>> devices_;  // shared with the bodies of functions
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Kernel>> stateful_;
   std::map<std::string, std::shared_ptr<Function>> functions_;

@@ -22,7 +22,10 @@ bool all_dead(const NodeItem& node, const Tensor* outputs) {
 
 FrameState::FrameState(const Plan& plan)
     : plan_(plan), spare_(plan.frames().size()), outputs_(std::max(2, plan.max_outputs())) {
-  for (const FrameInfo& info : plan.frames()) initial_.push_back(PendingCounts::initial(plan, info));
+  for (const FrameInfo& info : plan.frames()) {
+    initial_.push_back(PendingCounts::initial(plan, info));
+    keys_.push_back(std::hash<std::string>{}(info.name));
+  }
 }
 
 FrameState::~FrameState() = default;
@@ -41,7 +44,7 @@ Iteration* FrameState::add_iteration(Frame* frame) {
   iteration->counts.reset(initial_[frame->info_index]);
   iteration->outstanding = 0;
   uint64_t outer = frame->parent_iteration ? frame->parent_iteration->id : 0;
-  iteration->id = frame->parent ? mix(mix(outer, frame->info_index), iteration->number) : 0;
+  iteration->id = frame->parent ? mix(mix(outer, keys_[frame->info_index]), iteration->number) : 0;
   frame->dead_exits.clear();
   frame->alive.push_back(std::move(iteration));
   return frame->newest();

@@ -76,6 +76,7 @@ class FrameState final : public State {
   void push(PendingCounts::Verdict verdict, const NodeItem& node, Frame* frame, Iteration* iteration);
 
   const Plan& plan_;
+  std::vector<uint64_t> keys_;                                  // per static frame, the same on all devices
   std::vector<std::vector<PendingCounts::Count>> initial_;      // per static frame
   std::vector<std::vector<std::unique_ptr<Iteration>>> spare_;  // per static frame
   std::vector<std::unique_ptr<Frame>> frames_;                  // alive, the root first

@@ -80,8 +80,9 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   auto rank = [&](int32_t i) {
     if (specs[i].def.op == "_Recv") return INT32_MAX;
     // Nodes without inputs (constants, handles, those that only pass control on) cost nothing, and one that frees a
-    // large tensor may wait for them.
-    if (kept[i] <= kSoonFreed || specs[i].inputs.empty()) return INT32_MAX - 1;
+    // large tensor may wait for them. A variable that is read and changed without an order between is read first.
+    if (specs[i].inputs.empty() || specs[i].def.op == "ReadVariableOp") return INT32_MAX - 1;
+    if (kept[i] <= kSoonFreed) return INT32_MAX - 2;
     return distance[i];
   };
   auto later = [&](int32_t a, int32_t b) {
@@ -198,6 +199,7 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
     item.num_outputs = static_cast<int32_t>(spec.def.output_dtypes.size());
     max_outputs_ = std::max(max_outputs_, item.num_outputs);
     flat_ = flat_ && (item.kind == NodeKind::plain || item.kind == NodeKind::async || item.kind == NodeKind::send);
+    if (item.def.op == "_Recv" && item.def.attr<bool>("_maybe_dead", false)) flat_ = false;
     sequential_ = sequential_ && (item.kind == NodeKind::plain || item.kind == NodeKind::send);
   }
   sequential_ = sequential_ && flat_;

@@ -8,6 +8,7 @@
 
 #include <future>
 
+#include "executor/joint_step.h"
 #include "python/attributes.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
@@ -82,17 +83,25 @@ nb::list stats_to_python(StepStats& stats) {
 
 class CompiledStep {
  public:
-  CompiledStep(nb::object session, std::vector<NodeSpec> specs, nb::list feeds,
-               std::vector<std::pair<int32_t, int32_t>> fetches)
-      : session_object_(session), session_(nb::cast<Session&>(session)) {
+  // Parts are (device name, nodes, feeds, fetches, positions): which of the step's feeds the device reads, the results
+  // it computes, and which of the step's fetches they are.
+  CompiledStep(nb::object session, nb::list parts, nb::list feeds, size_t num_fetches)
+      : session_object_(session), session_(nb::cast<Session&>(session)), num_fetches_(num_fetches) {
     for (nb::handle feed : feeds) {
       AttrValue shape = attr_from_python(feed[2]);
       feeds_.push_back({nb::cast<std::string>(feed[0]), dtype_from_python(feed[1]), std::get<PartialShape>(shape)});
     }
-    plan_ = session_.compile(std::move(specs), static_cast<int>(feeds_.size()), std::move(fetches));
+    for (nb::handle part : parts) {
+      Device& device = *session_.device(nb::cast<std::string>(part[0]));
+      auto fed = nb::cast<std::vector<int32_t>>(part[2]);
+      auto plan = session_.compile(nb::cast<std::vector<NodeSpec>>(part[1]), static_cast<int>(fed.size()),
+                                   nb::cast<Session::Fetches>(part[3]), device);
+      parts_.push_back({std::move(plan), std::move(fed), nb::cast<std::vector<int32_t>>(part[4])});
+    }
+    require(!parts_.empty(), "a step has at least one part");
   }
 
-  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, StepStats* stats) {
+  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, std::deque<StepStats>* stats) {
     std::vector<Tensor> feeds;
     feeds.reserve(feeds_.size());
     Py_ssize_t given = PySequence_Size(values.ptr());
@@ -101,30 +110,16 @@ class CompiledStep {
       nb::object value = nb::steal(PySequence_GetItem(values.ptr(), static_cast<Py_ssize_t>(i)));
       feeds.push_back(feed_from_python(feeds_[i], value.ptr()));
     }
-    auto executor = std::make_shared<Executor>(plan_);
-    executor->observe(stats);
-    executor->poll_with(check_signals);
-    std::vector<Tensor> fetched;
-    {
-      WithoutGil unlocked;
-      Session::Running running(session_, executor.get());
-      int64_t timer = 0;
-      if (timeout_ms > 0) {
-        auto when = Timers::Clock::now() + std::chrono::milliseconds(timeout_ms);
-        timer = Timers::shared().at(when, [executor, timeout_ms] {
-          executor->abort(Error(Code::deadline_exceeded, cat("the step took longer than its timeout of ", timeout_ms,
-                                                             " ms (operation_timeout_in_ms)")));
-        });
-      }
-      try {
-        fetched = executor->run(feeds);
-      } catch (...) {
-        if (timer) Timers::shared().cancel(timer);
-        throw;
-      }
-      if (timer) Timers::shared().cancel(timer);
+    if (parts_.size() == 1) {
+      auto executor = std::make_shared<Executor>(parts_[0].plan);
+      if (stats) executor->observe(&stats->at(0));
+      executor->poll_with(check_signals);
+      return run_timed(executor, timeout_ms, [&] { return executor->run(feeds); });
     }
-    return fetched;
+    auto joint = std::make_shared<JointStep>(parts_);
+    if (stats) joint->observe(*stats);
+    joint->poll_with(check_signals);
+    return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, num_fetches_); });
   }
 
   nb::object run(nb::handle values, int64_t timeout_ms) {
@@ -135,16 +130,40 @@ class CompiledStep {
     return guarded([&] { return to_python(std::move(run_native(values, timeout_ms, nullptr).at(0))); });
   }
   nb::object run_traced(nb::handle values, int64_t timeout_ms, bool timing, bool numerics) {
-    StepStats stats({timing, numerics});
+    std::deque<StepStats> stats;
+    for (size_t i = 0; i < parts_.size(); ++i) stats.emplace_back(StepStats::Options{timing, numerics});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
-    return nb::make_tuple(fetched, stats_to_python(stats));
+    nb::list by_device;
+    for (size_t i = 0; i < parts_.size(); ++i)
+      by_device.append(nb::make_tuple(parts_[i].plan->device().name, stats_to_python(stats[i])));
+    return nb::make_tuple(fetched, by_device);
   }
 
   Session& session() { return session_; }
-  const std::shared_ptr<const Plan>& plan() { return plan_; }
+  const std::vector<JointStep::Part>& parts() { return parts_; }
   const nb::object& session_object() { return session_object_; }
 
  private:
+  // Runs a step without the GIL, with a timeout if there is one, known to the session meanwhile.
+  template <typename Run>
+  std::vector<Tensor> run_timed(const std::shared_ptr<Step>& step, int64_t timeout_ms, const Run& run) {
+    WithoutGil unlocked;
+    Session::Running running(session_, step.get());
+    struct Timer {
+      ~Timer() {
+        if (id) Timers::shared().cancel(id);
+      }
+      int64_t id = 0;
+    } timer;
+    if (timeout_ms > 0) {
+      auto when = Timers::Clock::now() + std::chrono::milliseconds(timeout_ms);
+      timer.id = Timers::shared().at(when, [step, timeout_ms] {
+        step->abort(Error(Code::deadline_exceeded, cat("the step took longer than its timeout of ", timeout_ms,
+                                                       " ms (operation_timeout_in_ms)")));
+      });
+    }
+    return run();
+  }
   // A pending KeyboardInterrupt is what the user must see, not the cancellation that it caused.
   template <typename F>
   static nb::object guarded(F&& f) {
@@ -159,7 +178,8 @@ class CompiledStep {
   nb::object session_object_;
   Session& session_;
   std::vector<FeedSpec> feeds_;
-  std::shared_ptr<const Plan> plan_;
+  std::vector<JointStep::Part> parts_;
+  size_t num_fetches_;
 };
 
 // A partial run: a step whose feeds and fetches pass through its rendezvous while it runs.
@@ -167,7 +187,7 @@ class PartialStep {
  public:
   explicit PartialStep(CompiledStep& compiled)
       : keep_(compiled.session_object()),
-        executor_(std::make_shared<Executor>(compiled.plan())),
+        executor_(std::make_shared<Executor>(compiled.parts()[0].plan)),
         rendezvous_(std::make_shared<Rendezvous>()),
         running_(compiled.session(), executor_.get()) {
     executor_->set_rendezvous(rendezvous_);
@@ -231,15 +251,20 @@ class PartialStep {
 
 void bind_compiled_step(nb::module_& m) {
   nb::class_<CompiledStep>(m, "CompiledStep")
-      .def(nb::init<nb::object, std::vector<NodeSpec>, nb::list, std::vector<std::pair<int32_t, int32_t>>>(),
-           "session"_a, "nodes"_a, "feeds"_a, "fetches"_a)
+      .def(nb::init<nb::object, nb::list, nb::list, size_t>(), "session"_a, "parts"_a, "feeds"_a, "num_fetches"_a)
       .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0)
       .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0)
       .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "timing"_a = true,
            "numerics"_a = false)
-      .def_prop_ro("num_nodes", [](CompiledStep& s) { return s.plan()->nodes().size() - 1; })
-      .def_prop_ro("flat", [](CompiledStep& s) { return s.plan()->flat(); })
-      .def_prop_ro("sequential", [](CompiledStep& s) { return s.plan()->sequential(); });
+      .def_prop_ro("num_nodes",
+                   [](CompiledStep& s) {
+                     size_t nodes = 0;
+                     for (const auto& part : s.parts()) nodes += part.plan->nodes().size() - 1;
+                     return nodes;
+                   })
+      .def_prop_ro("num_parts", [](CompiledStep& s) { return s.parts().size(); })
+      .def_prop_ro("flat", [](CompiledStep& s) { return s.parts()[0].plan->flat(); })
+      .def_prop_ro("sequential", [](CompiledStep& s) { return s.parts()[0].plan->sequential(); });
   nb::class_<PartialStep>(m, "PartialStep")
       .def(nb::init<CompiledStep&>(), "step"_a)
       .def("send", &PartialStep::send, "key"_a, "dtype"_a, "value"_a)

@@ -38,10 +38,9 @@ void bind_function(nb::module_& m, nb::class_<Session>& session) {
       .def(
           "define_function",
           [](Session& s, const std::shared_ptr<Function>& function, std::vector<NodeSpec> specs,
-             std::vector<std::pair<int32_t, int32_t>> results) {
-            s.define(*function, std::move(specs), std::move(results));
-          },
-          "function"_a, "specs"_a, "results"_a)
+             Session::Fetches results,
+             const std::string& device) { s.define(*function, std::move(specs), std::move(results), device); },
+          "function"_a, "specs"_a, "results"_a, "device"_a = "")
       .def("drop_function", &Session::drop, "name"_a, "Takes a declaration back.");
 }
 

@@ -166,23 +166,36 @@ NB_MODULE(_core, m) {
   nb::class_<NodeSpec>(m, "NodeSpec").def(nb::new_(&spec_from_python));
 
   nb::class_<Session> session(m, "Session");
-  session.def(nb::init<std::string>(), "device_name"_a)
+  session.def(nb::init<const std::vector<std::string>&>(), "device_names"_a)
       .def("close", &Session::close, nb::call_guard<WithoutGil>())
       .def_prop_ro("closed", &Session::closed)
-      .def("clear_container", [](Session& s, const std::string& name) { s.device().resources.clear(name); })
-      .def("resource_names", [](Session& s, const std::string& name) { return s.device().resources.names(name); });
+      .def(
+          "is_first", [](Session& s, const std::string& name) { return s.device(name) == s.devices()[0]; }, "device"_a,
+          "Whether this is the session's first device.")
+      .def("clear_container",
+           [](Session& s, const std::string& name) {
+             for (const auto& device : s.devices()) device->resources.clear(name);
+           })
+      .def("resource_names", [](Session& s, const std::string& name) {
+        std::vector<std::string> names;
+        for (const auto& device : s.devices())
+          for (std::string& each : device->resources.names(name)) names.push_back(std::move(each));
+        return names;
+      });
 
   using Pair = std::pair<int32_t, int32_t>;
   nb::class_<LoopProgram>(m, "LoopProgram", "A lowered while-loop, the attribute `program` of a _Loop node.")
       .def(nb::new_([](Session& session, std::vector<NodeSpec> specs, int num_condition, int num_variables,
-                       int num_invariants, Pair predicate, std::vector<Pair> next) {
+                       int num_invariants, Pair predicate, std::vector<Pair> next, const std::string& device) {
              std::vector<LoopSource> sources;
              for (auto [source, output] : next) sources.push_back({source, output});
              return std::make_shared<LoopProgram>(std::move(specs), num_condition, num_variables, num_invariants,
                                                   LoopSource{predicate.first, predicate.second}, sources,
-                                                  session.kernel_maker(), session.device());
+                                                  session.kernel_maker(*session.device(device)),
+                                                  *session.device(device));
            }),
-           "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a);
+           "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a,
+           "device"_a = "");
 
   bind_checkpoint(m);
   bind_records(m);

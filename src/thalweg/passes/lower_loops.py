@@ -29,9 +29,11 @@ class LoopBody(NamedTuple):
 
 
 @dataclass
-class _Frame:
+class Frame:
+    """One loop of the graph, or the graph itself (without a parent)."""
+
     name: str
-    parent: _Frame | None
+    parent: Frame | None
     enters: list[Node] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     children: int = 0
@@ -48,7 +50,7 @@ def lower_loops(graph: StepGraph, may_lower: Callable[[Node], bool]) -> StepGrap
         return graph
     given_up: set[str] = set()
     while True:
-        frames = _frames(graph)
+        frames = frames_of(graph)
         if frames is None:
             return graph
         leaf = next((f for f in frames if f.parent is not None and not f.children and f.name not in given_up), None)
@@ -89,14 +91,14 @@ def _in_order(graph: StepGraph) -> list[Node] | None:
     return list(done.values())
 
 
-def _frames(graph: StepGraph) -> list[_Frame] | None:
+def frames_of(graph: StepGraph) -> list[Frame] | None:
     """The static frames of the graph, each with its nodes in topological order."""
     order = _in_order(graph)
     if order is None:
         return None
-    root = _Frame("", None)
+    root = Frame("", None)
     frames = {"": root}
-    output_frame: dict[str, _Frame] = {}
+    output_frame: dict[str, Frame] = {}
     for node in order:
         sources = [*(source for source, _ in node.inputs), *node.controls]
         frame = next((output_frame[source] for source in sources if source in output_frame), root)
@@ -104,7 +106,7 @@ def _frames(graph: StepGraph) -> list[_Frame] | None:
         if node.op == "Enter":
             key = f"{frame.name}/{node.attrs['frame_name'].decode()}"
             if key not in frames:
-                frames[key] = _Frame(key, frame)
+                frames[key] = Frame(key, frame)
                 frame.children += 1
             out = frames[key]
             out.enters.append(node)
@@ -117,7 +119,7 @@ def _frames(graph: StepGraph) -> list[_Frame] | None:
     return list(frames.values())
 
 
-def _lower(graph: StepGraph, frame: _Frame, may_lower: Callable[[Node], bool]) -> StepGraph | None:
+def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) -> StepGraph | None:
     """The step with one loop replaced, or None if the loop is not simple."""
     merges = [node for node in frame.nodes if node.op == "Merge"]
     conditions = [node for node in frame.nodes if node.op == "LoopCond"]
@@ -225,7 +227,7 @@ def _body(
 
 
 def _replace(
-    graph: StepGraph, frame: _Frame, enters: list[Node], num_variables: int, exits: list[Node], outputs: list[int],
+    graph: StepGraph, frame: Frame, enters: list[Node], num_variables: int, exits: list[Node], outputs: list[int],
     body: LoopBody,
 ) -> StepGraph | None:  # fmt: skip
     name = f"{enters[0].name}/_loop"

@@ -26,13 +26,15 @@ from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
 from thalweg.passes.options import PassOptions
 from thalweg.passes.pack_weights import pack_weights
+from thalweg.passes.partition import whole
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 from thalweg.passes.travel_layouts import travel_layouts
 from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
+from thalweg.runtime.placement import TASK, Placer
 
-LOCAL_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+LOCAL_DEVICE = f"{TASK}/device:CPU:0"
 
 _ALL = PassOptions()
 
@@ -62,6 +64,7 @@ def compile_step(
     options: PassOptions = _ALL,
     traced: bool = False,
     precision: DType | None = None,
+    placer: Placer | None = None,
 ) -> Any:
     """Compiles a step for a native session; returns the core's CompiledStep.
 
@@ -73,18 +76,31 @@ def compile_step(
         options: Which passes run.
         traced: Whether every node must be seen to run: then nodes are neither fused nor lowered.
         precision: The 16-bit type to compute products in, if any.
+        placer: Decides which devices nodes run on; without one, all run on the session's first.
     """
     compiler = Compiler(session, options, traced, precision)
-    graph = compiler.optimized(prune(feeds, fetches, targets))
-    return compile_graph(session, graph, compiler)
+    graph = compiler.prepared(prune(feeds, fetches, targets), placer)
+    parts = placer.partition(graph) if placer is not None else {"": whole(graph)}
+    native = []
+    for device, (part, fed, fetched) in parts.items():
+        native.append((device, *compiler.specs(compiler.fused(part), device=device), fed, fetched))
+    compiler.define_functions()
+    return _compiled(session, native, graph)
 
 
-def compile_graph(session: Any, graph: StepGraph, compiler: Compiler | None = None) -> Any:
-    """Hands a step graph to the core."""
-    compiler = compiler or Compiler(session)
+def compile_graph(session: Any, graph: StepGraph) -> Any:
+    """Hands a step graph to the core as it is, for the session's first device."""
+    compiler = Compiler(session)
     specs, fetches = compiler.specs(graph)
     compiler.define_functions()
-    return core.CompiledStep(session, specs, [(feed.name, feed.dtype, feed.shape) for feed in graph.feeds], fetches)
+    _, fed, fetched = whole(graph)
+    return _compiled(session, [("", specs, fetches, fed, fetched)], graph)
+
+
+def _compiled(session: Any, parts: list[Any], graph: StepGraph) -> Any:
+    native = [(device, specs, list(fed), fetches, list(fetched)) for device, specs, fetches, fed, fetched in parts]
+    feeds = [(feed.name, feed.dtype, feed.shape) for feed in graph.feeds]
+    return core.CompiledStep(session, native, feeds, len(graph.fetches))
 
 
 class Compiler:
@@ -98,44 +114,51 @@ class Compiler:
         self._options = options
         self._traced = traced
         self._precision = precision
-        self._waiting: list[tuple[Any, GraphFunction]] = []  # Declared functions without bodies.
+        self._waiting: list[tuple[Any, GraphFunction, str]] = []  # Declared functions without bodies, and devices.
 
-    def optimized(self, graph: StepGraph) -> StepGraph:
-        """Applies the passes."""
+    def prepared(self, graph: StepGraph, placer: Placer | None = None) -> StepGraph:
+        """Applies the passes that see the whole step, on whatever devices."""
         options = self._options
         graph = lower_references(inline_functions(graph, options.optimized and options.inlined))
+        if placer is not None:
+            graph = placer.place(graph)
         if self._precision is not None:
             graph = lower_precision(graph, self._precision, _supports)
-        if options.optimized:
-            graph = optimize(graph, options)
-            if not self._traced:
-                if options.layouts:
-                    graph = travel_layouts(graph, core.operands_of_rows)
-                if options.fused:
-                    graph = fuse_contractions(join_products(graph))
-                    graph = fuse_elementwise(graph, core.operands_of_rows)
-                graph = keep_weights(graph)
-                if core.packs_products():
-                    graph = pack_weights(graph)
-                graph = lower_loops(graph, _is_synchronous)
+        return optimize(graph, options) if options.optimized else graph
+
+    def fused(self, graph: StepGraph) -> StepGraph:
+        """Applies the passes that make one node of several, to what one device does."""
+        options = self._options
+        if options.optimized and not self._traced:
+            if options.layouts:
+                graph = travel_layouts(graph, core.operands_of_rows)
+            if options.fused:
+                graph = fuse_contractions(join_products(graph))
+                graph = fuse_elementwise(graph, core.operands_of_rows)
+            graph = keep_weights(graph)
+            if core.packs_products():
+                graph = pack_weights(graph)
+            graph = lower_loops(graph, _is_synchronous)
         return graph
 
-    def specs(self, graph: StepGraph, function: str = "") -> tuple[list[Any], list[tuple[int, int]]]:
-        """The core's nodes and fetches of a step, or of a function's body."""
+    def specs(self, graph: StepGraph, function: str = "", device: str = "") -> tuple[list[Any], list[tuple[int, int]]]:
+        """The core's nodes and fetches of a step, or of a function's body, on one device."""
         index = {name: i for i, name in enumerate(graph.nodes)}
         specs = [
             self._spec(node, [(index[name], output) for name, output in node.inputs],
-                       [index[name] for name in node.controls], function)
+                       [index[name] for name in node.controls], function, device)
             for node in graph.nodes.values()
         ]  # fmt: skip
         return specs, [(index[name], output) for name, output in graph.fetches]
 
-    def _spec(self, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int], function: str = "") -> Any:
+    def _spec(
+        self, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int], function: str, device: str
+    ) -> Any:
         attrs = node.attrs
         if node.op == "_Loop":
-            attrs = {"program": self._loop_program(attrs["program"], function)}
+            attrs = {"program": self._loop_program(attrs["program"], function, device)}
         elif node.origin is not None:
-            attrs = self._with_functions(attrs, node.origin.graph)
+            attrs = self._with_functions(attrs, node.origin.graph, device)
         stateful = node.stateful
         # The session keeps the kernels and resources of stateful nodes by name.
         name = f"{function}/{node.name}" if function and stateful else node.name
@@ -143,46 +166,48 @@ class Compiler:
             name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful
         )
 
-    def _loop_program(self, body: LoopBody, function: str) -> Any:
+    def _loop_program(self, body: LoopBody, function: str, device: str) -> Any:
         def numbered(edges: Sequence[Edge]) -> list[tuple[int, int]]:
             return [(int(source), output) for source, output in edges]
 
         # Within a loop's straight lists the order of the nodes already is what the control edges ask for.
         specs = [
-            self._spec(node, numbered(edges), (), function) for node, edges in zip(body.nodes, body.inputs, strict=True)
+            self._spec(node, numbered(edges), (), function, device)
+            for node, edges in zip(body.nodes, body.inputs, strict=True)
         ]
         return core.LoopProgram(
             self._session, specs, body.num_condition, body.num_variables, body.num_invariants, body.predicate,
-            list(body.next),
+            list(body.next), device,
         )  # fmt: skip
 
     # Functions.
 
-    def _with_functions(self, attrs: dict[str, Any], graph: Graph) -> dict[str, Any]:
+    def _with_functions(self, attrs: dict[str, Any], graph: Graph, device: str) -> dict[str, Any]:
         """The attributes of a node, with the core's functions in the place of references to them."""
         found: dict[str, Any] = {}
         for key, value in attrs.items():
             if key[:1] == "_":
                 continue
             if isinstance(value, GraphFunction):
-                found[key] = self._function(value)
+                found[key] = self._function(value, device)
             elif isinstance(value, NameAttrList):
-                found[key] = self._function(find_function(graph, value))
+                found[key] = self._function(find_function(graph, value), device)
             elif isinstance(value, list) and value and isinstance(value[0], NameAttrList):
-                found[key] = [self._function(find_function(graph, item)) for item in value]
+                found[key] = [self._function(find_function(graph, item), device) for item in value]
         return {**attrs, **found} if found else attrs
 
-    def _function(self, function: GraphFunction) -> Any:
-        """The core's Function, one per session. Its body may come later: it may use the function itself."""
-        native = self._session.function(function.name)
+    def _function(self, function: GraphFunction, device: str) -> Any:
+        """The core's Function, one per device. Its body may come later: it may use the function itself."""
+        name = function.name if self._session.is_first(device) else f"{function.name}@{device}"
+        native = self._session.function(name)
         if native is None:
             native = self._session.declare_function(
-                function.name,
+                name,
                 [(tensor.dtype.base_dtype, tensor.shape) for tensor in function.inputs],
                 function.output_dtypes,
                 is_blocking(function),
             )
-            self._waiting.append((native, function))
+            self._waiting.append((native, function, device))
         return native
 
     def define_functions(self) -> None:
@@ -190,20 +215,20 @@ class Compiler:
         declared = []
         try:
             while self._waiting:
-                native, function = self._waiting.pop()
-                declared.append(function.name)
-                self._define(native, function)
+                native, function, device = self._waiting.pop()
+                declared.append(native.name)
+                self._define(native, function, device)
         except BaseException:
-            declared.extend(function.name for _, function in self._waiting)
+            declared.extend(native.name for native, _, _ in self._waiting)
             self._waiting.clear()
             for name in declared:
                 self._session.drop_function(name)
             raise
 
-    def _define(self, native: Any, function: GraphFunction) -> None:
+    def _define(self, native: Any, function: GraphFunction, device: str) -> None:
         try:
-            graph = self.optimized(prune(function.inputs, function.outputs, function.targets))
-            self._session.define_function(native, *self.specs(graph, function.name))
+            graph = self.fused(self.prepared(prune(function.inputs, function.outputs, function.targets)))
+            self._session.define_function(native, *self.specs(graph, function.name, device), device)
         except errors.OpError as e:
             raise _in_function(e, function) from None
 
@@ -235,4 +260,4 @@ def _is_synchronous(node: Node) -> bool:
 
 
 def _evaluate(graph: StepGraph) -> Any:
-    return compile_graph(core.Session(LOCAL_DEVICE), graph).run([])
+    return compile_graph(core.Session([LOCAL_DEVICE]), graph).run([])

@@ -19,6 +19,7 @@ from thalweg.passes.options import pass_options
 from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, register_python_kernels
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.native_errors import with_operation
+from thalweg.runtime.placement import Placer
 
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
     if not _dtype._is_ref_dtype:
@@ -118,7 +119,8 @@ class BaseSession:
         self._steps: dict[Any, Any] = {}
         self._partial_runs: dict[str, Any] = {}
         register_python_kernels()
-        self._native = core.Session(LOCAL_DEVICE)
+        self._placer = Placer.from_config(config)
+        self._native = core.Session([device.name for device in self._placer.devices])
 
     def _precision(self) -> Any:
         """The 16-bit type to compute products in, from the session's options or from what the graph was marked with."""
@@ -149,7 +151,8 @@ class BaseSession:
         """The devices that steps of this session can use."""
         from thalweg.runtime.devices import DeviceAttributes
 
-        return [DeviceAttributes(LOCAL_DEVICE, "CPU", core.allocator_stats()["limit"])]
+        limit = core.allocator_stats()["limit"]
+        return [DeviceAttributes(device.name, device.type, limit) for device in self._placer.devices]
 
     def as_default(self) -> _default_session_scope:
         """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""
@@ -251,8 +254,9 @@ class BaseSession:
                 register_python_kernels()
                 with self._graph._lock:
                     compiled = compile_step(
-                        self._native, feeds, plan.tensors, plan.targets, self._pass_options, traced, self._precision()
-                    )
+                        self._native, feeds, plan.tensors, plan.targets, self._pass_options, traced, self._precision(),
+                        self._placer,
+                    )  # fmt: skip
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
             with self._lock:
@@ -274,9 +278,10 @@ class BaseSession:
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
         if timed:
-            metadata.fill(run_metadata, stats, LOCAL_DEVICE)
+            for device, records in stats:
+                metadata.fill(run_metadata, records, device)
         if checked:
-            found = [numerics.Origin(record[0], record[6]) for record in stats if record[6]]
+            found = [numerics.Origin(record[0], record[6]) for _, records in stats for record in records if record[6]]
             if run_metadata is not None:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
             elif found:

@@ -1,0 +1,289 @@
+"""Partition: cuts a placed step into one subgraph per device, joined by Send and Recv (OSDI sections 3.3 and 3.4).
+
+An edge that crosses devices becomes a `_Send` beside its source and a `_Recv` beside its readers: one pair for each
+tensor and destination, however many readers there are. A control edge that crosses carries an empty tensor. A dead
+tensor travels like a live one.
+
+Inside a loop, a Recv must run once in each iteration, though nothing on its device may say when an iteration begins.
+So every device that a loop reaches, other than the one that decides whether it goes on, gets a *control loop*: Enter,
+Merge, Switch and NextIteration of its own, whose Switch follows the predicate received from the deciding device. The
+Recvs of the loop wait for its Merge. Its Enter takes a token that is sent from outside of the loop and is dead when the
+loop is: so loops inside of conditionals and of other loops work as well.
+
+Constants and fed values are copied to where they are needed instead of being sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from thalweg import errors
+from thalweg.graph import dtypes
+from thalweg.graph.dtypes import DType, float32, int32
+from thalweg.passes.lower_loops import Frame, frames_of
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+
+
+class Partition(NamedTuple):
+    """What one device does in a step.
+
+    Attributes:
+        graph: Its nodes; feeds and fetches are those that concern it.
+        feeds: For each of its feeds, which of the step's feeds it is.
+        fetches: For each of its fetches, which of the step's fetches it is.
+    """
+
+    graph: StepGraph
+    feeds: tuple[int, ...]
+    fetches: tuple[int, ...]
+
+
+def whole(graph: StepGraph) -> Partition:
+    """The only part of a step that needs no cutting."""
+    return Partition(graph, tuple(range(len(graph.feeds))), tuple(range(len(graph.fetches))))
+
+
+def partition(graph: StepGraph) -> dict[str, Partition]:
+    """Returns the parts of a step by device; one part, unchanged, if all nodes are on one device."""
+    devices = list(dict.fromkeys(node.device for node in graph.nodes.values()))
+    if len(devices) == 1:
+        return {devices[0]: whole(graph)}
+    return _Partitioner(graph).run()
+
+
+class _Partitioner:
+    def __init__(self, graph: StepGraph) -> None:
+        self._graph = graph
+        self._parts: dict[str, dict[str, Node]] = defaultdict(dict)
+        self._received: dict[tuple[Edge, str], Edge] = {}
+        self._awaited: dict[tuple[str, str], str] = {}
+        self._frame_of: dict[str, Frame] = {}  # of a node's outputs
+        self._merges: dict[tuple[str, str], str] = {}  # the Merge of the control loop of (frame, device)
+        frames = frames_of(graph)
+        if frames is None:
+            raise errors.InvalidArgumentError(None, None, "the graph has a cycle that is not a loop")
+        self._root = frames[0]
+        self._conditional = any(node.op == "Switch" for node in graph.nodes.values())
+        self._loop_cond: dict[str, Node] = {}
+        self._entry: dict[str, Edge] = {}
+        for frame in frames:
+            for node in frame.nodes:
+                self._frame_of[node.name] = frame
+                if node.op == "LoopCond":
+                    self._loop_cond[frame.name] = node
+            for enter in frame.enters:
+                self._entry.setdefault(frame.name, enter.inputs[0])
+        for frame in frames:
+            for enter in frame.enters:
+                self._frame_of[enter.name] = frame
+            for node in frame.nodes:
+                if node.op == "Exit" and frame.parent is not None:
+                    self._frame_of[node.name] = frame.parent
+
+    def run(self) -> dict[str, Partition]:
+        for node in self._graph.nodes.values():
+            part = self._parts[node.device]
+            frame = self._input_frame(node)
+            # The control loop comes first: the node may have no other way into the frame.
+            if frame is not self._root:
+                self._control_loop(frame, node.device)
+            inputs = tuple(self._local(edge, dtype, node.device) for edge, dtype in _data(node))
+            controls = tuple(dict.fromkeys(self._local_control(name, node.device) for name in node.controls))
+            part[node.name] = node._replace(inputs=inputs, controls=controls)
+        return {device: self._part(device, nodes) for device, nodes in self._parts.items()}
+
+    def _input_frame(self, node: Node) -> Frame:
+        frame = self._frame_of[node.name]
+        if node.op == "Enter":
+            return frame.parent or self._root
+        if node.op == "Exit":
+            return self._frame_of[node.inputs[0][0]]
+        return frame
+
+    def _local(self, edge: Edge, dtype: DType, device: str) -> Edge:
+        """A tensor as `device` sees it."""
+        source = self._graph.nodes[edge[0]]
+        if source.device == device:
+            return edge
+        if source.op in ("Const", "_Arg") and not source.controls:
+            copy = f"{source.name}/_on/{_short(device)}"
+            self._parts[device].setdefault(copy, source._replace(name=copy, device=device))
+            return copy, 0
+        if source.op == "Enter" and source.attrs.get("is_constant") and not source.controls:
+            return self._copied_enter(source, device)
+        found = self._received.get((edge, device))
+        if found is None:
+            found = self._transfer(edge, dtype.base_dtype, source, device)
+        return found
+
+    def _copied_enter(self, enter: Node, device: str) -> Edge:
+        """What stays the same in all iterations is sent once, outside of the loop."""
+        copy = f"{enter.name}/_on/{_short(device)}"
+        if copy not in self._parts[device]:
+            inputs = (self._local(enter.inputs[0], enter.input_dtypes[0], device),)
+            self._parts[device][copy] = enter._replace(name=copy, inputs=inputs, device=device)
+        return copy, 0
+
+    def _transfer(self, edge: Edge, dtype: DType, source: Node, device: str) -> Edge:
+        frame = self._frame_of[source.name]
+        name = f"{edge[0]}/_{edge[1]}/{_short(device)}"
+        found = self._received[edge, device] = (f"{name}/_recv", 0)
+        attrs = {
+            "tensor_name": f"{edge[0]}:{edge[1]}".encode(),
+            "send_device": source.device.encode(),
+            "recv_device": device.encode(),
+            "send_device_incarnation": 0,
+            "client_terminated": False,
+        }
+        send = Node(f"{name}/_send", "_Send", {**attrs, "T": dtype}, (edge,), (), source.device, (dtype,), (), None)
+        self._parts[source.device][send.name] = send
+        controls = () if frame is self._root else (self._control_loop(frame, device),)
+        received = {**attrs, "tensor_type": dtype, "_maybe_dead": self._conditional}
+        recv = Node(found[0], "_Recv", received, (), controls, device, (), (dtype,), None)
+        self._parts[device][recv.name] = recv
+        return found
+
+    def _local_control(self, name: str, device: str) -> str:
+        """A node to wait for on `device` instead of a node elsewhere."""
+        source = self._graph.nodes[name]
+        if source.device == device:
+            return name
+        found = self._awaited.get((name, device)) or self._pivot(source, device)
+        if found is None:
+            token = f"{name}/_done"
+            part = self._parts[source.device]
+            if token not in part:
+                empty = {"value": np.zeros([0], np.float32), "dtype": float32}
+                part[token] = Node(token, "Const", empty, (), (name,), source.device, (), (float32,), None)
+                self._frame_of[token] = self._frame_of[name]
+            found = self._awaited[name, device] = self._transfer((token, 0), float32, part[token], device)[0]
+        return found
+
+    def _pivot(self, node: Node, device: str) -> str | None:
+        """What stands on `device` for the node that runs in each iteration that takes place."""
+        frame = self._frame_of[node.name]
+        condition = self._loop_cond.get(frame.name)
+        if condition is None or condition.device == device or node.op != "Identity":
+            return None
+        switch = self._graph.nodes[node.inputs[0][0]]
+        if switch.op != "Switch" or node.inputs[0][1] != 1 or switch.inputs[1] != (condition.name, 0):
+            return None
+        self._control_loop(frame, device)
+        return f"{_base(condition, device)}/Pivot"
+
+    def _control_loop(self, frame: Frame, device: str) -> str:
+        """The node of a loop that runs once per iteration on `device`; makes the device's own loop if needed."""
+        known = self._merges.get((frame.name, device))
+        if known is not None:
+            return known
+        condition = self._loop_cond.get(frame.name)
+        if condition is None:
+            raise errors.InvalidArgumentError(
+                None, None, f"the loop '{frame.name}' has no condition, so that it cannot span devices"
+            )
+        if condition.device == device:
+            own = next((node.name for node in frame.nodes if node.op == "Merge" and node.device == device), None)
+            if own is not None:
+                self._merges[frame.name, device] = own
+                return own
+        parent = frame.parent or self._root
+        if parent is not self._root:
+            self._control_loop(parent, device)
+        base = _base(condition, device)
+        merge = self._merges[frame.name, device] = f"{base}/Merge"
+        part = self._parts[device]
+        token = self._token(frame, condition.device)
+        entered = token if condition.device == device else self._local_made(token, int32, condition.device, device)
+        attrs = dict(frame.enters[0].attrs)
+        enter = Node(f"{base}/Enter", "Enter", {**attrs, "T": int32, "is_constant": False}, (entered,), (), device,
+                     (int32,), (int32,), None)  # fmt: skip
+        part[enter.name] = enter
+        back = f"{base}/NextIteration"
+        part[merge] = Node(merge, "Merge", {"T": int32, "N": 2}, ((enter.name, 0), (back, 0)), (), device,
+                           (int32, int32), (int32, int32), None)  # fmt: skip
+        go_on = self._local((condition.name, 0), dtypes.bool, device)
+        switch = Node(f"{base}/Switch", "Switch", {"T": int32}, ((merge, 0), go_on), (), device, (int32, dtypes.bool),
+                      (int32, int32), None)  # fmt: skip
+        pivot = Node(
+            f"{base}/Pivot", "Identity", {"T": int32}, ((switch.name, 1),), (), device, (int32,), (int32,), None
+        )
+        following = Node(back, "NextIteration", {"T": int32}, ((pivot.name, 0),), (), device, (int32,), (int32,), None)
+        part.update({node.name: node for node in (switch, pivot, following)})
+        return merge
+
+    def _token(self, frame: Frame, device: str) -> Edge:
+        """A scalar on the deciding device, outside of the loop, that is dead if the loop does not run."""
+        enter = next((e for e in frame.enters if e.device == device), frame.enters[0])
+        name = f"{enter.name}/_token"
+        part = self._parts[device]
+        if name not in part:
+            source = self._local(enter.inputs[0], enter.input_dtypes[0], device)
+            attrs = {"T": enter.input_dtypes[0].base_dtype}
+            part[name] = Node(name, "Rank", attrs, (source,), (), device, enter.input_dtypes, (int32,), None)
+            self._frame_of[name] = frame.parent or self._root
+        return name, 0
+
+    def _local_made(self, edge: Edge, dtype: DType, source: str, device: str) -> Edge:
+        found = self._received.get((edge, device))
+        return found or self._transfer(edge, dtype, self._parts[source][edge[0]], device)
+
+    def _part(self, device: str, nodes: dict[str, Node]) -> Partition:
+        graph = self._graph
+        feeds: list[int] = []
+        placed = {}
+        for name, node in nodes.items():
+            if node.op == "_Arg":
+                index = int(node.attrs["index"])
+                if index not in feeds:
+                    feeds.append(index)
+                node = node._replace(attrs={**node.attrs, "index": feeds.index(index)})
+            placed[name] = node
+        fetches = [i for i, (name, _) in enumerate(graph.fetches) if graph.nodes[name].device == device]
+        sends = [name for name, node in placed.items() if node.op == "_Send"]
+        targets = [name for name in graph.targets if name in placed]
+        part = StepGraph(
+            _in_order(placed),
+            tuple(graph.feeds[i] for i in feeds),
+            tuple(graph.fetches[i] for i in fetches),
+            tuple(targets + sends),
+        )
+        return Partition(part, tuple(feeds), tuple(fetches))
+
+
+def _data(node: Node) -> list[tuple[Edge, DType]]:
+    return list(zip(node.inputs, node.input_dtypes, strict=True))
+
+
+def _base(condition: Node, device: str) -> str:
+    return f"{condition.name}/_control/{_short(device)}"
+
+
+def _short(device: str) -> str:
+    """A device's name as part of a node's name."""
+    return device.strip("/").replace(":", "_").replace("/", "_")
+
+
+def _in_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
+    """The nodes in topological order, apart from the edges that close loops."""
+    done: dict[str, Node] = {}
+    begun: set[str] = set()
+    for start in nodes:
+        stack = [(start, False)]
+        while stack:
+            name, complete = stack.pop()
+            node = nodes[name]
+            if complete:
+                done[name] = node
+                continue
+            if name in begun:
+                continue
+            begun.add(name)
+            stack.append((name, True))
+            for source in (*node.controls, *(source for source, _ in node.inputs)):
+                if source not in begun and not (node.op == "Merge" and nodes[source].op == "NextIteration"):
+                    stack.append((source, False))
+    return done

@@ -1,0 +1,65 @@
+"""Where the nodes of a session's steps go: its devices, and what earlier steps have decided."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from thalweg._native import core
+from thalweg.passes.partition import Partition, partition, whole
+from thalweg.passes.place import Device, place
+from thalweg.passes.step_graph import Node, StepGraph
+
+TASK = "/job:localhost/replica:0/task:0"
+_OWN = frozenset({"_Arg", "_Send", "_Recv"})
+
+
+class Placer:
+    """Places and partitions the steps of one session. What has state stays where its first step put it."""
+
+    def __init__(self, devices: list[Device], soft: bool = False, log: bool = False) -> None:
+        """Takes the session's devices and what its ConfigProto says about placement."""
+        self.devices = devices
+        self._soft = soft
+        self._log = log
+        self._fixed: dict[str, str] = {}
+        self._logged: set[str] = set()
+
+    @classmethod
+    def from_config(cls, config: Any) -> Placer:
+        """The placer that a ConfigProto asks for: `device_count`, `allow_soft_placement`, `log_device_placement`."""
+        count = 1
+        if config is not None and "CPU" in config.device_count:
+            count = max(1, int(config.device_count["CPU"]))
+        devices = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(count)]
+        if config is None:
+            return cls(devices)
+        return cls(devices, bool(config.allow_soft_placement), bool(config.log_device_placement))
+
+    def place(self, graph: StepGraph) -> StepGraph:
+        """The step with a device for every node."""
+        constrained = any(node.device for node in graph.nodes.values())
+        if len(self.devices) == 1 and not constrained and not self._log:
+            return graph
+        placed = place(graph, self.devices, _has_kernel, self._soft, fixed=self._fixed)
+        for name, node in placed.nodes.items():
+            if node.stateful:
+                self._fixed[name] = node.device
+        if self._log:
+            self._write_log(placed)
+        return placed
+
+    def partition(self, graph: StepGraph) -> dict[str, Partition]:
+        """The parts of a placed step."""
+        return {self.devices[0].name: whole(graph)} if len(self.devices) == 1 else partition(graph)
+
+    def _write_log(self, graph: StepGraph) -> None:
+        for name, node in graph.nodes.items():
+            if name not in self._logged and node.op not in _OWN:
+                self._logged.add(name)
+                print(f"{name}: ({node.op}): {node.device}", file=sys.stderr)
+
+
+def _has_kernel(node: Node, device_type: str) -> bool:
+    # Kernels are registered for the host so far; the null device and plug-ins will have tables of their own.
+    return device_type == "CPU" and (node.op_def is None or core.has_kernel(node.op))

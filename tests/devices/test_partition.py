@@ -1,0 +1,250 @@
+"""Steps over several devices: Send and Recv, control edges, conditionals and loops that span devices, errors."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from thalweg.passes.partition import partition
+from thalweg.passes.prune import prune
+from thalweg.runtime.placement import Placer
+
+
+def config(count: int = 3) -> Any:
+    return tf.ConfigProto(device_count={"CPU": count})
+
+
+def on(index: int) -> Any:
+    return tf.device(f"/cpu:{index}")
+
+
+def parts(*fetches: Any, targets: Any = ()) -> dict[str, Counter[str]]:
+    placer = Placer.from_config(config())
+    graph = placer.place(prune([], list(fetches), list(targets)))
+    return {
+        device[-5:]: Counter(node.op for node in part.graph.nodes.values())
+        for device, part in partition(graph).items()
+    }  # fmt: skip
+
+
+def both(fetches: Any, feeds: Any = None, count: int = 3) -> Any:
+    """The value on several devices, after checking that one device gives the same bits."""
+    soft = tf.ConfigProto(allow_soft_placement=True)
+    with tf.Session(config=soft) as one, tf.Session(config=config(count)) as several:
+        for sess in (one, several):
+            sess.run(tf.global_variables_initializer())
+        expected, actual = one.run(fetches, feeds), several.run(fetches, feeds)
+    for want, got in zip(tf.nest.flatten(expected), tf.nest.flatten(actual), strict=True):
+        np.testing.assert_array_equal(got, want)
+    return actual
+
+
+def test_a_tensor_is_sent_once_to_each_device_that_reads_it() -> None:
+    x = tf.random_uniform([4])
+    with on(1):
+        a = [x + 1.0, x * 2.0, x - 1.0]
+    with on(2):
+        b = tf.add_n([x, *a])
+    found = parts(b)
+    assert found["CPU:0"]["_Send"] == 2
+    assert found["CPU:1"]["_Recv"] == 1
+    assert found["CPU:1"]["_Send"] == 3
+    assert found["CPU:2"]["_Recv"] == 4
+
+
+def test_constants_and_feeds_are_copied_not_sent() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    c = tf.constant([1.0, 2.0])
+    with on(1):
+        y = x + c
+    with on(2):
+        z = x * c
+    graph = Placer.from_config(config()).place(prune([x], [y, z], []))
+    cut = partition(graph)
+    assert not any(node.op == "_Send" for part in cut.values() for node in part.graph.nodes.values())
+    assert both([y, z], {x: [3.0, 4.0]})[1].tolist() == [3.0, 8.0]
+
+
+def test_control_edges_are_kept_across_devices() -> None:
+    v = tf.Variable(1.0, use_resource=True)
+    with on(1):
+        with tf.control_dependencies([v.assign(5.0).op]):
+            gate = tf.constant(1.0)
+    with tf.control_dependencies([gate.op]):
+        read = v.read_value()
+    assert both([read, gate]) == [5.0, 1.0]
+
+
+def test_variables_live_on_their_devices_and_train_there() -> None:
+    with on(1):
+        w = tf.Variable(np.full([3, 2], 0.5, np.float32), use_resource=True)
+    with on(2):
+        b = tf.Variable(np.zeros(2, np.float32), use_resource=True)
+    x = tf.constant(np.arange(6, dtype=np.float32).reshape(2, 3))
+    loss = tf.reduce_sum(tf.square(tf.matmul(x, w) + b))
+    step = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+    with tf.control_dependencies([step]):
+        after = [w.read_value(), b.read_value()]
+    both([loss, *after])
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_conditionals_span_devices(value: float) -> None:
+    p = tf.placeholder(tf.float32, [])
+
+    def branch(device: int, sign: float) -> Any:
+        def build() -> Any:
+            with on(device):
+                inner = p * sign
+            with on(0):
+                return inner + 1.0
+
+        return build
+
+    with on(1):
+        y = tf.cond(p > 0, branch(2, 2.0), branch(1, 3.0))
+    with on(2):
+        z = y * y
+    assert both([y, z], {p: value})[0] == (value * (2.0 if value > 0 else 3.0) + 1.0)
+
+
+@pytest.mark.parametrize("trips", [0, 1, 7])
+def test_loops_span_devices(trips: int) -> None:
+    n = tf.placeholder(tf.int32, [])
+    factor = tf.random_uniform([], 2.0, 2.0)
+
+    def body(i: Any, x: Any) -> Any:
+        with on(1):
+            y = x * factor
+        with on(2):
+            y = y + tf.cast(i, tf.float32) + 1.0
+        return i + 1, y
+
+    i, x = tf.while_loop(lambda i, x: i < n, body, (0, tf.constant(1.0)))
+    expected = 1.0
+    for k in range(trips):
+        expected = expected * 2.0 + k + 1.0
+    assert both([i, x], {n: trips}) == [trips, expected]
+
+
+def test_a_loop_whose_condition_is_elsewhere() -> None:
+    def condition(i: Any, x: Any) -> Any:
+        with on(2):
+            return tf.reduce_sum(x) < 100.0
+
+    with on(1):
+        loop = tf.while_loop(condition, lambda i, x: (i + 1, x * 2.0), (0, tf.ones([3])))
+    assert both(loop)[0] == 6
+
+
+def test_nested_loops_and_conditionals_and_their_gradients() -> None:
+    x = tf.constant(1.5)
+
+    def inner(j: Any, y: Any) -> Any:
+        with on(2):
+            return j + 1, tf.cond(y < 10.0, lambda: y * 1.5, lambda: y * 0.5)
+
+    def outer(i: Any, y: Any) -> Any:
+        with on(1):
+            y = y + 0.25
+        return i + 1, tf.while_loop(lambda j, y: j < i, inner, (0, y))[1]
+
+    y = tf.while_loop(lambda i, y: i < 4, outer, (0, x))[1]
+    both([y, tf.gradients(y, x)[0]])
+
+
+def test_a_loop_in_a_branch_that_is_not_taken() -> None:
+    p = tf.placeholder(tf.bool, [])
+
+    def loop() -> Any:
+        def body(i: Any, x: Any) -> Any:
+            with on(1):
+                return i + 1, x * 2.0
+
+        return tf.while_loop(lambda i, x: i < 3, body, (0, tf.constant(1.0)))[1]
+
+    y = tf.cond(p, loop, lambda: tf.constant(-1.0))
+    assert both(y, {p: True}) == 8.0
+    assert both(y, {p: False}) == -1.0
+
+
+def test_the_first_error_ends_all_devices_and_names_its_node() -> None:
+    q = tf.FIFOQueue(1, [tf.float32], shapes=[[]])
+    with on(1):
+        waiting = q.dequeue()
+    with on(2):
+        bad = tf.check_numerics(tf.log(tf.random_uniform([], -2.0, -1.0)), "broken", name="bad")
+    with tf.Session(config=config()) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="broken") as raised:
+            sess.run([waiting + 0.0, bad])
+        assert raised.value.op.name == "bad"
+        assert sess.run(tf.constant(1.0)) == 1.0
+
+
+def test_timeout_and_close_end_a_step_on_all_devices() -> None:
+    q = tf.FIFOQueue(1, [tf.float32], shapes=[[]])
+    with on(1):
+        y = q.dequeue() + 1.0
+    with on(2):
+        z = y * 2.0
+    sess = tf.Session(config=config())
+    with pytest.raises(tf.errors.DeadlineExceededError):
+        sess.run(z, options=tf.RunOptions(timeout_in_ms=50))
+    caught: list[Exception] = []
+
+    def run() -> None:
+        try:
+            sess.run(z)
+        except Exception as e:
+            caught.append(e)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not thread.is_alive():
+        pass
+    threading.Event().wait(0.1)
+    sess.close()
+    thread.join(10)
+    assert [type(e) for e in caught] == [tf.errors.CancelledError]
+
+
+def test_many_threads_run_overlapping_steps_over_devices() -> None:
+    x = tf.placeholder(tf.float32, [])
+    y = x
+    for k in range(6):
+        with on(k % 3):
+            y = y * 2.0 + 1.0
+    wrong: list[Any] = []
+    with tf.Session(config=config()) as sess:
+
+        def work(seed: int) -> None:
+            for k in range(40):
+                value = float(seed * 100 + k)
+                if sess.run(y, {x: value}) != value * 64 + 63:
+                    wrong.append(value)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_a_trace_has_the_nodes_of_each_device() -> None:
+    a = tf.random_uniform([2])
+    with on(1):
+        b = tf.multiply(a, 2.0, name="b")
+    metadata = tf.RunMetadata()
+    with tf.Session(config=config()) as sess:
+        sess.run(b, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+    nodes = {
+        stats.device[-5:]: {node.node_name for node in stats.node_stats} for stats in metadata.step_stats.dev_stats
+    }
+    assert "b" in nodes["CPU:1"]
+    assert "b" not in nodes["CPU:0"]

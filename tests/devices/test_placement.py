@@ -1,0 +1,138 @@
+"""Where nodes go: constraints, groups that stay together, soft placement, and what an impossible wish is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import thalweg as tf
+from thalweg.graph.apply import apply
+from thalweg.passes.place import Device, Group, place
+from thalweg.passes.prune import prune
+from thalweg.passes.step_graph import Node, StepGraph
+
+TASK = "/job:localhost/replica:0/task:0"
+DEVICES = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(3)] + [Device(f"{TASK}/device:GPU:0", "GPU")]
+
+
+def has_kernel(node: Node, device_type: str) -> bool:
+    """The GPU of these tests can multiply, and keep and read variables; it cannot add."""
+    return device_type == "CPU" or node.op in ("MatMul", "Mul", "VarHandleOp", "ReadVariableOp", "Const", "Identity")
+
+
+def placed(*fetches: Any, **options: Any) -> dict[str, str]:
+    graph = place(prune([], list(fetches), []), DEVICES, has_kernel, **options)
+    return {name: node.device.removeprefix(TASK + "/device:") for name, node in graph.nodes.items()}
+
+
+def test_without_constraints_everything_is_on_the_first_device() -> None:
+    assert set(placed(tf.constant(1.0) + 2.0).values()) == {"CPU:0"}
+
+
+def test_partial_names_are_met() -> None:
+    with tf.device("/cpu:1"):
+        a = tf.constant(1.0, name="a")
+    with tf.device("/device:GPU:*"):
+        b = tf.multiply(a, 2.0, name="b")
+    with tf.device("/job:localhost/cpu:2"):
+        c = tf.add(b, 1.0, name="c")
+    where = placed(c)
+    assert (where["a"], where["b"], where["c"]) == ("CPU:1", "GPU:0", "CPU:2")
+
+
+def test_state_stays_with_all_that_touch_it() -> None:
+    with tf.device("/cpu:2"):
+        v = tf.Variable(1.0, name="v", use_resource=True)
+    with tf.device("/cpu:1"):
+        other = tf.constant(2.0, name="other")
+    update = tf.convert_to_tensor(v.assign_add(other, read_value=True))
+    where = placed(update, v.read_value())
+    assert where["other"] == "CPU:1"
+    assert {device for name, device in where.items() if name != "other"} == {"CPU:2"}
+
+
+def test_colocated_nodes_share_the_device_of_the_constrained_one() -> None:
+    with tf.device("/cpu:1"):
+        a = tf.constant(1.0, name="a")
+    with tf.colocate_with(a):
+        b = tf.constant(2.0, name="b")
+    where = placed(a + b)
+    assert where["b"] == where["a"] == "CPU:1"
+
+
+def test_a_strategy_decides_what_is_left_open() -> None:
+    def last(graph: StepGraph, groups: Any, decided: Any) -> list[Device]:
+        assert all(isinstance(group, Group) for group in groups)
+        return [group.feasible[-1] for group in groups]
+
+    with tf.device("/cpu:1"):
+        a = tf.constant(1.0, name="a")
+    b = tf.multiply(a, 2.0, name="b")
+    c = tf.add(b, 2.0, name="c")
+    where = placed(c, strategy=last)
+    assert (where["a"], where["b"], where["c"]) == ("CPU:1", "GPU:0", "CPU:2")
+
+
+def test_what_was_placed_stays_there() -> None:
+    v = tf.Variable(1.0, name="v", use_resource=True)
+    assert placed(v.read_value(), fixed={"v": f"{TASK}/device:CPU:2"})["v"] == "CPU:2"
+
+
+def test_soft_placement_gives_up_the_device_but_not_the_task() -> None:
+    with tf.device("/gpu:7"):
+        a = tf.constant(1.0, name="a")
+    with tf.device("/gpu:0"):
+        b = tf.add(a, 1.0, name="b")
+    where = placed(b, soft=True)
+    assert where["a"] == where["b"] == "CPU:0"
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("/gpu:7", ["'b'", "/device:GPU:7", "available devices", "CPU:2", "Devices that would do"]),
+        ("/gpu:0", ["'b'", "no kernel for AddV2", "CPU:1"]),
+        ("/job:worker", ["'b'", "/job:worker", "allow_soft_placement"]),
+    ],
+)
+def test_an_impossible_wish_names_node_device_and_devices_that_would_do(device: str, words: list[str]) -> None:
+    a = tf.constant(1.0, name="a")
+    with tf.device(device):
+        b = tf.add(a, a, name="b")
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        placed(b)
+    for word in words:
+        assert word in raised.value.message
+
+
+def test_groups_whose_members_disagree_are_refused() -> None:
+    with tf.device("/cpu:1"):
+        v = tf.Variable(1.0, name="v", use_resource=True)
+    with tf.device("/cpu:2"):
+        read = apply("ReadVariableOp", v.handle, dtype=tf.float32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not agree"):
+        placed(read)
+
+
+def test_a_session_refuses_devices_that_it_does_not_have() -> None:
+    with tf.device("/cpu:3"):
+        a = tf.constant(1.0, name="a")
+    with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="explicitly assigned"):
+        sess.run(a)
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+        assert sess.run(a) == 1.0
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 4})) as sess:
+        assert sess.run(a) == 1.0
+        assert [device.name[-5:] for device in sess.list_devices()] == ["CPU:0", "CPU:1", "CPU:2", "CPU:3"]
+
+
+def test_the_placement_is_logged_once(capfd: pytest.CaptureFixture[str]) -> None:
+    with tf.device("/cpu:1"):
+        a = tf.multiply(tf.placeholder(tf.float32, name="x"), 2.0, name="a")
+    config = tf.ConfigProto(device_count={"CPU": 2}, log_device_placement=True)
+    with tf.Session(config=config) as sess:
+        for _ in range(2):
+            sess.run(a, {"x:0": 1.0})
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("a: ")]
+    assert lines == [f"a: (Mul): {TASK}/device:CPU:1"]
