@@ -1,4 +1,6 @@
 // Finding elements: the places of those that are not zero, and insertion points in sorted rows.
+#include <algorithm>
+
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -40,6 +42,28 @@ void where(Context& ctx) {
     }
   });
 }
+// Which of the intervals between sorted boundaries each element lies in; a boundary belongs to the one above it.
+struct Bucketize : Kernel {
+  explicit Bucketize(const Construction& c) {
+    for (double b : c.attr<std::vector<double>>("boundaries")) boundaries.push_back(static_cast<float>(b));
+    require(std::is_sorted(boundaries.begin(), boundaries.end()), "Expected sorted boundaries");
+  }
+  void compute(Context& ctx) override {
+    const Tensor& in = ctx.input(0);
+    int32_t* out = ctx.allocate(0, in.shape()).flat<int32_t>();
+    dispatch(in.dtype(), Join<WideFloats, Indices>{}, [&]<typename T>() {
+      const T* x = in.flat<T>();
+      parallel_for(in.num_elements(), 16384, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          out[i] =
+              static_cast<int32_t>(std::upper_bound(boundaries.begin(), boundaries.end(), x[i]) - boundaries.begin());
+      });
+    });
+  }
+  std::vector<float> boundaries;
+};
+
+REGISTER(kernel("Bucketize").types("T", Join<WideFloats, Indices>{}).make<Bucketize>());
 REGISTER(kernel("Where").types("T", Join<NumbersAndBool, Quantized>{}).function<where>());
 
 // The order of NumPy: NaN comes behind every number.

@@ -32,6 +32,7 @@ _FAMILIES: Final = (
     "summary",
     "metrics",
     "saved_model",
+    "feature_column",
 )
 
 _PROTO: Final = "tensorboard.compat.proto."

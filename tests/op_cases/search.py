@@ -8,6 +8,7 @@ import numpy as np
 
 import thalweg as tf
 from tests.op_cases import Args, Bad, case, real
+from thalweg.graph.apply import apply
 
 ALL_NUMBERS = (
     "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 complex64 complex128 bool"
@@ -149,4 +150,12 @@ case(
         Args(np.zeros(0, np.int64), np.array([1, 2])),
     ],
     bad=[Bad(Args(real(2, 2), real(2)), match="x must be a vector"), Bad(Args(real(2), real()), match="y must be")],
+)
+
+case(
+    "Bucketize",
+    lambda x: apply("Bucketize", x, boundaries=[-1.0, 0.0, 1.5]),
+    lambda x: np.digitize(x, [-1.0, 0.0, 1.5]).astype(np.int32),
+    samples=[Args(real(5, 7)), Args(real(0)), Args(real()), Args(np.array([-1.0, 0.0, 1.5, np.inf], np.float32))],
+    dtypes="float32 float64 int32 int64",
 )

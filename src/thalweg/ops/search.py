@@ -89,6 +89,13 @@ def _as_matrix(x: Tensor) -> Tensor:
     return apply("Reshape", x, apply("ConcatV2", [outer, last], 0))  # type: ignore[no-any-return]
 
 
+define(
+    "Bucketize", "input: T -> output: int32", "T: {int32, int64, float, double}, boundaries: list(float)",
+    shape=shapes.unchanged,
+)  # fmt: skip
+not_differentiable("Bucketize")
+
+
 def _unique_shape(c: ShapeContext) -> list[TensorShape]:
     counts = [shapes.ANY_VECTOR] if c.num_outputs == 3 else []
     dims = c.dims(0)

@@ -1,0 +1,1 @@
+"""Feature columns: what raw features mean to a model, and how they become its inputs and weights."""
