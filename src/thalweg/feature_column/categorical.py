@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +20,11 @@ from thalweg.state.vocabulary_tables import index_table_from_file, index_table_f
 
 
 class KeyedCategoricalColumn(CategoricalColumn):
-    """A categorical column of one raw feature."""
+    """A categorical column of one raw feature, `key`, whose values have the type `dtype`."""
 
-    key: str
-    dtype: DType
+    if TYPE_CHECKING:  # The subclasses say where among their fields these two stand.
+        key: str
+        dtype: Any
 
     @property
     def name(self) -> str:
@@ -56,7 +56,6 @@ class KeyedCategoricalColumn(CategoricalColumn):
             )
 
 
-@dataclass(frozen=True)
 class HashedCategoricalColumn(KeyedCategoricalColumn):
     """Made by `categorical_column_with_hash_bucket`."""
 
@@ -103,8 +102,6 @@ def _id_type(dtype: Any, key: str) -> DType:
 class _VocabularyColumn(KeyedCategoricalColumn):
     """A column with a table: what the two kinds share."""
 
-    num_oov_buckets: int
-
     def ids_of(self, feature: SparseTensor) -> SparseTensor:
         """The place of each value in the vocabulary."""
         self._check(feature)
@@ -119,7 +116,6 @@ class _VocabularyColumn(KeyedCategoricalColumn):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class VocabularyListCategoricalColumn(_VocabularyColumn):
     """Made by `categorical_column_with_vocabulary_list`."""
 
@@ -181,7 +177,6 @@ def _check_buckets(key: str, num_oov_buckets: int, default_value: Any, unset: An
             raise ValueError(f"Invalid num_oov_buckets {num_oov_buckets} in {key}.")
 
 
-@dataclass(frozen=True)
 class VocabularyFileCategoricalColumn(_VocabularyColumn):
     """Made by `categorical_column_with_vocabulary_file`."""
 
@@ -243,7 +238,6 @@ def categorical_column_with_vocabulary_file(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class IdentityCategoricalColumn(KeyedCategoricalColumn):
     """Made by `categorical_column_with_identity`."""
 
@@ -252,7 +246,7 @@ class IdentityCategoricalColumn(KeyedCategoricalColumn):
     default_value: int | None
 
     @property
-    def dtype(self) -> DType:  # type: ignore[override]
+    def dtype(self) -> DType:
         """Ids are integers."""
         return int64
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor, convert_to_tensor_or_sparse_tensor
@@ -15,7 +15,42 @@ from thalweg.ops.sparse import sparse_reshape
 
 
 class FeatureColumn:
-    """A column: it has a name, says what it parses, and makes tensors of features."""
+    """A column: it has a name, says what it parses, and makes tensors of features.
+
+    Columns are values: what a subclass annotates are its fields, in order, as in a frozen dataclass (whose making
+    would cost every import of the package some milliseconds). Equal columns are one to the TransformationCache.
+    """
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Collects the fields."""
+        own = [name for name in cls.__annotations__ if not name.startswith("_")]
+        cls._fields = (*cls._fields, *own)
+
+    def __init__(self, *values: Any) -> None:
+        """Takes a value for each field."""
+        for field, value in zip(self._fields, values, strict=True):
+            object.__setattr__(self, field, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Columns never change."""
+        raise AttributeError(f"can't set attribute '{name}' of {self!r}")
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field) for field in self._fields)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one class, with equal fields."""
+        return type(other) is type(self) and other._values() == self._values()
+
+    def __hash__(self) -> int:
+        """Equal columns have one hash."""
+        return hash((type(self), self._values()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{field}={getattr(self, field)!r}" for field in self._fields)
+        return f"{type(self).__name__}({fields})"
 
     @property
     def name(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from thalweg.feature_column.categorical import HashedCategoricalColumn
@@ -20,7 +19,6 @@ from thalweg.ops.parsing_features import VarLenFeature
 from thalweg.ops.sparse_cross import sparse_cross_hashed
 
 
-@dataclass(frozen=True)
 class WeightedCategoricalColumn(CategoricalColumn):
     """Made by `weighted_categorical_column`."""
 
@@ -80,7 +78,6 @@ def weighted_categorical_column(
     return WeightedCategoricalColumn(categorical_column, weight_feature_key, as_dtype(dtype))
 
 
-@dataclass(frozen=True)
 class CrossedColumn(CategoricalColumn):
     """Made by `crossed_column`."""
 

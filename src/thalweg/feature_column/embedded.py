@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.feature_column.column import (
     CategoricalColumn,
@@ -37,7 +36,8 @@ from thalweg.train.init_from_checkpoint import init_from_checkpoint
 class _OfCategories(DenseColumn, SequenceDenseColumn):
     """What indicators and embeddings share: the categories behind them."""
 
-    categorical_column: Any
+    if TYPE_CHECKING:  # The subclasses say where among their fields it stands.
+        categorical_column: Any
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
@@ -53,7 +53,6 @@ class _OfCategories(DenseColumn, SequenceDenseColumn):
         return self.categorical_column.get_sparse_tensors(cache)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
 class IndicatorColumn(_OfCategories):
     """Made by `indicator_column`."""
 
@@ -117,7 +116,6 @@ def indicator_column(categorical_column: Any) -> IndicatorColumn:
     return IndicatorColumn(categorical_column)
 
 
-@dataclass(frozen=True)
 class EmbeddingColumn(_OfCategories):
     """Made by `embedding_column`."""
 
@@ -223,7 +221,6 @@ def _default_initializer(dimension: int) -> TruncatedNormal:
     return TruncatedNormal(mean=0.0, stddev=1 / math.sqrt(dimension))
 
 
-@dataclass(frozen=True)
 class SharedEmbeddingColumn(EmbeddingColumn):
     """Made by `shared_embedding_columns`."""
 

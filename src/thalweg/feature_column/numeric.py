@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from thalweg.ops.patches import one_hot
 from thalweg.ops.shapes_of_tensors import reshape, sizes_of
 
 
-@dataclass(frozen=True)
 class NumericColumn(DenseColumn):
     """Made by `numeric_column`."""
 
@@ -134,7 +132,6 @@ def _as_tuples(value: Any) -> Any:
     return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-@dataclass(frozen=True)
 class BucketizedColumn(DenseColumn, CategoricalColumn):
     """Made by `bucketized_column`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from thalweg.feature_column.categorical import (
@@ -32,7 +31,6 @@ from thalweg.ops.shapes_of_tensors import reshape
 from thalweg.ops.sparse import sparse_reshape, sparse_tensor_to_dense
 
 
-@dataclass(frozen=True)
 class SequenceCategoricalColumn(CategoricalColumn):
     """A categorical column for each step: ids are `[batch, steps, categories of a step]`."""
 
@@ -122,7 +120,6 @@ def sequence_categorical_column_with_vocabulary_list(
     )
 
 
-@dataclass(frozen=True)
 class SequenceNumericColumn(SequenceDenseColumn):
     """Made by `sequence_numeric_column`."""
 
