@@ -234,3 +234,34 @@ def test_an_unconnected_argument_has_no_gradient() -> None:
     x, y = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
     (z,) = call(trace(lambda x, y: x * 2.0, [FLOAT, FLOAT]), x, y)
     assert tf.gradients(z, y) == [None]
+
+
+def test_a_body_differentiates_with_respect_to_what_it_captured() -> None:
+    v = tf.Variable(3.0)
+    c = tf.placeholder(tf.float32, [])
+    unused = tf.constant(1.0)
+
+    def body(x: Any) -> Any:
+        grads = tf.gradients(x * v * v + c * c, [v, c, unused, x])
+        assert grads[2] is None
+        return grads[0], grads[1], grads[3]
+
+    assert run(call(trace(body, [FLOAT]), 5.0), {c: 4.0}) == [30.0, 8.0, 9.0]
+
+
+def test_a_training_step_is_a_function() -> None:
+    w = tf.Variable(0.0)
+
+    @tf.function
+    def step(x: Any) -> Any:
+        loss = tf.square(w - x)
+        tf.train.MomentumOptimizer(0.1, 0.5).minimize(loss)
+        return loss
+
+    loss = step(tf.constant(2.0))
+    assert len(tf.global_variables()) == 2
+    with new_session() as session:
+        session.run(tf.global_variables_initializer())
+        losses = [float(session.run(loss)) for _ in range(30)]
+        assert losses[0] == 4.0
+        assert losses[-1] < 1e-3

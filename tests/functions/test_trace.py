@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 import numpy as np
@@ -203,3 +204,57 @@ def test_a_building_function_says_so() -> None:
     trace(lambda: seen.append(tf.get_default_graph().building_function))
     assert seen == [True]
     assert not tf.get_default_graph().building_function
+
+
+def test_a_loop_and_a_branch_inside_capture_what_is_outside() -> None:
+    a, b = tf.placeholder(tf.float32, []), tf.Variable(2.0)
+
+    def body(x: tf.Tensor) -> Any:
+        looped = tf.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * b + a), (0, x))[1]
+        return looped, tf.cond(a > 1.0, lambda: a * b, lambda: x)
+
+    result = call(trace(body, [tf.TensorSpec([], tf.float32)]), 1.0)
+    assert run(result, {a: 3.0}) == [29.0, 6.0]
+    assert run(result, {a: 1.0}) == [15.0, 1.0]
+
+
+def test_a_partial_run_calls_functions() -> None:
+    @tf.experimental.Defun(tf.float32, func_name="Doubled", noinline=True)
+    def doubled(x: tf.Tensor) -> tf.Tensor:
+        return x * 2.0
+
+    x, y = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    first = doubled(x)
+    second = doubled(first + y)
+    with new_session() as session:
+        handle = session.partial_run_setup([first, second], [x, y])
+        assert session.partial_run(handle, first, {x: 1.0}) == 2.0
+        assert session.partial_run(handle, second, {y: 3.0}) == 10.0
+
+
+def test_many_threads_call_a_function_at_once() -> None:
+    v = tf.Variable(0.0)
+
+    def body(x: tf.Tensor) -> tf.Tensor:
+        v.assign_add(1.0)
+        return tf.reduce_sum(tf.tanh(x) * 0.0 + x)
+
+    x = tf.placeholder(tf.float32, [4])
+    result = call(trace(body, [FLOAT]), x)
+    wrong = []
+    with new_session() as session:
+        session.run(v.initializer)
+
+        def run_many(value: float) -> None:
+            for _ in range(100):
+                got = session.run(result, {x: [value] * 4})[0]
+                if got != 4 * value:
+                    wrong.append((got, value))
+
+        threads = [threading.Thread(target=run_many, args=(float(k),)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert session.run(v) == 400.0
+    assert wrong == []

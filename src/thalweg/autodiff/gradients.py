@@ -16,6 +16,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 
@@ -79,6 +80,8 @@ def gradients(
     with name_scope(name, "gradients", [*elements, *(g for g in grads if g is not None)]) as scope:
         graph = get_default_graph()
         tensors = [convert_to_tensor(y, name="y") for y in ys]
+        if isinstance(graph, FuncGraph):
+            tensors = [graph.capture(tensor) for tensor in tensors]
         sources = [_source(x) for x in xs]
         level = Level(graph._get_control_flow_context())
         for tensor in (*tensors, *sources):
@@ -111,12 +114,16 @@ def _element(x: Any) -> Any:
 
 def _source(x: Any) -> Tensor:
     """The tensor whose gradient stands for that of `x`: of a variable, its handle (or reference, in an old graph)."""
-    if isinstance(x, IndexedSlices):
-        return x.values
     handle = getattr(x, "_source", getattr(x, "handle", None))
-    if isinstance(handle, Tensor):
-        return handle
-    tensor: Tensor = convert_to_tensor(x, name="x")
+    if isinstance(x, IndexedSlices):
+        tensor = x.values
+    elif isinstance(handle, Tensor):
+        tensor = handle
+    else:
+        tensor = convert_to_tensor(x, name="x")
+    graph = get_default_graph()
+    if isinstance(graph, FuncGraph):  # What the body has captured of the graph around it.
+        return graph.captures.get(tensor, tensor)
     return tensor
 
 

@@ -12,6 +12,7 @@ from thalweg._native import core
 from thalweg.graph import dtypes
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
+from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
@@ -30,7 +31,7 @@ class PartialRun:
         self._feeds = dict.fromkeys(fed, False)
         self._fetches = dict.fromkeys(plan.tensors, False)
         self._targets = dict.fromkeys(plan.targets, False)
-        step = optimize(lower_references(prune(fed, plan.tensors, plan.targets)))
+        step = optimize(lower_references(inline_functions(prune(fed, plan.tensors, plan.targets))))
         step = through_rendezvous(step, plan.tensors, fed)
         self._native = core.PartialStep(compile_graph(native, step))
 
