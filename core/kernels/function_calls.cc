@@ -174,6 +174,8 @@ Tensors take_inputs(Context& ctx) {
 }
 
 void set_outputs(Context& ctx, Tensors values) {
+  if (static_cast<int>(values.size()) != ctx.num_outputs())
+    fail(Code::internal, "a call gave ", values.size(), " values for ", ctx.num_outputs(), " outputs");
   for (int i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, std::move(values[i]));
 }
 

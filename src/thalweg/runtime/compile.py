@@ -38,6 +38,9 @@ LOCAL_DEVICE = f"{TASK}/device:CPU:0"
 
 _ALL = PassOptions()
 
+# Stateful because of the functions that they call: their kernels keep nothing, and a gradient may change the function.
+_CALLING = frozenset(("StatefulPartitionedCall", "RemoteCall", "If", "Case", "While"))
+
 _registered_kernels: set[str] = set()
 
 
@@ -159,7 +162,7 @@ class Compiler:
             attrs = {"program": self._loop_program(attrs["program"], function, device)}
         elif node.origin is not None:
             attrs = self._with_functions(attrs, node.origin.graph, device)
-        stateful = node.stateful
+        stateful = node.stateful and node.op not in _CALLING
         # The session keeps the kernels and resources of stateful nodes by name.
         name = f"{function}/{node.name}" if function and stateful else node.name
         return core.NodeSpec(
