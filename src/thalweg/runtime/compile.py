@@ -238,9 +238,7 @@ class Compiler:
 
 def is_blocking(function: GraphFunction) -> bool:
     """Whether a body, or one that it uses, has operations that may have to wait."""
-    return any(
-        core.is_async(op.type) for each in (function, *used_functions(function)) for op in each.graph.get_operations()
-    )
+    return any(core.is_async(op.type) for each in (function, *used_functions(function)) for op in each.operations)
 
 
 def _in_function(error: errors.OpError, function: GraphFunction) -> errors.OpError:
