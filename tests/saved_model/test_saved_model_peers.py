@@ -38,7 +38,13 @@ model = tf2.saved_model.load(folder + "/model")
 out["second loader"] = model.signatures["serving_default"](tf2.constant(x))["y"].numpy()
 words = tf2.saved_model.load(folder + "/words").signatures["serving_default"]
 out["words"] = words(tf2.constant(["green", "black"]))["number"].numpy()
+functions = tf2.saved_model.load(folder + "/functions").signatures
+out["function"] = functions["scaled"](x=tf2.constant([1.0, 2.0]))["y"].numpy()
+out["defun"] = functions["product"](x=tf2.constant([1.0, 2.0]))["product"].numpy()
 tf.disable_v2_behavior()
+with tf.Graph().as_default(), tf.Session() as session:
+    signature = tf.saved_model.loader.load(session, ["serve"], folder + "/functions").signature_def["scaled"]
+    out["function again"] = session.run(signature.outputs["y"].name, {signature.inputs["x"].name: [1.0, 2.0]})
 with tf.Graph().as_default(), tf.Session() as session:
     saver = tf.train.import_meta_graph(folder + "/net.meta")
     saver.restore(session, folder + "/net")
@@ -74,6 +80,24 @@ def _words(folder: Path) -> None:
     (folder / "words.txt").unlink()
 
 
+def _functions(folder: Path) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        model = tf.Module()
+        model.factor = tf.Variable([3.0, 4.0], name="factor")
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x")])
+        def scaled(x: Any) -> Any:
+            y = tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, y * model.factor), (0, x))[1]
+            return {"y": y}
+
+        @tf.experimental.Defun(tf.float32, func_name="Product", out_names=["product"])
+        def product(x: Any) -> Any:
+            return x * model.factor
+
+        session.run(tf.global_variables_initializer())
+        tf.saved_model.save(model, str(folder / "functions"), {"scaled": scaled, "product": product})
+
+
 def test_tensorflow_reads_what_is_written_here(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", inputs())
     with tf.Graph().as_default(), tf.Session() as session:
@@ -83,6 +107,7 @@ def test_tensorflow_reads_what_is_written_here(tmp_path: Path) -> None:
         tf.train.Saver().save(session, str(tmp_path / "net"))
         tf.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": y})
     _words(tmp_path)
+    _functions(tmp_path)
     whole = np.arange(20, dtype=np.float32).reshape(10, 2)
     with tf.Graph().as_default(), tf.Session() as session:
         tf.get_variable("w", initializer=whole, partitioner=tf.fixed_size_partitioner(3))
@@ -96,6 +121,8 @@ def test_tensorflow_reads_what_is_written_here(tmp_path: Path) -> None:
         for key in ("first loader", "second loader", "meta graph"):
             np.testing.assert_allclose(out[key], expected, rtol=1e-4, err_msg=key)
         assert out["words"].tolist() == [1, -1]
+        assert out["function"].tolist() == out["function again"].tolist() == [9.0, 32.0]
+        assert out["defun"].tolist() == [3.0, 8.0]
         np.testing.assert_array_equal(out["parts"], whole)
     _same_files(tmp_path, "net", "there")
     names = [f"{i * 7919 % 3600:05d}{'layer' * 30}" for i in range(3600)]
