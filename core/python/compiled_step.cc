@@ -122,6 +122,28 @@ class CompiledStep {
     return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, num_fetches_); });
   }
 
+  // Runs the step, which has no feeds, again and again without the lock, until it fails. Now and then it asks whether
+  // to stop: a queue runner spends its life here, and does not hold up the program's other threads.
+  void run_repeatedly(nb::callable should_stop) {
+    require(feeds_.empty(), "a step that is repeated has no feeds, got ", feeds_.size());
+    constexpr auto kInterval = std::chrono::milliseconds(20);
+    while (!nb::cast<bool>(should_stop())) {
+      WithoutGil unlocked;
+      auto until = std::chrono::steady_clock::now() + kInterval;
+      do {
+        if (parts_.size() == 1) {
+          auto executor = std::make_shared<Executor>(parts_[0].plan);
+          Session::Running running(session_, executor.get());
+          executor->run({});
+        } else {
+          auto joint = std::make_shared<JointStep>(parts_);
+          Session::Running running(session_, joint.get());
+          joint->run({}, num_fetches_);
+        }
+      } while (std::chrono::steady_clock::now() < until);
+    }
+  }
+
   nb::object run(nb::handle values, int64_t timeout_ms) {
     return guarded([&] { return to_python(run_native(values, timeout_ms, nullptr)); });
   }
@@ -256,6 +278,7 @@ void bind_compiled_step(nb::module_& m) {
       .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0)
       .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "timing"_a = true,
            "numerics"_a = false)
+      .def("run_repeatedly", &CompiledStep::run_repeatedly, "should_stop"_a)
       .def_prop_ro("num_nodes",
                    [](CompiledStep& s) {
                      size_t nodes = 0;

@@ -308,6 +308,17 @@ class BaseSession:
             feed_tensors(self._graph, key)
         return call
 
+    def _run_repeatedly(self, fetches: Any, should_stop: Callable[[], bool]) -> None:
+        """Runs a step without feeds again and again until it fails, or `should_stop`, asked now and then, says so.
+
+        The results are dropped, and no Python runs in between.
+        """
+        step = self._resolve(fetches, None)[3]
+        try:
+            step.compiled.run_repeatedly(should_stop)
+        except errors.OpError as e:
+            raise with_operation(e, self._graph) from None
+
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
         """Prepares a step that is fed and fetched in several `partial_run` calls.
 

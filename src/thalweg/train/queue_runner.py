@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from thalweg import errors
@@ -178,10 +179,10 @@ class QueueRunner:
     def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None) -> None:
         decremented = False
         try:
-            enqueue = sess.make_callable(enqueue_op)
-            while coord is None or not coord.should_stop():
+            stopped = coord.should_stop if coord is not None else lambda: False
+            while not stopped():
                 try:
-                    enqueue()
+                    _enqueue_until(sess, enqueue_op, stopped)
                 except self._queue_closed_exception_types:
                     with self._lock:
                         decremented = True
@@ -230,6 +231,16 @@ class QueueRunner:
     def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
         """Returns the runner that a QueueRunnerDef describes."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
+
+
+def _enqueue_until(sess: Any, enqueue_op: Any, stopped: Callable[[], bool]) -> None:
+    """Runs the op until it fails or `stopped` says so; in the core, if the session can."""
+    if hasattr(sess, "_run_repeatedly") and not sess._timeout_ms:
+        sess._run_repeatedly(enqueue_op, stopped)
+        return
+    enqueue = sess.make_callable(enqueue_op)
+    while not stopped():
+        enqueue()
 
 
 @export("train.add_queue_runner", "train.queue_runner.add_queue_runner")
