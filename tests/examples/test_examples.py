@@ -106,6 +106,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "docs/functions.md",
         "docs/write_an_optimizer.md",
         "docs/monitored_training.md",
+        "docs/queues.md",
         "docs/checkpoints.md",
         "docs/training.md",
     ],
