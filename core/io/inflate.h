@@ -1,6 +1,6 @@
 // Inflate: decompresses zlib (RFC 1950) and gzip (RFC 1952) streams of deflated data (RFC 1951) as they are read.
 //
-// Our own, because a fresh machine has no zlib to link to (docs/decisions/0008-compressed-files.md). Damaged input
+// Our own, because a fresh machine has no zlib to link to (docs/decisions/0009-compressed-files.md). Damaged input
 // gives a DataLoss error that names the file and the place, after all that was before the damage; it never reads or
 // writes out of bounds, and always comes to an end. The checksum at the end of a stream is verified. Several gzip
 // members in a row are one stream; what follows a zlib stream is not looked at, as in TensorFlow.

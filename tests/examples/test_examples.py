@@ -109,6 +109,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "docs/queues.md",
         "docs/checkpoints.md",
         "docs/training.md",
+        "docs/input_pipelines.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
