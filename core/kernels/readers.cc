@@ -3,45 +3,29 @@
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
 #include "resource/file_readers.h"
-#include "resource/handle_tensor.h"
+#include "resource/named.h"
 
 namespace thalweg {
 namespace {
 
 // Makes a reader, or finds that of the same name; R is the reader's class.
 template <typename R>
-struct Create : Kernel {
-  explicit Create(const Construction& c)
-      : container(c.attr<std::string>("container", "")), name(c.attr<std::string>("shared_name", "")) {
-    if (name.empty()) name = c.def().name;
-  }
-  // Readers of an anonymous container live as long as the session's kernel: it is looked up once.
-  void compute(Context& ctx) override {
-    if (!container.empty()) return ctx.set_output(0, find_or_make(ctx.device()));
-    std::call_once(once, [&] { cached = find_or_make(ctx.device()); });
-    ctx.set_output(0, cached);
-  }
-  Tensor find_or_make(Device& device) const {
-    auto reader =
-        device.resources.find_or_make<R>(container, name, [this]() -> std::shared_ptr<Resource> { return make(); });
-    return handle_tensor({device.name, container, name, std::move(reader)});
-  }
-  virtual std::shared_ptr<R> make() const = 0;
-
-  std::string container, name;
-  std::once_flag once;
-  Tensor cached;
+struct Create : HandleKernel<R> {
+  using HandleKernel<R>::HandleKernel;
+  void check(const R&) const override {}
 };
 
 template <typename R>
 struct CreatePlain : Create<R> {
-  using Create<R>::Create;
-  std::shared_ptr<R> make() const override { return std::make_shared<R>(this->name); }
+  explicit CreatePlain(const Construction& c) : Create<R>(c) { this->prepare(c); }
+  std::shared_ptr<R> make() const override { return std::make_shared<R>(this->name()); }
 };
 
 struct CreateTextLine : Create<TextLineReader> {
-  explicit CreateTextLine(const Construction& c) : Create(c), skip(c.attr<int64_t>("skip_header_lines", 0)) {}
-  std::shared_ptr<TextLineReader> make() const override { return std::make_shared<TextLineReader>(name, skip); }
+  explicit CreateTextLine(const Construction& c) : Create(c), skip(c.attr<int64_t>("skip_header_lines", 0)) {
+    prepare(c);
+  }
+  std::shared_ptr<TextLineReader> make() const override { return std::make_shared<TextLineReader>(name(), skip); }
   int64_t skip;
 };
 
@@ -52,9 +36,10 @@ struct CreateFixedLength : Create<FixedLengthRecordReader> {
                c.attr<int64_t>("hop_bytes", 0)},
         compression(compression_from_name(c.attr<std::string>("encoding", ""))) {
     format.check();
+    prepare(c);
   }
   std::shared_ptr<FixedLengthRecordReader> make() const override {
-    return std::make_shared<FixedLengthRecordReader>(name, format, compression);
+    return std::make_shared<FixedLengthRecordReader>(name(), format, compression);
   }
   FixedLengthFormat format;
   Compression compression;
@@ -62,8 +47,12 @@ struct CreateFixedLength : Create<FixedLengthRecordReader> {
 
 struct CreateTFRecord : Create<TFRecordReader> {
   explicit CreateTFRecord(const Construction& c)
-      : Create(c), compression(compression_from_name(c.attr<std::string>("compression_type", ""))) {}
-  std::shared_ptr<TFRecordReader> make() const override { return std::make_shared<TFRecordReader>(name, compression); }
+      : Create(c), compression(compression_from_name(c.attr<std::string>("compression_type", ""))) {
+    prepare(c);
+  }
+  std::shared_ptr<TFRecordReader> make() const override {
+    return std::make_shared<TFRecordReader>(name(), compression);
+  }
   Compression compression;
 };
 

@@ -155,7 +155,7 @@ def _export_base() -> None:
         tensor_spec,
         write_graph,
     )
-    from thalweg.platform import app, flags, gfile, logging, version
+    from thalweg.platform import app, flags, gfile, gfile_functions, logging, version
 
     value = op_registry.export_value
     for name, constant in vars(dtypes).items():
@@ -171,6 +171,7 @@ def _export_base() -> None:
     value(errors.OpError, "OpError")
     for name, module in (("app", app), ("errors", errors), ("flags", flags), ("gfile", gfile), ("logging", logging)):
         value(module, name)
+    value(gfile_functions, "io.gfile")
     value(nest, "nest", "contrib.framework.nest")
     value(version, "version")
     value(None, "newaxis")

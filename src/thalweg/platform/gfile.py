@@ -54,16 +54,19 @@ def ListDirectory(dirname: Any) -> list[str]:
 
 
 def Glob(filename: Any) -> list[str]:
-    """The paths that match a pattern, or one of several: `*`, `?` and `[...]` within one directory level.
+    """The paths that match a pattern, or one of several: `*`, `?`, `[...]` and `[^...]` within one directory level.
 
     Names that begin with a dot match like any other. No match gives an empty list.
     """
     import glob
 
     patterns: Iterable[Any] = [filename] if isinstance(filename, (str, bytes, os.PathLike)) else filename
-    return [
-        path for pattern in patterns for path in sorted(glob.glob(local_path(pattern), include_hidden=True)) if path
-    ]
+    found: list[str] = []
+    for pattern in patterns:
+        # Python spells the complement of a set with another character.
+        matches = glob.glob(local_path(pattern).replace("[^", "[!"), include_hidden=True)
+        found.extend(sorted(path for path in matches if path))
+    return found
 
 
 def MkDir(dirname: Any) -> None:
@@ -158,19 +161,3 @@ def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list
         yield from Walk(os.path.join(path, name), in_order)
     if not in_order:
         yield path, directories, files
-
-
-# The names of the same functions in `tf.io.gfile`.
-copy = Copy
-exists = Exists
-glob = Glob
-isdir = IsDirectory
-join = os.path.join
-listdir = ListDirectory
-makedirs = MakeDirs
-mkdir = MkDir
-remove = Remove
-rename = Rename
-rmtree = DeleteRecursively
-stat = Stat
-walk = Walk
