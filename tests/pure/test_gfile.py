@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from thalweg import errors
-from thalweg.platform import file_object, gfile
+from thalweg.platform import file_object, gfile, gfile_functions
 
 
 @pytest.fixture
@@ -255,3 +255,37 @@ def test_the_operating_systems_error_is_the_cause(tree: Path) -> None:
 
 def test_the_examples_in_the_docstrings_hold() -> None:
     assert doctest.testmod(file_object).failed == 0
+
+
+def test_later_names_do_the_same(tree: Path) -> None:
+    functions = gfile_functions
+    functions.makedirs(path=tree / "new" / "deep")
+    functions.mkdir(path=tree / "new")
+    functions.copy(src=tree / "a.txt", dst=tree / "new" / "c")
+    with pytest.raises(errors.AlreadyExistsError):
+        functions.copy(tree / "a.txt", tree / "new" / "c")
+    functions.rename(src=tree / "new" / "c", dst=tree / "new" / "d", overwrite=True)
+    assert functions.listdir(path=tree / "new") == ["d", "deep"]
+    assert functions.isdir(path=tree / "new") and functions.exists(path=tree / "new" / "d")
+    assert functions.stat(path=tree / "a.txt").length == 13
+    assert functions.glob(pattern=tree / "new" / "[^e]") == [str(tree / "new" / "d")]
+    assert functions.join(str(tree), "new", "d") == str(tree / "new" / "d")
+    assert [top for top, _, _ in functions.walk(tree / "new", topdown=False)][-1] == str(tree / "new")
+    functions.remove(path=tree / "new" / "d")
+    functions.rmtree(path=tree / "new")
+    assert not functions.exists(tree / "new")
+    assert functions.get_registered_schemes() == ["", "file"]
+    with functions.GFile(name=tree / "a.txt", mode="rb") as file:
+        assert file.read(3) == b"one"
+
+
+def test_walking_can_report_what_cannot_be_listed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Any) -> list[str]:
+        raise errors.PermissionDeniedError(None, None, str(path))
+
+    monkeypatch.setattr(gfile, "ListDirectory", refuse)
+    with pytest.raises(errors.PermissionDeniedError):
+        list(gfile_functions.walk(tree))
+    seen: list[errors.OpError] = []
+    assert list(gfile_functions.walk(tree, onerror=seen.append)) == []
+    assert [type(error) for error in seen] == [errors.PermissionDeniedError]
