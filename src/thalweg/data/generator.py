@@ -128,12 +128,12 @@ def _converted(value: Any, dtype: DType) -> Any:
     if found.dtype == wanted:
         return found
     if found.dtype.kind not in "OSUM" and np.can_cast(found.dtype, wanted, "same_kind"):
-        return found.astype(wanted)
-    plain = found.size == 0 or (found.dtype.kind in "iu" and wanted.kind in "iu")
-    if plain:
         converted = found.astype(wanted)
-        if np.array_equal(converted, found):
+        # Between integers, nothing may be lost; floats are rounded.
+        if found.dtype.kind not in "iu" or wanted.kind not in "iu" or np.array_equal(converted, found):
             return converted
+    elif found.size == 0:
+        return found.astype(wanted)
     raise TypeError(
         "`generator` yielded an element that could not be converted to the expected type. The expected type was "
         f"{dtype.name}, but the yielded element was {value!r}."
