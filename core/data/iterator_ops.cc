@@ -128,6 +128,8 @@ void request(std::shared_ptr<AsyncContext> ctx, Traversal::Deliver deliver) {
   std::shared_ptr<Traversal> traversal;
   try {
     traversal = ctx->resource<IteratorResource>(0).traversal();
+    // The request must not keep the iterator beyond its session, which may go as soon as the request is done.
+    ctx->take_input(0);
   } catch (Error& error) {
     ctx->fail(std::move(error));
     return;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,6 +91,10 @@ def test_a_generator_is_closed_when_the_consumer_goes_away() -> None:
     session.run(iterator.initializer)
     session.run(element)
     session.run(iterator.initializer)
+    # The thread that served the last element may be the last to let go of the old pipeline.
+    deadline = time.monotonic() + 10
+    while not closed and time.monotonic() < deadline:
+        time.sleep(0.001)
     assert closed == ["closed"]
     session.run(element)
     session.close()
