@@ -18,6 +18,7 @@
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
+#include "python/pixels.h"
 #include "python/python_kernel.h"
 #include "python/records.h"
 #include "session.h"
@@ -162,6 +163,14 @@ NB_MODULE(_core, m) {
   nb::class_<Tensor>(m, "Tensor", "A value that NumPy cannot hold, such as a resource handle.")
       .def_prop_ro("shape", [](const Tensor& t) { return nb::tuple(nb::cast(t.shape().to_vector())); })
       .def_prop_ro("dtype_enum", [](const Tensor& t) { return static_cast<int>(t.dtype()); });
+
+  m.def(
+      "pixels_from_arrow",
+      [](nb::object capsule, int64_t height, int64_t width, int64_t channels) {
+        return pixels_from_arrow(capsule.ptr(), height, width, channels);
+      },
+      "capsule"_a, "height"_a, "width"_a, "channels"_a,
+      "A decoded image, given as a capsule of Arrow's C data interface, as a tensor of uint8.");
 
   nb::class_<NodeSpec>(m, "NodeSpec").def(nb::new_(&spec_from_python));
 

@@ -95,7 +95,19 @@ def _stacked(image: Any) -> Array:
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
-def _jpeg(data: bytes, attrs: dict[str, Any]) -> Array:
+def _pixels(image: Any) -> Any:
+    """The pixels as a tensor of the core: Arrow's interface spares two copies. As an array where Pillow has none."""
+    try:
+        _, capsule = image.__arrow_c_array__()
+    except (AttributeError, ValueError):  # An older Pillow, or a large image, which it keeps in several blocks.
+        return _stacked(image)
+    from thalweg._native import core
+
+    return core.pixels_from_arrow(capsule, image.height, image.width, 1 if image.mode == "L" else 3)
+
+
+def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
+    """A decoded JPEG file: an array, or what the core takes without a copy."""
     channels, ratio = attrs.get("channels", 0), attrs.get("ratio", 1)
     if channels not in (0, 1, 3):
         raise _invalid(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
@@ -111,7 +123,7 @@ def _jpeg(data: bytes, attrs: dict[str, Any]) -> Array:
         image.draft(mode, (max(1, image.width // ratio), max(1, image.height // ratio)))
         return image, wanted
 
-    def decoded() -> Array:
+    def decoded() -> Any:
         image, wanted = opened()
         try:
             image.load()
@@ -122,9 +134,10 @@ def _jpeg(data: bytes, attrs: dict[str, Any]) -> Array:
         if image.size != wanted:
             image = image.resize(wanted, 4)  # Box filter: images too small for libjpeg's own scaling.
         target = {0: "L" if image.mode == "L" else "RGB", 1: "L", 3: "RGB"}[channels]
-        return _stacked(image if image.mode == target else image.convert(target))
+        image = image if image.mode == target else image.convert(target)
+        return _stacked(image) if as_array else _pixels(image)
 
-    return _guarded("JPEG", decoded)  # type: ignore[no-any-return]
+    return _guarded("JPEG", decoded)
 
 
 def _recovered(data: bytes, image: Any, fraction: float) -> Any:
@@ -250,13 +263,15 @@ def _single(frames: Array) -> Array:
     return image
 
 
-def _any(data: bytes, attrs: dict[str, Any]) -> Array:
+def _any(data: bytes, attrs: dict[str, Any]) -> Any:
     """One image of any format but BMP, as the ops named after one format accept it."""
     kind, channels, wide = _kind(data), attrs.get("channels", 0), attrs.get("dtype") == _UINT16
     if kind == "PNG":
         return _png(data, channels, wide)
     if kind == "BMP":
         raise _invalid("Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` instead.")
+    if kind == "JPEG" and not wide:
+        return _jpeg(data, attrs, as_array=False)
     pixels = _jpeg(data, attrs) if kind == "JPEG" else _with_channels(_single(_gif(data)), channels)
     return pixels.astype(np.uint16) * np.uint16(256) if wide else pixels
 

@@ -1,0 +1,137 @@
+"""Input pipelines of tf.data: the overhead of a small element, reading 1 GB of records, decoding and changing JPEGs.
+
+Every case goes over its dataset once and reduces it to a number, which both frameworks have to agree on.
+"""
+
+import io
+
+import numpy as np
+
+from case import Case, session, with_bytes
+from cases.records import RECORD, count_of, record_file
+
+ORDER = 21
+BATCH = 100
+
+
+def over(tf, setting, make):
+    """The step that goes over a dataset of numbers once and adds them up."""
+    graph = tf.Graph()
+    with graph.as_default():
+        iterator = tf.data.make_initializable_iterator(make())
+        element = iterator.get_next()
+        total = tf.reduce_sum(tf.cast(element, tf.float64))
+    sess = session(tf, setting, graph)
+    start, take = sess.make_callable(iterator.initializer), sess.make_callable(total)
+
+    def step():
+        start()
+        value = 0.0
+        while True:
+            try:
+                value += float(take())
+            except tf.errors.OutOfRangeError:
+                return value
+
+    return step
+
+
+def numbers(setting):
+    return np.arange(20_000 if setting.quick else 200_000, dtype=np.float32) % 97
+
+
+def small_elements(tf, setting):
+    def make():
+        dataset = tf.data.Dataset.from_tensor_slices(numbers(setting))
+        return dataset.map(lambda x: x * 2 + 1).shuffle(1000, seed=1).batch(BATCH).prefetch(2)
+
+    return over(tf, setting, make)
+
+
+def small_elements_in_parallel(tf, setting):
+    def make():
+        dataset = tf.data.Dataset.from_tensor_slices(numbers(setting))
+        mapped = dataset.map(lambda x: x * 2 + 1, num_parallel_calls=setting.threads)
+        return mapped.shuffle(1000, seed=1).batch(BATCH).prefetch(2)
+
+    return over(tf, setting, make)
+
+
+def slices_batched(tf, setting):
+    return over(tf, setting, lambda: tf.data.Dataset.from_tensor_slices(numbers(setting)).batch(BATCH))
+
+
+def one_by_one(tf, setting):
+    count = 2_000 if setting.quick else 20_000
+    return over(tf, setting, lambda: tf.data.Dataset.range(count))
+
+
+def record_dataset(tf, setting):
+    count = count_of(setting)
+    path = record_file(tf, count, RECORD)
+
+    def make():
+        return tf.data.TFRecordDataset(path).batch(1000).map(tf.strings.length)
+
+    return with_bytes(over(tf, setting, make), count * RECORD)
+
+
+def pictures(count):
+    """JPEG files of 320 x 240 pixels that compress as photographs do."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    files = []
+    for _ in range(count):
+        coarse = rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)
+        picture = np.asarray(Image.fromarray(coarse).resize((320, 240), Image.Resampling.BICUBIC), np.int16)
+        noisy = np.clip(picture + rng.normal(0, 6, picture.shape), 0, 255).astype(np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(noisy).save(file, "JPEG", quality=90)
+        files.append(file.getvalue())
+    return files
+
+
+def decoded_pictures(tf, setting):
+    files = pictures(8) * (8 if setting.quick else 64)
+
+    def decode(content):
+        picture = tf.image.decode_jpeg(content, channels=3)
+        return tf.reduce_sum(tf.cast(picture, tf.float32))
+
+    return over(
+        tf, setting, lambda: tf.data.Dataset.from_tensor_slices(files).map(decode, num_parallel_calls=2).prefetch(4)
+    )
+
+
+def augmented_pictures(tf, setting):
+    files = pictures(8) * (8 if setting.quick else 64)
+
+    def augment(content):
+        picture = tf.image.decode_jpeg(content, channels=3)
+        picture = tf.image.convert_image_dtype(picture, tf.float32)
+        picture = tf.image.resize_images(picture, [160, 160])
+        picture = tf.image.flip_left_right(picture)
+        return tf.image.per_image_standardization(tf.image.adjust_brightness(picture, 0.1)) + 1.0
+
+    return over(
+        tf, setting,
+        lambda: tf.data.Dataset.from_tensor_slices(files).map(augment, num_parallel_calls=2).batch(16).prefetch(2),
+    )  # fmt: skip
+
+
+CASES = {
+    "small_elements": Case(
+        "tf.data of small elements: map, shuffle, batch of 100, prefetch", small_elements, targets={"tensorflow": 3}
+    ),
+    "small_elements_in_parallel": Case(
+        "the same with parallel calls", small_elements_in_parallel, targets={"tensorflow": 3}
+    ),
+    "slices_batched": Case("tf.data: slices in batches of 100", slices_batched, targets={"tensorflow": 3}),
+    "one_by_one": Case("tf.data: one small element a step", one_by_one, targets={"tensorflow": 3}),
+    "record_dataset": Case("TFRecordDataset, records of 1 KB", record_dataset, targets={"tensorflow": 1}),
+    "decoded_pictures": Case("JPEGs of 320 x 240, decoded two at a time", decoded_pictures, targets={"tensorflow": 1}),
+    "augmented_pictures": Case(
+        "JPEGs decoded, resized, flipped, standardized, batched", augmented_pictures, targets={"tensorflow": 1}
+    ),
+}
