@@ -13,12 +13,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from thalweg import errors
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.dtypes import resource
 from thalweg.passes.step_graph import Node, StepGraph
+
+if TYPE_CHECKING:
+    from thalweg.graph.operation import Operation
 
 _FIELDS = ("job", "replica", "task", "device_type", "device_index")
 _LOCATION = b"loc:@"
@@ -36,6 +39,7 @@ class Group:
     """Nodes that must be on one device, and the devices that would do."""
 
     nodes: list[Node] = field(default_factory=list)
+    asked: dict[str, str] = field(default_factory=dict)  # constraints, and for each the name of a node that has it
     feasible: list[Device] = field(default_factory=list)
 
 
@@ -69,6 +73,7 @@ def place(
     soft: bool = False,
     strategy: Strategy = first_device,
     fixed: Mapping[str, str] | None = None,
+    survey: Survey | None = None,
 ) -> StepGraph:
     """Returns the step with the full name of a device in every node.
 
@@ -79,12 +84,14 @@ def place(
         soft: Whether a node may go elsewhere if what it asks for is not there, or has no kernel for it.
         strategy: Decides where the constraints leave a choice.
         fixed: Where nodes with state have been placed by earlier steps; their groups go there.
+        survey: What the whole program asks for: a step that initializes a variable sees only some of its users.
 
     Raises:
         errors.InvalidArgumentError: If constraints cannot be met.
     """
     groups = groups_of(graph)
     for group in groups:
+        group.asked = _asked(group, survey)
         group.feasible = _feasible(group, devices, has_kernel, soft)
         placed = next((fixed[node.name] for node in group.nodes if node.name in fixed), None) if fixed else None
         if placed is not None:
@@ -96,36 +103,87 @@ def place(
     return graph.with_nodes({name: node._replace(device=where[name].name) for name, node in graph.nodes.items()})
 
 
-def groups_of(graph: StepGraph) -> list[Group]:
-    """The nodes of a step in groups that must stay together, in the order of their first nodes."""
-    parents: dict[str, str] = {}
+class Union:
+    """Disjoint sets of names."""
 
-    def root(name: str) -> str:
+    def __init__(self) -> None:
+        """Begins with nothing joined."""
+        self._parents: dict[str, str] = {}
+
+    def root(self, name: str) -> str:
+        """The name that stands for the set of `name`."""
         path = []
-        while (parent := parents.setdefault(name, name)) != name:
+        while (parent := self._parents.setdefault(name, name)) != name:
             path.append(name)
             name = parent
         for each in path:
-            parents[each] = name
+            self._parents[each] = name
         return name
 
+    def join(self, a: str, b: str) -> tuple[str, str]:
+        """Joins two sets; returns the new root and the one that it replaces."""
+        kept, gone = self.root(a), self.root(b)
+        self._parents[gone] = kept
+        return kept, gone
+
+
+class Survey:
+    """The constraints on state in a whole graph, which grows: which operations touch it, and where they want to be."""
+
+    def __init__(self) -> None:
+        """Begins with an empty graph."""
+        self._union = Union()
+        self._asked: dict[str, dict[str, str]] = {}
+        self._seen = 0
+
+    def update(self, operations: Sequence[Operation]) -> None:
+        """Takes in what has been added; `operations` are all of the graph's, in their order."""
+        for op in operations[self._seen :]:
+            if op.device:
+                self._asked.setdefault(self._union.root(op.name), {}).setdefault(op.device, op.name)
+            touched = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
+            for other in touched + _locations(op.attrs.get("_class")):
+                kept, gone = self._union.join(op.name, other)
+                if kept != gone and gone in self._asked:
+                    self._asked.setdefault(kept, {}).update(self._asked.pop(gone))
+        self._seen = len(operations)
+
+    def asked(self, name: str) -> Mapping[str, str]:
+        """The devices that the group of an operation asks for, and who does."""
+        return self._asked.get(self._union.root(name), {})
+
+
+def groups_of(graph: StepGraph) -> list[Group]:
+    """The nodes of a step in groups that must stay together, in the order of their first nodes."""
+    union = Union()
     for name, node in graph.nodes.items():
-        root(name)
         for other in colocated_with(node):
-            parents[root(other)] = root(name)
+            union.join(name, other)
         for (source, _), dtype in zip(node.inputs, node.input_dtypes, strict=True):
             if dtype is resource and graph.nodes[source].op != "_Arg":
-                parents[root(source)] = root(name)
+                union.join(name, source)
     groups: dict[str, Group] = {}
     for name, node in graph.nodes.items():
-        groups.setdefault(root(name), Group()).nodes.append(node)
+        groups.setdefault(union.root(name), Group()).nodes.append(node)
     return list(groups.values())
+
+
+def _asked(group: Group, survey: Survey | None) -> dict[str, str]:
+    asked = {node.device: node.name for node in reversed(group.nodes) if node.device}
+    for node in group.nodes:
+        if survey is not None and node.origin is not None:
+            for device, name in survey.asked(node.origin.name).items():
+                asked.setdefault(device, name)
+    return asked
 
 
 def colocated_with(node: Node) -> list[str]:
     """The names of the nodes that a node asks to share a device with."""
-    asked: Iterable[bytes] = node.attrs.get("_class") or ()
-    return [each[len(_LOCATION) :].decode() for each in asked if each.startswith(_LOCATION)]
+    return _locations(node.attrs.get("_class"))
+
+
+def _locations(groups: Iterable[bytes] | None) -> list[str]:
+    return [each[len(_LOCATION) :].decode() for each in groups or () if each.startswith(_LOCATION)]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -136,16 +194,15 @@ def matches(device: str, constraint: str) -> bool:
 
 
 def _feasible(group: Group, devices: Sequence[Device], has_kernel: HasKernel, soft: bool) -> list[Device]:
-    asked = list(dict.fromkeys(node.device for node in group.nodes if node.device))
     able = [device for device in devices if all(has_kernel(node, device.type) for node in group.nodes)]
-    found = [device for device in able if all(matches(device.name, constraint) for constraint in asked)]
+    found = [device for device in able if all(matches(device.name, constraint) for constraint in group.asked)]
     if found:
         return found
     if soft and able:
         # The task stays what was asked for if it can; the device within it is given up.
-        tasks = [_task_of(constraint) for constraint in asked]
+        tasks = [_task_of(constraint) for constraint in group.asked]
         return [device for device in able if all(matches(device.name, task) for task in tasks)] or able
-    raise _impossible(group, asked, devices, able, has_kernel)
+    raise _impossible(group, devices, able, has_kernel)
 
 
 def _task_of(constraint: str) -> str:
@@ -153,41 +210,38 @@ def _task_of(constraint: str) -> str:
     return DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task).to_string()
 
 
-def _impossible(
-    group: Group, asked: list[str], devices: Sequence[Device], able: list[Device], has_kernel: HasKernel
-) -> errors.OpError:
+def _impossible(group: Group, devices: Sequence[Device], able: list[Device], has_kernel: HasKernel) -> errors.OpError:
     """Names the node, the device asked for, and the devices that would do."""
-    node = next((node for node in group.nodes if node.device), group.nodes[0])
     would_do = ", ".join(device.name for device in able) or "none"
     there = ", ".join(device.name for device in devices)
-    unable = next((n for n in group.nodes if not any(has_kernel(n, device.type) for device in devices)), None)
-    if unable is not None:
-        text = f"Cannot assign a device for operation '{unable.name}': no device has a kernel for {unable.op}."
-        return errors.InvalidArgumentError(None, unable.origin, f"{text} Devices: {there}.")
-    for constraint in asked:
-        node = next(n for n in group.nodes if n.device == constraint)
+
+    def error(name: str, why: str) -> errors.OpError:
+        op = next((node.origin for node in group.nodes if node.name == name), group.nodes[0].origin)
+        return errors.InvalidArgumentError(None, op, f"Cannot assign a device for operation '{name}': {why}")
+
+    for node in group.nodes:
+        if not any(has_kernel(node, device.type) for device in devices):
+            return error(node.name, f"no device has a kernel for {node.op}. Devices: {there}.")
+    for constraint, name in group.asked.items():
         if not any(matches(device.name, constraint) for device in devices):
-            return errors.InvalidArgumentError(
-                None,
-                node.origin,
-                f"Cannot assign a device for operation '{node.name}': it was explicitly assigned to {constraint}, but "
-                f"available devices are [ {there} ]. Devices that would do: {would_do}. Make sure that the device "
-                "specification refers to a valid device, or use ConfigProto(allow_soft_placement=True).",
+            return error(
+                name,
+                f"it was explicitly assigned to {constraint}, but available devices are [ {there} ]. Devices that "
+                f"would do: {would_do}. Make sure that the device specification refers to a valid device, or use "
+                "ConfigProto(allow_soft_placement=True).",
             )
-    for constraint in asked:
-        for device in devices:
-            lacking = next((n for n in group.nodes if not has_kernel(n, device.type)), None)
-            if lacking is not None and matches(device.name, constraint):
-                return errors.InvalidArgumentError(
-                    None,
-                    lacking.origin,
-                    f"Cannot assign a device for operation '{lacking.name}': it must be on {constraint}, and "
-                    f"{device.name} has no kernel for {lacking.op}. Devices that would do: {would_do}.",
+    for constraint in group.asked:
+        for node in group.nodes:
+            lacking = [d for d in devices if matches(d.name, constraint) and not has_kernel(node, d.type)]
+            if lacking and not any(matches(device.name, constraint) for device in able):
+                return error(
+                    node.name,
+                    f"it must be on {constraint}, and {lacking[0].name} has no kernel for {node.op}. Devices that "
+                    f"would do: {would_do}.",
                 )
-    others = "; ".join(f"'{next(n for n in group.nodes if n.device == c).name}' asks for {c}" for c in asked)
-    return errors.InvalidArgumentError(
-        None,
-        node.origin,
-        f"Cannot colocate the nodes of one group, because their devices do not agree: {others}. They share state or "
-        f"were tied by colocate_with. Available devices: {there}.",
+    wishes = "; ".join(f"'{name}' asks for {constraint}" for constraint, name in group.asked.items())
+    return error(
+        group.nodes[0].name,
+        f"the nodes of its group must be colocated, and their devices do not agree: {wishes}. They share state or were "
+        f"tied by colocate_with. Available devices: {there}.",
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg._native import core
 from thalweg.passes.partition import Partition, partition, whole
-from thalweg.passes.place import Device, place
+from thalweg.passes.place import Device, Survey, place
 from thalweg.passes.step_graph import Node, StepGraph
 
 TASK = "/job:localhost/replica:0/task:0"
@@ -23,6 +23,7 @@ class Placer:
         self._soft = soft
         self._log = log
         self._fixed: dict[str, str] = {}
+        self._survey = Survey()
         self._logged: set[str] = set()
 
     @classmethod
@@ -41,7 +42,10 @@ class Placer:
         constrained = any(node.device for node in graph.nodes.values())
         if len(self.devices) == 1 and not constrained and not self._log:
             return graph
-        placed = place(graph, self.devices, _has_kernel, self._soft, fixed=self._fixed)
+        origin = next((node.origin for node in graph.nodes.values() if node.origin is not None), None)
+        if origin is not None and not origin.graph.building_function:
+            self._survey.update(origin.graph.get_operations())
+        placed = place(graph, self.devices, _has_kernel, self._soft, fixed=self._fixed, survey=self._survey)
         for name, node in placed.nodes.items():
             if node.stateful:
                 self._fixed[name] = node.device
