@@ -10,8 +10,13 @@ std::string key_of(const std::string& path, uint64_t number) { return path + ":"
 
 }  // namespace
 
+void WholeFileReader::open(const std::string& work) {
+  path_ = work;
+  content_ = read_whole_file(work);
+}
+
 bool WholeFileReader::next(std::string& key, std::string& value) {
-  value = read_whole_file(path_);
+  value = std::move(content_);
   key = path_;
   return true;
 }

@@ -29,20 +29,20 @@ class IdentityReader : public Reader {
   std::string work_;
 };
 
-// The content of a file, under its name.
+// The content of a file, under its name. Read when it is opened, so that a file that cannot be read is passed over.
 class WholeFileReader : public Reader {
  public:
   using Reader::Reader;
   const char* kind() const override { return "a WholeFileReader"; }
 
  protected:
-  void open(const std::string& work) override { path_ = work; }
-  void close() override {}
+  void open(const std::string& work) override;
+  void close() override { content_.clear(); }
   bool next(std::string& key, std::string& value) override;
   bool one_record_each() const override { return true; }
 
  private:
-  std::string path_;
+  std::string path_, content_;
 };
 
 // Lines, under "file:number", counted from 1.

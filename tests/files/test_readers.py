@@ -137,11 +137,15 @@ def test_damaged_records_are_named_with_file_and_offset() -> None:
             work.session.run(work.one)
 
 
-def test_files_that_cannot_be_opened_are_errors_once() -> None:
-    work = Work(tf.TextLineReader(), ["nowhere", "b.txt"])
+@pytest.mark.parametrize(
+    ("make", "record"),
+    [(tf.TextLineReader, (b"b.txt:1", b"four")), (tf.WholeFileReader, (b"b.txt", b"four\n"))],
+)
+def test_files_that_cannot_be_opened_are_errors_once(make: Any, record: tuple[bytes, bytes]) -> None:
+    work = Work(make(), ["nowhere", "b.txt"])
     with pytest.raises(errors.NotFoundError, match="nowhere"):
         work.session.run(work.one)
-    assert work.all() == [(b"b.txt:1", b"four")]
+    assert work.all() == [record]
     os.mkdir("folder")
     with pytest.raises(errors.FailedPreconditionError, match=r"folder.*directory"):
         work = Work(tf.TFRecordReader(), ["folder"])
@@ -258,27 +262,8 @@ def test_waiting_reads_end_with_their_time_limit_and_leave_the_others() -> None:
     assert found == [b"for the patient one"]
 
 
-def test_closing_the_session_ends_waiting_reads() -> None:
-    work = Work(tf.IdentityReader(), [], close=False)
-    failures: list[BaseException] = []
-
-    def read() -> None:
-        try:
-            work.session.run(work.one)
-        except errors.OpError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.05)
-    work.session.close()
-    for thread in threads:
-        thread.join(20)
-    assert [type(f) for f in failures] == [errors.CancelledError] * 4
-
-
-def test_closing_the_queue_ends_waiting_reads() -> None:
+@pytest.mark.parametrize("closed", ["session", "queue"])
+def test_closing_the_session_or_the_queue_ends_waiting_reads(closed: str) -> None:
     work = Work(tf.TextLineReader(), [], close=False)
     failures: list[BaseException] = []
 
@@ -291,11 +276,15 @@ def test_closing_the_queue_ends_waiting_reads() -> None:
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.02)
-    work.session.run(work.queue.close())
+    time.sleep(0.05)
+    if closed == "session":
+        work.session.close()
+    else:
+        work.session.run(work.queue.close())
     for thread in threads:
         thread.join(20)
-    assert [type(f) for f in failures] == [errors.OutOfRangeError] * 4
+    expected = errors.CancelledError if closed == "session" else errors.OutOfRangeError
+    assert [type(failure) for failure in failures] == [expected] * 4
 
 
 def test_many_threads_read_each_record_once() -> None:
