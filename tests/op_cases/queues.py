@@ -31,5 +31,6 @@ covered_elsewhere(
     "StagePeek",
     "StageSize",
     "StageClear",
+    "RecordInput",
     *(f"{family}{op}" for family in ("Map", "OrderedMap") for op in _MAP_OPS),
 )
