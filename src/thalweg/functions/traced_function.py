@@ -23,7 +23,7 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.tensor_spec import TensorSpec
 
 
-@export("function")
+@export("function", "contrib.eager.defun", "contrib.eager.function")
 def function(
     func: Callable[..., Any] | None = None,
     input_signature: Any = None,
