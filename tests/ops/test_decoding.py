@@ -189,3 +189,31 @@ def test_every_damage_to_a_tensor_proto_is_refused_or_harmless():
                 except tf.errors.OpError:
                     failed += 1
     assert failed > len(proto)
+
+
+def json_values(text):
+    parsed = tf.parse_example(tf.decode_json_example([text]), {
+        "i": tf.VarLenFeature(tf.int64), "s": tf.VarLenFeature(tf.string), "f": tf.VarLenFeature(tf.float32)
+    })  # fmt: skip
+    return [run(parsed[key].values).tolist() for key in "isf"]
+
+
+def test_json_examples():
+    text = """{"features": {"feature": {
+        "i": {"int64List": {"value": ["1", 2, "-9223372036854775808"]}}, "s": {"bytes_list": {"value": ["YWI="]}},
+        "f": {"floatList": {"value": [1.5, "NaN", "-Infinity"]}}}}}"""
+    ids, words, numbers = json_values(text)
+    assert (ids, words) == ([1, 2, -(2**63)], [b"ab"])
+    np.testing.assert_array_equal(numbers, [1.5, np.nan, -np.inf])
+    assert json_values("{}") == [[], [], []]
+    with tf.Graph().as_default():
+        assert tf.decode_json_example(tf.placeholder(tf.string, [2, 3])).shape.as_list() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"features":', '{"x": 1}', "[]", '{"features": 3}', "\xff",
+             '{"features": {"feature": {"a": {"int64List": {"value": ["x"]}}}}}']
+)  # fmt: skip
+def test_json_that_is_no_example(text):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Error while parsing JSON"):
+        run(tf.decode_json_example([text]))

@@ -103,6 +103,8 @@ def _decode_json_example(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     result = np.empty(inputs[0].shape, object)
     for index, text in np.ndenumerate(inputs[0]):
         try:
+            if not text.lstrip().startswith(b"{"):
+                raise json_format.ParseError("expected an object")
             message = json_format.Parse(text, make_example())
             result[index] = message.SerializeToString(deterministic=True)
         except (json_format.Error, UnicodeDecodeError) as e:
