@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-# name, number, kind; "*" before a kind means repeated.
-_FIELDS: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
-    "ValuesDef": (("values", 1, "*string"), ("external_values", 2, "*ValuesDef.ExternalValuesEntry")),
+from thalweg.graph.runtime_messages import Field, make_messages
+
+_FIELDS: Final[dict[str, tuple[Field, ...]]] = {
+    "ValuesDef": (("values", 1, "*string"), ("external_values", 2, "map string")),
     "ControlFlowContextDef": (("cond_ctxt", 1, "CondContextDef"), ("while_ctxt", 2, "WhileContextDef")),
     "CondContextDef": (
         ("context_name", 1, "string"),
@@ -35,39 +36,9 @@ _FIELDS: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
         ("nested_contexts", 12, "*ControlFlowContextDef"),
     ),
 }
-_PACKAGE: Final = "thalweg"
 
 
 @functools.cache
 def messages() -> dict[str, Any]:
     """The message classes by name."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    file = descriptor_pb2.FileDescriptorProto(name="thalweg/control_flow.proto", package=_PACKAGE, syntax="proto3")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    scalars = {"string": kinds.TYPE_STRING, "int32": kinds.TYPE_INT32, "bool": kinds.TYPE_BOOL}
-
-    def add(message: Any, name: str, number: int, kind: str) -> Any:
-        repeated, kind = kind.startswith("*"), kind.lstrip("*")
-        field = message.field.add(name=name, number=number)
-        field.label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
-        field.type = scalars.get(kind, kinds.TYPE_MESSAGE)
-        if kind not in scalars:
-            field.type_name = f".{_PACKAGE}.{kind}"
-        return field
-
-    for name, fields in _FIELDS.items():
-        message = file.message_type.add(name=name)
-        for field in fields:
-            add(message, *field)
-        if name == "ControlFlowContextDef":
-            message.oneof_decl.add(name="ctxt")
-            for made in message.field:
-                made.oneof_index = 0
-        if name == "ValuesDef":
-            entry = message.nested_type.add(name="ExternalValuesEntry")
-            entry.options.map_entry = True
-            add(entry, "key", 1, "string")
-            add(entry, "value", 2, "string")
-    descriptors = descriptor_pool.Default().Add(file) or descriptor_pool.Default().FindFileByName(file.name)
-    return {name: message_factory.GetMessageClass(descriptors.message_types_by_name[name]) for name in _FIELDS}
+    return make_messages("thalweg/control_flow.proto", _FIELDS, oneofs={"ControlFlowContextDef": "ctxt"})

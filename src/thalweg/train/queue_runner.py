@@ -14,6 +14,7 @@ from thalweg.graph.default_graph import add_to_collection, get_collection, get_d
 from thalweg.graph.name_scoping import in_name_scope, prepend_name_scope, strip_name_scope
 from thalweg.graph.op_registry import export
 from thalweg.graph.proto_functions import register_proto_function
+from thalweg.graph.runtime_messages import make_messages
 from thalweg.platform import logging
 from thalweg.train.coordinator import Coordinator
 
@@ -23,24 +24,15 @@ _CLOSED_TYPES = (errors.OutOfRangeError,)
 @functools.cache
 def queue_runner_def() -> Any:
     """The message class QueueRunnerDef, with TensorFlow's field numbers; the tensorboard package does not ship it."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="thalweg/queue_runner.proto", package="thalweg", syntax="proto3")
-    message = file.message_type.add(name="QueueRunnerDef")
     fields = (
-        ("queue_name", kinds.LABEL_OPTIONAL, kinds.TYPE_STRING),
-        ("enqueue_op_name", kinds.LABEL_REPEATED, kinds.TYPE_STRING),
-        ("close_op_name", kinds.LABEL_OPTIONAL, kinds.TYPE_STRING),
-        ("cancel_op_name", kinds.LABEL_OPTIONAL, kinds.TYPE_STRING),
+        ("queue_name", 1, "string"),
+        ("enqueue_op_name", 2, "*string"),
+        ("close_op_name", 3, "string"),
+        ("cancel_op_name", 4, "string"),
         # An enum of error codes: the same bytes.
-        ("queue_closed_exception_types", kinds.LABEL_REPEATED, kinds.TYPE_INT32),
+        ("queue_closed_exception_types", 5, "*int32"),
     )
-    for number, (name, label, kind) in enumerate(fields, 1):
-        message.field.add(name=name, number=number, label=label, type=kind)
-    pool = descriptor_pool.Default()
-    found = pool.Add(file) or pool.FindFileByName(file.name)
-    return message_factory.GetMessageClass(found.message_types_by_name["QueueRunnerDef"])
+    return make_messages("thalweg/queue_runner.proto", {"QueueRunnerDef": fields})["QueueRunnerDef"]
 
 
 @export("train.QueueRunner", "train.queue_runner.QueueRunner")
