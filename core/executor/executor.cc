@@ -41,7 +41,10 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
   if (!node.prompt) {
     node.kernel->compute(ctx);
   } else if (!node.prompt->attempt(ctx)) {
-    start_async(node, inputs, iteration, started);
+    if (node.arriving && !stats_)
+      await(node, iteration, started);
+    else
+      start_async(node, inputs, iteration, started);
     return false;
   }
   if (stats_) stats_->end(node, outputs, begun, gettid());
@@ -67,7 +70,7 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
                                        } else if (self->stats_) {
                                          self->stats_->end(*started.node, ctx.outputs(), begun, gettid());
                                        }
-                                       self->post({started, std::move(mine)});
+                                       self->post({started, std::move(mine), Tensor()});
                                      });
   *holder = context;
   // Bad input is reported like any other failure: the step waits for what this kernel has to say.
@@ -80,12 +83,27 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
   }
 }
 
+void Executor::await(const NodeItem& node, uint64_t iteration, const Started& started) {
+  {
+    std::lock_guard lock(mutex_);
+    ++outstanding_;
+  }
+  node.arriving->await(*this, iteration,
+                       [self = shared_from_this(), started](std::optional<Error> error, Tensor value) {
+                         if (error) {
+                           error->set_node(started.node->def.name, started.node->def.op);
+                           self->abort(*error);
+                         }
+                         self->post({started, nullptr, std::move(value)});
+                       });
+}
+
 void Executor::post(Completion completion) {
   std::lock_guard lock(mutex_);
   inbox_.push_back(std::move(completion));
   if (parked_) {
     parked_ = false;
-    ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
+    make_resume();
   } else {
     wake_.notify_all();
   }
@@ -106,7 +124,7 @@ bool Executor::advance() {
   while (true) {
     if (!interrupted()) {
       try {
-        for (Completion& c : arrived) state_->complete(c.started, c.context->outputs());
+        for (Completion& c : arrived) state_->complete(c.started, c.outputs());
         state_->drain(*this);
       } catch (const Error& error) {
         abort(error);
@@ -162,7 +180,14 @@ void Executor::start(std::vector<Tensor> feeds, Finished finished) {
   finished_ = std::move(finished);
   state_ = plan_->take_state();
   state_->begin(feeds);
-  ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
+  make_resume();
+}
+
+void Executor::make_resume() {
+  if (driver_ != nullptr)
+    driver_->ready(*this);
+  else
+    ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
 }
 
 void Executor::resume() {

@@ -22,6 +22,22 @@
 
 namespace thalweg {
 
+class Executor;
+
+// Who finds a thread for executors that can go on, if it is not the thread pool: a step over several devices.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  // The executor can be resumed; callable from any thread.
+  virtual void ready(Executor& executor) = 0;
+  // The calling thread is about to run a node although an executor is ready: somebody else must drive that one.
+  virtual void occupied() = 0;
+  bool waits() const { return waits_.load(std::memory_order_relaxed); }
+
+ protected:
+  std::atomic<bool> waits_{false};  // an executor is ready and no thread on its way to it
+};
+
 class Executor final : public Step, public std::enable_shared_from_this<Executor> {
  public:
   explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
@@ -31,12 +47,17 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   void observe(StepStats* stats) { stats_ = stats; }
   // Called now and then by the driving thread of `run`; throwing Error aborts the step.
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
+  // Must live as long as the executor.
+  void drive_with(Driver* driver) { driver_ = driver; }
 
   // Runs the whole step on this thread. The fetched tensors; throws the step's first error.
   std::vector<Tensor> run(std::span<Tensor> feeds);
-  // Begins the step on the thread pool; `finished` is called there, once, with the error if there was one.
+  // Begins the step on the thread pool, or the driver; `finished` is called there, once, with the error if there was
+  // one. Whenever the step waits it gives the thread back, to be resumed.
   using Finished = std::function<void(std::optional<Error>, std::vector<Tensor>)>;
   void start(std::vector<Tensor> feeds, Finished finished);
+  // For the driver: goes on until the step ends or waits.
+  void resume();
 
   void abort(const Error& error) override;
 
@@ -45,6 +66,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // For the states: runs one node. True if the outputs are there now, false if the kernel is asynchronous and will post
   // them.
   bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started& started) {
+    if (driver_ != nullptr && driver_->waits()) driver_->occupied();
     if (node.kind != NodeKind::async && stats_ == nullptr) [[likely]] {
       Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
       node.kernel->compute(ctx);
@@ -58,20 +80,24 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
  private:
   struct Completion {
     Started started;
-    std::shared_ptr<AsyncContext> context;
+    std::shared_ptr<AsyncContext> context;  // or none, and the only output:
+    Tensor value;
+    Tensor* outputs() { return context ? context->outputs() : &value; }
   };
   bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
                         const Started& started);
   void start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started);
+  void await(const NodeItem& node, uint64_t iteration, const Started& started);
   void post(Completion completion);
   // Drives until the step is finished (true) or waits for asynchronous work (false).
   bool advance();
-  void resume();
+  void make_resume();
   std::vector<Tensor> collect();
 
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<State> state_;
   StepStats* stats_ = nullptr;
+  Driver* driver_ = nullptr;
   std::function<void()> poll_;
   std::chrono::steady_clock::time_point last_poll_{};
   uint32_t ticks_ = 0;

@@ -1,8 +1,13 @@
 // JointStep: one step over the plans of several devices, each driven by an executor of its own.
 //
 // The executors meet in one rendezvous: an edge between devices is a Send in one plan and a Recv in another. The first
-// part runs on the calling thread, the others on the thread pool. The first error of any part ends all of them; `run`
-// returns when the last has ended.
+// error of any part ends all of them; `run` returns when the last has ended.
+//
+// Threads are shared by the parts. A Send makes another executor ready; if the sender then has nothing left to run, its
+// own thread goes on there, and a chain of operations that wanders between devices never waits for a thread to wake up.
+// If it has something to run, another thread is woken, and the devices work at the same time.
+//
+// Lock order: an executor's lock, then this one's. No executor is called with this lock held.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +22,7 @@
 
 namespace thalweg {
 
-class JointStep final : public Step {
+class JointStep final : public Step, public Driver, public std::enable_shared_from_this<JointStep> {
  public:
   // What one device does: its plan, and which of the step's feeds and fetches are those of the plan.
   struct Part {
@@ -25,6 +30,7 @@ class JointStep final : public Step {
     std::vector<int32_t> feeds;
     std::vector<int32_t> fetches;
   };
+  // The parts must live until `run` returns.
   explicit JointStep(const std::vector<Part>& parts);
 
   // One observer for each part.
@@ -35,10 +41,16 @@ class JointStep final : public Step {
 
   void abort(const Error& error) override;
   void tick() override {}
+  void ready(Executor& executor) override;
+  void occupied() override;
 
  private:
   void finished(size_t part, std::optional<Error> error, std::vector<Tensor> fetched);
-  void wait();
+  // Drives executors that are ready until there is none; the thread that called `run` stays until the step has ended.
+  void drive(bool stays);
+  // Sees to it that a thread comes for what is ready. Called with the lock.
+  void wake_one();
+  void poll();
 
   const std::vector<Part>& parts_;
   std::vector<std::shared_ptr<Executor>> executors_;
@@ -46,6 +58,9 @@ class JointStep final : public Step {
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
+  std::deque<Executor*> ready_;
+  int sleeping_ = 0;
+  int helpers_ = 0;
   size_t left_;
   std::vector<std::vector<Tensor>> fetched_;
   std::optional<Error> error_;

@@ -193,7 +193,10 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
       }
     }
     item.kind = kind_of(spec, item.kernel.get());
-    if (item.kind == NodeKind::async) item.prompt = dynamic_cast<PromptKernel*>(item.kernel.get());
+    if (item.kind == NodeKind::async) {
+      item.prompt = dynamic_cast<PromptKernel*>(item.kernel.get());
+      item.arriving = dynamic_cast<ArrivingKernel*>(item.kernel.get());
+    }
     item.def = spec.def;
     item.num_inputs = static_cast<int32_t>(spec.inputs.size());
     item.num_outputs = static_cast<int32_t>(spec.def.output_dtypes.size());

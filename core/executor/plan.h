@@ -28,7 +28,8 @@ struct Edge {
 
 struct NodeItem {
   std::shared_ptr<Kernel> kernel;
-  PromptKernel* prompt = nullptr;  // the kernel, if it is one
+  PromptKernel* prompt = nullptr;      // the kernel, if it is one
+  ArrivingKernel* arriving = nullptr;  // likewise
   NodeDef def;
   NodeKind kind = NodeKind::plain;
   bool loop_merge = false;      // a Merge that closes a loop

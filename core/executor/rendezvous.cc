@@ -3,24 +3,37 @@
 
 namespace thalweg {
 
-void Rendezvous::send(const std::string& key, Tensor value) {
+void Rendezvous::send(const Key& key, uint64_t iteration, Tensor value) {
   Receive receive;
   {
     std::lock_guard lock(mutex_);
     if (aborted_) throw *aborted_;
-    Slot& slot = slots_[key];
+    auto found = slots_.try_emplace(Place{key, iteration}).first;
+    Slot& slot = found->second;
     if (slot.waiting.empty()) {
       slot.values.push_back(std::move(value));
       return;
     }
-    receive = std::move(slot.waiting.front().second);
-    slot.waiting.pop_front();
-    if (slot.waiting.empty()) slots_.erase(key);
+    receive = std::move(slot.waiting.front());
+    slot.waiting.erase(slot.waiting.begin());
+    if (slot.waiting.empty()) slots_.erase(found);
   }
   receive(std::nullopt, std::move(value));
 }
 
-int64_t Rendezvous::recv(const std::string& key, Receive receive) {
+bool Rendezvous::try_recv(const Key& key, uint64_t iteration, Tensor& value) {
+  std::lock_guard lock(mutex_);
+  if (aborted_) throw *aborted_;
+  auto found = slots_.find(Place{key, iteration});
+  if (found == slots_.end() || found->second.values.empty()) return false;
+  Slot& slot = found->second;
+  value = std::move(slot.values.front());
+  slot.values.erase(slot.values.begin());
+  if (slot.values.empty()) slots_.erase(found);
+  return true;
+}
+
+void Rendezvous::recv(const Key& key, uint64_t iteration, Receive receive) {
   Tensor value;
   std::optional<Error> error;
   {
@@ -28,44 +41,30 @@ int64_t Rendezvous::recv(const std::string& key, Receive receive) {
     if (aborted_) {
       error = aborted_;
     } else {
-      Slot& slot = slots_[key];
+      auto found = slots_.try_emplace(Place{key, iteration}).first;
+      Slot& slot = found->second;
       if (slot.values.empty()) {
-        slot.waiting.emplace_back(next_, std::move(receive));
-        return next_++;
+        slot.waiting.push_back(std::move(receive));
+        return;
       }
       value = std::move(slot.values.front());
-      slot.values.pop_front();
-      if (slot.values.empty()) slots_.erase(key);
+      slot.values.erase(slot.values.begin());
+      if (slot.values.empty()) slots_.erase(found);
     }
   }
   receive(error, std::move(value));
-  return 0;
-}
-
-bool Rendezvous::forget(const std::string& key, int64_t token) {
-  std::lock_guard lock(mutex_);
-  auto found = slots_.find(key);
-  if (found == slots_.end()) return false;
-  auto& waiting = found->second.waiting;
-  for (auto it = waiting.begin(); it != waiting.end(); ++it) {
-    if (it->first == token) {
-      waiting.erase(it);
-      return true;
-    }
-  }
-  return false;
 }
 
 void Rendezvous::abort(const Error& error) {
-  std::unordered_map<std::string, Slot> slots;
+  std::unordered_map<Place, Slot, Hash> slots;
   {
     std::lock_guard lock(mutex_);
     if (aborted_) return;
     aborted_ = error;
     slots.swap(slots_);
   }
-  for (auto& [key, slot] : slots)
-    for (auto& [token, receive] : slot.waiting) receive(error, Tensor());
+  for (auto& [place, slot] : slots)
+    for (Receive& receive : slot.waiting) receive(error, Tensor());
 }
 
 }  // namespace thalweg

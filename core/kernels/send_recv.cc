@@ -1,47 +1,42 @@
 // _Send and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
 #include "executor/step.h"
+#include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
 namespace {
 
-std::string key_of(const Construction& c) {
-  return cat(c.attr<std::string>("send_device", ""), ";", c.attr<int64_t>("send_device_incarnation", 0), ";",
-             c.attr<std::string>("recv_device", ""), ";", c.attr<std::string>("tensor_name"));
+Rendezvous::Key key_of(const Construction& c) {
+  return Rendezvous::Key(cat(c.attr<std::string>("send_device", ""), ";", c.attr<int64_t>("send_device_incarnation", 0),
+                             ";", c.attr<std::string>("recv_device", ""), ";", c.attr<std::string>("tensor_name")));
 }
 
-std::string with_iteration(const std::string& key, uint64_t iteration) {
-  return iteration == 0 ? key : cat(key, ";", iteration);
-}
-
-Rendezvous& rendezvous_of(Context& ctx) {
-  if (!ctx.step().rendezvous()) fail(Code::internal, "this step has no rendezvous");
-  return *ctx.step().rendezvous();
+Rendezvous& rendezvous_of(Step& step) {
+  if (!step.rendezvous()) fail(Code::internal, "this step has no rendezvous");
+  return *step.rendezvous();
 }
 
 struct Send : Kernel {
   explicit Send(const Construction& c) : key(key_of(c)) {}
   void compute(Context& ctx) override {
-    rendezvous_of(ctx).send(with_iteration(key, ctx.iteration()), ctx.take_input(0).owned());
+    rendezvous_of(ctx.step()).send(key, ctx.iteration(), ctx.take_input(0).owned());
   }
-  std::string key;
+  Rendezvous::Key key;
 };
 
-struct Recv : AsyncKernel {
+struct Recv : ArrivingKernel {
   explicit Recv(const Construction& c) : key(key_of(c)) {}
-  void start(std::shared_ptr<AsyncContext> ctx) override {
-    Rendezvous& rendezvous = rendezvous_of(*ctx);
-    // An aborted step aborts its rendezvous, which answers every waiting Recv.
-    rendezvous.recv(with_iteration(key, ctx->iteration()), [ctx](std::optional<Error> error, Tensor value) {
-      if (error) {
-        ctx->fail(*error);
-      } else {
-        ctx->set_output(0, std::move(value));
-        ctx->done();
-      }
-    });
+  bool attempt(Context& ctx) override {
+    Tensor value;
+    if (!rendezvous_of(ctx.step()).try_recv(key, ctx.iteration(), value)) return false;
+    ctx.set_output(0, std::move(value));
+    return true;
   }
-  std::string key;
+  void await(Step& step, uint64_t iteration, Arrived arrived) override {
+    // An aborted step aborts its rendezvous, which answers every waiting Recv.
+    rendezvous_of(step).recv(key, iteration, std::move(arrived));
+  }
+  Rendezvous::Key key;
 };
 
 REGISTER(kernel("_Send").make<Send>());

@@ -234,7 +234,7 @@ class PartialStep {
       throw nb::python_error();
     }
     WithoutGil unlocked;
-    rendezvous_->send(key, std::move(tensor));
+    rendezvous_->send(Rendezvous::Key(key), 0, std::move(tensor));
   }
 
   nb::object recv(const std::string& key) {
@@ -243,7 +243,7 @@ class PartialStep {
     std::pair<std::optional<Error>, Tensor> result;
     {
       WithoutGil unlocked;
-      rendezvous_->recv(key, [promise](std::optional<Error> error, Tensor value) {
+      rendezvous_->recv(Rendezvous::Key(key), 0, [promise](std::optional<Error> error, Tensor value) {
         promise->set_value({std::move(error), std::move(value)});
       });
       while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
