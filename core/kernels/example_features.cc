@@ -9,31 +9,13 @@
 
 namespace thalweg {
 
-namespace {
-
-// Mixes the ends and the length of a key: keys of features are short and few.
-uint64_t hash_key(std::string_view key) {
-  uint64_t head = 0, tail = 0;
-  if (key.size() >= 8) {
-    std::memcpy(&head, key.data(), 8);
-    std::memcpy(&tail, key.data() + key.size() - 8, 8);
-  } else if (!key.empty()) {
-    std::memcpy(&head, key.data(), key.size());
-  }
-  uint64_t h = (head ^ key.size() * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-  h = (h ^ tail ^ h >> 32) * 0xc4ceb9fe1a85ec53u;
-  return h ^ h >> 29;
-}
-
-}  // namespace
-
 WantedFeatures::WantedFeatures(std::vector<Wanted> wanted) : wanted_(std::move(wanted)) {
   size_t size = 8;
   while (size < 2 * wanted_.size()) size *= 2;
   slots_.assign(size, -1);
   for (size_t i = 0; i < wanted_.size(); ++i) {
     require(find(wanted_[i].key) < 0, "the key '", wanted_[i].key, "' is given twice");
-    size_t at = hash_key(wanted_[i].key) & (size - 1);
+    size_t at = quick_hash(std::string_view(wanted_[i].key)) & (size - 1);
     while (slots_[at] >= 0) at = (at + 1) & (size - 1);
     slots_[at] = static_cast<int>(i);
   }
@@ -41,9 +23,18 @@ WantedFeatures::WantedFeatures(std::vector<Wanted> wanted) : wanted_(std::move(w
 
 int WantedFeatures::find(std::string_view key) const {
   size_t mask = slots_.size() - 1;
-  for (size_t at = hash_key(key) & mask; slots_[at] >= 0; at = (at + 1) & mask)
-    if (wanted_[static_cast<size_t>(slots_[at])].key == key) return slots_[at];
+  for (size_t at = quick_hash(key) & mask; slots_[at] >= 0; at = (at + 1) & mask)
+    if (same_text(wanted_[static_cast<size_t>(slots_[at])].key, key)) return slots_[at];
   return -1;
+}
+
+int KeyGuesser::search(const WantedFeatures& wanted, std::string_view key, size_t place) {
+  if (place >= count_) {
+    guesses_.resize(place + 1);
+    count_ = place + 1;
+  }
+  guesses_[place].key.assign(key);
+  return guesses_[place].found = wanted.find(key);
 }
 
 Wanted dense_feature(std::string key, DType dtype, const PartialShape& declared, int i) {
@@ -134,6 +125,10 @@ FeatureReader::FeatureReader(const WantedFeatures& wanted, std::vector<Tensor> d
       fixed_[f] = Tensor(wanted[f].dtype, batched(wanted[f].row));
     else
       columns_[f].resize(static_cast<size_t>(blocks.count()));
+    bool is_fixed = wanted[f].form == Wanted::Form::fixed;
+    readings_.push_back(wanted[f].dtype == DType::float32 ? (is_fixed ? Reading::fixed_floats : Reading::floats)
+                        : wanted[f].dtype == DType::int64 ? (is_fixed ? Reading::fixed_ints : Reading::ints)
+                                                          : (is_fixed ? Reading::fixed_strings : Reading::strings));
     for (size_t b = 0; b < columns_[f].size(); ++b) {
       auto first = blocks.first_row(static_cast<int64_t>(b)), end = blocks.first_row(static_cast<int64_t>(b) + 1);
       columns_[f][b].counts.reserve(static_cast<size_t>(end - first));
@@ -164,29 +159,37 @@ bool FeatureReader::read(int64_t b, int64_t row, std::string_view features) {
     return true;
   });
   if (!ok) return false;
-  for (size_t f = 0; f < wanted_.size(); ++f) {
-    bool here = block.round_of[f] == block.round;
-    std::string_view feature = here ? block.found[f] : std::string_view();
-    if (wanted_[f].form == Wanted::Form::fixed) {
-      if (!here)
+  for (size_t f = 0, count = readings_.size(); f < count; ++f) {
+    Reading reading = readings_[f];
+    if (block.round_of[f] != block.round) {
+      if (reading <= Reading::fixed_strings)
         missing(row, f);
-      else if (wanted_[f].dtype == DType::float32)
-        read_fixed<float>(block, row, f, feature);
-      else if (wanted_[f].dtype == DType::int64)
-        read_fixed<int64_t>(block, row, f, feature);
       else
-        read_fixed<std::string>(block, row, f, feature);
+        columns_[f][static_cast<size_t>(b)].counts.push_back(0);
       continue;
     }
-    Column& column = columns_[f][static_cast<size_t>(b)];
-    if (!here)
-      column.counts.push_back(0);
-    else if (wanted_[f].dtype == DType::float32)
-      read_column<float>(block, column, row, f, feature);
-    else if (wanted_[f].dtype == DType::int64)
-      read_column<int64_t>(block, column, row, f, feature);
-    else
-      read_column<std::string>(block, column, row, f, feature);
+    std::string_view feature = block.found[f];
+    auto column = [&]() -> Column& { return columns_[f][static_cast<size_t>(b)]; };
+    switch (reading) {
+      case Reading::fixed_floats:
+        read_fixed<float>(block, row, f, feature);
+        break;
+      case Reading::fixed_ints:
+        read_fixed<int64_t>(block, row, f, feature);
+        break;
+      case Reading::fixed_strings:
+        read_fixed<std::string>(block, row, f, feature);
+        break;
+      case Reading::floats:
+        read_column<float>(block, column(), row, f, feature);
+        break;
+      case Reading::ints:
+        read_column<int64_t>(block, column(), row, f, feature);
+        break;
+      case Reading::strings:
+        read_column<std::string>(block, column(), row, f, feature);
+        break;
+    }
   }
   return true;
 }

@@ -11,6 +11,7 @@
 #include "io/example.h"
 #include "kernel/kernel.h"
 #include "kernels/record_blocks.h"
+#include "strings/quick_hash.h"
 
 namespace thalweg {
 
@@ -108,43 +109,20 @@ std::vector<int64_t> starts_of_values(std::span<Column> columns);
 class KeyGuesser {
  public:
   int find(const WantedFeatures& wanted, std::string_view key, size_t place) {
-    if (place >= guesses_.size()) guesses_.resize(place + 1);
-    Guess& guess = guesses_[place];
-    if (!guess.made || !same(guess.key, key)) {
-      guess.key.assign(key);  // a copy: the bytes of the last example may be gone
-      guess.found = wanted.find(key);
-      guess.made = true;
-    }
-    return guess.found;
+    if (place < count_ && same_text(guesses_[place].key, key)) [[likely]]
+      return guesses_[place].found;
+    return search(wanted, key, place);
   }
 
  private:
-  // Most keys have at most 16 bytes: two loads from either end compare them without a call.
-  static bool same(std::string_view a, std::string_view b) {
-    size_t n = a.size();
-    if (n != b.size()) return false;
-    if (n > 16) return std::memcmp(a.data(), b.data(), n) == 0;
-    if (n >= 8)
-      return load<uint64_t>(a, 0) == load<uint64_t>(b, 0) && load<uint64_t>(a, n - 8) == load<uint64_t>(b, n - 8);
-    if (n >= 4)
-      return load<uint32_t>(a, 0) == load<uint32_t>(b, 0) && load<uint32_t>(a, n - 4) == load<uint32_t>(b, n - 4);
-    for (size_t i = 0; i < n; ++i)
-      if (a[i] != b[i]) return false;
-    return true;
-  }
-  template <typename T>
-  static T load(std::string_view text, size_t at) {
-    T out;
-    std::memcpy(&out, text.data() + at, sizeof(T));
-    return out;
-  }
-
   struct Guess {
-    std::string key;
+    std::string key;  // a copy: the bytes of the last example may be gone
     int found = -1;
-    bool made = false;
   };
+  int search(const WantedFeatures& wanted, std::string_view key, size_t place);
+
   std::vector<Guess> guesses_;
+  size_t count_ = 0;  // of the guesses
 };
 
 // Reads Features messages, and makes the outputs of them.
@@ -170,6 +148,8 @@ class FeatureReader {
     std::vector<uint64_t> round_of;  // when `found` was set: in this row, if it is `round`
     uint64_t round = 0;
   };
+  enum class Reading : uint8_t { fixed_floats, fixed_ints, fixed_strings, floats, ints, strings };
+
   template <typename T>
   void read_fixed(Block& block, int64_t row, size_t f, std::string_view feature);
   template <typename T>
@@ -184,6 +164,7 @@ class FeatureReader {
   const std::vector<Tensor> defaults_;
   const RecordBlocks& blocks_;
   const ExampleName name_;
+  std::vector<Reading> readings_;  // what to do for each feature, without looking at all that it is
   std::vector<Tensor> fixed_;
   std::vector<std::vector<Column>> columns_;  // by feature and block
   std::vector<Block> state_;

@@ -47,7 +47,7 @@ int64_t HashIndex::find(std::string_view text, uint64_t hash) const {
   for (uint64_t at = hash & mask_;; at = (at + 1) & mask_) {
     Slot slot = slots_[at];
     if (slot.entry == 0) return -1;
-    if (slot.tag == tag && key(slot.entry - 1) == text) return slot.entry - 1;
+    if (slot.tag == tag && same_text(key(slot.entry - 1), text)) return slot.entry - 1;
   }
 }
 
