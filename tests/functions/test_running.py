@@ -312,3 +312,20 @@ def test_a_function_s_arguments_are_not_written_over() -> None:
     (twice,) = call(body, once)
     values = run([x, once, twice], {x.op.inputs[1]: 2.0})
     assert [value[0] for value in values] == [2.0, -1.0, 2.0]
+
+
+def test_a_body_runs_on_the_device_of_its_call_and_its_state_stays_where_it_is() -> None:
+    with tf.device("/cpu:0"):
+        v = tf.Variable(2.0)
+        add = tf.constant(1.0)  # Of the same name as a node of the body.
+
+    @tf.function
+    def body(x: Any) -> Any:
+        return tf.add(x * v, tf.train.GradientDescentOptimizer(0.5).minimize(v * x) and 1.0, name="Const")
+
+    with tf.device("/cpu:1"):
+        y = body(tf.constant(3.0)) + add
+    with new_session(device_count={"CPU": 2}) as session:
+        session.run(v.initializer)
+        assert session.run(y) == 8.0
+        assert session.run(v) == 0.5

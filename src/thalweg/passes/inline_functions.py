@@ -6,18 +6,19 @@ function's name, a PartitionedCall, a SymbolicGradient.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from thalweg.functions.function_gradient import gradient_function
 from thalweg.functions.graph_function import GraphFunction, find_function
 from thalweg.functions.read_function_def import specialized
-from thalweg.graph.operation import NameAttrList
+from thalweg.graph import dtypes
+from thalweg.graph.operation import NameAttrList, Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 _FLOW: Final = frozenset(("Switch", "RefSwitch", "Enter", "RefEnter"))
-_CALLS: Final = frozenset(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient"))
+CALLS: Final = frozenset(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient"))
 _MOST_NESTED: Final = 1 << 10  # Nodes of bodies within bodies: functions that call each other twice never end.
 _DEEPEST: Final = 20
 
@@ -38,13 +39,18 @@ def inline_functions(graph: StepGraph, inline: bool = True) -> StepGraph:
 
 
 def _is_call(node: Node) -> bool:
-    return node.op in _CALLS or (node.origin is not None and node.op in node.origin.graph._functions)
+    return node.op in CALLS or (node.origin is not None and node.op in node.origin.graph._functions)
+
+
+def is_call(op: Operation) -> bool:
+    """Whether an operation calls a function, and so may give place to its body."""
+    return op.type in CALLS or op.type in op.graph._functions
 
 
 def _called(node: Node) -> GraphFunction:
     assert node.origin is not None
     library = node.origin.graph
-    if node.op not in _CALLS:
+    if node.op not in CALLS:
         return find_function(library, NameAttrList(node.op, node.attrs))
     reference = node.attrs["f"]
     function = reference if isinstance(reference, GraphFunction) else find_function(library, reference)
@@ -98,7 +104,9 @@ class _Inlining:
             self._expand(node, specialized(function, shapes), (*chain, function.name), tied)
             return
         op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
-        self._nodes[node.name] = node._replace(op=op, attrs={"f": function})
+        # A body that stays whole runs where the state is that it uses.
+        device = "" if dtypes.resource in node.input_dtypes else node.device
+        self._nodes[node.name] = node._replace(op=op, attrs={"f": function}, device=device)
 
     def _expand(self, call: Node, function: GraphFunction, chain: tuple[str, ...], in_flow: bool) -> None:
         body = prune(function.inputs, function.outputs, function.targets)
@@ -106,6 +114,7 @@ class _Inlining:
         inner = [node for node in body.nodes.values() if node.op != "_Arg"]
         self._nested += len(inner) if len(chain) > 1 else 0
         names = {node.name: self._unique(f"{call.name}/{node.name}") for node in inner}
+        places = {tensor.op.name: edge[0] for tensor, edge in zip(function.inputs, call.inputs, strict=True)}
         pivot = self._pivot(call) if in_flow else None
         free: set[str] = set()  # What depends on nothing but constants and arguments need not wait for anything.
         for node in inner:
@@ -119,11 +128,17 @@ class _Inlining:
             if pivot is not None and not node.inputs:
                 controls.append(pivot)
             edges = tuple(arguments[edge] if edge in arguments else (names[edge[0]], edge[1]) for edge in node.inputs)
-            renamed = node._replace(name=names[node.name], inputs=edges, controls=tuple(dict.fromkeys(controls)))
-            if "frame_name" in node.attrs:  # Each call has loops of its own.
-                frame = f"{call.name}/".encode() + node.attrs["frame_name"]
-                renamed = renamed._replace(attrs={**node.attrs, "frame_name": frame})
-            self._add(renamed, chain, in_flow)
+            self._add(
+                node._replace(
+                    name=names[node.name],
+                    attrs=_attrs_in(call, node, names, places),
+                    inputs=edges,
+                    controls=tuple(dict.fromkeys(controls)),
+                    device=node.device or ("" if dtypes.resource in node.input_dtypes else call.device),
+                ),
+                chain,
+                in_flow,
+            )
         results = []
         for i, edge in enumerate(body.fetches):
             result = arguments[edge] if edge in arguments else (names[edge[0]], edge[1])
@@ -134,7 +149,7 @@ class _Inlining:
         self._targets.update(dict.fromkeys(effects))
         # Whoever waits for the call waits for all of it.
         done = dict.fromkeys((*call.controls, *effects, *results, *((pivot,) if pivot is not None else ())))
-        self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), (), call.origin)
+        self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), (), None)
 
     def _shape(self, edge: Edge) -> TensorShape:
         edge = self._resolved(edge)
@@ -161,6 +176,25 @@ class _Inlining:
         while result in self._nodes or result in self._graph.nodes:
             result, number = f"{name}_{number}", number + 1
         return result
+
+
+def _attrs_in(call: Node, node: Node, names: dict[str, str], places: dict[str, str]) -> dict[str, Any]:
+    """The attributes of a body's node in the place of a call.
+
+    Args:
+        call: The call.
+        node: The node.
+        names: The new names of the body's nodes.
+        places: The nodes that arguments come from.
+    """
+    attrs = node.attrs
+    if "frame_name" in attrs:  # Each call has loops of its own.
+        attrs = {**attrs, "frame_name": f"{call.name}/".encode() + attrs["frame_name"]}
+    if "_class" in attrs:
+        beside = [group[5:].decode() for group in attrs["_class"] if group.startswith(b"loc:@")]
+        there = [names.get(name) or places.get(name) for name in beside]
+        attrs = {**attrs, "_class": [f"loc:@{name}".encode() for name in there if name is not None]}
+    return attrs
 
 
 def _fits(call: Node, function: GraphFunction) -> bool:

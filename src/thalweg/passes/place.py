@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thalweg import errors
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.dtypes import resource
+from thalweg.passes.inline_functions import is_call
 from thalweg.passes.step_graph import Node, StepGraph
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class Survey:
     def update(self, operations: Sequence[Operation]) -> None:
         """Takes in what has been added; `operations` are all of the graph's, in their order."""
         for op in operations[self._seen :]:
+            if is_call(op):  # The nodes of the function's body go where each of them wants.
+                continue
             if op.device:
                 self._asked.setdefault(self._union.root(op.name), {}).setdefault(op.device, op.name)
             touched = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
@@ -171,7 +174,7 @@ def groups_of(graph: StepGraph) -> list[Group]:
 def _asked(group: Group, survey: Survey | None) -> dict[str, str]:
     asked = {node.device: node.name for node in reversed(group.nodes) if node.device}
     for node in group.nodes:
-        if survey is not None and node.origin is not None:
+        if survey is not None and node.origin is not None and not node.origin.graph.building_function:
             for device, name in survey.asked(node.origin.name).items():
                 asked.setdefault(device, name)
     return asked

@@ -42,8 +42,9 @@ class Placer:
         constrained = any(node.device for node in graph.nodes.values())
         if len(self.devices) == 1 and not constrained and not self._log:
             return graph
-        origin = next((node.origin for node in graph.nodes.values() if node.origin is not None), None)
-        if origin is not None and not origin.graph.building_function:
+        origins = (node.origin for node in graph.nodes.values() if node.origin is not None)
+        origin = next((op for op in origins if not op.graph.building_function), None)
+        if origin is not None:
             self._survey.update(origin.graph.get_operations())
         placed = place(graph, self.devices, _has_kernel, self._soft, fixed=self._fixed, survey=self._survey)
         for name, node in placed.nodes.items():
