@@ -10,7 +10,7 @@ TESTS ?= tests
 FUZZ_SECONDS ?= 600
 BENCH ?=
 SANITIZERS ?= address thread
-SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files)
+SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files tests/fuzz/test_files.py)
 
 VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python

@@ -93,19 +93,6 @@ bool RecordReader::next(std::string& record) {
   return true;
 }
 
-uint64_t RecordReader::skip(uint64_t count) {
-  uint64_t done = 0;
-  for (uint64_t length; done < count && read_length(&length); ++done) {
-    const uint64_t start = position();
-    input_.advance(kHeader);
-    if (input_.skip(length) < length || input_.skip(kFooter) < kFooter) {
-      input_.seek(start);
-      lost(start, "truncated record");
-    }
-  }
-  return done;
-}
-
 bool RecordReader::ready() const {
   std::string_view there = input_.buffered();
   if (there.size() < kHeader) return false;

@@ -24,8 +24,6 @@ class RecordReader {
   bool next(std::string& record);
   // The same, valid until the next call.
   bool next(std::string_view& record);
-  // Passes up to `count` records, checking only their lengths; returns how many there were.
-  uint64_t skip(uint64_t count);
   // Whether the next record is in memory, so that `next` will not wait for the disk.
   bool ready() const;
 
