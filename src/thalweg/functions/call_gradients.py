@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.autodiff.zeros import value_spec, zeros_for
+from thalweg.autodiff.zeros import dense, value_spec, zeros_for
 from thalweg.control_flow.while_loop import while_loop
 from thalweg.functions.function_gradient import (
     Backward,
@@ -78,18 +78,12 @@ def _complete(outputs: Sequence[Tensor], grads: Sequence[Any]) -> list[Tensor]:
     complete = []
     for tensor, grad in zip(outputs, grads, strict=True):
         if grad is not None:
-            complete.append(_dense(grad))
+            complete.append(dense(grad))
         elif tensor.dtype.base_dtype.is_numpy_compatible and tensor.dtype.base_dtype is not dtypes.string:
             complete.append(zeros_for(tensor))
         else:
             complete.append(tensor)
     return complete
-
-
-def _dense(grad: Any) -> Tensor:
-    from thalweg.autodiff.zeros import dense
-
-    return dense(grad)
 
 
 def _call_backward(
