@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,19 @@ def test_an_empty_list_of_files_is_an_error_of_the_step() -> None:
         # The queue was closed, so that nobody waits for ever.
         with pytest.raises(tf.errors.OutOfRangeError):
             session.run(queue.dequeue())
+
+
+def test_files_are_matched_when_the_variable_is_initialized(tmp_path: Path) -> None:
+    names = tf.train.match_filenames_once(str(tmp_path / "*.txt"))
+    assert names.name == "matching_filenames:0"
+    queue = tf.train.string_input_producer(names, num_epochs=1, shuffle=False)
+    for name in ("b.txt", "a.txt", "c.bin"):
+        (tmp_path / name).write_text("")
+    with tf.Session() as session:
+        session.run(tf.local_variables_initializer())
+        (tmp_path / "late.txt").write_text("")
+        session.run(tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)[0].enqueue_ops[0])
+        assert [Path(name.decode()).name for name in session.run(queue.dequeue_many(2))] == ["a.txt", "b.txt"]
 
 
 def test_batches_have_the_order_of_their_examples() -> None:
