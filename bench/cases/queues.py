@@ -127,7 +127,7 @@ CASES = {
     "queue_steps": Case("an element enqueued by one step, dequeued by another", two_steps, targets={"tensorflow": 3}),
     "queue_rows": Case("1,000 examples through a shuffling queue, by batches", rows, targets={"tensorflow": 3}),
     "shuffle_batch": Case(
-        f"shuffle_batch with 4 threads: {TAKEN} batches of {BATCH}", shuffled_batches, targets={"tensorflow": 1}
+        f"shuffle_batch with 4 threads: {TAKEN} batches of {BATCH}", shuffled_batches, targets={"tensorflow": 3}
     ),
     "queue_training": Case(
         "what a training step loses when a queue feeds it, not a variable",
