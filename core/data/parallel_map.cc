@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kChunkSeconds = 50e-6;  // what a worker should do between two looks at the others
 constexpr size_t kLargestChunk = 32;
+constexpr double kCheapSeconds = 3e-6;  // what passing an element between threads costs at least
 // Workers that are inside a call, by thread: closing from there must not wait for itself.
 thread_local const ParallelCalls* working_for = nullptr;
 
@@ -59,6 +60,7 @@ bool ParallelCalls::work(Lock& lock, Step& step) {
   if (!room()) return false;
   pulling_ = true;
   woken_ = false;
+  const auto begin = std::chrono::steady_clock::now();
   const bool starts = options_.function->blocking();
   const size_t most = starts ? 1 : std::min(chunk_, options_.calls * chunk_ - calls_.size());
   std::vector<std::unique_ptr<Call>> pulled;
@@ -101,13 +103,14 @@ bool ParallelCalls::work(Lock& lock, Step& step) {
   } else if (!mine.empty()) {
     recruit();
     run_calls(lock, step, mine);
+    std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    measure(spent.count(), mine.size());
   }
   return count > 0 || (last == Pulled::later && !stalled_);
 }
 
 void ParallelCalls::run_calls(Lock& lock, Step& step, const std::vector<Call*>& mine) {
   lock.unlock();
-  auto begin = std::chrono::steady_clock::now();
   std::optional<SerialScope> serial;
   if (options_.calls > 1) serial.emplace();
   for (Call* call : mine) {
@@ -123,9 +126,7 @@ void ParallelCalls::run_calls(Lock& lock, Step& step, const std::vector<Call*>& 
     }
   }
   serial.reset();
-  std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
   lock.lock();
-  measure(spent.count(), mine.size());
   for (Call* call : mine) call->done = true;
 }
 
@@ -157,6 +158,8 @@ void ParallelCalls::finished(Lock& lock, Call* call) {
 
 void ParallelCalls::recruit() {
   if (workers_ >= options_.calls || !room()) return;
+  // Elements that cost less than a second thread are left to the consumer, unless it waits.
+  if (!waiting_ && mean_seconds_ >= 0 && mean_seconds_ < kCheapSeconds) return;
   ++workers_;
   ThreadPool::shared().submit([self = shared_from_this()] { self->worker(); });
 }

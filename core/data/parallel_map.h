@@ -1,9 +1,10 @@
 // ParallelCalls: a function of the input's elements, several calls at once, the results in order or as they come.
 //
 // Workers on the thread pool take turns pulling the input, a few elements at a time, and run the function on what they
-// pulled: cheap functions are called in chunks, so that passing them between threads costs little. The consumer that
-// finds nothing ready works, too, before it waits. Not more than `calls` threads are at it, and not more results wait
-// than so many chunks. Kernels inside the function run serially when calls run side by side.
+// pulled: cheap functions are called in chunks, so that passing them between threads costs little, and very cheap ones
+// by the consumer alone. A consumer that finds nothing ready works, too, before it waits. Not more than `calls` threads
+// are at it, and not more results wait than so many chunks. Kernels inside the function run serially when calls run
+// side by side.
 //
 // A function that waits (asynchronous kernels) is started instead, with at most `calls` of them under way.
 #pragma once
@@ -71,7 +72,7 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
   size_t workers_ = 0;
   size_t started_ = 0;  // calls that run by themselves
   size_t chunk_ = 1;
-  double mean_seconds_ = -1;
+  double mean_seconds_ = -1;  // of an element, its pull included; negative: not known yet
   bool pulling_ = false;
   bool stalled_ = false;  // the input said `later`, and has not woken us yet
   bool woken_ = false;    // it did while it was being pulled

@@ -6,29 +6,52 @@
 namespace thalweg {
 namespace {
 
-class Scan final : public UnaryDataset {
+// A dataset that folds its input with a function and an initial state.
+class Folding : public UnaryDataset {
  public:
-  Scan(Signature signature, DatasetPtr input, std::shared_ptr<const Function> function, Element captured, Element state)
+  Folding(Signature signature, DatasetPtr input, std::shared_ptr<const Function> function, Element captured,
+          Element state)
       : UnaryDataset(std::move(signature), std::move(input)),
         function_(std::move(function)),
         captured_(std::make_shared<const Element>(std::move(captured))),
         state_(std::move(state)) {}
+
+ protected:
+  struct FoldingWalk : UnaryIterator {
+    FoldingWalk(const Folding& dataset, const Making& making)
+        : UnaryIterator(dataset.input()->iterate(making)),
+          state(dataset.state_),
+          call(dataset.function_, dataset.captured_, making.waker) {}
+    // Arguments of the next call: the state, then the element.
+    void set_args() {
+      args = state;
+      for (Tensor& component : element) args.push_back(std::move(component));
+    }
+    Element state, element, args;
+    FunctionCall call;
+  };
+
+ private:
+  const std::shared_ptr<const Function> function_;
+  const std::shared_ptr<const Element> captured_;
+  const Element state_;
+};
+
+class Scan final : public Folding {
+ public:
+  using Folding::Folding;
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
     return std::make_unique<Walk>(*this, making);
   }
 
  private:
-  struct Walk final : UnaryIterator {
-    Walk(const Scan& dataset, const Making& making)
-        : UnaryIterator(dataset.input()->iterate(making)),
-          state(dataset.state_),
-          call(dataset.function_, dataset.captured_, making.waker) {}
+  struct Walk final : FoldingWalk {
+    using FoldingWalk::FoldingWalk;
     Pulled next(Pull& pull, Element& out) override {
       if (!call.pending()) {
         Pulled pulled = input_->next(pull, element);
         if (pulled != Pulled::element) return pulled;
-        args = state;
-        for (Tensor& component : element) args.push_back(std::move(component));
+        set_args();
       }
       if (!call.finish(pull, args, results)) return Pulled::later;
       for (size_t i = 0; i < state.size(); ++i) state[i] = std::move(results[i]);
@@ -48,12 +71,8 @@ class Scan final : public UnaryDataset {
       call.restore(in);
       input_->restore(in);
     }
-    Element state, element, args, results;
-    FunctionCall call;
+    Element results;
   };
-  const std::shared_ptr<const Function> function_;
-  const std::shared_ptr<const Element> captured_;
-  const Element state_;
 };
 
 std::vector<DType> types_of(const Element& element) {
@@ -76,32 +95,24 @@ void scan(Context& ctx) {
 }
 
 // One element: the state at the end of the input.
-class Reduction final : public UnaryDataset {
+class Reduction final : public Folding {
  public:
-  Reduction(Signature signature, DatasetPtr input, std::shared_ptr<const Function> function, Element captured,
-            Element state)
-      : UnaryDataset(std::move(signature), std::move(input)),
-        function_(std::move(function)),
-        captured_(std::make_shared<const Element>(std::move(captured))),
-        state_(std::move(state)) {}
+  using Folding::Folding;
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
     return std::make_unique<Walk>(*this, making);
   }
 
  private:
-  struct Walk final : UnaryIterator {
-    Walk(const Reduction& dataset, const Making& making)
-        : UnaryIterator(dataset.input()->iterate(making)),
-          state(dataset.state_),
-          call(dataset.function_, dataset.captured_, making.waker) {}
+  struct Walk final : FoldingWalk {
+    using FoldingWalk::FoldingWalk;
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
         if (!call.pending()) {
           Pulled pulled = input_->next(pull, element);
           if (pulled == Pulled::later) return pulled;
           if (pulled == Pulled::end) break;
-          args = std::move(state);
-          for (Tensor& component : element) args.push_back(std::move(component));
+          set_args();
+          state.clear();  // so that the function may write into it
         }
         if (!call.finish(pull, args, state)) return Pulled::later;
         if (pull.step.interrupted()) fail(Code::cancelled, "the step was cancelled");
@@ -110,12 +121,7 @@ class Reduction final : public UnaryDataset {
       out = state;
       return Pulled::element;
     }
-    Element state, element, args;
-    FunctionCall call;
   };
-  const std::shared_ptr<const Function> function_;
-  const std::shared_ptr<const Element> captured_;
-  const Element state_;
 };
 
 void deliver_state(AsyncContext& ctx, Element* element) {

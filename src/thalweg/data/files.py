@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from thalweg.data import structure
 from thalweg.data.dataset import Dataset, int64
@@ -54,12 +54,14 @@ def _reading(filenames: Any, make: Any, parallel: int | None = None) -> Tensor:
     )._variant_tensor
 
 
-@export("data.TextLineDataset")
-class TextLineDataset(Dataset):
-    """The lines of text files, as strings without their ends."""
+class _StringFiles(Dataset):
+    """What the files of one format hold, as strings."""
 
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None) -> None:  # fmt: skip
+    _op_type: ClassVar[str]
+
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None
+    ) -> None:
         """Reads files in order.
 
         Args:
@@ -70,12 +72,19 @@ class TextLineDataset(Dataset):
         """
         compression, buffer = _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size")
         super().__init__(
-            _reading(filenames, lambda f: apply("TextLineDataset", f, compression, buffer), num_parallel_reads), _STRING
+            _reading(filenames, lambda f: apply(self._op_type, f, compression, buffer), num_parallel_reads), _STRING
         )
 
 
+@export("data.TextLineDataset")
+class TextLineDataset(_StringFiles):
+    """The lines of text files, as strings without their ends."""
+
+    _op_type = "TextLineDataset"
+
+
 @export("data.TFRecordDataset")
-class TFRecordDataset(Dataset):
+class TFRecordDataset(_StringFiles):
     """The records of TFRecord files, as strings.
 
     Example:
@@ -89,20 +98,7 @@ class TFRecordDataset(Dataset):
         b'one' b'two'
     """
 
-    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None,
-                 num_parallel_reads: Any = None) -> None:  # fmt: skip
-        """Reads files in order.
-
-        Args:
-            filenames: A name, names, or a dataset of names.
-            compression_type: '', 'ZLIB' or 'GZIP'.
-            buffer_size: Bytes to buffer; chosen if None.
-            num_parallel_reads: How many files to read at once, taking turns; in order, one by one, if None.
-        """
-        compression, buffer = _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size")
-        super().__init__(
-            _reading(filenames, lambda f: apply("TFRecordDataset", f, compression, buffer), num_parallel_reads), _STRING
-        )
+    _op_type = "TFRecordDataset"
 
 
 @export("data.FixedLengthRecordDataset")
