@@ -50,6 +50,31 @@ Wanted dense_feature(std::string key, DType dtype, const PartialShape& declared,
   return wanted;
 }
 
+std::vector<Wanted> list_wanted(const std::vector<std::string>& sparse_keys, const std::vector<DType>& sparse_types,
+                                const std::vector<std::string>& dense_keys, const std::vector<DType>& dense_types,
+                                const std::vector<PartialShape>& dense_shapes,
+                                const std::vector<std::string>& ragged_keys, const std::vector<DType>& ragged_types) {
+  auto check = [](const char* kind, size_t keys, size_t types) {
+    require(keys == types, "Expected len(", kind, "_keys) == num_", kind, " but got: ", keys, " vs. ", types);
+  };
+  check("sparse", sparse_keys.size(), sparse_types.size());
+  check("dense", dense_keys.size(), dense_types.size());
+  check("ragged", ragged_keys.size(), ragged_types.size());
+  std::vector<Wanted> all;
+  for (size_t i = 0; i < sparse_keys.size(); ++i)
+    all.push_back({sparse_keys[i], sparse_types[i], Wanted::Form::sparse, {}, {}});
+  for (size_t i = 0; i < dense_keys.size(); ++i)
+    all.push_back(dense_feature(dense_keys[i], dense_types[i], dense_shapes[i], static_cast<int>(i)));
+  for (size_t i = 0; i < ragged_keys.size(); ++i)
+    all.push_back({ragged_keys[i], ragged_types[i], Wanted::Form::ragged, {}, {}});
+  return all;
+}
+
+std::vector<std::string> key_vector(const Tensor& keys, const char* what) {
+  require(keys.rank() == 1, what, " must be a vector, got shape ", keys.shape());
+  return {keys.strings(), keys.strings() + keys.num_elements()};
+}
+
 void check_default(const Wanted& wanted, const Tensor& value, int i) {
   require(value.dtype() == wanted.dtype, "the default of '", wanted.key, "' is ", value.dtype(),
           ", but the feature is ", wanted.dtype);

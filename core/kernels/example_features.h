@@ -44,6 +44,14 @@ class WantedFeatures {
 
 // A dense feature, from what the attributes of an op say: of fixed length, or with an unknown first dimension.
 Wanted dense_feature(std::string key, DType dtype, const PartialShape& declared, int i);
+// All that an op looks for, from its keys and attributes: sparse features, then dense, then ragged ones. Throws if
+// there are not as many keys as types.
+std::vector<Wanted> list_wanted(const std::vector<std::string>& sparse_keys, const std::vector<DType>& sparse_types,
+                                const std::vector<std::string>& dense_keys, const std::vector<DType>& dense_types,
+                                const std::vector<PartialShape>& dense_shapes,
+                                const std::vector<std::string>& ragged_keys, const std::vector<DType>& ragged_types);
+// The keys in a vector of strings.
+std::vector<std::string> key_vector(const Tensor& keys, const char* what);
 // Checks the default (or padding) of a dense feature; throws if it does not fit.
 void check_default(const Wanted& wanted, const Tensor& value, int i);
 

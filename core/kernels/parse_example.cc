@@ -38,20 +38,8 @@ struct ParseExample : Kernel {
   std::shared_ptr<const WantedFeatures> make(const std::vector<std::string>& sparse_keys,
                                              const std::vector<std::string>& dense_keys,
                                              const std::vector<std::string>& ragged_keys) const {
-    require(sparse_keys.size() == sparse_types.size(),
-            "Expected len(sparse_keys) == num_sparse but got: ", sparse_keys.size(), " vs. ", sparse_types.size());
-    require(dense_keys.size() == dense_types.size(),
-            "Expected len(dense_keys) == num_dense but got: ", dense_keys.size(), " vs. ", dense_types.size());
-    require(ragged_keys.size() == ragged_types.size(),
-            "Expected len(ragged_keys) == num_ragged but got: ", ragged_keys.size(), " vs. ", ragged_types.size());
-    std::vector<Wanted> all;
-    for (size_t i = 0; i < sparse_keys.size(); ++i)
-      all.push_back({sparse_keys[i], sparse_types[i], Wanted::Form::sparse, {}, {}});
-    for (size_t i = 0; i < dense_keys.size(); ++i)
-      all.push_back(dense_feature(dense_keys[i], dense_types[i], dense_shapes[i], static_cast<int>(i)));
-    for (size_t i = 0; i < ragged_keys.size(); ++i)
-      all.push_back({ragged_keys[i], ragged_types[i], Wanted::Form::ragged, {}, {}});
-    return std::make_shared<WantedFeatures>(std::move(all));
+    return std::make_shared<WantedFeatures>(
+        list_wanted(sparse_keys, sparse_types, dense_keys, dense_types, dense_shapes, ragged_keys, ragged_types));
   }
 
   // The bytes of each example are somewhere else in memory: ask for those of a later one before they are needed.
@@ -59,11 +47,6 @@ struct ParseExample : Kernel {
   static void prefetch(const std::string& text) {
     for (size_t at = 0, end = std::min<size_t>(text.size(), 512); at < end; at += 64)
       __builtin_prefetch(text.data() + at);
-  }
-
-  static std::vector<std::string> strings(const Tensor& t, const char* what) {
-    require(t.rank() == 1, what, " must be a vector, got shape ", t.shape());
-    return {t.strings(), t.strings() + t.num_elements()};
   }
 
   // The keys rarely change between steps: what was made of them is kept with the identity of their buffers.
@@ -82,8 +65,8 @@ struct ParseExample : Kernel {
     }
     std::shared_ptr<const WantedFeatures> made;
     if constexpr (keys == Keys::as_vectors) {
-      made = make(strings(ctx.input(2), "sparse_keys"), strings(ctx.input(3), "dense_keys"),
-                  strings(ctx.input(4), "ragged_keys"));
+      made = make(key_vector(ctx.input(2), "sparse_keys"), key_vector(ctx.input(3), "dense_keys"),
+                  key_vector(ctx.input(4), "ragged_keys"));
     } else {
       std::vector<std::string> sparse, dense;
       for (int i = first; i < first + count; ++i)

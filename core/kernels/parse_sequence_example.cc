@@ -205,21 +205,11 @@ struct Half {
 
   WantedFeatures wanted(const std::vector<std::string>& sparse_keys, const std::vector<std::string>& dense_keys,
                         const std::vector<std::string>& ragged_keys) const {
-    require(sparse_keys.size() == sparse_types.size() && dense_keys.size() == dense_types.size() &&
-                ragged_keys.size() == ragged_types.size(),
-            "the op has types for ", sparse_types.size(), " sparse, ", dense_types.size(), " dense and ",
-            ragged_types.size(), " ragged features, but keys for ", sparse_keys.size(), ", ", dense_keys.size(),
-            " and ", ragged_keys.size());
-    std::vector<Wanted> all;
-    for (size_t i = 0; i < sparse_keys.size(); ++i)
-      all.push_back({sparse_keys[i], sparse_types[i], Wanted::Form::sparse, {}, {}});
-    for (size_t i = 0; i < dense_keys.size(); ++i) {
-      all.push_back(dense_feature(dense_keys[i], dense_types[i], dense_shapes[i], static_cast<int>(i)));
-      require(all.back().form == Wanted::Form::fixed, "the shape of '", dense_keys[i], "' must be fully defined, got ",
-              dense_shapes[i]);
-    }
-    for (size_t i = 0; i < ragged_keys.size(); ++i)
-      all.push_back({ragged_keys[i], ragged_types[i], Wanted::Form::ragged, {}, {}});
+    std::vector<Wanted> all =
+        list_wanted(sparse_keys, sparse_types, dense_keys, dense_types, dense_shapes, ragged_keys, ragged_types);
+    for (const Wanted& wanted : all)
+      require(wanted.form != Wanted::Form::padded, "the shape of '", wanted.key, "' must be fully defined, got ",
+              wanted.declared);
     return WantedFeatures(std::move(all));
   }
   int num_sparse() const { return static_cast<int>(sparse_types.size()); }
@@ -230,11 +220,6 @@ struct Half {
   std::vector<PartialShape> dense_shapes;
   std::vector<DType> ragged_types, split_types;
 };
-
-std::vector<std::string> strings(const Tensor& t, const char* what) {
-  require(t.rank() == 1, what, " must be a vector, got shape ", t.shape());
-  return {t.strings(), t.strings() + t.num_elements()};
-}
 
 template <Version version>
 struct ParseSequenceExample : Kernel {
@@ -292,15 +277,15 @@ struct ParseSequenceExample : Kernel {
       sparse = take(ctx, &next, lists.num_sparse());
       dense = take(ctx, &next, lists.num_dense());
       WantedFeatures wanted_lists = lists.wanted(sparse, dense, {});
-      Strings empty = strings(ctx.input(1), "feature_list_dense_missing_assumed_empty");
+      Strings empty = key_vector(ctx.input(1), "feature_list_dense_missing_assumed_empty");
       parse(ctx, names, wanted_context, wanted_lists, missing_from(empty, wanted_lists, lists), next);
     } else {
-      WantedFeatures wanted_context =
-          context.wanted(strings(ctx.input(2), "context_sparse_keys"), strings(ctx.input(3), "context_dense_keys"),
-                         strings(ctx.input(4), "context_ragged_keys"));
-      WantedFeatures wanted_lists = lists.wanted(strings(ctx.input(5), "feature_list_sparse_keys"),
-                                                 strings(ctx.input(6), "feature_list_dense_keys"),
-                                                 strings(ctx.input(7), "feature_list_ragged_keys"));
+      WantedFeatures wanted_context = context.wanted(key_vector(ctx.input(2), "context_sparse_keys"),
+                                                     key_vector(ctx.input(3), "context_dense_keys"),
+                                                     key_vector(ctx.input(4), "context_ragged_keys"));
+      WantedFeatures wanted_lists = lists.wanted(key_vector(ctx.input(5), "feature_list_sparse_keys"),
+                                                 key_vector(ctx.input(6), "feature_list_dense_keys"),
+                                                 key_vector(ctx.input(7), "feature_list_ragged_keys"));
       const Tensor& empty = ctx.input(8);
       require(empty.rank() == 1 && empty.num_elements() == lists.num_dense(),
               "Expected len(feature_list_dense_missing_assumed_empty) == ", lists.num_dense(), ", got shape ",
