@@ -125,7 +125,7 @@ class GraphMaker:
     def _state(self, x: Any) -> Any:
         variable = self._variables[int(self._random.integers(0, len(self._variables)))]
         before = [self._last[variable]] if variable in self._last else []
-        with tf.control_dependencies(before), tf.device(None):  # where the variable is
+        with tf.control_dependencies(before):
             if self._random.random() < 0.5:
                 value = variable.read_value()
             else:

@@ -106,13 +106,22 @@ def test_an_impossible_wish_names_node_device_and_devices_that_would_do(device: 
         assert word in raised.value.message
 
 
-def test_groups_whose_members_disagree_are_refused() -> None:
+def test_who_touches_state_goes_where_it_is() -> None:
     with tf.device("/cpu:1"):
         v = tf.Variable(1.0, name="v", use_resource=True)
     with tf.device("/cpu:2"):
-        read = apply("ReadVariableOp", v.handle, dtype=tf.float32)
+        read = apply("ReadVariableOp", v.handle, dtype=tf.float32, name="read")
+    assert placed(read) == {"v": "CPU:1", "read": "CPU:1"}
+
+
+def test_groups_whose_members_disagree_are_refused() -> None:
+    with tf.device("/cpu:1"):
+        a = tf.constant(1.0, name="a")
+    with tf.colocate_with(a):
+        b = tf.constant(2.0, name="b")
+    b.op._set_device("/cpu:2")
     with pytest.raises(tf.errors.InvalidArgumentError, match="do not agree"):
-        placed(read)
+        placed(a, b)
 
 
 def test_a_session_refuses_devices_that_it_does_not_have() -> None:

@@ -1,8 +1,9 @@
 """Place: gives every node of a step a device, within the constraints of its program (OSDI section 3.3).
 
 Nodes that must share a device form a *group*: those that `colocate_with` ties together, and state with all that touches
-it (a resource handle never leaves its device). The partial device names of a group's members are merged; the devices
-that match and have kernels for all members are the group's *feasible set*. What the constraints leave open a strategy
+it (a resource handle never leaves its device). The partial device names of a group's members are merged, where those of
+state count more than those of its users; the devices that match and have kernels for all members are the group's
+*feasible set*. What the constraints leave open a strategy
 decides; without one, each such group goes to the first of its devices.
 
 Nothing here knows about one process: a device is a full name and a type.
@@ -35,12 +36,19 @@ class Device(NamedTuple):
     type: str
 
 
+class Wish(NamedTuple):
+    """Who asks for a device. The wish of one who only touches state is not firm: the state decides."""
+
+    name: str
+    firm: bool
+
+
 @dataclass
 class Group:
     """Nodes that must be on one device, and the devices that would do."""
 
     nodes: list[Node] = field(default_factory=list)
-    asked: dict[str, str] = field(default_factory=dict)  # constraints, and for each the name of a node that has it
+    asked: dict[str, Wish] = field(default_factory=dict)  # constraints, and for each one who has it
     feasible: list[Device] = field(default_factory=list)
 
 
@@ -134,7 +142,7 @@ class Survey:
     def __init__(self) -> None:
         """Begins with an empty graph."""
         self._union = Union()
-        self._asked: dict[str, dict[str, str]] = {}
+        self._asked: dict[str, dict[str, Wish]] = {}
         self._seen = 0
 
     def update(self, operations: Sequence[Operation]) -> None:
@@ -142,16 +150,17 @@ class Survey:
         for op in operations[self._seen :]:
             if is_call(op):  # The nodes of the function's body go where each of them wants.
                 continue
-            if op.device:
-                self._asked.setdefault(self._union.root(op.name), {}).setdefault(op.device, op.name)
             touched = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
+            if op.device:
+                asked = self._asked.setdefault(self._union.root(op.name), {})
+                _add(asked, op.device, Wish(op.name, not touched))
             for other in touched + _locations(op.attrs.get("_class")):
                 kept, gone = self._union.join(op.name, other)
                 if kept != gone and gone in self._asked:
-                    self._asked.setdefault(kept, {}).update(self._asked.pop(gone))
+                    _add_all(self._asked.setdefault(kept, {}), self._asked.pop(gone))
         self._seen = len(operations)
 
-    def asked(self, name: str) -> Mapping[str, str]:
+    def asked(self, name: str) -> Mapping[str, Wish]:
         """The devices that the group of an operation asks for, and who does."""
         return self._asked.get(self._union.root(name), {})
 
@@ -171,13 +180,25 @@ def groups_of(graph: StepGraph) -> list[Group]:
     return list(groups.values())
 
 
-def _asked(group: Group, survey: Survey | None) -> dict[str, str]:
-    asked = {node.device: node.name for node in reversed(group.nodes) if node.device}
+def _asked(group: Group, survey: Survey | None) -> dict[str, Wish]:
+    asked: dict[str, Wish] = {}
     for node in group.nodes:
+        if node.device:
+            _add(asked, node.device, Wish(node.name, resource not in node.input_dtypes))
         if survey is not None and node.origin is not None and not node.origin.graph.building_function:
-            for device, name in survey.asked(node.origin.name).items():
-                asked.setdefault(device, name)
+            _add_all(asked, survey.asked(node.origin.name))
     return asked
+
+
+def _add(asked: dict[str, Wish], device: str, wish: Wish) -> None:
+    known = asked.get(device)
+    if known is None or (wish.firm and not known.firm):
+        asked[device] = wish
+
+
+def _add_all(asked: dict[str, Wish], more: Mapping[str, Wish]) -> None:
+    for device, wish in more.items():
+        _add(asked, device, wish)
 
 
 def colocated_with(node: Node) -> list[str]:
@@ -198,7 +219,12 @@ def matches(device: str, constraint: str) -> bool:
 
 def _feasible(group: Group, devices: Sequence[Device], has_kernel: HasKernel, soft: bool) -> list[Device]:
     able = [device for device in devices if all(has_kernel(node, device.type) for node in group.nodes)]
-    found = [device for device in able if all(matches(device.name, constraint) for constraint in group.asked)]
+    found = able
+    for constraint, wish in sorted(group.asked.items(), key=lambda item: not item[1].firm):
+        narrowed = [device for device in found if matches(device.name, constraint)]
+        # Whoever touches state goes where it is, but a device that would not do at all is an error.
+        if narrowed or wish.firm or not any(matches(device.name, constraint) for device in able):
+            found = narrowed
     if found:
         return found
     if soft and able:
@@ -225,7 +251,7 @@ def _impossible(group: Group, devices: Sequence[Device], able: list[Device], has
     for node in group.nodes:
         if not any(has_kernel(node, device.type) for device in devices):
             return error(node.name, f"no device has a kernel for {node.op}. Devices: {there}.")
-    for constraint, name in group.asked.items():
+    for constraint, (name, _) in group.asked.items():
         if not any(matches(device.name, constraint) for device in devices):
             return error(
                 name,
@@ -242,7 +268,7 @@ def _impossible(group: Group, devices: Sequence[Device], able: list[Device], has
                     f"it must be on {constraint}, and {lacking[0].name} has no kernel for {node.op}. Devices that "
                     f"would do: {would_do}.",
                 )
-    wishes = "; ".join(f"'{name}' asks for {constraint}" for constraint, name in group.asked.items())
+    wishes = "; ".join(f"'{name}' asks for {constraint}" for constraint, (name, _) in group.asked.items())
     return error(
         group.nodes[0].name,
         f"the nodes of its group must be colocated, and their devices do not agree: {wishes}. They share state or were "
