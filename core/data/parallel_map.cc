@@ -263,8 +263,12 @@ void ParallelCalls::save(StateWriter& out) {
       else
         out.element(call->results);
     }
+    // Nobody works now, but the input may want to wake us before it can stand still.
+    lock.unlock();
     input_->save(out);
+    lock.lock();
   } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
     release(lock);
     throw;
   }
@@ -286,6 +290,7 @@ void ParallelCalls::restore(StateReader& in) {
     call->done = true;
     calls_.push_back(std::move(call));
   }
+  lock.unlock();
   input_->restore(in);
 }
 

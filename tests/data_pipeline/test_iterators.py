@@ -255,3 +255,15 @@ def test_an_optional_says_whether_there_is_more() -> None:
             session.run(value)
         assert plain(session.run(made.get_value())) == (1, b"x")
         assert not session.run(none.has_value())
+
+
+def test_positions_are_saved_while_every_stage_is_at_work() -> None:
+    dataset = Dataset.range(10_000).prefetch(3).map(lambda x: x + 1, 3).prefetch(2).map(lambda x: x - 1, 2)
+    iterator = dataset.make_initializable_iterator()
+    element = iterator.get_next()
+    position = tf.raw_ops._IteratorPosition(resource_handle=iterator._iterator_resource)
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        for i in range(150):
+            assert int(session.run(element)) == i
+            session.run(position)
