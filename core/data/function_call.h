@@ -11,11 +11,19 @@
 
 namespace thalweg {
 
+// A function and the tensors that it is given beside its arguments.
+struct Called {
+  std::shared_ptr<const Function> function;
+  std::shared_ptr<const Element> captured;
+};
+
 class FunctionCall {
  public:
   FunctionCall(std::shared_ptr<const Function> function, std::shared_ptr<const Element> captured,
                std::shared_ptr<Waker> waker)
       : function_(std::move(function)), captured_(std::move(captured)), waker_(std::move(waker)) {}
+  FunctionCall(const Called& called, std::shared_ptr<Waker> waker)
+      : FunctionCall(called.function, called.captured, std::move(waker)) {}
   ~FunctionCall();
   FunctionCall(const FunctionCall&) = delete;
 

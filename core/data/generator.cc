@@ -6,11 +6,6 @@
 namespace thalweg {
 namespace {
 
-struct Called {
-  std::shared_ptr<const Function> function;
-  Element captured;
-};
-
 class Generator final : public Dataset {
  public:
   Generator(Signature signature, Called init, Called next, Called finalize)
@@ -34,7 +29,7 @@ class Generator final : public Dataset {
     }
     static std::vector<Tensor> run(const Called& called, Step& step, const Element& state) {
       std::vector<Tensor> args = state;
-      args.insert(args.end(), called.captured.begin(), called.captured.end());
+      args.insert(args.end(), called.captured->begin(), called.captured->end());
       return called.function->run(step, std::move(args));
     }
     void end(Step& step) {
@@ -78,7 +73,7 @@ void generator(Context& ctx) {
     Element captured = inputs_between(ctx, at, at + n);
     at += n;
     auto function = function_attr(ctx, name, arguments, captured, results);
-    return Called{std::move(function), std::move(captured)};
+    return Called{std::move(function), std::make_shared<const Element>(std::move(captured))};
   };
   Called init = called("init_func", {}, nullptr);
   const std::vector<DType> state = init.function->results();

@@ -10,11 +10,6 @@
 namespace thalweg {
 namespace {
 
-struct Called {
-  std::shared_ptr<const Function> function;
-  std::shared_ptr<const Element> captured;
-};
-
 Called called(Context& ctx, const char* name, int first, const std::vector<DType>& arguments,
               const std::vector<DType>* results, int* next) {
   int n = static_cast<int>(ctx.def().attr<std::vector<DType>>(cat("T", name, "_other_arguments")).size());
@@ -55,9 +50,9 @@ class GroupByWindow final : public UnaryDataset {
           making(making),
           elements(dataset.input()->signature()),
           types(dataset.signature().types),
-          key_call(dataset.key_.function, dataset.key_.captured, making.waker),
-          reduce_call(dataset.reduce_.function, dataset.reduce_.captured, making.waker),
-          size_call(dataset.size_.function, dataset.size_.captured, making.waker) {}
+          key_call(dataset.key_, making.waker),
+          reduce_call(dataset.reduce_, making.waker),
+          size_call(dataset.size_, making.waker) {}
 
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
@@ -234,10 +229,10 @@ class GroupByReducer final : public UnaryDataset {
   struct Walk final : UnaryIterator {
     Walk(const GroupByReducer& dataset, const Making& making)
         : UnaryIterator(dataset.input()->iterate(making)),
-          key_call(dataset.key_.function, dataset.key_.captured, making.waker),
-          init_call(dataset.init_.function, dataset.init_.captured, making.waker),
-          reduce_call(dataset.reduce_.function, dataset.reduce_.captured, making.waker),
-          finalize_call(dataset.finalize_.function, dataset.finalize_.captured, making.waker) {}
+          key_call(dataset.key_, making.waker),
+          init_call(dataset.init_, making.waker),
+          reduce_call(dataset.reduce_, making.waker),
+          finalize_call(dataset.finalize_, making.waker) {}
 
     Pulled next(Pull& pull, Element& out) override {
       while (true) {

@@ -5,23 +5,18 @@
 namespace thalweg {
 namespace {
 
-struct Calling {
-  std::shared_ptr<const Function> function;
-  std::shared_ptr<const Element> captured;
-};
-
 class Map final : public UnaryDataset {
  public:
-  Map(Signature signature, DatasetPtr input, Calling calling)
-      : UnaryDataset(std::move(signature), std::move(input)), calling_(std::move(calling)) {}
+  Map(Signature signature, DatasetPtr input, Called called)
+      : UnaryDataset(std::move(signature), std::move(input)), called_(std::move(called)) {}
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
-    return std::make_unique<Walk>(input()->iterate(making), calling_, making);
+    return std::make_unique<Walk>(input()->iterate(making), called_, making);
   }
 
  private:
   struct Walk final : UnaryIterator {
-    Walk(std::unique_ptr<DatasetIterator> input, const Calling& calling, const Making& making)
-        : UnaryIterator(std::move(input)), call(calling.function, calling.captured, making.waker) {}
+    Walk(std::unique_ptr<DatasetIterator> input, const Called& called, const Making& making)
+        : UnaryIterator(std::move(input)), call(called, making.waker) {}
     Pulled next(Pull& pull, Element& out) override {
       if (!call.pending()) {
         Pulled pulled = input_->next(pull, args);
@@ -42,7 +37,7 @@ class Map final : public UnaryDataset {
     Element args;
     FunctionCall call;
   };
-  const Calling calling_;
+  const Called called_;
 };
 
 void map(Context& ctx) {
@@ -51,7 +46,7 @@ void map(Context& ctx) {
   Element captured = inputs_between(ctx, 1, ctx.num_inputs());
   auto function = function_attr(ctx, "f", input->signature().types, captured, &signature.types);
   set_dataset<Map>(ctx, std::move(signature), std::move(input),
-                   Calling{std::move(function), std::make_shared<const Element>(std::move(captured))});
+                   Called{std::move(function), std::make_shared<const Element>(std::move(captured))});
 }
 
 bool truth(const Element& results) {
@@ -64,18 +59,18 @@ bool truth(const Element& results) {
 template <bool stop>
 class Filter final : public UnaryDataset {
  public:
-  Filter(Signature signature, DatasetPtr input, Calling calling)
-      : UnaryDataset(std::move(signature), std::move(input)), calling_(std::move(calling)) {}
+  Filter(Signature signature, DatasetPtr input, Called called)
+      : UnaryDataset(std::move(signature), std::move(input)), called_(std::move(called)) {}
   int64_t cardinality() const override { return kUnknown; }
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
-    return std::make_unique<Walk>(input()->iterate(making), calling_, making);
+    return std::make_unique<Walk>(input()->iterate(making), called_, making);
   }
 
  private:
   static constexpr const char* kTag = stop ? "TakeWhileDataset" : "FilterDataset";
   struct Walk final : UnaryIterator {
-    Walk(std::unique_ptr<DatasetIterator> input, const Calling& calling, const Making& making)
-        : UnaryIterator(std::move(input)), call(calling.function, calling.captured, making.waker) {}
+    Walk(std::unique_ptr<DatasetIterator> input, const Called& called, const Making& making)
+        : UnaryIterator(std::move(input)), call(called, making.waker) {}
     Pulled next(Pull& pull, Element& out) override {
       while (!stopped) {
         if (!call.pending()) {
@@ -110,7 +105,7 @@ class Filter final : public UnaryDataset {
     FunctionCall call;
     bool stopped = false;
   };
-  const Calling calling_;
+  const Called called_;
 };
 
 template <bool stop>
@@ -121,7 +116,7 @@ void filter(Context& ctx) {
   std::vector<DType> boolean{DType::boolean};
   auto function = function_attr(ctx, "predicate", input->signature().types, captured, &boolean);
   set_dataset<Filter<stop>>(ctx, std::move(signature), std::move(input),
-                            Calling{std::move(function), std::make_shared<const Element>(std::move(captured))});
+                            Called{std::move(function), std::make_shared<const Element>(std::move(captured))});
 }
 
 REGISTER(kernel("MapDataset").function<map>());
