@@ -180,7 +180,10 @@ def test_closing_a_session_ends_a_step_that_is_running() -> None:
 @pytest.mark.parametrize("lowered", [True, False])
 def test_an_interrupt_ends_an_endless_step(lowered: bool) -> None:
     program = (
+        "import signal\n"
         "import thalweg as tf\n"
+        # A test that was itself started in the background inherits that interrupts are ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "config = tf.ConfigProto()\n"
         f"config.graph_options.optimizer_options.opt_level = {0 if lowered else -1}\n"
         "loop = tf.while_loop(lambda i: i >= 0, lambda i: i * 1, [tf.constant(0)])\n"
