@@ -110,7 +110,7 @@ def augmented_pictures(tf, setting):
     files = pictures(tf) * (8 if setting.quick else 64)
 
     def augment(content):
-        picture = tf.image.decode_jpeg(content, channels=3, dct_method="INTEGER_ACCURATE")
+        picture = tf.image.decode_jpeg(content, channels=3)
         picture = tf.image.convert_image_dtype(picture, tf.float32)
         picture = tf.image.resize_images(picture, [160, 160])
         picture = tf.image.flip_left_right(picture)
