@@ -1,0 +1,1 @@
+"""The `thalweg` command: one module of this folder per subcommand."""

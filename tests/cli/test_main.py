@@ -1,0 +1,52 @@
+"""The `thalweg` command finds its subcommands, and tells what is wrong in one line."""
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+from thalweg.cli import main as cli_main
+
+
+def with_command(monkeypatch, run):
+    module = types.ModuleType("thalweg.cli.probe")
+    module.HELP = "Tries something."
+    module.add_arguments = lambda parser: parser.add_argument("number", type=int)
+    module.run = run
+    monkeypatch.setitem(sys.modules, "thalweg.cli.probe", module)
+    monkeypatch.setattr(cli_main, "commands", lambda: ["probe"])
+
+
+def test_a_subcommand_gets_its_options_and_gives_the_exit_code(monkeypatch):
+    with_command(monkeypatch, lambda options: options.number + 1)
+    assert cli_main.main(["probe", "2"]) == 3
+
+
+def test_bad_input_is_one_line(monkeypatch, capsys):
+    def run(options):
+        raise ValueError(f"{options.number} is too large")
+
+    with_command(monkeypatch, run)
+    assert cli_main.main(["probe", "7"]) == 1
+    assert capsys.readouterr().err == "thalweg probe: 7 is too large\n"
+
+
+def test_an_unknown_command_names_the_known_ones(monkeypatch, capsys):
+    with_command(monkeypatch, lambda options: 0)
+    with pytest.raises(SystemExit):
+        cli_main.main(["nothing"])
+    assert "probe" in capsys.readouterr().err
+
+
+def test_every_subcommand_has_help():
+    for name in cli_main.commands():
+        with pytest.raises(SystemExit) as end:
+            cli_main.main([name, "--help"])
+        assert end.value.code == 0
+
+
+def test_the_module_can_be_run():
+    done = subprocess.run([sys.executable, "-m", "thalweg", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: thalweg")
