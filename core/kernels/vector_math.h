@@ -111,11 +111,12 @@ THALWEG_VECTOR float log1p(float x) {
   return (x < kInfinity) & (x != 0.0f) ? result : x;
 }
 
-// x P(x^2) / Q(x^2), fitted to a relative error of 2e-9 on [-9, 9], beyond which the result rounds to 1.
+// x P(x^2) / Q(x^2), fitted to a relative error of 2e-9 on [-9, 9], beyond which the result rounds to 1. There the
+// quotient is held at that of 9, and the product is cut off: one minimum at either end, where a clamp of x takes three
+// times as many instructions.
 THALWEG_VECTOR float tanh(float x) {
-  float a = x > 9.0f ? 9.0f : x;
-  a = a < -9.0f ? -9.0f : a;
-  float z = a * a;
+  float z = x * x;
+  z = z > 81.0f ? 81.0f : z;
   float p = fma(-1.224619809710609e-11f, z, 3.06426025518623e-08f);
   p = fma(p, z, 2.8031394331360696e-05f);
   p = fma(p, z, 0.003869513794707111f);
@@ -125,9 +126,9 @@ THALWEG_VECTOR float tanh(float x) {
   q = fma(q, z, 0.027250179318998702f);
   q = fma(q, z, 0.47014193619986194f);
   q = fma(q, z, 1.0f);
-  float r = a * p / q;
+  float r = std::fabs(x * p / q);
   r = r > 1.0f ? 1.0f : r;
-  return r < -1.0f ? -1.0f : r;
+  return std::copysign(r, x);
 }
 
 THALWEG_VECTOR float sigmoid(float x) {
