@@ -27,6 +27,7 @@ class Cursor {
  public:
   explicit Cursor(std::string_view bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}
   bool done() const { return at_ == end_; }
+  const char* at() const { return at_; }
 
   bool varint(uint64_t* out) {
     if (at_ != end_ && static_cast<uint8_t>(*at_) < 0x80) [[likely]] {
@@ -224,6 +225,23 @@ bool read_bytes_list(std::string_view list, Sink&& sink) {
   });
 }
 
+// Decodes the values of a list that is packed, or those of a list of bytes.
+template <typename T, typename Sink>
+bool read_values(std::string_view values, Sink&& sink) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return read_bytes_list(values, sink);
+  } else if constexpr (std::is_same_v<T, float>) {
+    if (values.size() % sizeof(float) != 0) return false;
+    sink.put_floats(values.data(), static_cast<int64_t>(values.size() / sizeof(float)));
+    return true;
+  } else {
+    uint64_t number;
+    for (Cursor numbers(values); !numbers.done(); sink.put(static_cast<int64_t>(number)))
+      if (!numbers.varint(&number)) return false;
+    return true;
+  }
+}
+
 template <typename Sink>
 bool read_float_list(std::string_view list, Sink&& sink) {
   Cursor cursor(list);
@@ -232,8 +250,7 @@ bool read_float_list(std::string_view list, Sink&& sink) {
     std::string_view value;
     if (!cursor.tag(&tag)) return false;
     if (tag == bytes_tag(1)) {
-      if (!cursor.bytes(&value) || value.size() % sizeof(float) != 0) return false;
-      sink.put_floats(value.data(), static_cast<int64_t>(value.size() / sizeof(float)));
+      if (!cursor.bytes(&value) || !read_values<float>(value, sink)) return false;
     } else if (tag == (1 << 3 | 5)) {
       if (!cursor.take(sizeof(float), &value)) return false;
       sink.put_floats(value.data(), 1);
@@ -253,11 +270,7 @@ bool read_int64_list(std::string_view list, Sink&& sink) {
     std::string_view packed;
     if (!cursor.tag(&tag)) return false;
     if (tag == bytes_tag(1)) {
-      if (!cursor.bytes(&packed)) return false;
-      for (Cursor numbers(packed); !numbers.done();) {
-        if (!numbers.varint(&number)) return false;
-        sink.put(static_cast<int64_t>(number));
-      }
+      if (!cursor.bytes(&packed) || !read_values<int64_t>(packed, sink)) return false;
     } else if (tag == (1 << 3 | 0)) {
       if (!cursor.varint(&number)) return false;
       sink.put(static_cast<int64_t>(number));

@@ -168,22 +168,43 @@ FeatureReader::FeatureReader(const WantedFeatures& wanted, std::vector<Tensor> d
 
 Shape FeatureReader::batched(const Shape& row) const { return name_.single ? row : row.inserted(0, blocks_.rows()); }
 
+bool FeatureReader::find_entries(Block& block, std::string_view features) {
+  const char *at = features.data(), *end = at + features.size();
+  auto keep = [&](int f, const Found& found) {
+    if (f < 0) return;
+    block.found[static_cast<size_t>(f)] = found;
+    block.round_of[static_cast<size_t>(f)] = block.round;
+  };
+  for (size_t place = 0; at != end;) {
+    std::string_view values, entry, key;
+    if (place < block.layouts.size() && block.layouts[place].matches(at, end, &values)) [[likely]] {
+      const example::EntryLayout& layout = block.layouts[place++];
+      keep(layout.found(), {values, layout.kind()});
+      at = values.data() + values.size();
+      continue;
+    }
+    example::Cursor cursor({at, static_cast<size_t>(end - at)});
+    uint32_t tag;
+    if (!cursor.tag(&tag)) return false;
+    if (tag == example::bytes_tag(1)) {
+      if (!cursor.bytes(&entry) || !example::read_entry(entry, block.joiner, &key, &values)) return false;
+      int f = block.guesser.find(wanted_, key, place);
+      keep(f, {values});
+      if (place >= block.layouts.size()) block.layouts.resize(place + 1);
+      block.layouts[place++].learn(at, end, f);
+    } else if (!cursor.skip(tag)) {
+      return false;
+    }
+    at = cursor.at();
+  }
+  return true;
+}
+
 bool FeatureReader::read(int64_t b, int64_t row, std::string_view features) {
   Block& block = state_[static_cast<size_t>(b)];
   block.joiner.clear();
   ++block.round;
-  size_t place = 0;
-  bool ok = example::each_field_1(features, [&](std::string_view entry) {
-    std::string_view key, value;
-    if (!example::read_entry(entry, block.joiner, &key, &value)) return false;
-    int f = block.guesser.find(wanted_, key, place++);
-    if (f >= 0) {
-      block.found[static_cast<size_t>(f)] = value;
-      block.round_of[static_cast<size_t>(f)] = block.round;
-    }
-    return true;
-  });
-  if (!ok) return false;
+  if (!find_entries(block, features)) return false;
   for (size_t f = 0, count = readings_.size(); f < count; ++f) {
     Reading reading = readings_[f];
     if (block.round_of[f] != block.round) {
@@ -193,7 +214,7 @@ bool FeatureReader::read(int64_t b, int64_t row, std::string_view features) {
         columns_[f][static_cast<size_t>(b)].counts.push_back(0);
       continue;
     }
-    std::string_view feature = block.found[f];
+    const Found& feature = block.found[f];
     auto column = [&]() -> Column& { return columns_[f][static_cast<size_t>(b)]; };
     switch (reading) {
       case Reading::fixed_floats:
@@ -247,42 +268,44 @@ void FeatureReader::malformed(int64_t row, size_t f) const {
   fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Can't parse serialized Example.");
 }
 
-template <typename T>
-void FeatureReader::read_fixed(Block& block, int64_t row, size_t f, std::string_view feature) {
-  example::Kind kind;
+template <typename T, typename Sink>
+bool FeatureReader::read_found(Block& block, int64_t row, size_t f, const Found& found, Sink&& sink) {
+  if (found.kind == example::kind_of<T>) [[likely]] {
+    if (!example::read_values<T>(found.bytes, sink)) malformed(row, f);
+    return true;
+  }
+  example::Kind kind = found.kind;
   std::string_view list;
-  if (!example::read_feature(feature, block.joiner, &kind, &list)) malformed(row, f);
-  if (kind == example::Kind::none) return missing(row, f);
+  if (kind == example::Kind::none && !example::read_feature(found.bytes, block.joiner, &kind, &list)) malformed(row, f);
+  if (kind == example::Kind::none) return false;
   if (kind != example::kind_of<T>) wrong_kind(row, f, kind);
-  const Shape& shape = wanted_[f].row;
-  example::Filled<T> sink{fixed_[f].template flat<T>() + row * shape.num_elements(), shape.num_elements()};
   if (!example::read_list<T>(list, sink)) malformed(row, f);
-  // Naming the place is work: only where it is needed, here and below.
-  if (sink.seen != sink.room)
-    fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Number of ",
-         std::is_same_v<T, std::string> ? "bytes" : list_name(kind), " values != expected.  Values size: ", sink.seen,
-         " but output shape: ", shape);
+  return true;
 }
 
 template <typename T>
-void FeatureReader::read_column(Block& block, Column& column, int64_t row, size_t f, std::string_view feature) {
-  example::Kind kind;
-  std::string_view list;
-  if (!example::read_feature(feature, block.joiner, &kind, &list)) malformed(row, f);
-  if (kind == example::Kind::none) {
-    column.counts.push_back(0);
-    return;
-  }
-  if (kind != example::kind_of<T>) wrong_kind(row, f, kind);
+void FeatureReader::read_fixed(Block& block, int64_t row, size_t f, const Found& found) {
+  const Shape& shape = wanted_[f].row;
+  example::Filled<T> sink{fixed_[f].template flat<T>() + row * shape.num_elements(), shape.num_elements()};
+  if (!read_found<T>(block, row, f, found, sink)) return missing(row, f);
+  // Naming the place is work: only where it is needed, here and below.
+  if (sink.seen != sink.room)
+    fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Number of ",
+         std::is_same_v<T, std::string> ? "bytes" : list_name(example::kind_of<T>),
+         " values != expected.  Values size: ", sink.seen, " but output shape: ", shape);
+}
+
+template <typename T>
+void FeatureReader::read_column(Block& block, Column& column, int64_t row, size_t f, const Found& found) {
   CachedVector<T>& values = column.values<T>();
   size_t before = values.size();
-  if (!example::read_list<T>(list, example::Appended<T, CachedVector<T>>{values})) malformed(row, f);
+  read_found<T>(block, row, f, found, example::Appended<T, CachedVector<T>>{values});
   auto count = static_cast<int64_t>(values.size() - before);
   if (wanted_[f].form == Wanted::Form::padded) {
     int64_t stride = wanted_[f].row.num_elements();
     if (stride == 0 ? count != 0 : count % stride != 0)
       fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Number of ",
-           std::is_same_v<T, std::string> ? "bytes" : list_name(kind),
+           std::is_same_v<T, std::string> ? "bytes" : list_name(example::kind_of<T>),
            " values is not a multiple of stride length. Saw ", count,
            " values but output shape is: ", wanted_[f].declared);
   }

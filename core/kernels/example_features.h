@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/example.h"
+#include "io/example_layout.h"
 #include "kernel/kernel.h"
 #include "kernels/record_blocks.h"
 #include "strings/quick_hash.h"
@@ -149,19 +149,30 @@ class FeatureReader {
   void ragged(size_t f, DType split_dtype, Tensor* values, Tensor* splits);
 
  private:
+  // A feature as it stands in an example: the bytes of a Feature or, if their kind is known already, of its values.
+  struct Found {
+    std::string_view bytes;
+    example::Kind kind = example::Kind::none;
+  };
   struct alignas(128) Block {
     KeyGuesser guesser;
+    std::vector<example::EntryLayout> layouts;  // of the entries of the last example, by their places
     example::Joiner joiner;
-    std::vector<std::string_view> found;
+    std::vector<Found> found;
     std::vector<uint64_t> round_of;  // when `found` was set: in this row, if it is `round`
     uint64_t round = 0;
   };
   enum class Reading : uint8_t { fixed_floats, fixed_ints, fixed_strings, floats, ints, strings };
 
+  // Notes where the features of an example are; false if the bytes are no Features message.
+  bool find_entries(Block& block, std::string_view features);
   template <typename T>
-  void read_fixed(Block& block, int64_t row, size_t f, std::string_view feature);
+  void read_fixed(Block& block, int64_t row, size_t f, const Found& found);
   template <typename T>
-  void read_column(Block& block, Column& column, int64_t row, size_t f, std::string_view feature);
+  void read_column(Block& block, Column& column, int64_t row, size_t f, const Found& found);
+  // Passes the values to `sink`; false if the list is of no kind.
+  template <typename T, typename Sink>
+  bool read_found(Block& block, int64_t row, size_t f, const Found& found, Sink&& sink);
   void missing(int64_t row, size_t f);
   Tensor padded(size_t f);
   Shape batched(const Shape& row) const;

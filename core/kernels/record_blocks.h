@@ -14,11 +14,13 @@ namespace thalweg {
 class RecordBlocks {
  public:
   explicit RecordBlocks(const Tensor& records) : rows_(records.num_elements()) {
-    // As many bytes as make waking another thread worth it, and few enough to stay in a core's cache.
+    // As many bytes as make waking another thread worth it; and no more blocks than spread the work evenly, because
+    // what each of them collects is allocated by itself.
     constexpr size_t kBytes = 96 * 1024;
     size_t bytes = 0;
     for (int64_t i = 0; i < rows_; ++i) bytes += records.strings()[i].size() + sizeof(std::string);
-    count_ = std::clamp<int64_t>(static_cast<int64_t>(bytes / kBytes), 1, std::clamp<int64_t>(rows_, 1, 1024));
+    count_ = std::clamp<int64_t>(static_cast<int64_t>(bytes / kBytes), 1,
+                                 std::clamp<int64_t>(rows_, 1, 16 * intra_op_threads()));
   }
   int64_t rows() const { return rows_; }
   int64_t count() const { return count_; }

@@ -17,17 +17,24 @@ KINDS = {"f": "float_list", "i": "int64_list", "s": "bytes_list"}
 TYPES = {"f": tf.float32, "i": tf.int64, "s": tf.string}
 
 
-@pytest.fixture
-def parse():
-    """A function from bytes to the values of the three features, or to the error."""
+@pytest.fixture(params=["alone", "after another"])
+def parse(request):
+    """A function from bytes to the values of the three features, or to the error.
+
+    The parser expects an example to be laid out like the one before it, which must make no difference.
+    """
+    before = [ROW] if request.param == "after another" else []
     with tf.Graph().as_default(), tf.Session() as sess:
         serialized = tf.placeholder(tf.string, [None])
         parsed = tf.parse_example(serialized, {key: tf.VarLenFeature(dtype) for key, dtype in TYPES.items()})
-        values = {key: tensor.values for key, tensor in parsed.items()}
+        values = {
+            key: tf.boolean_mask(tensor.values, tf.equal(tensor.indices[:, 0], len(before)))
+            for key, tensor in parsed.items()
+        }
 
         def call(text: bytes) -> Any:
             try:
-                return {key: value.tolist() for key, value in sess.run(values, {serialized: [text]}).items()}
+                return {key: value.tolist() for key, value in sess.run(values, {serialized: [*before, text]}).items()}
             except tf.errors.InvalidArgumentError as e:
                 return e
 
@@ -101,6 +108,26 @@ def test_random_bytes(parse):
         # Small tags and lengths, so that some of it makes sense.
         text = bytes(rng.choice([0x0A, 0x12, 0x1A, 1, 2, 3, 5, 8, 0x69, 0xFF], rng.integers(1, 30)).astype(np.uint8))
         assert isinstance(parse(text), (dict, tf.errors.InvalidArgumentError))
+
+
+def test_examples_of_all_lengths_after_each_other(parse):
+    """The lengths around the values get a second byte one after the other, some of them before the others."""
+    for count in (0, 1, 2, 3, 4, 5, 27, 28, 29, 30, 31, 32, 33, 100, 5000):
+        for text in (
+            example(f=[0.5] * count or None, i=[1], s=[b"x"] * (1 + count // 3)),
+            example(i=[2] * count or None, f=[1.0], s=[b"y" * count]),
+            example(f=[0.25] * (1 + count % 7), i=[*range(count + 1)], s=[b"z" * (count % 5)] * 9, other=[count]),
+        ):
+            assert check(parse(text), text) == "parsed"
+            assert isinstance(expected(text), dict)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        lengths = [*range(140), *range(139, -1, -1), 127, 128, 127, 126, 16383, 16384, 2, 16400]
+        rows = [example(i=[j & 127 for j in range(n)] or None, s=[b"v" * n], f=[1.0] * (1 + n // 4)) for n in lengths]
+        parsed = tf.parse_example(rows, {"i": tf.VarLenFeature(tf.int64), "s": tf.FixedLenFeature([], tf.string)})
+        numbers, strings = sess.run([parsed["i"], parsed["s"]])
+    assert [len(string) for string in strings] == lengths
+    np.testing.assert_array_equal(np.bincount(numbers.indices[:, 0], minlength=len(lengths)), lengths)
+    np.testing.assert_array_equal(numbers.values, numbers.indices[:, 1] & 127)
 
 
 def test_numbers_and_lengths_that_are_too_long(parse):
