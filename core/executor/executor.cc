@@ -1,8 +1,6 @@
 // Driving a step: dispatch, asynchronous completion, errors and cancellation.
 #include "executor/executor.h"
 
-#include <unistd.h>
-
 #include "thread/thread_pool.h"
 
 namespace thalweg {
@@ -31,23 +29,26 @@ void Executor::abort(const Error& error) {
 }
 
 bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
-                                const Started& started) {
+                                const Started& starting) {
+  Started started = starting;
+  if (stats_) started.record = stats_->begin(node, inputs, called_);
   if (node.kind == NodeKind::async && !node.prompt) {
+    if (stats_) stats_->leave(started.record);
     start_async(node, inputs, iteration, started);
     return false;
   }
-  StepStats::Begun begun = stats_ ? stats_->begin(node, inputs) : StepStats::Begun{};
   Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
   if (!node.prompt) {
     node.kernel->compute(ctx);
   } else if (!node.prompt->attempt(ctx)) {
-    if (node.arriving && !stats_)
+    if (stats_) stats_->leave(started.record);
+    if (node.arriving)
       await(node, iteration, started);
     else
       start_async(node, inputs, iteration, started);
     return false;
   }
-  if (stats_) stats_->end(node, outputs, begun, gettid());
+  if (stats_) stats_->end(started.record, node, outputs);
   return true;
 }
 
@@ -56,22 +57,18 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
     std::lock_guard lock(mutex_);
     ++outstanding_;
   }
-  StepStats::Begun begun = stats_ ? stats_->begin(node, inputs) : StepStats::Begun{};
   // The kernel's callback keeps the executor alive until it has reported.
   auto self = shared_from_this();
   auto holder = std::make_shared<std::shared_ptr<AsyncContext>>();
-  auto context =
-      std::make_shared<AsyncContext>(node.def, plan_->device(), *this, inputs, iteration,
-                                     [self, started, begun, holder](AsyncContext& ctx, std::optional<Error> error) {
-                                       std::shared_ptr<AsyncContext> mine = std::move(*holder);
-                                       if (error) {
-                                         error->set_node(started.node->def.name, started.node->def.op);
-                                         self->abort(*error);
-                                       } else if (self->stats_) {
-                                         self->stats_->end(*started.node, ctx.outputs(), begun, gettid());
-                                       }
-                                       self->post({started, std::move(mine), Tensor()});
-                                     });
+  auto context = std::make_shared<AsyncContext>(node.def, plan_->device(), *this, inputs, iteration,
+                                                [self, started, holder](AsyncContext&, std::optional<Error> error) {
+                                                  std::shared_ptr<AsyncContext> mine = std::move(*holder);
+                                                  if (error) {
+                                                    error->set_node(started.node->def.name, started.node->def.op);
+                                                    self->abort(*error);
+                                                  }
+                                                  self->post({started, std::move(mine), Tensor()});
+                                                });
   *holder = context;
   // Bad input is reported like any other failure: the step waits for what this kernel has to say.
   try {
@@ -99,6 +96,10 @@ void Executor::await(const NodeItem& node, uint64_t iteration, const Started& st
 }
 
 void Executor::post(Completion completion) {
+  if (stats_) {
+    completion.time = TraceClock::now();
+    completion.thread = StepStats::this_thread();
+  }
   std::lock_guard lock(mutex_);
   inbox_.push_back(std::move(completion));
   if (parked_) {
@@ -124,7 +125,10 @@ bool Executor::advance() {
   while (true) {
     if (!interrupted()) {
       try {
-        for (Completion& c : arrived) state_->complete(c.started, c.outputs());
+        for (Completion& c : arrived) {
+          if (stats_) stats_->arrived(c.started.record, *c.started.node, c.outputs(), c.time, c.thread);
+          state_->complete(c.started, c.outputs());
+        }
         state_->drain(*this);
       } catch (const Error& error) {
         abort(error);
@@ -133,6 +137,7 @@ bool Executor::advance() {
       } catch (const std::exception& error) {
         abort(Error(Code::internal, error.what()));
       }
+      if (stats_ && interrupted()) stats_->interrupt();
     }
     if (plan_->sequential()) return true;
     std::lock_guard lock(mutex_);

@@ -43,8 +43,14 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
   ~Executor() override;
 
-  // Records what every node did, and checks it.
-  void observe(StepStats* stats) { stats_ = stats; }
+  // Records what every node did, and checks it. `called`: as part of a function that the innermost begun node calls.
+  void observe(StepStats* stats, bool called = false) {
+    stats_ = stats;
+    called_ = called;
+    if (stats != nullptr) stats->prepare(*plan_);
+  }
+  // Who wants to know what runs within nodes of this step; null for nobody.
+  StepStats* observer() const { return stats_ != nullptr && stats_->looks_inside() ? stats_ : nullptr; }
   // Called now and then by the driving thread of `run`; throwing Error aborts the step.
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
   // Must live as long as the executor.
@@ -82,6 +88,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     Started started;
     std::shared_ptr<AsyncContext> context;  // or none, and the only output:
     Tensor value;
+    int64_t time = 0;  // when and where it ended, if somebody observes
+    int32_t thread = 0;
     Tensor* outputs() { return context ? context->outputs() : &value; }
   };
   bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
@@ -97,6 +105,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<State> state_;
   StepStats* stats_ = nullptr;
+  bool called_ = false;
   Driver* driver_ = nullptr;
   std::function<void()> poll_;
   std::chrono::steady_clock::time_point last_poll_{};
@@ -110,5 +119,11 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::optional<Error> error_;
   Finished finished_;
 };
+
+// The observer of a step, if it wants to know what runs within nodes.
+inline StepStats* observer_of(Step& step) {
+  auto* executor = dynamic_cast<Executor*>(&step);
+  return executor != nullptr ? executor->observer() : nullptr;
+}
 
 }  // namespace thalweg

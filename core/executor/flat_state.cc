@@ -107,20 +107,23 @@ namespace {
 // Runs the nodes of a function's body as part of the step that calls it.
 struct WithinStep {
   bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started&) {
+    const int32_t record = stats ? stats->begin(node.def, true) : -1;
     Context ctx(node.def, device, step, inputs, outputs, iteration);
     node.kernel->compute(ctx);
+    if (stats) stats->end(record, node.num_outputs, outputs);
     if ((++ticks & 1023) == 0) step.tick();
     return true;
   }
   Step& step;
   Device& device;
+  StepStats* stats;
   uint32_t ticks = 0;
 };
 
 }  // namespace
 
 bool FlatState::run_within(Step& step) {
-  WithinStep runner{step, plan_.device()};
+  WithinStep runner{step, plan_.device(), observer_of(step)};
   for (const NodeItem& node : plan_.nodes()) {
     if (!node.kernel) continue;
     if (step.interrupted()) return false;

@@ -1,7 +1,7 @@
 // Building and running lowered loops.
 #include "executor/loop_program.h"
 
-#include "executor/step.h"
+#include "executor/executor.h"
 
 namespace thalweg {
 
@@ -67,15 +67,23 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
   }
 }
 
-inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, Step& step) const {
+std::vector<const NodeDef*> LoopProgram::nodes() const {
+  std::vector<const NodeDef*> found;
+  for (const Item& item : items_) found.push_back(&item.def);
+  return found;
+}
+
+inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, Step& step, StepStats* stats) const {
   Tensor* slots = scratch.slots.data();
   Tensor* outputs = scratch.outputs.data();
   for (size_t i = first; i < last; ++i) {
     const Item& item = items_[i];
     if (!item.kernel) continue;
     try {
+      const int32_t record = stats ? stats->begin(item.def) : -1;
       Context ctx(item.def, device_, step, slots + item.first_slot, outputs, 0);
       item.kernel->compute(ctx);
+      if (stats) stats->end(record, item.num_outputs, outputs);
       for (int k = 0; k < item.num_outputs; ++k)
         if (!outputs[k].defined()) fail(Code::internal, "the kernel left output ", k, " unset");
     } catch (Error& error) {
@@ -115,6 +123,7 @@ std::unique_ptr<LoopProgram::Scratch> LoopProgram::take_scratch() const {
 
 void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const {
   std::unique_ptr<Scratch> scratch = take_scratch();
+  StepStats* stats = observer_of(step);
   Tensor* slots = scratch->slots.data();
   for (uint32_t iteration = 0;; ++iteration) {
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
@@ -123,7 +132,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
       for (int32_t slot : before_condition_[k]) slots[slot] = variables[k];
     for (int k = 0; k < num_invariants_; ++k)
       for (int32_t slot : before_condition_[num_variables_ + k]) slots[slot] = invariants[k];
-    run_items(0, num_condition_, *scratch, step);
+    run_items(0, num_condition_, *scratch, step, stats);
     const Tensor& predicate = slots[predicate_slot_];
     require(predicate.num_elements() == 1, "a loop's condition must be a scalar, got shape ", predicate.shape());
     bool go_on = *predicate.flat<bool>();
@@ -140,7 +149,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
     }
     for (int k = 0; k < num_invariants_; ++k)
       for (int32_t slot : before_body_[num_variables_ + k]) slots[slot] = invariants[k];
-    run_items(num_condition_, items_.size(), *scratch, step);
+    run_items(num_condition_, items_.size(), *scratch, step, stats);
     for (int k = 0; k < num_variables_; ++k) variables[k] = std::move(slots[next_slot_ + k]);
   }
   // What the last condition computed for a body that did not run.

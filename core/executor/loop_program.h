@@ -15,6 +15,8 @@
 
 namespace thalweg {
 
+class StepStats;
+
 // Where a value inside the loop comes from: a loop variable, an invariant, or an output of a node, numbered in one row:
 // variables first, then invariants, then nodes.
 struct LoopSource {
@@ -31,6 +33,9 @@ class LoopProgram {
 
   int num_variables() const { return num_variables_; }
   int num_invariants() const { return num_invariants_; }
+
+  // The nodes, in the order in which they run.
+  std::vector<const NodeDef*> nodes() const;
 
   // `variables` holds the initial values and receives the final ones; both spans may be written.
   void run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const;
@@ -57,7 +62,7 @@ class LoopProgram {
     std::vector<Tensor> outputs;
   };
   std::unique_ptr<Scratch> take_scratch() const;
-  void run_items(size_t first, size_t last, Scratch& scratch, Step& step) const;
+  void run_items(size_t first, size_t last, Scratch& scratch, Step& step, StepStats* stats) const;
 
   Device& device_;
   std::vector<Item> items_;

@@ -17,6 +17,7 @@ struct Started {
   const NodeItem* node;
   void* frame;
   void* iteration;
+  int32_t record = -1;  // of the step's observer
 };
 
 class State {

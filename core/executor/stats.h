@@ -1,81 +1,160 @@
 // StepStats: an observer of a step: when each node ran, what it produced and, on request, which nodes produced the
 // first NaN or infinity. A step without one pays one branch a node.
+//
+// Each executor has its own, and only the thread that drives the executor writes into it: there is no lock, and in the
+// step nothing is copied but numbers and shapes. An asynchronous kernel's end is noted by whoever posts it and written
+// here when the driver picks it up. Names and protobufs are made after the step (executor/trace.h), from the NodeDefs
+// that the records point to: plans must live until then, and the bodies of called functions are kept here.
+//
+// Nodes within nodes, those of lowered loops and of functions, have the record of the node around them as parent.
 #pragma once
 
-#include <chrono>
 #include <memory>
-#include <mutex>
+#include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "executor/numeric_check.h"
 #include "executor/plan.h"
+#include "executor/trace_clock.h"
+#include "tensor/memory_trace.h"
 
 namespace thalweg {
 
-struct NodeStats {
-  std::string node;
-  std::string op;
-  int64_t start_ns = 0;  // since the epoch
-  int64_t end_ns = 0;
-  int64_t thread = 0;
-  struct Output {
-    int slot;
-    DType dtype;
-    std::vector<int64_t> shape;
-    int64_t bytes;
-  };
-  std::vector<Output> outputs;
-  std::string not_finite;  // what is wrong with the outputs of a node whose inputs were finite
+// One run of a node. Times are ticks of the TraceClock.
+struct NodeRun {
+  const NodeDef* def = nullptr;
+  int64_t start = 0;
+  int64_t end = 0;        // 0: it has not ended
+  int64_t in_use = 0;     // bytes that tensors held when it had ended
+  int64_t taken = 0;      // bytes that it allocated
+  int64_t temporary = 0;  // bytes that it held at its peak beyond what it held at its end
+  int32_t parent = -1;
+  int32_t thread = 0;
+  int32_t first_output = 0;
+  int32_t num_outputs = 0;
+  bool waits = false;   // asynchronous: the time is that between its start and its end, whoever worked
+  bool called = false;  // belongs to a function that the parent calls
+};
+
+struct OutputRun {
+  Shape shape;
+  const void* data = nullptr;
+  int64_t bytes = 0;
+  DType dtype = DType::invalid;
+  int32_t slot = 0;
 };
 
 class StepStats {
  public:
   struct Options {
-    bool timing = true;  // every node is recorded; otherwise only those with something to report
     bool numerics = false;
+    bool details = true;  // outputs, memory, and what runs within nodes; otherwise only when each node ran
   };
-  // What is known before a node runs and needed after it.
-  struct Begun {
-    int64_t start_ns = 0;
-    NumericCheck::Inputs inputs;
-  };
+  // So many runs are recorded; those that come after them are left out.
+  static constexpr size_t kMostRuns = size_t{1} << 20;
 
   explicit StepStats(Options options) : options_(options) {
     if (options.numerics) numerics_ = std::make_unique<NumericCheck>();
   }
-  Begun begin(const NodeItem& node, const Tensor* inputs) {
-    Begun begun{now_ns(), {}};
-    if (numerics_) begun.inputs = numerics_->look_at_inputs(node, inputs);
-    return begun;
+  StepStats(const StepStats&) = delete;
+
+  void prepare(const Plan& plan) { runs_.reserve(plan.nodes().size()); }
+
+  // A node is about to run: the number of its record, or -1 if it is left out. `within` others if `called` or lowered.
+  int32_t begin(const NodeDef& def, bool called = false) {
+    if (runs_.size() >= kMostRuns) [[unlikely]] {
+      ++left_out_;
+      return -1;
+    }
+    const int32_t at = static_cast<int32_t>(runs_.size());
+    NodeRun& run = runs_.emplace_back();
+    run.def = &def;
+    run.parent = open_;
+    run.called = called;
+    if (options_.details) remember_memory(run);
+    open_ = at;
+    run.start = TraceClock::now();
+    return at;
   }
-  void end(const NodeItem& node, const Tensor* outputs, const Begun& begun, int64_t thread) {
-    std::string found = numerics_ ? numerics_->look_at_outputs(node, outputs) : std::string();
-    if (!begun.inputs.finite) found = begun.inputs.from_outside;
-    if (!options_.timing && found.empty()) return;
-    NodeStats stats{node.def.name, node.def.op, begun.start_ns, now_ns(), thread, {}, std::move(found)};
-    for (int i = 0; i < node.num_outputs; ++i)
-      if (outputs[i].defined())
-        stats.outputs.push_back(
-            {i, outputs[i].dtype(), outputs[i].shape().to_vector(), static_cast<int64_t>(outputs[i].bytes())});
-    std::lock_guard lock(mutex_);
-    nodes_.push_back(std::move(stats));
+  int32_t begin(const NodeItem& node, const Tensor* inputs, bool called) {
+    if (numerics_) [[unlikely]]
+      return begin_checked(node, inputs);
+    return begin(node.def, called);
   }
-  std::vector<NodeStats> take() {
-    std::lock_guard lock(mutex_);
-    return std::move(nodes_);
+  void end(int32_t at, int num_outputs, const Tensor* outputs) {
+    const int64_t now = TraceClock::now();
+    if (at < 0) [[unlikely]]
+      return;
+    NodeRun& run = runs_[at];
+    run.end = now;
+    run.thread = this_thread();
+    open_ = run.parent;
+    if (options_.details) {
+      measure_memory(run);
+      describe(run, num_outputs, outputs);
+    }
   }
+  void end(int32_t at, const NodeItem& node, const Tensor* outputs) {
+    end(at, node.num_outputs, outputs);
+    if (numerics_) [[unlikely]]
+      check_outputs(at, node, outputs);
+  }
+  // The kernel that has begun goes on asynchronously.
+  void leave(int32_t at) {
+    if (at < 0) return;
+    NodeRun& run = runs_[at];
+    run.waits = true;
+    open_ = run.parent;
+    if (options_.details) measure_memory(run);
+  }
+  // An asynchronous kernel ended at this time on this thread.
+  void arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread);
+  // An error is on its way out of the nodes that have begun.
+  void interrupt() {
+    open_ = -1;
+    memory_trace = nullptr;
+  }
+  // Keeps what records point to until the observer goes.
+  void keep(std::shared_ptr<const void> body) { kept_.insert(std::move(body)); }
+
+  // Whether it wants to know what runs within nodes.
+  bool looks_inside() const { return options_.details && !numerics_; }
+  static int32_t this_thread();
+
+  // After the step.
+  const std::vector<NodeRun>& runs() const { return runs_; }
+  const std::vector<OutputRun>& outputs() const { return outputs_; }
+  size_t left_out() const { return left_out_; }
+  // Nodes, and what is not finite about them.
+  const std::vector<std::pair<const NodeDef*, std::string>>& findings() const { return findings_; }
 
  private:
-  static int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-        .count();
+  int32_t begin_checked(const NodeItem& node, const Tensor* inputs);
+  void check_outputs(int32_t at, const NodeItem& node, const Tensor* outputs);
+  void describe(NodeRun& run, int num_outputs, const Tensor* outputs);
+  // While a node runs, its record holds what the thread's counters were before.
+  void remember_memory(NodeRun& run) {
+    if (open_ < 0) memory_trace = &memory_;
+    run.taken = memory_.taken;
+    run.temporary = memory_.held;
+    run.in_use = memory_.most;
+    memory_.most = memory_.held;
   }
+  void measure_memory(NodeRun& run);
 
   Options options_;
   std::unique_ptr<NumericCheck> numerics_;
-  std::mutex mutex_;
-  std::vector<NodeStats> nodes_;
+  std::vector<NodeRun> runs_;
+  std::vector<OutputRun> outputs_;
+  int32_t open_ = -1;  // the innermost record that has not ended
+  size_t left_out_ = 0;
+  MemoryTrace memory_;
+  std::unordered_map<int32_t, NumericCheck::Inputs> inputs_;  // of records whose inputs are not finite
+  std::vector<std::pair<const NodeDef*, std::string>> findings_;
+  std::set<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace thalweg

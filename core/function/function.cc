@@ -67,6 +67,7 @@ std::vector<Tensor> Function::run(Step& parent, std::vector<Tensor> args) const 
   if (stack_is_low())
     fail(Code::resource_exhausted, "function '", name_, "' is called too deep: does its recursion end?");
   try {
+    if (StepStats* stats = observer_of(parent)) stats->keep(body);
     if (body->plan->sequential()) return run_within(*body, parent, std::move(args));
     return run_as_step(*body, parent.cancellation(), &parent, parent.depth() + 1, std::move(args));
   } catch (const Error& error) {
@@ -110,7 +111,10 @@ std::vector<Tensor> Function::run_as_step(const Body& body, Cancellation& parent
                                           std::vector<Tensor> args) const {
   auto executor = std::make_shared<Executor>(body.plan);
   executor->set_depth(depth);
-  if (driven != nullptr) executor->poll_with([driven] { driven->tick(); });
+  if (driven != nullptr) {
+    executor->poll_with([driven] { driven->tick(); });
+    executor->observe(observer_of(*driven), true);
+  }
   int64_t token = parent.add([executor] { executor->abort(cancelled()); });
   if (token < 0) throw cancelled();
   struct Registered {

@@ -13,6 +13,7 @@
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/python_kernel.h"
+#include "python/trace.h"
 #include "session.h"
 #include "thread/thread_pool.h"
 
@@ -68,17 +69,6 @@ nb::list to_python(std::vector<Tensor> fetched) {
 void check_signals() {
   WithGil gil;
   if (PyErr_CheckSignals() != 0) fail(Code::cancelled, "interrupted");
-}
-
-nb::list stats_to_python(StepStats& stats) {
-  nb::list out;
-  for (const NodeStats& node : stats.take()) {
-    nb::list outputs;
-    for (const auto& o : node.outputs)
-      outputs.append(nb::make_tuple(o.slot, static_cast<int>(o.dtype), o.shape, o.bytes));
-    out.append(nb::make_tuple(node.node, node.op, node.start_ns, node.end_ns, node.thread, outputs, node.not_finite));
-  }
-  return out;
 }
 
 class CompiledStep {
@@ -145,27 +135,48 @@ class CompiledStep {
   }
 
   nb::object run(nb::handle values, int64_t timeout_ms) {
-    return guarded([&] { return to_python(run_native(values, timeout_ms, nullptr)); });
+    return guarded([&] { return to_python(run_sampled(values, timeout_ms)); });
   }
   // The first fetch alone, without a list around it.
   nb::object run_one(nb::handle values, int64_t timeout_ms) {
-    return guarded([&] { return to_python(std::move(run_native(values, timeout_ms, nullptr).at(0))); });
+    return guarded([&] { return to_python(std::move(run_sampled(values, timeout_ms).at(0))); });
   }
-  nb::object run_traced(nb::handle values, int64_t timeout_ms, bool timing, bool numerics) {
-    std::deque<StepStats> stats;
-    for (size_t i = 0; i < parts_.size(); ++i) stats.emplace_back(StepStats::Options{timing, numerics});
+  // The fetched values and a Trace.
+  nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics) {
+    std::deque<StepStats> stats = observers({numerics, details});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
-    nb::list by_device;
-    for (size_t i = 0; i < parts_.size(); ++i)
-      by_device.append(nb::make_tuple(parts_[i].plan->device().name, stats_to_python(stats[i])));
-    return nb::make_tuple(fetched, by_device);
+    return nb::make_tuple(fetched, Trace(nodes(), plans(), stats));
   }
 
+  const std::shared_ptr<NodeTable>& nodes() {
+    if (!nodes_) nodes_ = std::make_shared<NodeTable>(plans());
+    return nodes_;
+  }
+  Samples& samples() { return samples_; }
   Session& session() { return session_; }
   const std::vector<JointStep::Part>& parts() { return parts_; }
   const nb::object& session_object() { return session_object_; }
 
  private:
+  std::vector<std::shared_ptr<const Plan>> plans() const {
+    std::vector<std::shared_ptr<const Plan>> out;
+    for (const auto& part : parts_) out.push_back(part.plan);
+    return out;
+  }
+  std::deque<StepStats> observers(StepStats::Options options) const {
+    std::deque<StepStats> stats;
+    for (size_t i = 0; i < parts_.size(); ++i) stats.emplace_back(options);
+    return stats;
+  }
+  // Runs the step as it is, or measures it if it is one that is to be sampled.
+  std::vector<Tensor> run_sampled(nb::handle values, int64_t timeout_ms) {
+    if (!samples_.due()) [[likely]]
+      return run_native(values, timeout_ms, nullptr);
+    std::deque<StepStats> stats = observers({.numerics = false, .details = false});
+    std::vector<Tensor> fetched = run_native(values, timeout_ms, &stats);
+    samples_.add(Trace(nodes(), plans(), stats));
+    return fetched;
+  }
   // Runs a step without the GIL, with a timeout if there is one, known to the session meanwhile.
   template <typename Run>
   std::vector<Tensor> run_timed(const std::shared_ptr<Step>& step, int64_t timeout_ms, const Run& run) {
@@ -202,6 +213,8 @@ class CompiledStep {
   std::vector<FeedSpec> feeds_;
   std::vector<JointStep::Part> parts_;
   size_t num_fetches_;
+  std::shared_ptr<NodeTable> nodes_;  // made when somebody asks; guarded by the GIL
+  Samples samples_;
 };
 
 // A partial run: a step whose feeds and fetches pass through its rendezvous while it runs.
@@ -276,8 +289,31 @@ void bind_compiled_step(nb::module_& m) {
       .def(nb::init<nb::object, nb::list, nb::list, size_t>(), "session"_a, "parts"_a, "feeds"_a, "num_fetches"_a)
       .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0)
       .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0)
-      .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "timing"_a = true,
-           "numerics"_a = false)
+      .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "details"_a = true,
+           "numerics"_a = false,
+           "Runs the step observed: the fetched values and a Trace. Without details: only when each node ran.")
+      .def(
+          "nodes", [](CompiledStep& s, size_t first) { return nodes_to_python(*s.nodes(), first); }, "first"_a = 0,
+          "What the numbers of nodes in records mean: (device's number, caller, name, op, inputs, controls, names and "
+          "ops of the nodes that it stands for).")
+      .def_prop_ro("num_labelled", [](CompiledStep& s) { return s.nodes()->labelled(); })
+      .def_prop_ro("num_traced_nodes", [](CompiledStep& s) { return s.nodes()->size(); })
+      .def(
+          "label", [](CompiledStep& s, nb::list labels) { label_from_python(*s.nodes(), labels); }, "labels"_a,
+          "Names the nodes of the program that the next nodes without labels stand for: [(node, text, share)] each.")
+      .def(
+          "sample", [](CompiledStep& s, int64_t every) { s.samples().every(std::max<int64_t>(every, 0)); }, "every"_a,
+          "From now on measures every n-th `run`, the next one first; 0 for none.")
+      .def(
+          "sampled",
+          [](CompiledStep& s) {
+            nb::dict out;
+            for (const auto& [node, times] : s.samples().times())
+              out[nb::int_(node)] = nb::make_tuple(times.runs, times.total, times.least);
+            return out;
+          },
+          "What the measured steps took: by number of node (see `nodes`), its runs, and their total and least time in "
+          "nanoseconds. Nodes that wait (queues, Recv) are not there, nor is what runs within nodes.")
       .def("run_repeatedly", &CompiledStep::run_repeatedly, "should_stop"_a)
       .def_prop_ro("num_nodes",
                    [](CompiledStep& s) {

@@ -21,6 +21,7 @@
 #include "python/pixels.h"
 #include "python/python_kernel.h"
 #include "python/records.h"
+#include "python/trace.h"
 #include "session.h"
 #include "tensor/allocator.h"
 #include "thread/blocking.h"
@@ -210,6 +211,7 @@ NB_MODULE(_core, m) {
   bind_records(m);
   bind_function(m, session);
   bind_compiled_step(m);
+  bind_trace(m);
 }
 
 }  // namespace thalweg

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "error.h"
+#include "tensor/memory_trace.h"
 
 namespace thalweg {
 namespace {
@@ -172,6 +173,7 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
   if (bytes_in_use() + static_cast<int64_t>(size) > limit())
     fail(Code::resource_exhausted, "out of memory: allocating ", bytes, " bytes on top of ", bytes_in_use(),
          " in use exceeds the limit of ", limit(), " bytes");
+  if (memory_trace != nullptr) memory_trace->take(static_cast<int64_t>(size));
   SharedCache& cache = shared_cache();
   {
     std::lock_guard lock(cache.mutex);
@@ -209,6 +211,7 @@ void Allocator::release(void* block, size_t bytes) {
     return;
   }
   size_t size = class_size(c);
+  if (memory_trace != nullptr) memory_trace->give(static_cast<int64_t>(size));
   in_use_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   SharedCache& cache = shared_cache();
   std::lock_guard lock(cache.mutex);

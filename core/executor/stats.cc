@@ -1,0 +1,60 @@
+// What an observer notes about the end of a node.
+#include "executor/stats.h"
+
+#include <unistd.h>
+
+namespace thalweg {
+
+int32_t StepStats::this_thread() {
+  static thread_local const int32_t id = static_cast<int32_t>(gettid());
+  return id;
+}
+
+void StepStats::arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread) {
+  if (at < 0) return;
+  NodeRun& run = runs_[at];
+  run.end = time;
+  run.thread = thread;
+  run.in_use = Allocator::cpu().bytes_in_use();
+  if (options_.details) describe(run, node.num_outputs, outputs);
+  if (numerics_) check_outputs(at, node, outputs);
+}
+
+void StepStats::measure_memory(NodeRun& run) {
+  const int64_t taken = memory_.taken - run.taken;
+  const int64_t before = run.temporary, most = memory_.most;
+  memory_.most = std::max(memory_.most, run.in_use);
+  run.taken = taken;
+  run.temporary = most - std::max(before, memory_.held);
+  run.in_use = Allocator::cpu().bytes_in_use();
+  if (run.parent < 0) memory_trace = nullptr;
+}
+
+void StepStats::describe(NodeRun& run, int num_outputs, const Tensor* outputs) {
+  run.first_output = static_cast<int32_t>(outputs_.size());
+  for (int i = 0; i < num_outputs; ++i) {
+    const Tensor& output = outputs[i];
+    if (output.defined())
+      outputs_.push_back({output.shape(), output.raw(), static_cast<int64_t>(output.bytes()), output.dtype(), i});
+  }
+  run.num_outputs = static_cast<int32_t>(outputs_.size()) - run.first_output;
+}
+
+int32_t StepStats::begin_checked(const NodeItem& node, const Tensor* inputs) {
+  NumericCheck::Inputs found = numerics_->look_at_inputs(node, inputs);
+  const int32_t at = begin(node.def);
+  if (!found.finite) inputs_[at] = std::move(found);
+  return at;
+}
+
+void StepStats::check_outputs(int32_t at, const NodeItem& node, const Tensor* outputs) {
+  std::string found = numerics_->look_at_outputs(node, outputs);
+  auto known = inputs_.find(at);
+  if (known != inputs_.end()) {
+    found = std::move(known->second.from_outside);
+    inputs_.erase(known);
+  }
+  if (!found.empty()) findings_.emplace_back(&node.def, std::move(found));
+}
+
+}  // namespace thalweg

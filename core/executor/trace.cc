@@ -1,0 +1,198 @@
+// Numbering the nodes of steps, and writing traces.
+#include "executor/trace.h"
+
+#include <algorithm>
+
+#include "executor/loop_program.h"
+#include "io/wire.h"
+
+namespace thalweg {
+
+NodeTable::NodeTable(const std::vector<std::shared_ptr<const Plan>>& plans) {
+  for (size_t part = 0; part < plans.size(); ++part) {
+    const auto& nodes = plans[part]->nodes();
+    const int32_t first = static_cast<int32_t>(entries_.size());
+    for (const NodeItem& node : nodes)
+      if (node.kind != NodeKind::sink) add(node.def, static_cast<int32_t>(part), -1);
+    for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+      const int32_t from = first + static_cast<int32_t>(i);
+      for (const Edge& edge : nodes[i].edges)
+        if (nodes[edge.node].kind != NodeKind::sink) entries_[first + edge.node].inputs.push_back(from);
+      for (int32_t to : nodes[i].controls) entries_[first + to].controls.push_back(from);
+    }
+  }
+  for (size_t i = 0, n = entries_.size(); i < n; ++i) add_with_loops(*entries_[i].def, entries_[i].part, -1);
+}
+
+// Adds what is in a lowered loop, and in the loops within it.
+void NodeTable::add_with_loops(const NodeDef& def, int32_t part, int32_t caller) {
+  const AttrValue* program = def.find("program");
+  if (program == nullptr || !std::holds_alternative<std::shared_ptr<const LoopProgram>>(*program)) return;
+  for (const NodeDef* inner : std::get<std::shared_ptr<const LoopProgram>>(*program)->nodes()) {
+    add(*inner, part, caller);
+    add_with_loops(*inner, part, caller);
+  }
+}
+
+int32_t NodeTable::add(const NodeDef& def, int32_t part, int32_t caller) {
+  const int32_t number = static_cast<int32_t>(entries_.size());
+  std::string name = caller < 0 ? def.name : entries_[caller].name + "/" + def.name;
+  entries_.push_back({&def, part, caller, std::move(name), {}, {}, {}});
+  numbers_.emplace(std::pair(&def, caller), number);
+  return number;
+}
+
+int32_t NodeTable::number(const NodeDef& def, int32_t part, int32_t parent, bool called) {
+  std::lock_guard lock(mutex_);
+  const int32_t caller = called ? parent : parent < 0 ? -1 : entries_[parent].caller;
+  auto found = numbers_.find(std::pair(&def, caller));
+  return found != numbers_.end() ? found->second : add(def, part, caller);
+}
+
+size_t NodeTable::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+size_t NodeTable::labelled() const {
+  std::lock_guard lock(mutex_);
+  return labelled_;
+}
+
+void NodeTable::label(std::vector<std::vector<Label>> labels) {
+  std::lock_guard lock(mutex_);
+  for (auto& each : labels) {
+    if (labelled_ == entries_.size()) return;
+    entries_[labelled_++].labels = std::move(each);
+  }
+}
+
+const NodeTable::Entry& NodeTable::operator[](size_t i) const {
+  std::lock_guard lock(mutex_);
+  return entries_.at(i);
+}
+
+Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr<const Plan>>& plans,
+             std::deque<StepStats>& stats)
+    : nodes_(std::move(nodes)) {
+  const TraceClock::Scale scale;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const std::vector<NodeRun>& runs = stats[i].runs();
+    Part& part = parts_.emplace_back(plans[i]->device().name, std::vector<TraceRecord>(), stats[i].outputs(),
+                                     stats[i].left_out());
+    part.records.reserve(runs.size());
+    std::vector<int32_t> kept(runs.size(), -1);  // records without an end are left out
+    for (size_t k = 0; k < runs.size(); ++k) {
+      const NodeRun& run = runs[k];
+      if (run.end == 0) continue;
+      const int32_t parent = run.parent < 0 ? -1 : kept[run.parent];
+      const int32_t around = parent < 0 ? -1 : part.records[parent].node;
+      kept[k] = static_cast<int32_t>(part.records.size());
+      part.records.push_back({nodes_->number(*run.def, static_cast<int32_t>(i), around, run.called && around >= 0),
+                              parent, scale.nanoseconds(run.start), scale.nanoseconds(run.end), run.in_use, run.taken,
+                              run.temporary, run.thread, run.first_output, run.num_outputs, run.waits});
+    }
+    for (const auto& [def, what] : stats[i].findings()) findings_.emplace_back(def->name, what);
+  }
+}
+
+namespace {
+
+using wire::put_bytes;
+
+// Numbers that are 0 are left out, as proto3 does.
+void put(std::string& out, int field, int64_t value) {
+  if (value != 0) wire::put_number(out, field, static_cast<uint64_t>(value));
+}
+
+std::string output_message(const OutputRun& output) {
+  std::string shape;
+  for (int64_t dim : output.shape) {
+    std::string size;
+    put(size, 1, dim);
+    put_bytes(shape, 2, size);
+  }
+  std::string allocation;
+  put(allocation, 1, output.bytes);
+  put(allocation, 2, output.bytes);
+  put_bytes(allocation, 3, "cpu");
+  put(allocation, 6, static_cast<int64_t>(reinterpret_cast<uintptr_t>(output.data)));
+  std::string description;
+  put(description, 1, static_cast<int64_t>(output.dtype));
+  put_bytes(description, 2, shape);  // TensorBoard's page fails where a scalar has none.
+  put_bytes(description, 4, allocation);
+  std::string message;
+  put(message, 1, output.slot);
+  put_bytes(message, 3, description);
+  return message;
+}
+
+// What only the last of several records of a node has: memory and outputs.
+std::string results_message(const TraceRecord& record, const std::vector<OutputRun>& outputs) {
+  std::string message, memory, used;
+  put_bytes(used, 1, "cpu");
+  put(used, 2, record.taken);
+  put(used, 3, record.taken);
+  put(used, 4, record.taken - record.temporary);
+  put(used, 5, record.in_use);
+  put_bytes(message, 6, used);
+  for (int32_t i = 0; i < record.num_outputs; ++i)
+    put_bytes(message, 7, output_message(outputs[record.first_output + i]));
+  put(memory, 1, record.temporary);
+  if (!memory.empty()) put_bytes(message, 12, memory);
+  return message;
+}
+
+void put_node(std::string& out, const NodeTable::Label& label, int64_t start, int64_t end, const TraceRecord& record,
+              const std::string& results) {
+  // Microseconds are those of the ends, so that neighbours stay neighbours; but TensorBoard takes an operation of 0
+  // microseconds for one that did not run.
+  const int64_t micros = std::max<int64_t>(1, end / 1000 - start / 1000);
+  std::string message;
+  put_bytes(message, 1, label.node);
+  put(message, 2, start / 1000);
+  put(message, 4, record.waits ? 0 : micros);
+  put(message, 5, micros);
+  put_bytes(message, 8, label.text);
+  put(message, 9, start / 1000);
+  put(message, 10, record.thread);
+  put(message, 13, start);
+  put(message, 15, record.waits ? 0 : end - start);
+  put(message, 16, end - start);
+  put(message, 17, start);
+  message += results;
+  put_bytes(out, 2, message);
+}
+
+}  // namespace
+
+std::string Trace::step_stats() const {
+  std::string out;
+  for (const Part& part : parts_) {
+    std::string device;
+    put_bytes(device, 1, part.device);
+    for (const TraceRecord& record : part.records) {
+      const NodeTable::Entry& entry = (*nodes_)[record.node];
+      const std::string results = results_message(record, part.outputs);
+      if (entry.labels.empty()) {
+        put_node(device, {entry.name, entry.name + " = " + entry.def->op + "()", 1}, record.start, record.end, record,
+                 results);
+        continue;
+      }
+      int64_t from = record.start;
+      double shares = 0;
+      for (size_t i = 0; i < entry.labels.size(); ++i) {
+        shares += entry.labels[i].share;
+        const bool last = i + 1 == entry.labels.size();
+        const double length = static_cast<double>(record.end - record.start);
+        const int64_t to = last ? record.end : record.start + static_cast<int64_t>(length * std::min(shares, 1.0));
+        put_node(device, entry.labels[i], from, to, record, last ? results : std::string());
+        from = to;
+      }
+    }
+    put_bytes(out, 1, device);
+  }
+  return out;
+}
+
+}  // namespace thalweg
