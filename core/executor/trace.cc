@@ -38,15 +38,22 @@ int32_t NodeTable::add(const NodeDef& def, int32_t part, int32_t caller) {
   const int32_t number = static_cast<int32_t>(entries_.size());
   std::string name = caller < 0 ? def.name : entries_[caller].name + "/" + def.name;
   entries_.push_back({&def, part, caller, std::move(name), {}, {}, {}});
-  numbers_.emplace(std::pair(&def, caller), number);
+  if (caller < 0)
+    numbers_.emplace(&def, number);
+  else
+    called_numbers_.emplace(std::pair(&def, caller), number);
   return number;
 }
 
 int32_t NodeTable::number(const NodeDef& def, int32_t part, int32_t parent, bool called) {
   std::lock_guard lock(mutex_);
   const int32_t caller = called ? parent : parent < 0 ? -1 : entries_[parent].caller;
-  auto found = numbers_.find(std::pair(&def, caller));
-  return found != numbers_.end() ? found->second : add(def, part, caller);
+  if (caller < 0) {
+    auto found = numbers_.find(&def);
+    return found != numbers_.end() ? found->second : add(def, part, caller);
+  }
+  auto found = called_numbers_.find(std::pair(&def, caller));
+  return found != called_numbers_.end() ? found->second : add(def, part, caller);
 }
 
 size_t NodeTable::size() const {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "executor/stats.h"
@@ -54,7 +55,8 @@ class NodeTable {
 
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;
-  std::map<std::pair<const NodeDef*, int32_t>, int32_t> numbers_;  // by node and caller
+  std::unordered_map<const NodeDef*, int32_t> numbers_;                   // of nodes that belong to no function
+  std::map<std::pair<const NodeDef*, int32_t>, int32_t> called_numbers_;  // by node and caller
   size_t labelled_ = 0;
 };
 

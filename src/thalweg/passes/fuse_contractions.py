@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from thalweg.graph.dtypes import bfloat16 as bfloat16_type
 from thalweg.graph.dtypes import float16, float32, float64
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 _FUSED = {"Conv2D": "_FusedConv2D", "MatMul": "_FusedMatMul"}
 _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})
@@ -140,7 +140,7 @@ def _fuse(chain: list[Node], links: list[_Link]) -> Node:
     }
     return last._replace(
         op=_FUSED[start.op],
-        attrs=attrs,
+        attrs=standing_for(attrs, chain),
         inputs=start.inputs + arguments,
         controls=start.controls,
         input_dtypes=start.input_dtypes + (start.output_dtypes[0],) * len(arguments),

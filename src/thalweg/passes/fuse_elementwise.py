@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from thalweg.graph.dtypes import float32
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.passes.step_graph import Node, StepGraph, standing_for
 
 _LARGEST_GROUP = 32
 
@@ -93,7 +93,10 @@ def _fuse(graph: StepGraph, last: str, members: list[str]) -> Node:
     controls = dict.fromkeys(c for name in members for c in graph.nodes[name].controls)
     return graph.nodes[last]._replace(
         op="_FusedElementwise",
-        attrs={"ops": [_op(graph.nodes[m]) for m in members], "operands": operands, "origins": members},
+        attrs=standing_for(
+            {"ops": [_op(graph.nodes[m]) for m in members], "operands": operands, "origins": members},
+            [graph.nodes[m] for m in members],
+        ),
         inputs=tuple(inputs),
         controls=tuple(controls),
         input_dtypes=(float32,) * len(inputs),

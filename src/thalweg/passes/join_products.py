@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from thalweg.graph.dtypes import float32, int32
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 # Where the operands are no smaller than the results, laying them end to end costs what it saves.
 _SMALLEST_GAIN = 2
@@ -94,6 +94,9 @@ def _join(total: Node, products: list[Node]) -> list[Node]:
 
     a, b = end_to_end(0), end_to_end(1)
     product = total._replace(
-        op="MatMul", attrs=products[0].attrs, inputs=((a.name, 0), (b.name, 0)), input_dtypes=(float32, float32)
+        op="MatMul",
+        attrs=standing_for(products[0].attrs, [*products, total]),
+        inputs=((a.name, 0), (b.name, 0)),
+        input_dtypes=(float32, float32),
     )
     return [axis, a, b, product]

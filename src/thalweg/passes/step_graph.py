@@ -7,6 +7,7 @@ topological order, except for the edge from NextIteration to Merge that closes a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,19 @@ class Node(NamedTuple):
         """Whether its outputs depend on nothing but its inputs and attributes."""
         definition = self.op_def
         return definition is not None and definition.is_foldable
+
+
+def members_of(node: Node) -> list[tuple[str, str]]:
+    """Names and op types of the nodes of the program that a node stands for: itself, unless a pass has made it."""
+    if "_members" not in node.attrs:
+        return [(node.name, node.op)]
+    return list(zip(node.attrs["_members"], node.attrs["_member_ops"], strict=True))
+
+
+def standing_for(attrs: dict[str, Any], nodes: Iterable[Node]) -> dict[str, Any]:
+    """Attributes of a node that takes the place of others: they say which, for traces (runtime/trace.py)."""
+    members = [member for node in nodes for member in members_of(node)]
+    return {**attrs, "_members": [name for name, _ in members], "_member_ops": [op for _, op in members]}
 
 
 class Feed(NamedTuple):

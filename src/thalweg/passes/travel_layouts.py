@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg.graph.dtypes import int32
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 _TO_LAST = (0, 2, 3, 1)
 _TO_FIRST = (0, 3, 1, 2)
@@ -126,7 +126,9 @@ class _Rewriting:
                 edges.append(self._constant(f"{new}/shape", value[list(_TO_LAST)], node))
             else:
                 edges.append(self._as_written(edge))
-        self._nodes[new] = node._replace(name=new, attrs=_turned_attrs(node.attrs), inputs=tuple(edges))
+        self._nodes[new] = node._replace(
+            name=new, attrs=standing_for(_turned_attrs(node.attrs), [node]), inputs=tuple(edges)
+        )
         for i in range(len(node.output_dtypes)):
             (self._last if i in outputs else self._first)[(node.name, i)] = (new, i)
 

@@ -65,7 +65,7 @@ def compile_step(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     options: PassOptions = _ALL,
-    traced: bool = False,
+    unfused: bool = False,
     precision: DType | None = None,
     placer: Placer | None = None,
 ) -> Any:
@@ -77,11 +77,11 @@ def compile_step(
         fetches: Tensors to return.
         targets: Operations to run for their effect.
         options: Which passes run.
-        traced: Whether every node must be seen to run: then nodes are neither fused nor lowered.
+        unfused: Whether every node of the program must run by itself: then nodes are neither fused nor lowered.
         precision: The 16-bit type to compute products in, if any.
         placer: Decides which devices nodes run on; without one, all run on the session's first.
     """
-    compiler = Compiler(session, options, traced, precision)
+    compiler = Compiler(session, options, unfused, precision)
     graph = compiler.prepared(prune(feeds, fetches, targets), placer)
     parts = placer.partition(graph) if placer is not None else {"": whole(graph)}
     native = []
@@ -110,12 +110,12 @@ class Compiler:
     """Runs the passes over steps and functions of one session, and makes the core's specs of the nodes."""
 
     def __init__(
-        self, session: Any, options: PassOptions = _ALL, traced: bool = False, precision: DType | None = None
+        self, session: Any, options: PassOptions = _ALL, unfused: bool = False, precision: DType | None = None
     ) -> None:
         """See `compile_step`."""
         self._session = session
         self._options = options
-        self._traced = traced
+        self._unfused = unfused
         self._precision = precision
         self._waiting: list[tuple[Any, GraphFunction, str]] = []  # Declared functions without bodies, and devices.
 
@@ -132,7 +132,7 @@ class Compiler:
     def fused(self, graph: StepGraph) -> StepGraph:
         """Applies the passes that make one node of several, to what one device does."""
         options = self._options
-        if options.optimized and not self._traced:
+        if options.optimized and not self._unfused:
             if options.layouts:
                 graph = travel_layouts(graph, core.operands_of_rows)
             if options.fused:

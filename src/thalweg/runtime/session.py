@@ -229,7 +229,7 @@ class BaseSession:
             raise with_operation(e, self._graph) from None
 
     def _resolve(
-        self, fetches: Any, feed_dict: Any, traced: bool = False
+        self, fetches: Any, feed_dict: Any, unfused: bool = False
     ) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
         self._check_open()
         if feed_dict is not None and not hasattr(feed_dict, "items"):
@@ -237,7 +237,7 @@ class BaseSession:
         plan = FetchPlan(self._graph, fetches, self)
         given = resolve_feeds(self._graph, feed_dict) if feed_dict else {}
         feeds = tuple(given)
-        return plan, feeds, list(given.values()), self._compiled(plan, feeds, traced)
+        return plan, feeds, list(given.values()), self._compiled(plan, feeds, unfused)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -245,16 +245,16 @@ class BaseSession:
         if not self._graph._operations_by_name:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
-    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...], traced: bool = False) -> _Step:
+    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...], unfused: bool = False) -> _Step:
         mutations = self._graph._mutations
-        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations, traced)
+        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations, unfused)
         compiled = self._steps.get(signature)
         if compiled is None:
             try:
                 register_python_kernels()
                 with self._graph._lock:
                     compiled = compile_step(
-                        self._native, feeds, plan.tensors, plan.targets, self._pass_options, traced, self._precision(),
+                        self._native, feeds, plan.tensors, plan.targets, self._pass_options, unfused, self._precision(),
                         self._placer,
                     )  # fmt: skip
             except errors.OpError as e:
@@ -267,26 +267,37 @@ class BaseSession:
         from thalweg.runtime import numerics
         from thalweg.runtime import run_metadata as metadata
 
-        timed = run_metadata is not None and options is not None and options.trace_level > 0
+        traced = run_metadata is not None and options is not None and options.trace_level > 0
         checked = numerics.is_requested(options)
-        plan, _, values, step = self._resolve(fetches, feed_dict, timed or checked)
         timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
-        try:
-            if not timed and not checked:
+        if not traced and not checked:
+            plan, _, values, step = self._resolve(fetches, feed_dict)
+            try:
                 return plan.build(step.compiled.run(values, timeout))
-            fetched, stats = step.compiled.run_traced(values, timeout, timed, checked)
-        except errors.OpError as e:
-            raise with_operation(e, self._graph) from None
-        if timed:
-            for device, records in stats:
-                metadata.fill(run_metadata, records, device)
+            except errors.OpError as e:
+                raise with_operation(e, self._graph) from None
+        result, compiled, trace = self._run_traced(fetches, feed_dict, timeout, checked)
+        if traced:
+            metadata.fill(run_metadata, compiled, trace, self._graph)
         if checked:
-            found = [numerics.Origin(record[0], record[6]) for _, records in stats for record in records if record[6]]
+            found = [numerics.Origin(*finding) for finding in trace.findings]
             if run_metadata is not None:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
             elif found:
                 raise numerics.error(found[0], self._graph)
-        return plan.build(fetched)
+        return result
+
+    def _run_traced(self, fetches: Any, feed_dict: Any, timeout_ms: int = 0, checked: bool = False) -> tuple[Any, ...]:
+        """Runs one step observed: the values of the fetches, the core's CompiledStep, and its Trace.
+
+        It is the very step that runs without an observer; only if it is checked for NaN, every node runs by itself.
+        """
+        plan, _, values, step = self._resolve(fetches, feed_dict, unfused=checked)
+        try:
+            fetched, trace = step.compiled.run_traced(values, timeout_ms, numerics=checked)
+        except errors.OpError as e:
+            raise with_operation(e, self._graph) from None
+        return plan.build(fetched), step.compiled, trace
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """Returns a function that runs the step: it takes the values of `feed_list` as arguments, in order."""

@@ -1,0 +1,141 @@
+"""What the core's record of an observed step means: which nodes of the program each node of the step stands for.
+
+Passes make one node of several. Such a node lists its members, and its time is divided among them by their arithmetic:
+an estimate, but the sum is what was measured. A step learns the labels of its nodes once, on its first trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+    from thalweg.graph.operation import Operation
+
+# The layout of a record (TraceRecord in core/executor/trace.h), for numpy.dtype.
+RECORD: Final = [
+    ("node", "i4"), ("parent", "i4"), ("start", "i8"), ("end", "i8"), ("in_use", "i8"), ("taken", "i8"),
+    ("temporary", "i8"), ("thread", "i4"), ("first_output", "i4"), ("num_outputs", "i4"), ("waits", "i4"),
+]  # fmt: skip
+
+_PRODUCTS: Final = frozenset({"MatMul", "Conv2D"})
+# Some ten operations for each element.
+_COSTLY: Final = frozenset(
+    {
+        "Exp",
+        "Expm1",
+        "Log",
+        "Log1p",
+        "Tanh",
+        "Sigmoid",
+        "Erf",
+        "Pow",
+        "Sin",
+        "Cos",
+        "Elu",
+        "Selu",
+        "Softplus",
+        "TanhGrad",
+    }
+)
+
+
+class TracedNode(NamedTuple):
+    """A node of a compiled step, as `CompiledStep.nodes` gives it.
+
+    Attributes:
+        part: The number of its device.
+        caller: The node that calls the function it belongs to, or -1.
+        name: Its name; that of a function's node begins with the caller's.
+        op: Its op type.
+        inputs: The nodes that it reads, without constants.
+        controls: The nodes that it waits for.
+        members: The nodes of the program that it stands for; empty: itself.
+        member_ops: Their op types.
+    """
+
+    part: int
+    caller: int
+    name: str
+    op: str
+    inputs: list[int]
+    controls: list[int]
+    members: list[str]
+    member_ops: list[str]
+
+
+class Share(NamedTuple):
+    """A node of the program, and the part of a step's node that is its own."""
+
+    node: str
+    op: str
+    share: float
+
+
+def traced_nodes(compiled: Any, first: int = 0) -> list[TracedNode]:
+    """The nodes of a compiled step, by the numbers that records use."""
+    return [TracedNode(*node) for node in compiled.nodes(first)]
+
+
+def shares(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[Share]:
+    """The nodes of the program that a node stands for, in the order in which they would run alone."""
+    if not node.members:
+        return [Share(node.name, node.op, 1.0)]
+    scope = nodes[node.caller].name + "/" if node.caller >= 0 else ""
+    joined = len(node.members) > 2 and node.member_ops[-1] == "AddN" and node.op == "MatMul"
+    weights = [
+        0.0 if joined and op == "AddN" else _weight(op, graph._operations_by_name.get(scope + name))
+        for name, op in zip(node.members, node.member_ops, strict=True)
+    ]
+    total = sum(weights)
+    return [
+        Share(scope + name, op, weight / total)
+        for name, op, weight in zip(node.members, node.member_ops, weights, strict=True)
+    ]
+
+
+def _weight(op: str, operation: Operation | None) -> float:
+    """How much arithmetic an op does for one element of its result."""
+    if op not in _PRODUCTS:
+        return 10.0 if op in _COSTLY else 1.0
+    inner = 64
+    if operation is not None and len(operation.inputs) > 1:
+        dims = operation.inputs[1].shape.dims or []
+        sizes = [dim.value or 1 for dim in dims]
+        if op == "Conv2D" and len(sizes) == 4:
+            inner = sizes[0] * sizes[1] * sizes[2]
+        elif len(sizes) == 2:
+            inner = sizes[1 if operation.get_attr("transpose_b") else 0]
+    return 2.0 * inner
+
+
+def label(compiled: Any, graph: Graph) -> None:
+    """Tells a compiled step what to call its nodes in StepStats; does nothing where it knows already."""
+    first = compiled.num_labelled
+    if first == compiled.num_traced_nodes:
+        return
+    nodes = traced_nodes(compiled)
+    ends = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
+    compiled.label([_labels(node, nodes, ends, graph) for node in nodes[first:]])
+
+
+def _labels(
+    node: TracedNode, nodes: Sequence[TracedNode], ends: Sequence[str], graph: Graph
+) -> list[tuple[str, str, float]]:
+    """Names, texts and shares: `name = Op(inputs)` as in TensorFlow, and of what the node is a part."""
+    parts = shares(node, nodes, graph)
+    inputs = list(dict.fromkeys([*(ends[i] for i in node.inputs), *("^" + ends[i] for i in node.controls)]))
+    if node.op == "_Recv" and node.name.endswith("/_recv"):
+        inputs.append(node.name.removesuffix("recv") + "send")
+    inside = f" in {node.op} {node.name}" if len(parts) > 1 else ""
+    found = []
+    known: set[str] = set()
+    for i, (name, op, share) in enumerate(parts):
+        if i > 0:
+            operation = graph._operations_by_name.get(name)
+            read = [tensor.op.name for tensor in operation.inputs] if operation is not None else []
+            inputs = [source for source in dict.fromkeys(read) if source in known] or [parts[i - 1].node]
+        known.add(name)
+        found.append((name, f"{name} = {op}({', '.join(inputs)}){inside}", share))
+    return found
