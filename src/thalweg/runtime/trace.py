@@ -128,7 +128,7 @@ def _labels(
     inputs = list(dict.fromkeys([*(ends[i] for i in node.inputs), *("^" + ends[i] for i in node.controls)]))
     if node.op == "_Recv" and node.name.endswith("/_recv"):
         inputs.append(node.name.removesuffix("recv") + "send")
-    inside = f" in {node.op} {node.name}" if len(parts) > 1 else ""
+    inside = f" in {node.op} {parts[-1].node}" if len(parts) > 1 else ""
     found = []
     known: set[str] = set()
     for i, (name, op, share) in enumerate(parts):

@@ -8,7 +8,7 @@ from typing import Any
 from thalweg.graph.op_registry import export
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_object import GFile
-from thalweg.runtime.timeline import Timeline
+from thalweg.profiler.timeline import Timeline
 from thalweg.summary.file_writer import FileWriterCache
 from thalweg.train.basic_hooks import require_global_step
 from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
