@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from thalweg import errors
 from thalweg.graph.op_signature import ArgDef, AttrDef, parse_attrs, parse_signature
+from thalweg.graph.work import WorkFunction
 from thalweg.platform.deprecation import deprecated_alias
 
 F = TypeVar("F")
@@ -37,11 +38,12 @@ class OpDef:
         shape: The shape function, or None: all outputs unknown.
         doc: One sentence for the documentation.
         python_kernel: An implementation on NumPy, when the op has no native kernel.
+        work: How much a node of it has to do (graph/work.py), or None: one pass over its inputs and outputs.
     """
 
     __slots__ = (
         "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
-        "commutative", "doc", "name", "plan", "python_kernel", "shape", "stateful",
+        "commutative", "doc", "name", "plan", "python_kernel", "shape", "stateful", "work",
     )  # fmt: skip
 
     def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
@@ -58,6 +60,7 @@ class OpDef:
         self.allows_uninitialized = False
         self.doc = ""
         self.python_kernel: PythonKernel | None = None
+        self.work: WorkFunction | None = None
         self.plan: Any = None  # The prepared form of the signature that graph.apply keeps here.
 
     def _parse(self) -> None:
@@ -245,6 +248,12 @@ def python_kernel(*op_types: str) -> Callable[[F], F]:
         return function
 
     return register
+
+
+def work(rule: WorkFunction, *op_types: str) -> None:
+    """States how much work nodes of these op types do, where it is not one pass over their inputs and outputs."""
+    for op_type in op_types:
+        op_def(op_type).work = rule
 
 
 def export(*names: str, deprecated: tuple[str, ...] = ()) -> Callable[[F], F]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import define, gradient
+from thalweg.graph.op_registry import define, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -93,6 +94,10 @@ define(
 )
 
 
+work(works.passes(6), "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+work(works.passes(10), "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+
+
 @gradient("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def _fused_batch_norm_grad(op: Operation, grad: Tensor, *_: Any) -> Any:
     x, scale = op.inputs[:2]
@@ -165,6 +170,9 @@ define(
     shape=lambda c: shapes.with_rank(shapes.merge_inputs(c), 4),
 )  # fmt: skip
 _RESPONSE = ("depth_radius", "bias", "alpha", "beta")
+
+
+work(works.passes(30), "LRN", "LRNGrad")
 
 
 @gradient("LRN")

@@ -6,12 +6,13 @@ from typing import Any
 
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -161,6 +162,7 @@ def _bitcast(c: ShapeContext) -> TensorShape:
 
 
 define("Bitcast", "input: T -> output: type", f"T: {_BITS}, type: {_BITS}", shape=_bitcast)
+work(works.free, "Bitcast")
 not_differentiable("Bitcast")
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from thalweg.graph import constant_values, nest
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices, SparseTensor, convert_to_tensor_or_indexed_slices
 from thalweg.graph.default_graph import colocate_with, control_dependencies, device, name_scope
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -23,6 +24,7 @@ def _const_shape(c: ShapeContext) -> TensorShape:
 
 
 define("Const", "-> output: dtype", "value: tensor, dtype: type", shape=_const_shape, doc="A constant.")
+work(works.free, "Const")
 not_differentiable("Const")
 
 
@@ -69,6 +71,7 @@ def _holds_tensor(value: Any) -> bool:
 
 define("Placeholder", "-> output: dtype", "dtype: type, shape: shape = unknown", shape=shapes.from_attr("shape"))
 define("PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape", shape=shapes.from_attr("shape"))
+work(works.free, "Placeholder", "PlaceholderV2")
 not_differentiable("Placeholder", "PlaceholderV2")
 
 
@@ -121,6 +124,7 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 
 define("Identity", "input: T -> output: T", "T: type", shape=shapes.unchanged)
 define("IdentityN", "input: T -> output: T", "T: list(type) >= 1", shape=shapes.each_unchanged)
+work(works.free, "Identity", "IdentityN")
 
 
 @export("identity")
@@ -152,6 +156,7 @@ def _identity_n_grad(op: Operation, *grads: Any) -> Any:
 
 
 define("StopGradient", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+work(works.free, "StopGradient")
 not_differentiable("StopGradient")
 
 
@@ -163,6 +168,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 
 
 define("PreventGradient", "input: T -> output: T", "T: type, message: string = ''", shape=shapes.unchanged)
+work(works.free, "PreventGradient")
 
 
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
@@ -177,6 +183,7 @@ def _prevent_gradient_grad(op: Operation, grad: Any) -> Any:
 
 
 define("NoOp", "->", shape=shapes.no_outputs, doc="Does nothing: a place for control edges to meet.")
+work(works.free, "NoOp")
 not_differentiable("NoOp")
 
 

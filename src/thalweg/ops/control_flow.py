@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, gradient, not_differentiable
+from thalweg.graph.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -60,6 +61,11 @@ define("RefEnter", "data: Ref(T) -> output: Ref(T)", _ENTER, shape=shapes.unchan
 define("RefExit", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged)
 define("RefNextIteration", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged)
 
+work(
+    works.free,
+    "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "RefSwitch", "RefMerge",
+    "RefEnter", "RefExit", "RefNextIteration",
+)  # fmt: skip
 not_differentiable("LoopCond", "ControlTrigger", "Abort")
 
 

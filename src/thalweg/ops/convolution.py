@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops import convolution_shapes as window_shapes
@@ -34,6 +35,9 @@ define(
     f"T: {FLOATS}, {_ATTRS}",
     shape=window_shapes.filter_gradient(2),
 )
+work(works.convolution(works.output_shape(), works.input_shape(1)), "Conv2D")
+work(works.convolution(works.input_shape(2), works.input_shape(1)), "Conv2DBackpropInput")
+work(works.convolution(works.input_shape(2), works.output_shape()), "Conv2DBackpropFilter")
 
 
 define(

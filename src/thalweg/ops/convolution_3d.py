@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient
+from thalweg.graph.op_registry import define, export, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops import convolution_shapes as window_shapes
@@ -34,6 +35,9 @@ define(
     _ATTRS,
     shape=window_shapes.filter_gradient(3),
 )
+work(works.convolution(works.output_shape(), works.input_shape(1)), "Conv3D")
+work(works.convolution(works.input_shape(2), works.input_shape(1)), "Conv3DBackpropInputV2")
+work(works.convolution(works.input_shape(2), works.output_shape()), "Conv3DBackpropFilterV2")
 register_gradients("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
 
 # The first versions, which take a tensor where the later ones take its shape. Old graphs have them.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export
+from thalweg.graph.op_registry import define, export, work
 from thalweg.graph.tensor import Tensor
 from thalweg.ops import convolution_shapes as window_shapes
 from thalweg.ops.convolution import attributes, conv2d, register_gradients
@@ -37,6 +38,9 @@ define(
     _ATTRS,
     shape=window_shapes.filter_gradient(2),
 )
+work(works.depthwise(works.output_shape(), works.input_shape(1)), "DepthwiseConv2dNative")
+work(works.depthwise(works.input_shape(2), works.input_shape(1)), "DepthwiseConv2dNativeBackpropInput")
+work(works.depthwise(works.input_shape(2), works.output_shape()), "DepthwiseConv2dNativeBackpropFilter")
 register_gradients("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")
 
 

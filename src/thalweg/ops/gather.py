@@ -8,11 +8,12 @@ import numpy as np
 
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import colocate_with, name_scope
-from thalweg.graph.op_registry import define, export, gradient
+from thalweg.graph.op_registry import define, export, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.static_value import constant_value
@@ -118,6 +119,9 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
 @gradient("Gather")
 def _gather_grad(op: Operation, grad: Any) -> Any:
     return _row_slices(op.inputs[0], op.inputs[1], grad), None
+
+
+work(works.picking, "Gather", "GatherV2")
 
 
 @gradient("GatherV2")
@@ -240,6 +244,9 @@ def _batch_gather_nd(params: Any, indices: Any, batch: int, name: str | None) ->
             column = reshape(apply("Cast", along, DstT=tuples.dtype), [-1] + [1] * (rank - 1 - i))
             positions.append(apply("BroadcastTo", column, per_tuple))
         return gather_nd(source, concat([*positions, tuples], -1))
+
+
+work(works.picking, "GatherNd")
 
 
 @gradient("GatherNd")

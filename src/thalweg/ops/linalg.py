@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import int32
-from thalweg.graph.op_registry import define, export
+from thalweg.graph.op_registry import define, export, work
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -143,6 +144,11 @@ define(
 define("MatrixExponential", "input: T -> output: T", f"T: {_TYPES}", shape=_same_square)
 define("MatrixSquareRoot", "input: T -> output: T", f"T: {_TYPES}", shape=_same_square)
 define("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_same_square)
+work(
+    works.cubic,
+    "MatrixDeterminant", "LogMatrixDeterminant", "MatrixInverse", "Cholesky", "CholeskyGrad", "MatrixSolve",
+    "SelfAdjointEigV2", "Qr", "Svd", "MatrixExponential", "MatrixSquareRoot", "MatrixLogarithm",
+)  # fmt: skip
 
 
 @export("matrix_determinant", "linalg.det", deprecated=("batch_matrix_determinant",))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import bfloat16, float32
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -62,6 +63,8 @@ define(
     f"Ta: {_NUMBERS}, Tb: {_NUMBERS}, Tout: {_NUMBERS}, {_ADJOINTS}",
     shape=shapes.batch_matmul,
 )
+work(works.contraction("transpose_a"), "MatMul")
+work(works.contraction("adj_x"), "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
 
 @export("matmul", "linalg.matmul")

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import define, gradient
+from thalweg.graph.op_registry import define, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -132,6 +133,11 @@ for _op, _value, _spatial in (("AvgPool", "value", 2), ("AvgPool3D", "input", 3)
     _attrs = f"{_WINDOW[_spatial]}, {_PADDING}, {_FORMAT[_spatial]}, T: {FLOATS}"
     define(_op, f"{_value}: T -> output: T", _attrs, shape=pool_shape(_spatial))
     define(f"{_op}Grad", "orig_input_shape: int32, grad: T -> output: T", _attrs, shape=_shape_in_input(_spatial))
+work(
+    works.pooling,
+    "MaxPool", "MaxPoolV2", "MaxPoolGrad", "MaxPoolGradV2", "MaxPool3D", "MaxPool3DGrad", "AvgPool", "AvgPoolGrad",
+    "AvgPool3D", "AvgPool3DGrad",
+)  # fmt: skip
 
 
 def _attributes(op: Operation, *more: str) -> dict[str, Any]:

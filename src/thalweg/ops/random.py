@@ -9,11 +9,12 @@ from typing import Any
 
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import define, export, not_differentiable
+from thalweg.graph.op_registry import define, export, not_differentiable, work
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -64,6 +65,7 @@ define(
     "dtype: {int32, int64}, T: {int32, int64}, Tseed: {int32, int64} = int64",
     shape=_integers_shape,
 )
+work(works.passes(20), "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt")
 not_differentiable(
     "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "StatelessRandomUniform",
     "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt",

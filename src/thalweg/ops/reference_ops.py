@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
-from thalweg.graph.op_registry import define, gradient, not_differentiable
+from thalweg.graph import work as works
+from thalweg.graph.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
@@ -111,6 +112,7 @@ not_differentiable(
 
 # Thalweg's own: lets code that works on handles work on the reference variables of an imported graph.
 define("_RefHandle", "ref: Ref(T) -> handle: resource", "T: type", shape=shapes.scalar, allows_uninitialized=True)
+work(works.free, "Variable", "VariableV2", "RefIdentity", "_RefHandle")
 
 
 @gradient("RefIdentity", "_RefHandle")

@@ -8,11 +8,12 @@ import numpy as np
 
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor, SparseTensorValue
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -48,6 +49,7 @@ define(
 )
 define("Size", "input: T -> output: out_type", "T: type, out_type: {int32, int64} = int32", shape=shapes.scalar)
 define("Rank", "input: T -> output: int32", "T: type", shape=shapes.scalar)
+work(works.free, "Shape", "ShapeN", "Size", "Rank")
 not_differentiable("Shape", "ShapeN", "Size", "Rank")
 
 
@@ -154,6 +156,7 @@ def _reshaped(c: ShapeContext) -> TensorShape:
 
 
 define("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type, Tshape: {int32, int64} = int32", shape=_reshaped)
+work(works.free, "Reshape")
 
 
 @export("reshape", "manip.reshape")
@@ -201,6 +204,7 @@ def _expanded(c: ShapeContext) -> TensorShape:
 
 
 define("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type, Tdim: {int32, int64} = int32", shape=_expanded)
+work(works.free, "ExpandDims")
 
 
 @export("expand_dims")
@@ -230,6 +234,7 @@ def _squeezed(c: ShapeContext) -> TensorShape:
 
 
 define("Squeeze", "input: T -> output: T", "T: type, squeeze_dims: list(int) >= 0 = []", shape=_squeezed)
+work(works.free, "Squeeze")
 
 
 @export("squeeze")
@@ -250,6 +255,7 @@ def _ensured(c: ShapeContext) -> TensorShape:
 
 
 define("EnsureShape", "input: T -> output: T", "shape: shape, T: type", shape=_ensured)
+work(works.free, "EnsureShape")
 
 
 @export("ensure_shape")

@@ -8,10 +8,11 @@ import numpy as np
 
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, export_value, gradient
+from thalweg.graph.op_registry import define, export, export_value, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.static_value import constant_value
@@ -66,6 +67,9 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tenso
         A Tensor.
     """
     return apply("Slice", input_, begin, size, name=name)  # type: ignore[no-any-return]
+
+
+work(works.picking, "Slice")
 
 
 @gradient("Slice")
@@ -228,6 +232,9 @@ def strided_slice(
 
 def _ones(begin: Tensor) -> Any:
     return np.ones(begin.shape.as_list(), begin.dtype.as_numpy_dtype)
+
+
+work(works.picking, "StridedSlice")
 
 
 @gradient("StridedSlice")

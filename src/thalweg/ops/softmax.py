@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import bfloat16, float16, float32
-from thalweg.graph.op_registry import define, export, gradient
+from thalweg.graph.op_registry import define, export, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.static_value import constant_value
@@ -27,6 +28,7 @@ def _logits_shape(c: ShapeContext) -> TensorShape:
 
 
 define("Softmax", "logits: T -> softmax: T", f"T: {FLOATS}", shape=_logits_shape)
+work(works.passes(20), "Softmax")
 define("LogSoftmax", "logits: T -> logsoftmax: T", f"T: {FLOATS}", shape=_logits_shape)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient, not_differentiable
+from thalweg.graph.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.static_value import constant_value
@@ -68,6 +69,9 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) 
         [1, 2]
     """
     return apply("TopKV2", input, k, sorted=sorted, name=name)
+
+
+work(works.sorting, "TopK", "TopKV2")
 
 
 @gradient("TopK", "TopKV2")

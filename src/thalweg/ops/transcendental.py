@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import define, export, gradient
+from thalweg.graph.op_registry import define, export, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.division import realdiv
@@ -279,3 +280,10 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """Returns `log(sigmoid(x))`, precise also where the sigmoid is near zero."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         return unary("Neg", unary("Softplus", unary("Neg", x)), scope)
+
+
+work(
+    works.passes(15),
+    "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh",
+    "Atanh", "Tanh", "Sigmoid",
+)  # fmt: skip

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
+from thalweg.graph import work as works
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.dtypes import DType
 from thalweg.graph.handle_data import handle_data
-from thalweg.graph.op_registry import define, gradient, not_differentiable
+from thalweg.graph.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -74,6 +75,9 @@ not_differentiable(
     "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "VarIsInitializedOp",
     "DestroyResourceOp", "DisableCopyOnRead",
 )  # fmt: skip
+
+
+work(works.free, "VarHandleOp", "ReadVariableOp", "VarIsInitializedOp")
 
 
 @gradient("ReadVariableOp")
@@ -144,6 +148,9 @@ define(
     shape=_gather_nd_shape,
     stateful=True,
 )
+
+
+work(works.picking, "ResourceGather")
 
 
 @gradient("ResourceGather")

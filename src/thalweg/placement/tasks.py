@@ -1,0 +1,281 @@
+"""Tasks: a step as the simulator and the strategies see it: numbers instead of names, times instead of ops.
+
+Nodes of a loop that the constraints leave free stay together, and so do nodes that the passes would fuse: splitting
+them costs more than any device gains. Such *units* are what strategies place. Edges that cost nothing wherever their
+ends are (constants and fed values are copied to each device) are left out; so are those that close loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from thalweg import errors
+from thalweg.graph.work import free
+from thalweg.passes.lower_loops import Frame, frames_of
+from thalweg.passes.place import Device, Group, Union
+from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.placement.costs import CostModel, state_bytes, tensor_bytes
+from thalweg.placement.machine import Machine
+
+_COPIED = frozenset({"Const", "_Arg"})
+
+
+@dataclass
+class Unit:
+    """Nodes that go to one device.
+
+    Attributes:
+        nodes: Their numbers.
+        groups: The positions of the groups that it consists of, among those that the constraints leave open.
+        feasible: The numbers of the devices that would do.
+        state: Bytes of variables.
+    """
+
+    nodes: list[int] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    feasible: list[int] = field(default_factory=list)
+    state: float = 0.0
+
+
+@dataclass
+class Tasks:
+    """A step in numbers. Nodes are in topological order; a *tensor* here is one output, or the end of a node.
+
+    Attributes:
+        nodes: The step's nodes.
+        seconds: For each node, its time in the whole step on each device.
+        inputs: For each node, the tensors that it reads or waits for.
+        outputs: For each node, the tensors that others want of it.
+        producers: For each tensor, its node.
+        readers: For each tensor, the nodes that want it.
+        sizes: For each tensor, the bytes to move in a step; 0 for the end of a node.
+        runs: For each tensor, how often it is made in a step: every time costs a latency.
+        unit_of: For each node, its unit.
+        units: What is placed as one.
+        cheap: For each node, whether it does no work: then it can wait for its reader to choose a device.
+        machine: The devices.
+    """
+
+    nodes: list[Node]
+    seconds: list[list[float]]
+    inputs: list[list[int]]
+    outputs: list[list[int]]
+    producers: list[int]
+    readers: list[list[int]]
+    sizes: list[float]
+    runs: list[float]
+    unit_of: list[int]
+    units: list[Unit]
+    cheap: list[bool]
+    machine: Machine
+
+    def where(self, choice: Sequence[int]) -> list[int]:
+        """The device of each node if unit i is on device choice[i]."""
+        return [choice[unit] for unit in self.unit_of]
+
+    def ranks(self) -> list[float]:
+        """How long it takes from the start of each node to the end of the step, on average devices (upward rank)."""
+        count = len(self.machine.processors)
+        links = self.machine.links()
+        pairs = [links[a][b] for a in range(count) for b in range(count) if a != b]
+        # What a transfer costs on average if the ends are placed at random.
+        latency = sum(link.latency for link in pairs) / (count * count)
+        per_byte = sum(1 / link.bandwidth for link in pairs) / (count * count)
+        ranks = [0.0] * len(self.nodes)
+        for i in range(len(self.nodes) - 1, -1, -1):
+            longest = 0.0
+            for tensor in self.outputs[i]:
+                moved = latency * self.runs[tensor] + per_byte * self.sizes[tensor]
+                for reader in self.readers[tensor]:
+                    longest = max(longest, ranks[reader] + moved)
+            ranks[i] = longest + sum(self.seconds[i]) / count
+        return ranks
+
+
+def tasks_of(
+    graph: StepGraph,
+    machine: Machine,
+    costs: CostModel,
+    groups: Sequence[Group] = (),
+    decided: Mapping[str, Device] | None = None,
+) -> Tasks:
+    """The tasks of a step.
+
+    Args:
+        graph: The step.
+        machine: Its devices.
+        costs: What nodes take.
+        groups: What the constraints leave open.
+        decided: Where the nodes of the other groups are; without it, nodes have the full names of their devices.
+
+    Raises:
+        errors.InvalidArgumentError: If the step has a cycle that is not a loop, or a device is not the machine's.
+    """
+    frames = frames_of(graph)
+    if frames is None:
+        raise errors.InvalidArgumentError(None, None, "the graph has a cycle that is not a loop")
+    depth = _depths(frames)
+    nodes = _ordered(graph, frames)
+    index = {node.name: i for i, node in enumerate(nodes)}
+    types = [processor.type for processor in machine.processors]
+    kinds = list(dict.fromkeys(types))
+    seconds, runs_of = [], []
+    for node in nodes:
+        level = depth.get(node.name, 0)
+        runs = {kind: costs.runs(node, kind, level) for kind in kinds} if level else dict.fromkeys(kinds, 1.0)
+        times = {kind: costs.seconds(graph, node, kind) * runs[kind] for kind in kinds}
+        seconds.append([times[p.type] / p.speed for p in machine.processors])
+        runs_of.append(max(runs.values()))
+    tasks = Tasks(nodes, seconds, [], [[] for _ in nodes], [], [], [], runs_of, [], [], [], machine)
+    _connect(tasks, graph, index)
+    tasks.runs = [runs_of[producer] for producer in tasks.producers]
+    for node in nodes:
+        definition = node.op_def
+        tasks.cheap.append(definition is None or definition.work is free)
+    _make_units(tasks, graph, index, frames, groups, decided)
+    return tasks
+
+
+def _depths(frames: Sequence[Frame]) -> dict[str, int]:
+    """How many loops each node is in; nodes in none are left out."""
+    depths = {}
+    for frame in frames:
+        level, outer = 0, frame
+        while outer.parent is not None:
+            level, outer = level + 1, outer.parent
+        if level:
+            depths.update((node.name, level) for node in frame.nodes)
+    return depths
+
+
+def _ordered(graph: StepGraph, frames: Sequence[Frame]) -> list[Node]:
+    """The step's own order, which is topological but for loops; with loops, a new one."""
+    if len(frames) == 1:
+        return list(graph.nodes.values())
+    waiting: dict[str, int] = {}
+    readers: dict[str, list[str]] = {name: [] for name in graph.nodes}
+    for name, node in graph.nodes.items():
+        sources = [s for s in (*(s for s, _ in node.inputs), *node.controls) if not _closes(graph, node, s)]
+        waiting[name] = len(sources)
+        for source in sources:
+            readers[source].append(name)
+    order = [name for name, count in waiting.items() if count == 0]
+    for name in order:
+        for reader in readers[name]:
+            waiting[reader] -= 1
+            if waiting[reader] == 0:
+                order.append(reader)
+    return [graph.nodes[name] for name in order]
+
+
+def _closes(graph: StepGraph, node: Node, source: str) -> bool:
+    return node.op == "Merge" and graph.nodes[source].op == "NextIteration"
+
+
+def _connect(tasks: Tasks, graph: StepGraph, index: Mapping[str, int]) -> None:
+    numbers: dict[tuple[str, int], int] = {}
+
+    def tensor(source: str, output: int) -> int:
+        number = numbers.get((source, output))
+        if number is None:
+            number = numbers[source, output] = len(tasks.producers)
+            producer = index[source]
+            tasks.producers.append(producer)
+            tasks.readers.append([])
+            size = tensor_bytes(graph, (source, output)) if output >= 0 else 0.0
+            tasks.sizes.append(size * tasks.runs[producer])
+            tasks.outputs[producer].append(number)
+        return number
+
+    for i, node in enumerate(tasks.nodes):
+        wanted = []
+        for source, output in dict.fromkeys((*node.inputs, *((name, -1) for name in node.controls))):
+            sender = graph.nodes[source]
+            if (sender.op in _COPIED and not sender.controls) or _closes(graph, node, source):
+                continue
+            number = tensor(source, output)
+            tasks.readers[number].append(i)
+            wanted.append(number)
+        tasks.inputs.append(wanted)
+
+
+def _make_units(
+    tasks: Tasks,
+    graph: StepGraph,
+    index: Mapping[str, int],
+    frames: Sequence[Frame],
+    groups: Sequence[Group],
+    decided: Mapping[str, Device] | None,
+) -> None:
+    number = {processor.name: i for i, processor in enumerate(tasks.machine.processors)}
+    group_of = {node.name: i for i, group in enumerate(groups) for node in group.nodes}
+    feasible = [[number[device.name] for device in group.feasible] for group in groups]
+    union = Union()
+
+    def tie(a: str, b: str) -> None:
+        """Joins two groups, if there is a device that would do for both."""
+        first, second = union.root(str(group_of[a])), union.root(str(group_of[b]))
+        both = [device for device in feasible[int(first)] if device in feasible[int(second)]]
+        if first != second and both:
+            kept, _ = union.join(first, second)
+            feasible[int(kept)] = both
+
+    for frame in frames:
+        if frame.parent is not None:
+            free_nodes = [node.name for node in (*frame.enters, *frame.nodes) if node.name in group_of]
+            for name in free_nodes[1:]:
+                tie(free_nodes[0], name)
+    for earlier, later in _fusible(tasks, graph):
+        if earlier in group_of and later in group_of:
+            tie(earlier, later)
+    roots: dict[str, int] = {}
+    for i, group in enumerate(groups):
+        root = union.root(str(i))
+        if root not in roots:
+            roots[root] = len(tasks.units)
+            tasks.units.append(Unit(feasible=feasible[int(root)]))
+        unit = tasks.units[roots[root]]
+        unit.groups.append(i)
+        unit.nodes.extend(index[node.name] for node in group.nodes)
+    tasks.unit_of = [-1] * len(tasks.nodes)
+    for i, unit in enumerate(tasks.units):
+        unit.nodes.sort()
+        for node in unit.nodes:
+            tasks.unit_of[node] = i
+    fixed: dict[int, int] = {}  # one unit for all that is decided on a device
+    for i, node in enumerate(tasks.nodes):
+        if tasks.unit_of[i] < 0:
+            name = decided[node.name].name if decided is not None else node.device
+            if name not in number:
+                raise errors.InvalidArgumentError(
+                    None, node.origin, f"Node '{node.name}' is on device '{name}', which the machine does not have."
+                )
+            device = number[name]
+            if device not in fixed:
+                fixed[device] = len(tasks.units)
+                tasks.units.append(Unit(feasible=[device]))
+            tasks.unit_of[i] = fixed[device]
+            tasks.units[fixed[device]].nodes.append(i)
+    for unit in tasks.units:
+        unit.state = sum(state_bytes(graph, tasks.nodes[node]) for node in unit.nodes)
+
+
+def _fusible(tasks: Tasks, graph: StepGraph) -> list[tuple[str, str]]:
+    """Pairs of a node and its only reader that passes may make one: the reader makes one pass over what it gets."""
+    kept = {name for name, _ in graph.fetches}
+    pairs = []
+    for i, node in enumerate(tasks.nodes):
+        if len(tasks.outputs[i]) != 1 or node.name in kept or node.stateful:
+            continue
+        tensor = tasks.outputs[i][0]
+        readers = tasks.readers[tensor]
+        if len(readers) != 1:
+            continue
+        reader = tasks.nodes[readers[0]]
+        definition = reader.op_def
+        if definition is not None and not reader.stateful and definition.work in (None, free) and reader.inputs:
+            # A sum of several long branches belongs to the last of them to be ready: no pass fuses more than two.
+            if len(reader.inputs) <= 2:
+                pairs.append((node.name, reader.name))
+    return pairs
