@@ -302,18 +302,25 @@ void bind_compiled_step(nb::module_& m) {
           "label", [](CompiledStep& s, nb::list labels) { label_from_python(*s.nodes(), labels); }, "labels"_a,
           "Names the nodes of the program that the next nodes without labels stand for: [(node, text, share)] each.")
       .def(
-          "sample", [](CompiledStep& s, int64_t every) { s.samples().every(std::max<int64_t>(every, 0)); }, "every"_a,
-          "From now on measures every n-th `run`, the next one first; 0 for none.")
+          "sample",
+          [](CompiledStep& s, int64_t every, int64_t after) {
+            s.samples().every(std::max<int64_t>(every, -1), std::max<int64_t>(after, 0));
+          },
+          "every"_a, "after"_a = 0,
+          "From now on measures every n-th `run`, the next one first, or the one after so many; 0 for none, -1 for "
+          "ever "
+          "fewer of them.")
       .def(
           "sampled",
           [](CompiledStep& s) {
             nb::dict out;
             for (const auto& [node, times] : s.samples().times())
-              out[nb::int_(node)] = nb::make_tuple(times.runs, times.total, times.least);
+              out[nb::int_(node)] = nb::make_tuple(times.runs, times.total, times.least, times.steps, times.median());
             return out;
           },
-          "What the measured steps took: by number of node (see `nodes`), its runs, and their total and least time in "
-          "nanoseconds. Nodes that wait (queues, Recv) are not there, nor is what runs within nodes.")
+          "What the measured steps took: by number of node (see `nodes`), its runs, their total and least time in "
+          "nanoseconds, the steps in which it ran, and the median of its time over the last of them. Nodes that wait "
+          "(queues, Recv) are not there, nor is what runs within nodes.")
       .def("run_repeatedly", &CompiledStep::run_repeatedly, "should_stop"_a)
       .def_prop_ro("num_nodes",
                    [](CompiledStep& s) {

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -32,8 +34,16 @@ void label_from_python(NodeTable& nodes, nb::list labels) {
   nodes.label(std::move(converted));
 }
 
+int64_t Samples::Times::median() const {
+  std::array<int64_t, kRecent> sorted = recent;
+  const auto n = std::min(steps, kRecent);
+  std::nth_element(sorted.begin(), sorted.begin() + n / 2, sorted.begin() + n);
+  return sorted[n / 2];
+}
+
 void Samples::add(const Trace& trace) {
   std::lock_guard lock(mutex_);
+  ++steps_;
   for (const Trace::Part& part : trace.parts())
     for (const TraceRecord& record : part.records) {
       if (record.waits) continue;
@@ -42,6 +52,13 @@ void Samples::add(const Trace& trace) {
       ++times.runs;
       times.total += took;
       times.least = std::min(times.least, took);
+      if (times.step != steps_) {
+        times.step = steps_;
+        ++times.steps;
+        times.runs_in_step = times.total_in_step = 0;
+      }
+      times.total_in_step += took;
+      times.recent[(times.steps - 1) % Times::kRecent] = times.total_in_step / ++times.runs_in_step;
     }
 }
 

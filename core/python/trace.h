@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <atomic>
 
 #include "executor/trace.h"
@@ -17,20 +18,38 @@ nanobind::list nodes_to_python(const NodeTable& nodes, size_t first);
 // Labels for the nodes that have none yet: a list of (node, text, share) for each.
 void label_from_python(NodeTable& nodes, nanobind::list labels);
 
-// Times of nodes, added up over the steps that are measured: every n-th. Thread-safe.
+// Times of nodes in the steps that are measured. Measuring costs time, so few steps are: every n-th, or ever fewer
+// (then what it costs vanishes among the others). Thread-safe.
 class Samples {
  public:
   struct Times {
+    static constexpr int64_t kRecent = 9;
     int64_t runs = 0;
     int64_t total = 0;  // nanoseconds
     int64_t least = INT64_MAX;
+    int64_t steps = 0;                      // in which it ran
+    int64_t step = -1;                      // the last of them
+    std::array<int64_t, kRecent> recent{};  // mean time of a run in each of the last steps
+    int64_t runs_in_step = 0;
+    int64_t total_in_step = 0;
+    // Of a run, over the last steps: a step that was preempted does not count.
+    int64_t median() const;
   };
-  // 0: none.
-  void every(int64_t n) { every_.store(n, std::memory_order_relaxed); }
+  // From now on, after so many steps: every n-th, the next first; 0: none; -1: ever fewer.
+  void every(int64_t n, int64_t after) {
+    count_.store(0, std::memory_order_relaxed);
+    next_.store(n == 0 ? -1 : after, std::memory_order_relaxed);
+    every_.store(n, std::memory_order_relaxed);
+  }
   // Whether the step that is about to run is to be measured.
   bool due() {
     const int64_t n = every_.load(std::memory_order_relaxed);
-    return n != 0 && count_.fetch_add(1, std::memory_order_relaxed) % n == 0;
+    if (n == 0) return false;
+    const int64_t step = count_.fetch_add(1, std::memory_order_relaxed);
+    int64_t next = next_.load(std::memory_order_relaxed);
+    if (next < 0 || step < next) return false;
+    const int64_t following = n > 0 ? next + n : step + 1 + step / 2;
+    return next_.compare_exchange_strong(next, following, std::memory_order_relaxed);
   }
   void add(const Trace& trace);
   // By the numbers of nodes.
@@ -38,8 +57,10 @@ class Samples {
 
  private:
   std::atomic<int64_t> every_{0};
+  std::atomic<int64_t> next_{-1};
   std::atomic<int64_t> count_{0};
   mutable std::mutex mutex_;
+  int64_t steps_ = 0;
   std::map<int32_t, Times> times_;
 };
 

@@ -82,7 +82,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
     },
 }
 
-# Tests and distributions are loaded only by the programs that use them.
+# Tests, distributions and tools for placement are loaded only by the programs that use them.
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("test", "testing.test_case"): ("TestCase", "main"),
@@ -94,6 +94,10 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "Beta", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform",
     ),
     ("distributions", "distributions.discrete"): ("Bernoulli", "Categorical", "Dirichlet", "Multinomial"),
+    ("placement", "placement.options"): ("configure",),
+    ("placement", "placement.costs"): ("CostModel",),
+    ("placement", "placement.machine"): ("Machine",),
+    ("placement", "placement.comparison"): ("Comparison", "compare", "cost_model", "strategies"),
     ("test", "testing.benchmark"): ("Benchmark",),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),

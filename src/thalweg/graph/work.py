@@ -40,6 +40,8 @@ class WorkContext(NamedTuple):
 
 WorkFunction = Callable[[WorkContext], Work]
 
+_LIGHT: set[WorkFunction] = set()
+
 
 def one_pass(c: WorkContext) -> Work:
     """One operation for each element of the largest input or output: what element-wise ops and reductions do."""
@@ -52,12 +54,21 @@ def passes(operations: float) -> WorkFunction:
     def rule(c: WorkContext) -> Work:
         return Work(operations * _most_elements(c), c.traffic())
 
+    _LIGHT.add(rule)
     return rule
+
+
+def is_light(rule: WorkFunction | None) -> bool:
+    """Whether an op only passes over its elements, so that it may well be done where its input is."""
+    return rule is None or rule in _LIGHT
 
 
 def free(c: WorkContext) -> Work:
     """Nothing: the value is handed on, or is there already."""
     return Work(0.0, 0.0)
+
+
+_LIGHT.update((one_pass, free))
 
 
 def picking(c: WorkContext) -> Work:

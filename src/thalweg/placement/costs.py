@@ -232,6 +232,18 @@ def guessed(dims: tuple[int | None, ...] | None) -> Shape:
     return tuple([_GUESSED_DIM if dim is None else dim for dim in dims])
 
 
+def folded(graph: StepGraph) -> set[str]:
+    """The nodes that depend on nothing but constants: a pass computes them before the step runs."""
+    found: set[str] = set()
+    for name, node in graph.nodes.items():
+        if node.op == "Const":
+            if not node.controls:
+                found.add(name)
+        elif node.inputs and not node.controls and all(s in found for s, _ in node.inputs) and node.pure:
+            found.add(name)
+    return found
+
+
 def _bytes(shape: Shape, dtype: DType) -> int:
     if dtype is dtypes.resource:
         return 0
@@ -264,10 +276,11 @@ def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple
             each = each._replace(seconds=total / runs, runs=runs)
         seen[name] = each
     hosts = _hosts(graph, seen)
+    constant = folded(graph)
     members: dict[str, list[Node]] = {}
     for name, node in graph.nodes.items():
         host = name if name in seen else hosts.get(name)
-        if host is not None and node.op not in _OWN_SOURCES:
+        if host is not None and node.op not in _OWN_SOURCES and (name in seen or name not in constant):
             members.setdefault(host, []).append(node)
     return [(members[host], total) for host, total in seen.items() if host in members]
 

@@ -167,8 +167,8 @@ def _processors(entry: Any) -> list[Processor]:
     if not isinstance(kind, str) or not kind:
         raise ValueError(f"the type of {entry['name']!r} is a word, got {kind!r}")
     speed, memory = _number(entry, "speed", 1.0), _memory(entry)
-    prefix = first.rpartition(":")[0]
-    return [Processor(f"{prefix}:{spec.device_index + i}", kind, speed, memory) for i in range(count)]
+    prefix, _, number = first.rpartition(":")
+    return [Processor(f"{prefix}:{int(number) + i}", kind, speed, memory) for i in range(count)]
 
 
 def _end(name: str) -> str:

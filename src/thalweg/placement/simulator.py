@@ -76,7 +76,9 @@ class _Run:
         self._idle = [True] * devices
         self._links = tasks.machine.links()
         self._link_free = [[0.0] * devices for _ in range(devices)]
-        self._events: list[tuple[float, int, int, int]] = []  # time, order; then a node, or a tensor and its destination
+        self._events: list[
+            tuple[float, int, int, int]
+        ] = []  # time, order; then a node, or a tensor and its destination
         self._order = 0
         self._held = [0.0] * devices
         for unit in tasks.units:

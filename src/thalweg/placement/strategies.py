@@ -304,8 +304,10 @@ def if_it_pays(tasks: Tasks, choice: Choice, margin: float = MARGIN) -> tuple[Ch
 class Planner:
     """A strategy in the form that `passes.place` asks for."""
 
-    def __init__(self, machine: Machine, costs: CostModel, strategy: str = DEFAULT, margin: float = MARGIN) -> None:
-        """Takes the machine, what nodes take, the name of a strategy, and what it has to save to be followed."""
+    def __init__(
+        self, machine: Machine, costs: CostModel, strategy: str = DEFAULT, margin: float | None = MARGIN
+    ) -> None:
+        """Takes the machine, what nodes take, the name of a strategy, and what it has to save; None: it is followed."""
         self._machine = machine
         self._costs = costs
         self._choose = chooser(strategy)
@@ -316,7 +318,9 @@ class Planner:
         if not groups:
             return []
         tasks = tasks_of(graph, self._machine, self._costs, groups, decided)
-        choice, _ = if_it_pays(tasks, self._choose(tasks), self._margin)
+        choice = self._choose(tasks)
+        if self._margin is not None:
+            choice, _ = if_it_pays(tasks, choice, self._margin)
         devices = [processor.device for processor in self._machine.processors]
         chosen = [devices[0]] * len(groups)
         for unit, device in zip(tasks.units, choice, strict=True):

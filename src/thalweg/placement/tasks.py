@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from thalweg import errors
-from thalweg.graph.work import free
+from thalweg.graph.work import free, is_light
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.place import Device, Group, Union
 from thalweg.passes.step_graph import Node, StepGraph
-from thalweg.placement.costs import CostModel, state_bytes, tensor_bytes
+from thalweg.placement.costs import CostModel, folded, state_bytes, tensor_bytes
 from thalweg.placement.machine import Machine
-
-_COPIED = frozenset({"Const", "_Arg"})
 
 
 @dataclass
@@ -121,25 +119,30 @@ def tasks_of(
     types = [processor.type for processor in machine.processors]
     kinds = list(dict.fromkeys(types))
     seconds, runs_of = [], []
+    constant = folded(graph)
     for node in nodes:
+        if node.name in constant:
+            seconds.append([0.0] * len(types))
+            runs_of.append(1.0)
+            continue
         level = depth.get(node.name, 0)
         runs = {kind: costs.runs(node, kind, level) for kind in kinds} if level else dict.fromkeys(kinds, 1.0)
         times = {kind: costs.seconds(graph, node, kind) * runs[kind] for kind in kinds}
         seconds.append([times[p.type] / p.speed for p in machine.processors])
         runs_of.append(max(runs.values()))
     tasks = Tasks(nodes, seconds, [], [[] for _ in nodes], [], [], [], runs_of, [], [], [], machine)
-    _connect(tasks, graph, index)
+    _connect(tasks, graph, index, constant)
     tasks.runs = [runs_of[producer] for producer in tasks.producers]
     for node in nodes:
         definition = node.op_def
-        tasks.cheap.append(definition is None or definition.work is free)
+        tasks.cheap.append(definition is None or definition.work is free or node.name in constant)
     _make_units(tasks, graph, index, frames, groups, decided)
     return tasks
 
 
 def _depths(frames: Sequence[Frame]) -> dict[str, int]:
     """How many loops each node is in; nodes in none are left out."""
-    depths = {}
+    depths: dict[str, int] = {}
     for frame in frames:
         level, outer = 0, frame
         while outer.parent is not None:
@@ -173,7 +176,7 @@ def _closes(graph: StepGraph, node: Node, source: str) -> bool:
     return node.op == "Merge" and graph.nodes[source].op == "NextIteration"
 
 
-def _connect(tasks: Tasks, graph: StepGraph, index: Mapping[str, int]) -> None:
+def _connect(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], constant: set[str]) -> None:
     numbers: dict[tuple[str, int], int] = {}
 
     def tensor(source: str, output: int) -> int:
@@ -192,7 +195,7 @@ def _connect(tasks: Tasks, graph: StepGraph, index: Mapping[str, int]) -> None:
         wanted = []
         for source, output in dict.fromkeys((*node.inputs, *((name, -1) for name in node.controls))):
             sender = graph.nodes[source]
-            if (sender.op in _COPIED and not sender.controls) or _closes(graph, node, source):
+            if source in constant or (sender.op == "_Arg" and not sender.controls) or _closes(graph, node, source):
                 continue
             number = tensor(source, output)
             tasks.readers[number].append(i)
@@ -213,22 +216,28 @@ def _make_units(
     feasible = [[number[device.name] for device in group.feasible] for group in groups]
     union = Union()
 
-    def tie(a: str, b: str) -> None:
-        """Joins two groups, if there is a device that would do for both."""
+    heavy = [any(_is_heavy(node) for node in group.nodes) for group in groups]
+
+    def tie(a: str, b: str, anyway: bool) -> None:
+        """Joins two groups, if there is a device that would do for both, and not both have much to do."""
         first, second = union.root(str(group_of[a])), union.root(str(group_of[b]))
+        if first == second or (heavy[int(first)] and heavy[int(second)] and not anyway):
+            return
         both = [device for device in feasible[int(first)] if device in feasible[int(second)]]
-        if first != second and both:
-            kept, _ = union.join(first, second)
+        if both:
+            kept, gone = union.join(first, second)
             feasible[int(kept)] = both
+            heavy[int(kept)] |= heavy[int(gone)]
 
     for frame in frames:
         if frame.parent is not None:
             free_nodes = [node.name for node in (*frame.enters, *frame.nodes) if node.name in group_of]
             for name in free_nodes[1:]:
-                tie(free_nodes[0], name)
+                tie(free_nodes[0], name, anyway=True)
     for earlier, later in _fusible(tasks, graph):
-        if earlier in group_of and later in group_of:
-            tie(earlier, later)
+        names = tasks.nodes[earlier].name, tasks.nodes[later].name
+        if names[0] in group_of and names[1] in group_of:
+            tie(*names, anyway=False)
     roots: dict[str, int] = {}
     for i, group in enumerate(groups):
         root = union.root(str(i))
@@ -241,8 +250,8 @@ def _make_units(
     tasks.unit_of = [-1] * len(tasks.nodes)
     for i, unit in enumerate(tasks.units):
         unit.nodes.sort()
-        for node in unit.nodes:
-            tasks.unit_of[node] = i
+        for number_of_node in unit.nodes:
+            tasks.unit_of[number_of_node] = i
     fixed: dict[int, int] = {}  # one unit for all that is decided on a device
     for i, node in enumerate(tasks.nodes):
         if tasks.unit_of[i] < 0:
@@ -261,21 +270,20 @@ def _make_units(
         unit.state = sum(state_bytes(graph, tasks.nodes[node]) for node in unit.nodes)
 
 
-def _fusible(tasks: Tasks, graph: StepGraph) -> list[tuple[str, str]]:
-    """Pairs of a node and its only reader that passes may make one: the reader makes one pass over what it gets."""
+def _fusible(tasks: Tasks, graph: StepGraph) -> list[tuple[int, int]]:
+    """Pairs of a node and its only reader that passes may make one: the reader passes over what it gets."""
     kept = {name for name, _ in graph.fetches}
     pairs = []
     for i, node in enumerate(tasks.nodes):
         if len(tasks.outputs[i]) != 1 or node.name in kept or node.stateful:
             continue
-        tensor = tasks.outputs[i][0]
-        readers = tasks.readers[tensor]
-        if len(readers) != 1:
-            continue
+        readers = tasks.readers[tasks.outputs[i][0]]
         reader = tasks.nodes[readers[0]]
-        definition = reader.op_def
-        if definition is not None and not reader.stateful and definition.work in (None, free) and reader.inputs:
-            # A sum of several long branches belongs to the last of them to be ready: no pass fuses more than two.
-            if len(reader.inputs) <= 2:
-                pairs.append((node.name, reader.name))
+        if len(readers) == 1 and reader.inputs and not reader.stateful and not _is_heavy(reader):
+            pairs.append((i, readers[0]))
     return pairs
+
+
+def _is_heavy(node: Node) -> bool:
+    definition = node.op_def
+    return definition is not None and not is_light(definition.work)

@@ -88,7 +88,10 @@ def compile_step(
     for device, (part, fed, fetched) in parts.items():
         native.append((device, *compiler.specs(compiler.fused(part), device=device), fed, fetched))
     compiler.define_functions()
-    return _compiled(session, native, graph)
+    compiled = _compiled(session, native, graph)
+    if placer is not None and not traced:
+        placer.observe(compiled)
+    return compiled
 
 
 def compile_graph(session: Any, graph: StepGraph) -> Any:

@@ -166,7 +166,10 @@ class BaseSession:
             self._steps.clear()
             partial_runs = list(self._partial_runs.values())
             self._partial_runs.clear()
-        self._native.close()
+        try:
+            self._placer.planning.close()
+        finally:
+            self._native.close()
         del partial_runs
 
     def __del__(self) -> None:

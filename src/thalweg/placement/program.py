@@ -1,0 +1,38 @@
+"""The step that decides where a program's state lives: what it will run most often, as far as its graph tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from thalweg.graph.collections import GraphKeys
+from thalweg.graph.op_registry import is_defined, op_def
+from thalweg.graph.operation import Operation
+from thalweg.passes.inline_functions import inline_functions
+from thalweg.passes.prune import prune
+from thalweg.passes.references import lower_references
+from thalweg.passes.step_graph import StepGraph
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+
+
+def program_step(program: Graph) -> StepGraph:
+    """The step that runs the training operations of a graph, or all that it computes without effect if there are none.
+
+    Placeholders are fed. Initializers, and what saves and restores, are not part of it.
+
+    Raises:
+        errors.OpError: If something in it cannot be run.
+    """
+    operations = program.get_operations()
+    feeds = [op.outputs[0] for op in operations if op.type in ("Placeholder", "PlaceholderV2")]
+    targets = [op for op in program.get_collection(GraphKeys.TRAIN_OP) if isinstance(op, Operation)]
+    if not targets:
+        read = {tensor.op for op in operations for tensor in op.inputs}
+        read.update(control for op in operations for control in op.control_inputs)
+        targets = [
+            op
+            for op in operations
+            if op.outputs and op not in read and is_defined(op.type) and not op_def(op.type).stateful
+        ]
+    return lower_references(inline_functions(prune(feeds, [], targets)))

@@ -1,0 +1,154 @@
+"""Planning: what a session knows about the costs of its steps, and how it places what its program leaves open.
+
+Where state lives is decided by the program's training step (or by what it computes without effect), not by whichever
+step happens to be the first: that one initializes variables. State that is in neither goes to the first device.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from thalweg import errors
+from thalweg._native import core
+from thalweg.graph.dtypes import resource
+from thalweg.passes.place import Device, Group, Strategy, first_device
+from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.placement.options import PlacementOptions
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+    from thalweg.placement.costs import CostModel
+
+
+class Planning:
+    """The costs and the strategy of one session."""
+
+    def __init__(self, devices: Sequence[Device], options: PlacementOptions) -> None:
+        """Reads the costs that earlier runs have left, if a file of them is named."""
+        self._devices = list(devices)
+        self._options = options
+        self._lock = threading.Lock()
+        self._observed: list[tuple[Any, StepGraph]] = []
+        self._costs: CostModel | None = None
+        self._settled = -1  # the size of the program whose state has been settled
+        if options.costs and os.path.exists(options.costs):
+            self.costs()
+
+    # What is measured.
+
+    @property
+    def measures(self) -> bool:
+        """Whether the session was asked to measure its steps."""
+        return self._options.measure_every >= 0
+
+    def observe(self, compiled: Any, graph: StepGraph) -> None:
+        """Measures a compiled step; `graph` is what was placed, before passes made other nodes of it."""
+        compiled.measure(self._options.measure_every, self._options.measure_after)
+        with self._lock:
+            self._observed.append((compiled, graph))
+
+    def graph_of(self, compiled: Any) -> StepGraph | None:
+        """The placed step that a compiled one was made of, if it is measured."""
+        with self._lock:
+            return next((graph for each, graph in self._observed if each is compiled), None)
+
+    def costs(self) -> CostModel:
+        """What is known, with all that has been measured so far."""
+        from thalweg.placement.costs import CostModel, Observation
+
+        with self._lock:
+            if self._costs is None:
+                path = self._options.costs
+                self._costs = CostModel.load(path) if path and os.path.exists(path) else CostModel()
+            types = {device.name: device.type for device in self._devices}
+            for compiled, graph in self._observed:
+                for device, nodes in compiled.costs():
+                    seen = [
+                        Observation(name, op, ns * 1e-9, runs, samples)
+                        for name, op, ns, runs, samples in nodes
+                        if op == "_Loop" or not core.is_async(op)  # The time of others is that of waiting.
+                    ]
+                    if seen:
+                        self._costs.record(graph, seen, types.get(device, self._devices[0].type))
+            return self._costs
+
+    def close(self) -> None:
+        """Writes what was measured to the file that the session was asked to keep."""
+        if self._options.costs and self._observed:
+            self.costs().save(self._options.costs)
+        with self._lock:
+            self._observed.clear()
+
+    # What is decided.
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one device that it would make sense to use."""
+        return self._options.strategy != "single" and len(self._usable()) > 1
+
+    def strategy(self, places_state: bool = False) -> Strategy:
+        """Decides where the constraints leave a choice; state that is not placed goes to the first device."""
+        if not self.has_choice:
+            return first_device
+        from thalweg.placement.machine import Machine
+        from thalweg.placement.strategies import DEFAULT, MARGIN, Planner
+
+        usable = self._usable()
+        # Whoever names a strategy wants to see what it does.
+        margin = None if self._options.strategy else MARGIN
+        machine = Machine.from_devices(self._devices)
+        planner = Planner(machine, self.costs(), self._options.strategy or DEFAULT, margin)
+
+        def planned(graph: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
+            for group in groups:
+                group.feasible = [device for device in group.feasible if device in usable] or group.feasible
+                if not places_state and any(makes_state(node) for node in group.nodes):
+                    group.feasible = group.feasible[:1]
+            return planner(graph, groups, decided)
+
+        return planned
+
+    def settle_state(
+        self,
+        graph: StepGraph,
+        program: Graph,
+        fixed: Mapping[str, str],
+        place: Callable[[StepGraph, Strategy], StepGraph],
+    ) -> dict[str, str]:
+        """Devices for the state of the whole program, if this step has some that is nowhere yet.
+
+        Args:
+            graph: The step.
+            program: The graph that it was cut from.
+            fixed: Where state is.
+            place: Places a step by a strategy.
+        """
+        size = len(program.get_operations())
+        if not self.has_choice or self._settled == size:
+            return {}
+        if not any(makes_state(node) and node.name not in fixed for node in graph.nodes.values()):
+            return {}
+        from thalweg.placement.program import program_step
+
+        self._settled = size
+        try:
+            placed = place(program_step(program), self.strategy(places_state=True))
+        except errors.OpError:
+            return {}  # Something that this step does not need cannot be placed.
+        return {name: node.device for name, node in placed.nodes.items() if node.stateful and name not in fixed}
+
+    def _usable(self) -> list[Device]:
+        """The devices that can work at the same time: CPU devices share the cores that kernels spread over."""
+        if self._options.strategy:
+            return self._devices
+        count = max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
+        cpus = [device for device in self._devices if device.type == "CPU"][:count]
+        return [device for device in self._devices if device.type != "CPU" or device in cpus]
+
+
+def makes_state(node: Node) -> bool:
+    """Whether a node makes a variable, a queue or another resource, which lives where it is made."""
+    return node.stateful and resource in node.output_dtypes
