@@ -328,6 +328,14 @@ void bind_compiled_step(nb::module_& m) {
                      for (const auto& part : s.parts()) nodes += part.plan->nodes().size() - 1;
                      return nodes;
                    })
+      .def_prop_ro(
+          "devices",
+          [](CompiledStep& s) {
+            std::vector<std::string> names;
+            for (const auto& part : s.parts()) names.push_back(part.plan->device().name);
+            return names;
+          },
+          "The names of its parts' devices; records of nodes refer to them by number.")
       .def_prop_ro("num_parts", [](CompiledStep& s) { return s.parts().size(); })
       .def_prop_ro("flat", [](CompiledStep& s) { return s.parts()[0].plan->flat(); })
       .def_prop_ro("sequential", [](CompiledStep& s) { return s.parts()[0].plan->sequential(); });

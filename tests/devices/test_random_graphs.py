@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.devices.random_graphs import COUNTS, check
+from tests.devices.random_graphs import COUNTS, STRATEGIES, check
 
 
 @pytest.mark.parametrize("seed", range(45))
 def test_random_graphs_give_the_same_bits_on_any_number_of_devices(seed: int) -> None:
     check(seed, COUNTS[seed % len(COUNTS)])
+
+
+@pytest.mark.parametrize("seed", range(100, 115))
+def test_random_graphs_give_the_same_bits_wherever_a_strategy_puts_them(seed: int) -> None:
+    check(seed, 4, strategy=STRATEGIES[seed % len(STRATEGIES)])

@@ -223,7 +223,9 @@ def test_sampled_steps_measure_each_node(session: Any) -> None:
         session.run(y, feeds)
     names = [node.name for node in traced_nodes(compiled)]
     times = {names[number]: found for number, found in compiled.sampled().items()}
-    runs, total, least = times["y"]
+    runs, total, least, steps, median = times["y"]
+    assert steps == 3
+    assert least <= median <= total
     assert runs == 3  # the first, the fourth and the seventh
     assert 0 < least <= total / 3
     compiled.sample(0)

@@ -15,7 +15,7 @@ import os
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType
@@ -64,6 +64,7 @@ class Observation(NamedTuple):
     seconds: float
     runs: float
     samples: int
+    members: tuple[str, ...] = ()  # the nodes of the step that it stands for, if a pass has made it
 
 
 class CostModel:
@@ -273,7 +274,7 @@ def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple
             known = seen[name]
             total = known.seconds * known.runs + each.seconds * each.runs
             runs = max(known.runs, each.runs, 1e-9)
-            each = each._replace(seconds=total / runs, runs=runs)
+            each = each._replace(seconds=total / runs, runs=runs, members=known.members + each.members)
         seen[name] = each
     hosts = _hosts(graph, seen)
     constant = folded(graph)
@@ -285,9 +286,9 @@ def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple
     return [(members[host], total) for host, total in seen.items() if host in members]
 
 
-def _hosts(graph: StepGraph, seen: Mapping[str, Any]) -> dict[str, str]:
-    """For each node that did not run by itself, the one that ran for it: its loop, or what came after it."""
-    hosts: dict[str, str] = {}
+def _hosts(graph: StepGraph, seen: Mapping[str, Observation]) -> dict[str, str]:
+    """For each node that did not run by itself, the one that ran for it: one made of it, its loop, or what reads it."""
+    hosts = {member: name for name, each in seen.items() for member in each.members if member not in seen}
     loops = {name.removesuffix("/_loop"): name for name in seen if name.endswith("/_loop")}
     if loops:
         for frame in frames_of(graph) or ():

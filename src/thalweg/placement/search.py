@@ -15,6 +15,7 @@ from thalweg.placement.tasks import Tasks
 
 BUDGET: Final = 400_000  # nodes: some seconds
 _SEED: Final = 2016
+_TRIALS: Final = 30  # for each unit, at most
 _WARMTH: Final = 0.02  # of the step's time: by so much the first moves may be worse
 
 
@@ -37,7 +38,7 @@ def search(tasks: Tasks, budget: int = BUDGET, seed: int = _SEED) -> Choice:
     badness, schedule, current = min(scored, key=lambda each: each[0])
     best, best_badness = list(current), badness
     free = [i for i, unit in enumerate(tasks.units) if len(unit.feasible) > 1]
-    rounds = budget // max(1, len(tasks.nodes))
+    rounds = min(budget // max(1, len(tasks.nodes)), _TRIALS * len(free))
     if not free or not math.isfinite(badness):
         return best
     generator = random.Random(seed)

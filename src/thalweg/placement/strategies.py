@@ -179,7 +179,7 @@ class _Plan:
         for tensor in tasks.inputs[node]:
             source = tasks.unit_of[tasks.producers[tensor]]
             if self._choice[source] < 0:
-                self._decide(source, device if device in tasks.units[source].feasible else self._roomiest(source))
+                self._decide(source, device if device in self._roomy(source) else self._roomiest(source))
         self._put(node, device)
 
     def _is_deferred(self, tensor: int) -> bool:
@@ -195,13 +195,12 @@ class _Plan:
             for tensor in self._tasks.inputs[node]:
                 source = self._tasks.unit_of[self._tasks.producers[tensor]]
                 if self._choice[source] < 0:
-                    feasible = self._tasks.units[source].feasible
-                    self._decide(source, device if device in feasible else feasible[0])
+                    self._decide(source, device if device in self._roomy(source) else self._roomiest(source))
             self._put(node, device)
 
-    def _roomy(self, unit: int) -> list[int]:
-        """The devices that have room for a unit's variables, or the one with the most room."""
-        feasible, state = self._tasks.units[unit].feasible, self._tasks.units[unit].state
+    def _roomy(self, unit: int, more: float = 0.0) -> list[int]:
+        """The devices that have room for a unit's variables and so many bytes, or the one with the most room."""
+        feasible, state = self._tasks.units[unit].feasible, self._tasks.units[unit].state + more
         if not state:
             return feasible
         return [d for d in feasible if self._left[d] >= state] or [max(feasible, key=self._left.__getitem__)]
@@ -211,7 +210,9 @@ class _Plan:
 
     def _soonest(self, node: int, unit: int) -> int:
         best, best_finish = -1, math.inf
-        for device in self._roomy(unit):
+        units = {self._tasks.unit_of[self._tasks.producers[tensor]] for tensor in self._tasks.inputs[node]}
+        along = sum(self._tasks.units[each].state for each in units if self._choice[each] < 0 and each != unit)
+        for device in self._roomy(unit, along):
             seconds = self._tasks.seconds[node][device]
             finish = self._gap(device, self._available(node, device), seconds) + seconds
             if finish < best_finish:

@@ -89,7 +89,7 @@ def compile_step(
         native.append((device, *compiler.specs(compiler.fused(part), device=device), fed, fetched))
     compiler.define_functions()
     compiled = _compiled(session, native, graph)
-    if placer is not None and not traced:
+    if placer is not None and not unfused:
         placer.observe(compiled)
     return compiled
 

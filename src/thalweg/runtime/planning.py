@@ -17,10 +17,11 @@ from thalweg.graph.dtypes import resource
 from thalweg.passes.place import Device, Group, Strategy, first_device
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.options import PlacementOptions
+from thalweg.runtime.trace import traced_nodes
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
-    from thalweg.placement.costs import CostModel
+    from thalweg.placement.costs import CostModel, Observation
 
 
 class Planning:
@@ -46,7 +47,9 @@ class Planning:
 
     def observe(self, compiled: Any, graph: StepGraph) -> None:
         """Measures a compiled step; `graph` is what was placed, before passes made other nodes of it."""
-        compiled.measure(self._options.measure_every, self._options.measure_after)
+        every, after = self._options.measure_every, self._options.measure_after
+        # TensorFlow's n-th step is the last of n; the first step of all makes room for what others reuse.
+        compiled.sample(every or -1, after + every - 1 if every else max(after, 1))
         with self._lock:
             self._observed.append((compiled, graph))
 
@@ -57,7 +60,7 @@ class Planning:
 
     def costs(self) -> CostModel:
         """What is known, with all that has been measured so far."""
-        from thalweg.placement.costs import CostModel, Observation
+        from thalweg.placement.costs import CostModel
 
         with self._lock:
             if self._costs is None:
@@ -65,14 +68,8 @@ class Planning:
                 self._costs = CostModel.load(path) if path and os.path.exists(path) else CostModel()
             types = {device.name: device.type for device in self._devices}
             for compiled, graph in self._observed:
-                for device, nodes in compiled.costs():
-                    seen = [
-                        Observation(name, op, ns * 1e-9, runs, samples)
-                        for name, op, ns, runs, samples in nodes
-                        if op == "_Loop" or not core.is_async(op)  # The time of others is that of waiting.
-                    ]
-                    if seen:
-                        self._costs.record(graph, seen, types.get(device, self._devices[0].type))
+                for kind, seen in _observations(compiled, types).items():
+                    self._costs.record(graph, seen, kind)
             return self._costs
 
     def close(self) -> None:
@@ -147,6 +144,20 @@ class Planning:
         count = max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
         cpus = [device for device in self._devices if device.type == "CPU"][:count]
         return [device for device in self._devices if device.type != "CPU" or device in cpus]
+
+
+def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Observation]]:
+    """What the core has measured of a compiled step, by type of device. Nodes that wait for others are not there."""
+    from thalweg.placement.costs import Observation
+
+    nodes = traced_nodes(compiled)
+    kinds = [types[name] for name in compiled.devices]
+    found: dict[str, list[Observation]] = {kind: [] for kind in kinds}
+    for number, (runs, _, _, steps, median) in compiled.sampled().items():
+        node = nodes[number]
+        seen = Observation(node.name, node.op, median * 1e-9, runs / steps, steps, tuple(node.members))
+        found[kinds[node.part]].append(seen)
+    return found
 
 
 def makes_state(node: Node) -> bool:

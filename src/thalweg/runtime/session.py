@@ -276,12 +276,16 @@ class BaseSession:
         if not traced and not checked:
             plan, _, values, step = self._resolve(fetches, feed_dict)
             try:
-                return plan.build(step.compiled.run(values, timeout))
+                fetched = step.compiled.run(values, timeout)
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
+            if run_metadata is not None:
+                self._fill_cost_graph(run_metadata, step.compiled)
+            return plan.build(fetched)
         result, compiled, trace = self._run_traced(fetches, feed_dict, timeout, checked)
         if traced:
             metadata.fill(run_metadata, compiled, trace, self._graph)
+            self._fill_cost_graph(run_metadata, compiled)
         if checked:
             found = [numerics.Origin(*finding) for finding in trace.findings]
             if run_metadata is not None:
@@ -301,6 +305,14 @@ class BaseSession:
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
         return plan.build(fetched), step.compiled, trace
+
+    def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
+        from thalweg.runtime.run_metadata import fill_cost_graph
+
+        planning = self._placer.planning
+        graph = planning.graph_of(compiled)
+        if graph is not None:
+            fill_cost_graph(run_metadata, graph, planning.costs(), LOCAL_DEVICE)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """Returns a function that runs the step: it takes the values of `feed_list` as arguments, in order."""
