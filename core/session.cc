@@ -45,9 +45,8 @@ std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec, Device& device)
   return stateful_.emplace(key, std::move(made)).first->second;
 }
 
-std::shared_ptr<const Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches,
-                                             Device& device) {
-  return std::make_shared<const Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(device), device);
+std::shared_ptr<Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device) {
+  return std::make_shared<Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(device), device);
 }
 
 std::shared_ptr<Function> Session::function(const std::string& name) {

@@ -27,7 +27,7 @@ class Session {
   const std::vector<std::shared_ptr<Device>>& devices() const { return devices_; }
   // The device of this name; the first one for an empty name.
   const std::shared_ptr<Device>& device(const std::string& name = "") const;
-  std::shared_ptr<const Plan> compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device);
+  std::shared_ptr<Plan> compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device);
   KernelMaker kernel_maker(Device& device) {
     return [this, &device](const NodeSpec& spec) { return kernel_of(spec, device); };
   }

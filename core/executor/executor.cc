@@ -1,6 +1,8 @@
 // Driving a step: dispatch, asynchronous completion, errors and cancellation.
 #include "executor/executor.h"
 
+#include <algorithm>
+
 #include "thread/thread_pool.h"
 
 namespace thalweg {
@@ -25,11 +27,18 @@ void Executor::abort(const Error& error) {
   }
   cancellation().cancel();
   if (rendezvous()) rendezvous()->abort(error);
-  wake_.notify_all();
+  // What it was to be handed may not come any more.
+  if (take_or_notify()) make_resume();
 }
 
 bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
                                 const Started& starting) {
+  if (node.kind == NodeKind::handover) {
+    hand_over(node, std::move(inputs[0]));
+    if (stats_) stats_->end(stats_->begin(node.def, called_), 0, outputs);
+    return true;
+  }
+  if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
   Started started = starting;
   if (stats_) started.record = stats_->begin(node, inputs, called_);
   if (node.kind == NodeKind::async && !node.prompt) {
@@ -53,10 +62,7 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
 }
 
 void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started) {
-  {
-    std::lock_guard lock(mutex_);
-    ++outstanding_;
-  }
+  ++outstanding_;
   // The kernel's callback keeps the executor alive until it has reported.
   auto self = shared_from_this();
   auto holder = std::make_shared<std::shared_ptr<AsyncContext>>();
@@ -81,10 +87,7 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
 }
 
 void Executor::await(const NodeItem& node, uint64_t iteration, const Started& started) {
-  {
-    std::lock_guard lock(mutex_);
-    ++outstanding_;
-  }
+  ++outstanding_;
   node.arriving->await(*this, iteration,
                        [self = shared_from_this(), started](std::optional<Error> error, Tensor value) {
                          if (error) {
@@ -100,14 +103,53 @@ void Executor::post(Completion completion) {
     completion.time = TraceClock::now();
     completion.thread = StepStats::this_thread();
   }
-  std::lock_guard lock(mutex_);
-  inbox_.push_back(std::move(completion));
-  if (parked_) {
-    parked_ = false;
-    make_resume();
-  } else {
-    wake_.notify_all();
+  {
+    std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(completion));
   }
+  if (take_or_notify()) make_resume();
+}
+
+bool Executor::take_or_notify() {
+  uint8_t holder = holder_.load();
+  while (true) {
+    // Who has it takes the flag back before looking into the inbox, and so will see what is there now.
+    if (holder == kMail) return false;
+    const bool free = holder == kFree;
+    if (!holder_.compare_exchange_weak(holder, kMail)) continue;
+    if (!free) {
+      // `run` looks at the flag with the lock before it sleeps.
+      std::lock_guard lock(mutex_);
+      wake_.notify_all();
+    }
+    return free;
+  }
+}
+
+void Executor::hand_over(const NodeItem& send, Tensor value) {
+  Executor& to = driver_->part(send.to_part);
+  to.receive(*this, to.plan_->node(send.to_node), std::move(value));
+}
+
+void Executor::receive(Executor& from, const NodeItem& node, Tensor value) {
+  uint8_t holder = kFree;
+  const bool takes = holder_.compare_exchange_strong(holder, kHeld);
+  if (takes || std::find(from.taken_->begin(), from.taken_->end(), this) != from.taken_->end()) {
+    accept(node, std::move(value));
+    if (takes) from.taken_->push_back(this);
+    return;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    inbox_.push_back({{&node, nullptr, nullptr}, nullptr, std::move(value), 0, 0, true});
+  }
+  if (take_or_notify()) from.taken_->push_back(this);
+}
+
+void Executor::accept(const NodeItem& node, Tensor value) {
+  --expected_;
+  if (stats_) stats_->received(node, value);
+  state_->arrive(node, std::move(value));
 }
 
 void Executor::tick() {
@@ -121,11 +163,14 @@ void Executor::tick() {
 }
 
 bool Executor::advance() {
-  std::vector<Completion> arrived;
   while (true) {
     if (!interrupted()) {
       try {
-        for (Completion& c : arrived) {
+        for (Completion& c : arrived_) {
+          if (c.handed_over) {
+            accept(*c.started.node, std::move(c.value));
+            continue;
+          }
           if (stats_) stats_->arrived(c.started.record, *c.started.node, c.outputs(), c.time, c.thread);
           state_->complete(c.started, c.outputs());
         }
@@ -140,12 +185,13 @@ bool Executor::advance() {
       if (stats_ && interrupted()) stats_->interrupt();
     }
     if (plan_->sequential()) return true;
+    for (const Completion& c : arrived_) outstanding_ -= !c.handed_over;
+    arrived_.clear();
+    if (outstanding_ == 0 && (expected_ == 0 || interrupted())) return true;
+    uint8_t holder = kMail;
+    if (!holder_.compare_exchange_strong(holder, kHeld)) return false;
     std::lock_guard lock(mutex_);
-    outstanding_ -= static_cast<int64_t>(arrived.size());
-    arrived.clear();
-    if (outstanding_ == 0) return true;
-    if (inbox_.empty()) return false;
-    arrived.swap(inbox_);
+    arrived_.swap(inbox_);
   }
 }
 
@@ -168,8 +214,8 @@ std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
   state_->begin(feeds);
   while (!advance()) {
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, kPollInterval, [this] { return !inbox_.empty(); });
-    if (inbox_.empty() && poll_) {
+    auto has_mail = [this] { return holder_.load() == kMail; };
+    if (!wake_.wait_for(lock, kPollInterval, has_mail) && poll_) {
       lock.unlock();
       try {
         poll_();
@@ -182,10 +228,19 @@ std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
 }
 
 void Executor::start(std::vector<Tensor> feeds, Finished finished) {
+  prepare(feeds, std::move(finished));
+  make_resume();
+}
+
+bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
   finished_ = std::move(finished);
+  expected_ = plan_->num_arrivals();
   state_ = plan_->take_state();
   state_->begin(feeds);
-  make_resume();
+  if (expected_ == 0 || state_->can_start()) return true;
+  // Unless the step was aborted meanwhile.
+  uint8_t holder = kHeld;
+  return !holder_.compare_exchange_strong(holder, kFree);
 }
 
 void Executor::make_resume() {
@@ -195,13 +250,12 @@ void Executor::make_resume() {
     ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
 }
 
-void Executor::resume() {
+void Executor::resume(Taken* taken) {
+  taken_ = taken;
   while (!advance()) {
-    std::lock_guard lock(mutex_);
-    if (inbox_.empty()) {
-      parked_ = true;
-      return;
-    }
+    uint8_t holder = kHeld;
+    // From here on it may be anybody's.
+    if (holder_.compare_exchange_strong(holder, kFree)) return;
   }
   std::optional<Error> error;
   std::vector<Tensor> fetched;

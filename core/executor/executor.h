@@ -5,8 +5,13 @@
 // work is under way, `run` waits on the inbox, while a step started with `start` gives its thread back and is resumed
 // on the thread pool by the next post: blocked steps hold no threads. The first error wins: it cancels the step, and
 // the step ends when all asynchronous kernels have reported.
+//
+// An executor of a joint step is driven by whichever thread takes it. While nobody has it, it is free; a thread that
+// sends it a value takes it, puts the value where it is read, and drives it when it has nothing else to do, or leaves
+// it to another thread. If somebody has it already, the value goes through the inbox.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -24,18 +29,18 @@ namespace thalweg {
 
 class Executor;
 
+// Executors that a thread has taken and will drive when the present one waits.
+using Taken = std::vector<Executor*>;
+
 // Who finds a thread for executors that can go on, if it is not the thread pool: a step over several devices.
 class Driver {
  public:
   virtual ~Driver() = default;
-  // The executor can be resumed; callable from any thread.
+  // The executor, which nobody has now, can be resumed; callable from any thread.
   virtual void ready(Executor& executor) = 0;
-  // The calling thread is about to run a node although an executor is ready: somebody else must drive that one.
-  virtual void occupied() = 0;
-  bool waits() const { return waits_.load(std::memory_order_relaxed); }
-
- protected:
-  std::atomic<bool> waits_{false};  // an executor is ready and no thread on its way to it
+  // The calling thread is about to run a node: others must drive what it has taken.
+  virtual void share(Taken& taken) = 0;
+  virtual Executor& part(int32_t i) = 0;
 };
 
 class Executor final : public Step, public std::enable_shared_from_this<Executor> {
@@ -62,8 +67,12 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // one. Whenever the step waits it gives the thread back, to be resumed.
   using Finished = std::function<void(std::optional<Error>, std::vector<Tensor>)>;
   void start(std::vector<Tensor> feeds, Finished finished);
-  // For the driver: goes on until the step ends or waits.
-  void resume();
+  // The same without a thread: the caller has to `resume` it. False, and nobody has the executor, if it must be handed
+  // something first.
+  bool prepare(std::span<Tensor> feeds, Finished finished);
+  // For the driver: goes on until the step ends or waits. Executors that values were handed over to are added to
+  // `taken`.
+  void resume(Taken* taken = nullptr);
 
   void abort(const Error& error) override;
 
@@ -72,8 +81,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // For the states: runs one node. True if the outputs are there now, false if the kernel is asynchronous and will post
   // them.
   bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started& started) {
-    if (driver_ != nullptr && driver_->waits()) driver_->occupied();
-    if (node.kind != NodeKind::async && stats_ == nullptr) [[likely]] {
+    if (node.kind < NodeKind::async && stats_ == nullptr) [[likely]] {
+      if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
       Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
       node.kernel->compute(ctx);
       if ((++ticks_ & 1023) == 0) tick();
@@ -90,13 +99,22 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     Tensor value;
     int64_t time = 0;  // when and where it ended, if somebody observes
     int32_t thread = 0;
+    bool handed_over = false;
     Tensor* outputs() { return context ? context->outputs() : &value; }
   };
+  // Whether a thread has the executor; kMail: one has it, and there may be something in the inbox.
+  enum Holder : uint8_t { kFree, kHeld, kMail };
   bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
                         const Started& started);
   void start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started);
   void await(const NodeItem& node, uint64_t iteration, const Started& started);
   void post(Completion completion);
+  // Called after something was put into the inbox. True if nobody had the executor: now the caller has it.
+  bool take_or_notify();
+  void hand_over(const NodeItem& send, Tensor value);
+  // Takes a value from the thread that drives `from`.
+  void receive(Executor& from, const NodeItem& node, Tensor value);
+  void accept(const NodeItem& node, Tensor value);
   // Drives until the step is finished (true) or waits for asynchronous work (false).
   bool advance();
   void make_resume();
@@ -111,13 +129,18 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::chrono::steady_clock::time_point last_poll_{};
   uint32_t ticks_ = 0;
 
+  // Of whoever has the executor:
+  Taken* taken_ = nullptr;
+  std::vector<Completion> arrived_;
+  int64_t outstanding_ = 0;  // asynchronous kernels that have not reported
+  int64_t expected_ = 0;     // values that are to be handed over
+  Finished finished_;
+
+  std::atomic<uint8_t> holder_{kHeld};
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
   std::vector<Completion> inbox_;
-  int64_t outstanding_ = 0;
-  bool parked_ = false;  // a started step that has given its thread back
   std::optional<Error> error_;
-  Finished finished_;
 };
 
 // The observer of a step, if it wants to know what runs within nodes.

@@ -164,6 +164,18 @@ void FlatState::complete(const Started& started, Tensor* outputs) {
   notify(*started.node);
 }
 
+void FlatState::arrive(const NodeItem& node, Tensor value) {
+  if (!value.defined()) fail(Code::internal, "a dead value arrived at '", node.def.name, "', which cannot be dead");
+  const int32_t at = static_cast<int32_t>(&node - plan_.nodes().data());
+  if (--pending_[at] > 0) {
+    slots_[node.first_slot] = std::move(value);
+    return;
+  }
+  // Nothing else to wait for: its readers have it without the node being run.
+  fill_slots(node, &value);
+  notify(node);
+}
+
 std::span<Tensor> FlatState::fetched() {
   const NodeItem& sink = plan_.sink();
   return {slots_.data() + sink.first_slot, static_cast<size_t>(sink.num_inputs)};

@@ -13,8 +13,10 @@ class FlatState final : public State {
  public:
   explicit FlatState(const Plan& plan);
   void begin(std::span<Tensor> feeds) override;
+  bool can_start() const override { return plan_.sequential() || !ready_.empty(); }
   void drain(Executor& executor) override;
   void complete(const Started& started, Tensor* outputs) override;
+  void arrive(const NodeItem& node, Tensor value) override;
   std::span<Tensor> fetched() override;
   void clear() override;
   // Runs a sequential plan to its end within another step, on the thread that drives that one; false if that step was

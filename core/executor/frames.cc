@@ -120,7 +120,7 @@ void FrameState::drain(Executor& executor) {
     }
     const NodeItem& node = *ready.node;
     // A dead Send still runs: the other side must learn that nothing will come.
-    if (!ready.dead || node.kind == NodeKind::send) {
+    if (!ready.dead || node.kind == NodeKind::send || node.kind == NodeKind::handover) {
       try {
         Started started{&node, ready.frame, ready.iteration};
         Tensor* inputs = ready.iteration->slots.data() + node.first_slot;
@@ -138,6 +138,15 @@ void FrameState::drain(Executor& executor) {
 void FrameState::complete(const Started& started, Tensor* outputs) {
   finish({started.node, static_cast<Frame*>(started.frame), static_cast<Iteration*>(started.iteration), false},
          outputs);
+}
+
+void FrameState::arrive(const NodeItem& node, Tensor value) {
+  Frame* root = frames_[0].get();
+  Iteration* iteration = root->alive[0].get();
+  const bool dead = !value.defined();
+  if (node.pending == 1) return activate(node, dead, &value, true, root, iteration);
+  iteration->slots[node.first_slot] = std::move(value);
+  push(iteration->counts.arrived(node, dead), node, root, iteration);
 }
 
 void FrameState::finish(const Ready& ready, Tensor* outputs) {

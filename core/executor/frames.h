@@ -46,8 +46,10 @@ class FrameState final : public State {
   explicit FrameState(const Plan& plan);
   ~FrameState() override;
   void begin(std::span<Tensor> feeds) override;
+  bool can_start() const override { return head_ < ready_.size(); }
   void drain(Executor& executor) override;
   void complete(const Started& started, Tensor* outputs) override;
+  void arrive(const NodeItem& node, Tensor value) override;
   std::span<Tensor> fetched() override;
   void clear() override;
 

@@ -3,13 +3,20 @@
 
 #include <algorithm>
 #include <thread>
+#include <unordered_map>
 
+#include "executor/transfer_name.h"
 #include "thread/thread_pool.h"
 
 namespace thalweg {
 namespace {
 
-thread_local const JointStep* driven = nullptr;
+// What the calling thread drives, and what it has taken besides.
+struct Driven {
+  const JointStep* step = nullptr;
+  Taken* taken = nullptr;
+};
+thread_local Driven driven;
 
 int most_helpers(size_t parts) {
   const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
@@ -17,6 +24,28 @@ int most_helpers(size_t parts) {
 }
 
 }  // namespace
+
+void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
+  std::unordered_map<std::string, std::pair<int32_t, int32_t>> recvs;
+  auto each = [&](const char* op, const auto& visit) {
+    for (size_t part = 0; part < plans.size(); ++part) {
+      if (plans[part]->device().type != "CPU") continue;
+      const auto& nodes = plans[part]->nodes();
+      for (size_t at = 0; at < nodes.size(); ++at)
+        if (nodes[at].def.op == op && nodes[at].frame == 0)
+          visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_name(nodes[at].def));
+    }
+  };
+  each("_Recv", [&](int32_t part, int32_t at, std::string key) { recvs[std::move(key)] = {part, at}; });
+  each("_Send", [&](int32_t part, int32_t at, const std::string& key) {
+    auto found = recvs.find(key);
+    if (found == recvs.end()) return;
+    auto [to_part, to_node] = found->second;
+    plans[to_part]->expect(to_node);
+    plans[part]->hand_over(at, to_part, to_node);
+    recvs.erase(found);
+  });
+}
 
 JointStep::JointStep(const std::vector<Part>& parts) : parts_(parts), left_(parts.size()), fetched_(parts.size()) {
   set_rendezvous(std::make_shared<Rendezvous>());
@@ -40,18 +69,22 @@ void JointStep::abort(const Error& error) {
 }
 
 void JointStep::ready(Executor& executor) {
+  if (driven.step == this) {
+    driven.taken->push_back(&executor);
+    return;
+  }
   std::lock_guard lock(mutex_);
   ready_.push_back(&executor);
-  if (driven == this)
-    waits_.store(true, std::memory_order_relaxed);
-  else
-    wake_one();
+  wake_one();
 }
 
-void JointStep::occupied() {
+void JointStep::share(Taken& taken) {
   std::lock_guard lock(mutex_);
-  waits_.store(false, std::memory_order_relaxed);
-  if (!ready_.empty()) wake_one();
+  for (Executor* executor : taken) {
+    ready_.push_back(executor);
+    wake_one();
+  }
+  taken.clear();
 }
 
 void JointStep::wake_one() {
@@ -64,15 +97,22 @@ void JointStep::wake_one() {
 }
 
 void JointStep::drive(bool stays) {
-  const JointStep* outer = std::exchange(driven, this);
+  Taken taken;
+  const Driven outer = std::exchange(driven, {this, &taken});
   std::unique_lock lock(mutex_);
   while (true) {
     if (!ready_.empty()) {
       Executor* executor = ready_.front();
       ready_.pop_front();
-      waits_.store(!ready_.empty(), std::memory_order_relaxed);
       lock.unlock();
-      executor->resume();
+      while (executor != nullptr) {
+        executor->resume(&taken);
+        executor = nullptr;
+        if (taken.empty()) break;
+        executor = taken.front();
+        taken.erase(taken.begin());
+        if (!taken.empty()) share(taken);
+      }
       lock.lock();
     } else if (!stays || left_ == 0) {
       break;
@@ -109,15 +149,24 @@ void JointStep::finished(size_t part, std::optional<Error> error, std::vector<Te
 }
 
 std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_fetches) {
-  const JointStep* outer = std::exchange(driven, this);
+  std::vector<Executor*> first;
+  std::vector<Tensor> fed;
   for (size_t i = 0; i < executors_.size(); ++i) {
-    std::vector<Tensor> fed;
+    fed.clear();
     for (int32_t k : parts_[i].feeds) fed.push_back(feeds[k]);
-    executors_[i]->start(std::move(fed), [this, i](std::optional<Error> error, std::vector<Tensor> fetched) {
+    auto end = [this, i](std::optional<Error> error, std::vector<Tensor> fetched) {
       finished(i, std::move(error), std::move(fetched));
-    });
+    };
+    if (executors_[i]->prepare(fed, std::move(end))) first.push_back(executors_[i].get());
   }
-  driven = outer;
+  {
+    std::lock_guard lock(mutex_);
+    for (Executor* executor : first) {
+      ready_.push_back(executor);
+      // This thread drives one of them.
+      if (ready_.size() > 1) wake_one();
+    }
+  }
   drive(true);
   if (error_) throw *error_;
   std::vector<Tensor> out(num_fetches);

@@ -7,7 +7,10 @@
 // own thread goes on there, and a chain of operations that wanders between devices never waits for a thread to wake up.
 // If it has something to run, another thread is woken, and the devices work at the same time.
 //
-// Lock order: an executor's lock, then this one's. No executor is called with this lock held.
+// A Send and a Recv that run once in a step are linked when the step is compiled: the value goes from one executor to
+// the other without a key. Those in loops meet in the rendezvous.
+//
+// No executor is called with the lock held.
 #pragma once
 
 #include <condition_variable>
@@ -30,6 +33,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
     std::vector<int32_t> feeds;
     std::vector<int32_t> fetches;
   };
+  // Finds the Sends of parts that can hand their values over directly, and links them with their Recvs.
+  static void link(const std::vector<std::shared_ptr<Plan>>& plans);
   // The parts must live until `run` returns.
   explicit JointStep(const std::vector<Part>& parts);
 
@@ -42,7 +47,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   void abort(const Error& error) override;
   void tick() override {}
   void ready(Executor& executor) override;
-  void occupied() override;
+  void share(Taken& taken) override;
+  Executor& part(int32_t i) override { return *executors_[i]; }
 
  private:
   void finished(size_t part, std::optional<Error> error, std::vector<Tensor> fetched);

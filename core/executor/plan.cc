@@ -273,6 +273,34 @@ void Plan::keep_constants() {
   }
 }
 
+namespace {
+
+// Hands on what has arrived.
+struct Arrival : Kernel {
+  void compute(Context& ctx) override { ctx.set_output(0, ctx.take_input(0)); }
+};
+
+}  // namespace
+
+void Plan::hand_over(int32_t send, int32_t part, int32_t node) {
+  NodeItem& item = nodes_.at(send);
+  item.kind = NodeKind::handover;
+  item.to_part = part;
+  item.to_node = node;
+}
+
+void Plan::expect(int32_t recv) {
+  NodeItem& item = nodes_.at(recv);
+  item.kind = NodeKind::plain;
+  item.kernel = std::make_shared<Arrival>();
+  item.prompt = nullptr;
+  item.arriving = nullptr;
+  item.num_inputs = 1;
+  item.first_slot = frames_[item.frame].num_slots++;
+  ++item.pending;
+  ++num_arrivals_;
+}
+
 Plan::~Plan() = default;
 
 std::unique_ptr<State> Plan::take_state() const {

@@ -5,6 +5,9 @@
 // is the only reader sees a buffer it may overwrite. Fetches are the inputs of a sink that never runs. Nodes are stored
 // in schedule order. A graph without control flow has one frame and no dead tokens (`flat`); if besides that no kernel
 // is asynchronous, running the nodes in order is the whole execution (`sequential`).
+//
+// Before its first step a plan may be linked with those of other devices of the process: a Send outside of loops then
+// hands its value straight to the executor that waits for it, and its Recv is a node with one input, which arrives.
 #pragma once
 
 #include <functional>
@@ -17,7 +20,8 @@
 
 namespace thalweg {
 
-enum class NodeKind : uint8_t { plain, async, switch_, merge, enter, exit, next_iteration, send, sink };
+// From `async` on, running a node is more than calling its kernel.
+enum class NodeKind : uint8_t { plain, switch_, merge, enter, exit, next_iteration, send, sink, async, handover };
 
 struct Edge {
   int32_t output;
@@ -41,6 +45,8 @@ struct NodeItem {
   int32_t frame = 0;         // the static frame that the node runs in
   int32_t child_frame = -1;  // Enter: the frame it enters
   int32_t index = 0;         // within its frame
+  int32_t to_part = -1;      // a linked Send: the part of the joint step that it hands its value to,
+  int32_t to_node = -1;      // and the node there that waits for it
   std::vector<Edge> edges;
   // Flat plans: inputs that are constants. Their slots are filled once per state and kept; bit i of `kept` is input i.
   std::vector<std::pair<int32_t, Tensor>> constants;
@@ -89,6 +95,12 @@ class Plan {
   bool flat() const { return flat_; }
   bool sequential() const { return sequential_; }
   Device& device() const { return device_; }
+  // How many values arrive from other plans.
+  int32_t num_arrivals() const { return num_arrivals_; }
+
+  // Links a Send and a Recv, neither of them in a loop, before the first step.
+  void hand_over(int32_t send, int32_t part, int32_t node);
+  void expect(int32_t recv);
 
   // States are reused between steps: a large step's slots are allocated once.
   std::unique_ptr<State> take_state() const;
@@ -107,6 +119,7 @@ class Plan {
   std::vector<FrameInfo> frames_;
   std::vector<int32_t> feeds_;
   int max_outputs_ = 1;
+  int32_t num_arrivals_ = 0;
   bool flat_ = true;
   bool sequential_ = true;
   mutable std::mutex mutex_;

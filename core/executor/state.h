@@ -26,10 +26,14 @@ class State {
   virtual ~State() = default;
   // Fills the feeds' slots and finds the first ready nodes.
   virtual void begin(std::span<Tensor> feeds) = 0;
+  // Whether there is a node to run before anything arrives.
+  virtual bool can_start() const = 0;
   // Runs ready nodes until there are none, or the step is interrupted.
   virtual void drain(Executor& executor) = 0;
   // Propagates the outputs of an asynchronous kernel; call drain() afterwards.
   virtual void complete(const Started& started, Tensor* outputs) = 0;
+  // Fills the input of a node that expects a value from another plan (none: it is dead); call drain() afterwards.
+  virtual void arrive(const NodeItem& node, Tensor value) = 0;
   // The fetched values; an empty tensor where a fetch was dead.
   virtual std::span<Tensor> fetched() = 0;
   // Drops everything that the step left behind, so that the state can serve the next one.

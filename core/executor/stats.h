@@ -112,6 +112,11 @@ class StepStats {
   }
   // An asynchronous kernel ended at this time on this thread.
   void arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread);
+  // A value came from another executor of the step; what it is like was noted there.
+  void received(const NodeItem& node, const Tensor& value) {
+    end(begin(node.def), 1, &value);
+    if (numerics_) numerics_->look_at_outputs(node, &value);
+  }
   // An error is on its way out of the nodes that have begun.
   void interrupt() {
     open_ = -1;

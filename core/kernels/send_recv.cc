@@ -1,15 +1,11 @@
 // _Send and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
 #include "executor/step.h"
+#include "executor/transfer_name.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
 namespace {
-
-Rendezvous::Key key_of(const Construction& c) {
-  return Rendezvous::Key(cat(c.attr<std::string>("send_device", ""), ";", c.attr<int64_t>("send_device_incarnation", 0),
-                             ";", c.attr<std::string>("recv_device", ""), ";", c.attr<std::string>("tensor_name")));
-}
 
 Rendezvous& rendezvous_of(Step& step) {
   if (!step.rendezvous()) fail(Code::internal, "this step has no rendezvous");
@@ -17,7 +13,7 @@ Rendezvous& rendezvous_of(Step& step) {
 }
 
 struct Send : Kernel {
-  explicit Send(const Construction& c) : key(key_of(c)) {}
+  explicit Send(const Construction& c) : key(transfer_name(c.def())) {}
   void compute(Context& ctx) override {
     rendezvous_of(ctx.step()).send(key, ctx.iteration(), ctx.take_input(0).owned());
   }
@@ -25,7 +21,7 @@ struct Send : Kernel {
 };
 
 struct Recv : ArrivingKernel {
-  explicit Recv(const Construction& c) : key(key_of(c)) {}
+  explicit Recv(const Construction& c) : key(transfer_name(c.def())) {}
   bool attempt(Context& ctx) override {
     Tensor value;
     if (!rendezvous_of(ctx.step()).try_recv(key, ctx.iteration(), value)) return false;

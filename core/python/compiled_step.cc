@@ -81,14 +81,17 @@ class CompiledStep {
       AttrValue shape = attr_from_python(feed[2]);
       feeds_.push_back({nb::cast<std::string>(feed[0]), dtype_from_python(feed[1]), std::get<PartialShape>(shape)});
     }
+    std::vector<std::shared_ptr<Plan>> plans;
     for (nb::handle part : parts) {
       Device& device = *session_.device(nb::cast<std::string>(part[0]));
       auto fed = nb::cast<std::vector<int32_t>>(part[2]);
       auto plan = session_.compile(nb::cast<std::vector<NodeSpec>>(part[1]), static_cast<int>(fed.size()),
                                    nb::cast<Session::Fetches>(part[3]), device);
+      plans.push_back(plan);
       parts_.push_back({std::move(plan), std::move(fed), nb::cast<std::vector<int32_t>>(part[4])});
     }
     require(!parts_.empty(), "a step has at least one part");
+    JointStep::link(plans);
   }
 
   std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, std::deque<StepStats>* stats) {
