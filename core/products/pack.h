@@ -51,30 +51,49 @@ inline void transpose_8x8(const float* from, int64_t from_stride, float* to, int
 // Rows are packed in groups: all panels of a few rows, then the next rows. So the matrix is read in long stretches,
 // which the processor foresees, and the packed panels are written in whole cache lines.
 constexpr int64_t kRowsAtOnce = 8;
+// Of a transposed matrix, a whole cache line of each column.
+constexpr int64_t kLine = 16;
+
+namespace detail {
+
+// Some rows and columns of a panel of B, one by one, and zeros beyond `width`.
+inline void pack_b_elements(const Matrix& b, const float* from, int64_t rows, int64_t width, float* panel) {
+  for (int64_t r = 0; r < rows; ++r, from += b.row_stride, panel += kTileColumns) {
+    for (int64_t i = 0; i < width; ++i) panel[i] = from[i * b.column_stride];
+    std::fill(panel + width, panel + kTileColumns, 0.0f);
+  }
+}
+
+// 16 rows and 16 columns of a B with row_stride 1, eight columns at a time: the lines of more, a power of two apart,
+// would compete for the same places of the cache before they are used up.
+inline void pack_b_lines(const Matrix& b, const float* from, float* panel) {
+  for (int64_t c = 0; c < kTileColumns; c += 8)
+    for (int64_t r = 0; r < kLine; r += 8)
+      transpose_8x8(from + c * b.column_stride + r, b.column_stride, panel + c + r * kTileColumns, kTileColumns);
+}
+
+}  // namespace detail
 
 // Rows [begin, begin + inner) and columns [first, first + columns) of B, in panels of inner * kTileColumns floats.
 inline void pack_b_block(const Matrix& b, int64_t begin, int64_t inner, int64_t first, int64_t columns, float* to) {
-  const int64_t whole = columns / kTileColumns * kTileColumns;
-  for (int64_t p = 0; p < inner; p += kRowsAtOnce) {
-    const int64_t rows = std::min(kRowsAtOnce, inner - p);
+  const bool transposed = b.column_stride != 1;
+  const int64_t group = transposed ? kLine : kRowsAtOnce;
+  for (int64_t p = 0; p < inner; p += group) {
+    const int64_t rows = std::min(group, inner - p);
     for (int64_t j = 0; j < columns; j += kTileColumns) {
+      const int64_t width = std::min<int64_t>(kTileColumns, columns - j);
       const float* from = b.at(begin + p, first + j);
       float* panel = to + j * inner + p * kTileColumns;
-      if (j < whole && b.column_stride == 1) {
+      if (width == kTileColumns && !transposed) {
         for (int64_t r = 0; r < rows; ++r, from += b.row_stride, panel += kTileColumns) {
           _mm_prefetch(reinterpret_cast<const char*>(from + kRowsAtOnce * b.row_stride), _MM_HINT_T0);
           _mm256_storeu_ps(panel, _mm256_loadu_ps(from));
           _mm256_storeu_ps(panel + 8, _mm256_loadu_ps(from + 8));
         }
-      } else if (j < whole && b.row_stride == 1 && rows == kRowsAtOnce) {
-        detail::transpose_8x8(from, b.column_stride, panel, kTileColumns);
-        detail::transpose_8x8(from + 8 * b.column_stride, b.column_stride, panel + 8, kTileColumns);
+      } else if (width == kTileColumns && rows == kLine && b.row_stride == 1) {
+        detail::pack_b_lines(b, from, panel);
       } else {
-        const int64_t width = std::min<int64_t>(kTileColumns, columns - j);
-        for (int64_t r = 0; r < rows; ++r, from += b.row_stride, panel += kTileColumns) {
-          for (int64_t i = 0; i < width; ++i) panel[i] = from[i * b.column_stride];
-          std::fill(panel + width, panel + kTileColumns, 0.0f);
-        }
+        detail::pack_b_elements(b, from, rows, width, panel);
       }
     }
   }

@@ -21,17 +21,21 @@ struct Loop {
   const void* body;
   void (*invoke)(const void*, int64_t, int64_t);
   int64_t n;
-  int64_t piece;
-  int places;  // how many helpers may still join; guarded by the crew's lock
+  int64_t grain;
+  int64_t most;   // of a piece
+  int64_t share;  // a piece is at most this part of what is left
+  int places;     // how many helpers may still join; guarded by the crew's lock
   std::atomic<int64_t> next{0};
   std::atomic<int> helping{0};
 
   void work() {
     inside_loop = true;
-    while (true) {
-      int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
-      if (begin >= n) break;
-      invoke(body, begin, std::min(n, begin + piece));
+    int64_t begin = next.load(std::memory_order_relaxed);
+    while (begin < n) {
+      const int64_t end = std::min(n, begin + std::max(grain, std::min(most, (n - begin) / share)));
+      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      invoke(body, begin, end);
+      begin = next.load(std::memory_order_relaxed);
     }
     inside_loop = false;
   }
@@ -128,10 +132,9 @@ void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(
     invoke(body, 0, n);
     return;
   }
-  // Several pieces a thread, so that one which was held up leaves little behind.
-  constexpr int64_t kPiecesPerThread = 4;
-  int64_t piece = std::max(grain, (n + threads * kPiecesPerThread - 1) / (threads * kPiecesPerThread));
-  Loop loop{body, invoke, n, piece, threads - 1};
+  // Pieces become smaller towards the end, so that all threads finish together, and one that was held up leaves little
+  // behind. Where they begin and end does not depend on who takes them.
+  Loop loop{body, invoke, n, grain, (n + 4 * threads - 1) / (4 * threads), 2 * threads, threads - 1};
   Crew::shared().run(loop);
 }
 
