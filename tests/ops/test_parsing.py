@@ -418,6 +418,24 @@ def test_ragged_outputs_of_the_sequence_op():
 
 
 @pytest.mark.parametrize(
+    "attrs",
+    [
+        {"Nfeature_list_dense": 3},
+        {"feature_list_ragged_split_types": [tf.int64]},
+        {"context_ragged_value_types": [tf.int64]},
+        {"Ncontext_sparse": 1},
+    ],
+)
+def test_numbers_and_types_of_the_sequence_op_must_agree(attrs):
+    with pytest.raises(ValueError, match="do not agree"):
+        tf.raw_ops.ParseSequenceExampleV2(
+            serialized=ROWS, debug_name=[], context_sparse_keys=[], context_dense_keys=[], context_ragged_keys=[],
+            feature_list_sparse_keys=[], feature_list_dense_keys=[], feature_list_ragged_keys=[],
+            feature_list_dense_missing_assumed_empty=np.array([], bool), context_dense_defaults=[], **attrs,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("context", "lists", "message"),
     [
         (None, {"h": Q([2], tf.int64)}, "Name: one, Feature list 'h' is required but could not be found."),

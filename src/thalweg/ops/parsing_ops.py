@@ -113,6 +113,10 @@ def _sequence_shapes(c: ShapeContext, prefix: TensorShape, lengths: bool, ragged
     for half in ("context", "feature_list"):
         if c.attr(f"N{half}_sparse") != len(c.attr(f"{half}_sparse_types")):
             raise ValueError(f"N{half}_sparse and {half}_sparse_types do not agree")
+        if ragged and len(c.attr(f"{half}_ragged_value_types")) != len(c.attr(f"{half}_ragged_split_types")):
+            raise ValueError(f"{half}_ragged_value_types and {half}_ragged_split_types do not agree")
+    if lengths and c.attr("Nfeature_list_dense") != len(c.attr("feature_list_dense_types")):
+        raise ValueError("Nfeature_list_dense and feature_list_dense_types do not agree")
     result = _sparse_shapes(_rank(prefix, 1), c.attr("Ncontext_sparse"))
     result += [prefix.concatenate(shape) for shape in c.attr("context_dense_shapes")]
     splits = _splits_shape(prefix, shapes.SCALAR)
