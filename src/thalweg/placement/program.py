@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def program_step(program: Graph) -> StepGraph:
-    """The step that runs the training operations of a graph, or all that it computes without effect if there are none.
-
-    Placeholders are fed. Initializers, and what saves and restores, are not part of it.
+    """The step that runs what a graph is for. Placeholders are fed; initializers, and what saves, are not part of it.
 
     Raises:
         errors.OpError: If something in it cannot be run.
     """
+    feeds = [op.outputs[0] for op in program.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
+    return lower_references(inline_functions(prune(feeds, [], program_targets(program))))
+
+
+def program_targets(program: Graph) -> list[Operation]:
+    """The training operations of a graph, or all that it computes without effect if there are none."""
     operations = program.get_operations()
-    feeds = [op.outputs[0] for op in operations if op.type in ("Placeholder", "PlaceholderV2")]
-    targets = [op for op in program.get_collection(GraphKeys.TRAIN_OP) if isinstance(op, Operation)]
-    if not targets:
-        read = {tensor.op for op in operations for tensor in op.inputs}
-        read.update(control for op in operations for control in op.control_inputs)
-        targets = [
-            op
-            for op in operations
-            if op.outputs and op not in read and is_defined(op.type) and not op_def(op.type).stateful
-        ]
-    return lower_references(inline_functions(prune(feeds, [], targets)))
+    trained = [op for op in program.get_collection(GraphKeys.TRAIN_OP) if isinstance(op, Operation)]
+    if trained:
+        return trained
+    read = {tensor.op for op in operations for tensor in op.inputs}
+    read.update(control for op in operations for control in op.control_inputs)
+    ends = [op for op in operations if op.outputs and op not in read and is_defined(op.type)]
+    return [op for op in ends if not op_def(op.type).stateful]

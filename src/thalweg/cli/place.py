@@ -1,0 +1,175 @@
+"""`thalweg place`: compares ways to place a graph on devices, and draws the schedule that the best one gives.
+
+thalweg place model.py --devices 4 --draw schedule.svg
+thalweg place graph.pbtxt --fetch train_op --machine machine.json --costs costs.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+    from thalweg.placement.comparison import Comparison
+
+HELP = "Compare placements of a graph on several devices, and draw the schedule."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments."""
+    parser.add_argument(
+        "graph",
+        help="a GraphDef (.pb, .pbtxt), a MetaGraphDef (.meta), or a Python script that builds a graph when it is run, "
+        "or in its function build()",
+    )
+    parser.add_argument(
+        "--fetch", action="append", default=[], metavar="NAME",
+        help="an operation or tensor that the step computes; by default the training operations, else all results",
+    )  # fmt: skip
+    parser.add_argument("--devices", type=int, metavar="N", help="so many equal CPU devices (default: 2)")
+    parser.add_argument("--machine", metavar="FILE", help="a JSON description of devices and links (docs/placement.md)")
+    parser.add_argument("--costs", metavar="FILE", help="measured costs, as sessions write them")
+    parser.add_argument("--strategies", metavar="A,B", help="which to compare (default: all)")
+    parser.add_argument("--draw", metavar="FILE", help="where to write the schedule of the fastest, as SVG")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints a line for each strategy."""
+    from thalweg.placement.comparison import compare
+    from thalweg.placement.costs import CostModel
+    from thalweg.placement.machine import Machine
+    from thalweg.placement.program import program_targets
+
+    if options.machine and options.devices is not None:
+        raise ValueError("--devices and --machine are two ways to say the same; give one of them")
+    machine = Machine.load(options.machine) if options.machine else Machine.of_cpus(
+        2 if options.devices is None else options.devices
+    )  # fmt: skip
+    costs = CostModel.load(options.costs) if options.costs else None
+    names = options.strategies.split(",") if options.strategies else None
+    graph = read_graph(options.graph)
+    fetches = options.fetch or program_targets(graph)
+    if not fetches:
+        raise ValueError(f"{options.graph} has no operations whose results could be fetched")
+    with _Progress(len(names) if names else 0) as progress:
+        found = compare(fetches, machine, graph, costs, names, progress=progress)
+    best = min(found, key=lambda each: (not each.fits, each.step_seconds))
+    print(_table(found, best))
+    if options.draw:
+        from thalweg.placement.gantt import draw
+
+        title = f"{os.path.basename(options.graph)} on {len(machine.processors)} devices, placed by {best.strategy}"
+        Path(options.draw).write_text(draw(best.tasks, best.schedule, title), encoding="utf-8")
+        print(f"The schedule of {best.strategy} is in {options.draw}.")
+    return 0
+
+
+def _table(found: Sequence[Comparison], best: Comparison) -> str:
+    from thalweg.placement.gantt import bytes_text, seconds_text
+
+    alone = next((each.step_seconds for each in found if each.strategy == "single"), None)
+    rows = [["", "strategy", "step", "speed-up", "transfers", "bytes", "peak memory", "time to place"]]
+    for each in found:
+        faster = f"{alone / each.step_seconds:.2f}" if alone and each.step_seconds else "-"
+        peak = bytes_text(max(each.peak_bytes.values())) + ("" if each.fits else " (too much)")
+        rows.append(
+            ["*" if each is best else "", each.strategy, seconds_text(each.step_seconds), faster, str(each.transfers),
+             bytes_text(each.transferred_bytes), peak, seconds_text(each.place_seconds)]
+        )  # fmt: skip
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(widths[i]) if i < 2 else cell.rjust(widths[i]) for i, cell in enumerate(row)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+class _Progress:
+    """A line on a terminal that says which strategy is at work; nothing elsewhere."""
+
+    def __init__(self, count: int) -> None:
+        from thalweg.placement.strategies import STRATEGIES
+
+        self._count = count or len(STRATEGIES)
+        self._done = 0
+        self._shown = sys.stderr.isatty()
+
+    def __enter__(self) -> Callable[[str], None]:
+        return self._next
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _next(self, name: str) -> None:
+        if self._shown:
+            filled = 20 * self._done // self._count
+            sys.stderr.write(f"\r\x1b[K[{'=' * filled}{' ' * (20 - filled)}] {name}")
+            sys.stderr.flush()
+        self._done += 1
+
+
+def read_graph(path: str) -> Graph:
+    """The graph that a file holds, or that a script builds.
+
+    Raises:
+        ValueError: If the file holds no graph.
+        OSError: If it cannot be read.
+        errors.OpError: If an op of the graph is not known.
+    """
+    from thalweg.graph.graph import Graph
+
+    graph = Graph()
+    with graph.as_default():
+        if path.endswith(".py"):
+            _run_script(path)
+        else:
+            _import(path)
+    if not graph.get_operations():
+        raise ValueError(f"{path} holds no operations: a script builds its graph at once, or in a function build()")
+    return graph
+
+
+def _run_script(path: str) -> None:
+    import runpy
+
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        names = runpy.run_path(path, run_name="__place__")
+        if callable(names.get("build")):
+            names["build"]()
+    except SystemExit as e:
+        raise ValueError(f"{path} ended itself with exit code {e.code!r} before its graph could be placed") from None
+    finally:
+        sys.path.remove(folder)
+
+
+def _import(path: str) -> None:
+    from google.protobuf import text_format
+    from google.protobuf.message import DecodeError
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
+
+    from thalweg.graph.import_graph_def import import_graph_def
+    from thalweg.graph.import_meta_graph import import_scoped_meta_graph
+
+    data = Path(path).read_bytes()
+    message: Any = MetaGraphDef() if ".meta" in os.path.basename(path) else GraphDef()
+    try:
+        if path.endswith(("txt", ".meta.text")):
+            text_format.Parse(data.decode("utf-8"), message)
+        else:
+            message.ParseFromString(data)
+    except (DecodeError, text_format.ParseError, UnicodeDecodeError) as e:
+        raise ValueError(f"{path} is no {type(message).__name__}: {e}") from None
+    if isinstance(message, GraphDef):
+        import_graph_def(message, name="")
+    else:
+        import_scoped_meta_graph(message)
