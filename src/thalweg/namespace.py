@@ -97,7 +97,7 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("placement", "placement.options"): ("configure",),
     ("placement", "placement.costs"): ("CostModel",),
     ("placement", "placement.machine"): ("Machine",),
-    ("placement", "placement.comparison"): ("Comparison", "compare", "cost_model", "strategies"),
+    ("placement", "placement.comparison"): ("Comparison", "compare", "cost_model", "strategy_names"),
     ("test", "testing.benchmark"): ("Benchmark",),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),

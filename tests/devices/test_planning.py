@@ -107,7 +107,7 @@ def test_the_training_step_decides_where_variables_are(one_thread: None, four_co
             assert later[f"GradientDescent/update_{name}/ResourceApplyGradientDescent"] == where[name]
 
 
-@pytest.mark.parametrize("strategy", tf.placement.strategies())
+@pytest.mark.parametrize("strategy", tf.placement.strategy_names())
 def test_every_strategy_gives_the_same_values(strategy: str) -> None:
     x, total = towers(size=16)
     value = np.linspace(-1, 1, 256, dtype=np.float32).reshape(16, 16)

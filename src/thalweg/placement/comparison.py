@@ -56,11 +56,11 @@ class Comparison:
     schedule: Schedule
 
 
-def strategies() -> list[str]:
+def strategy_names() -> list[str]:
     """The names of all strategies, the plainest first.
 
     Example:
-        >>> "heft" in tf.placement.strategies()
+        >>> "heft" in tf.placement.strategy_names()
         True
     """
     return list(STRATEGIES)
