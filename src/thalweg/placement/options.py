@@ -35,8 +35,8 @@ def configure(config: Any = None, *, strategy: str = "", costs: str = "") -> Any
 
     Args:
         config: The ConfigProto to change; a new one if there is none.
-        strategy: One of `tf.placement.strategy_names()`. Without one, critical-path list scheduling decides, and only if
-            the machine has cores for several devices.
+        strategy: One of `tf.placement.strategy_names()`. Without one, critical-path list scheduling decides, and only
+            if the machine has cores for several devices.
         costs: The name of a JSON file. Sessions read measured costs from it if it exists, measure their steps, and
             write what they have learnt when they are closed.
 
