@@ -107,6 +107,11 @@ struct Cast : Kernel {
       if constexpr (!std::is_same_v<T, C>) load = load_loop<T>;
       store = store_to<C>(to);
     });
+    // Pictures are cast all the time: in one step.
+    if (from == DType::uint8 && to == DType::float32) {
+      load = nullptr;
+      store = convert_loop<uint8_t, float>;
+    }
   }
 
   void compute(Context& ctx) override {

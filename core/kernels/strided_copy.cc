@@ -103,6 +103,25 @@ void copy_rows(const T* from, T* to, std::span<const CopyDim> dims, int64_t tota
   });
 }
 
+// Runs of a few elements, such as the channels of a pixel, along a second dimension; the compiler knows their length.
+template <int n, typename T>
+void copy_short_runs(const T* from, T* to, std::span<const CopyDim> outer, CopyDim along, int64_t runs, int64_t grain) {
+  parallel_for(runs, std::max<int64_t>(1, grain / n), [&](int64_t begin, int64_t end) {
+    Odometer at(outer, begin / along.size);
+    int64_t first = begin % along.size;
+    while (begin < end) {
+      int64_t count = std::min(along.size - first, end - begin);
+      const T* source = from + at.from + first * along.from;
+      T* destination = to + at.to + first * along.to;
+      for (int64_t i = 0; i < count; ++i)
+        std::memcpy(destination + i * along.to, source + i * along.from, n * sizeof(T));
+      begin += count;
+      first = 0;
+      at.step();
+    }
+  });
+}
+
 // Transposes a block by way of a small buffer, so that both sides are read and written in whole runs: rows of a large
 // matrix that lie a power of two apart share the same few places of the cache, and would push each other out of it.
 template <typename T>
@@ -187,6 +206,15 @@ void copy_box(const T* from, T* to, std::vector<CopyDim> dims, int64_t grain) {
       dims.erase(unit);
       dims.pop_back();
       return copy_blocks(from, to, std::span<const CopyDim>(dims), across, inner, total, grain);
+    }
+  }
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    if (dims.size() >= 2 && inner.from == 1 && inner.to == 1 && inner.size <= 4) {
+      auto outer = std::span<const CopyDim>(dims).first(dims.size() - 2);
+      const CopyDim along = dims[dims.size() - 2];
+      if (inner.size == 2) return copy_short_runs<2>(from, to, outer, along, total / 2, grain);
+      if (inner.size == 3) return copy_short_runs<3>(from, to, outer, along, total / 3, grain);
+      return copy_short_runs<4>(from, to, outer, along, total / 4, grain);
     }
   }
   copy_rows(from, to, std::span<const CopyDim>(dims), total, grain);

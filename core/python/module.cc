@@ -8,6 +8,7 @@
 
 #include "executor/loop_program.h"
 #include "io/crc32c.h"
+#include "io/jpeg.h"
 #include "kernel/registry.h"
 #include "onednn/engine.h"
 #include "onednn/probe.h"
@@ -172,6 +173,22 @@ NB_MODULE(_core, m) {
       },
       "capsule"_a, "height"_a, "width"_a, "channels"_a,
       "A decoded image, given as a capsule of Arrow's C data interface, as a tensor of uint8.");
+
+  m.def("load_libjpeg", &load_libjpeg, "path"_a, "Loads libjpeg from a file; whether it is one that the core can use.");
+  m.def(
+      "decode_jpeg",
+      [](nb::bytes file, int64_t channels, int64_t ratio, bool fancy_upscaling, bool accurate, double enough,
+         bool invent_rest) {
+        std::string_view bytes(file.c_str(), file.size());
+        std::optional<Tensor> pixels;
+        {
+          WithoutGil released;
+          pixels = decode_jpeg(bytes, {channels, ratio, fancy_upscaling, accurate, enough, invent_rest});
+        }
+        return pixels ? nb::steal(view_from_tensor(*pixels)) : nb::object(nb::none());
+      },
+      "file"_a, "channels"_a, "ratio"_a, "fancy_upscaling"_a, "accurate"_a, "enough"_a, "invent_rest"_a,
+      "A JPEG file as an array of uint8; None if libjpeg is not loaded or cannot decode all of it.");
 
   nb::class_<NodeSpec>(m, "NodeSpec").def(nb::new_(&spec_from_python));
 

@@ -2,6 +2,7 @@
 #include "python/python_kernel.h"
 
 #include "kernel/registry.h"
+#include "kernel/shortcut.h"
 #include "python/attributes.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
@@ -49,7 +50,8 @@ nb::object value_to_python(const AttrValue& value) {
 }
 
 struct PythonKernel : Kernel {
-  PythonKernel(const Construction& c, nb::callable function) : function(std::move(function)) {
+  PythonKernel(const Construction& c, nb::callable function)
+      : function(std::move(function)), shortcut(make_shortcut(c)) {
     WithGil gil;
     attrs = nb::dict();
     for (const auto& [name, value] : c.def().attrs) attrs[name.c_str()] = value_to_python(value);
@@ -66,6 +68,7 @@ struct PythonKernel : Kernel {
   }
 
   void compute(Context& ctx) override {
+    if (shortcut && shortcut(ctx)) return;
     WithGil gil;
     try {
       nb::list inputs;
@@ -96,6 +99,7 @@ struct PythonKernel : Kernel {
 
   nb::object function;
   nb::object attrs;
+  const Shortcut shortcut;
 };
 
 Code code_of(PyObject* type) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from PIL import Image
 
 import thalweg as tf
+from thalweg.ops import image_formats
 
 
 @pytest.fixture
@@ -38,9 +41,49 @@ def saved(pixels: np.ndarray, kind: str, mode: str | None = None, **options: Any
 @pytest.mark.parametrize("channels", [1, 3])
 def test_jpeg_goes_there_and_back(session: tf.Session, channels: int) -> None:
     pixels = picture(channels)
-    decoded = session.run(tf.image.decode_jpeg(tf.image.encode_jpeg(pixels, quality=100, chroma_downsampling=False)))
-    assert decoded.shape == pixels.shape and decoded.dtype == np.uint8
-    assert np.abs(decoded.astype(int) - pixels).max() <= 4
+    encoded = tf.image.encode_jpeg(pixels, quality=100, chroma_downsampling=False)
+    for method, most in (("", 6), ("INTEGER_FAST", 6), ("INTEGER_ACCURATE", 4)):
+        decoded = session.run(tf.image.decode_jpeg(encoded, dct_method=method))
+        assert decoded.shape == pixels.shape and decoded.dtype == np.uint8
+        assert np.abs(decoded.astype(int) - pixels).max() <= most
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_jpeg_options_reach_the_library(session: tf.Session, progressive: bool) -> None:
+    noisy = np.random.default_rng(0).integers(0, 256, (37, 45, 3)).astype(np.uint8)
+    data = saved(noisy, "JPEG", progressive=progressive)
+    fast, named, accurate, plain = (
+        session.run(tf.image.decode_jpeg(data, **options)).astype(int)
+        for options in (
+            {}, {"dct_method": "INTEGER_FAST"}, {"dct_method": "INTEGER_ACCURATE"}, {"fancy_upscaling": False}
+        )
+    )  # fmt: skip
+    np.testing.assert_array_equal(accurate, np.asarray(Image.open(io.BytesIO(data))))
+    np.testing.assert_array_equal(fast, named)
+    assert 0 < np.abs(fast - accurate).max() <= 8
+    assert np.abs(plain - fast).max() > 20  # The colours of such a picture differ from pixel to pixel.
+
+
+def test_jpeg_without_libjpeg_is_decoded_by_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Pillow has another library than the core knows."""
+    monkeypatch.setattr(image_formats, "_has_libjpeg", lambda: False)
+    data = saved(picture(3, 100, 100), "JPEG")
+    pixels = image_formats._jpeg(data, {})
+    np.testing.assert_array_equal(pixels, np.asarray(Image.open(io.BytesIO(data))))
+    half = image_formats._jpeg(data[: len(data) * 3 // 4], {"try_recover_truncated": True})
+    assert half.shape == pixels.shape and half[:4].any()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cut short"):
+        image_formats._jpeg(data[: len(data) * 3 // 4], {})
+
+
+def test_libraries_that_are_not_libjpeg_are_not_used() -> None:
+    script = (
+        "from thalweg._native import core\n"
+        "assert not core.load_libjpeg('/nowhere/libjpeg.so')\n"
+        "assert not core.load_libjpeg('libc.so.6')\n"
+        "assert core.decode_jpeg(b'\\xff\\xd8\\xff', 0, 1, True, False, 1.0, False) is None\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize(("channels", "ratio", "shape"), [(0, 1, (24, 31, 3)), (1, 2, (12, 16, 1)), (3, 8, (3, 4, 3))])
@@ -115,15 +158,14 @@ def test_truncated_jpeg_is_refused_or_recovered(session: tf.Session) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="JPEG"):
         session.run(tf.image.decode_jpeg(contents), {contents: data})
     with pytest.raises(tf.errors.InvalidArgumentError, match="lines"):
-        session.run(
-            tf.image.decode_jpeg(contents, try_recover_truncated=True, acceptable_fraction=0.95), {contents: data}
-        )
-    part = session.run(
-        tf.image.decode_jpeg(contents, try_recover_truncated=True, acceptable_fraction=0.2), {contents: data}
-    )
+        session.run(tf.image.decode_jpeg(contents, acceptable_fraction=0.95), {contents: data})
     whole = session.run(tf.image.decode_jpeg(contents), {contents: full})
+    part = session.run(tf.image.decode_jpeg(contents, acceptable_fraction=0.2), {contents: data})
     np.testing.assert_array_equal(part[:60], whole[:60])
     assert not part[-8:].any()
+    invented = session.run(tf.image.decode_jpeg(contents, try_recover_truncated=True), {contents: data})
+    np.testing.assert_array_equal(invented[:60], whole[:60])
+    assert invented.shape == whole.shape and invented[-8:].any()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])

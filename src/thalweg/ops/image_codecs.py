@@ -130,10 +130,10 @@ def decode_jpeg(
         contents: The file, a string scalar.
         channels: 0 (as in the file), 1 (grey) or 3.
         ratio: 1, 2, 4 or 8: divides the height and the width, at a fraction of the cost of decoding all.
-        fancy_upscaling: Whether colours are interpolated; Thalweg always does.
-        try_recover_truncated: Whether to accept a file that ends early.
-        acceptable_fraction: Which part of its lines must be there.
-        dct_method: '', 'INTEGER_FAST' or 'INTEGER_ACCURATE'; Thalweg always computes accurately.
+        fancy_upscaling: Whether colours of a lower resolution are interpolated, not repeated.
+        try_recover_truncated: Whether to accept a file that ends early, and to extrapolate the rest.
+        acceptable_fraction: Which part of its lines must be there otherwise; the rest is black.
+        dct_method: 'INTEGER_FAST', which is also the meaning of '', or 'INTEGER_ACCURATE'.
         name: The node's name.
 
     Returns:

@@ -6,6 +6,8 @@ anything is decoded. Pillow is imported when the first file is, and releases the
 
 from __future__ import annotations
 
+import functools
+import importlib
 import io
 import struct
 import zlib
@@ -106,6 +108,18 @@ def _pixels(image: Any) -> Any:
     return core.pixels_from_arrow(capsule, image.height, image.width, 1 if image.mode == "L" else 3)
 
 
+@functools.cache
+def _has_libjpeg() -> bool:
+    """Whether the core could load the library that Pillow itself decodes with, from wherever that is."""
+    from thalweg._native import core
+
+    importlib.import_module("PIL._imaging")  # Loads the library.
+    with open("/proc/self/maps") as maps:
+        loaded = {path for line in maps if "libjpeg" in (path := line.split(maxsplit=5)[-1].strip())}
+    # Another package may have brought another one.
+    return any(core.load_libjpeg(path) for path in sorted(loaded, key=lambda path: "pillow" not in path.lower()))
+
+
 def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
     """A decoded JPEG file: an array, or what the core takes without a copy."""
     channels, ratio = attrs.get("channels", 0), attrs.get("ratio", 1)
@@ -115,6 +129,17 @@ def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
         raise _invalid(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     if attrs.get("dct_method", b"") not in (b"", b"INTEGER_FAST", b"INTEGER_ACCURATE"):
         raise _invalid(f"dct_method must be one of '', 'INTEGER_FAST', 'INTEGER_ACCURATE', got {attrs['dct_method']!r}")
+
+    enough, invent_rest = attrs.get("acceptable_fraction", 1.0), attrs.get("try_recover_truncated", False)
+    if _has_libjpeg():
+        from thalweg._native import core
+
+        accurate = attrs.get("dct_method", b"") == b"INTEGER_ACCURATE"
+        pixels = core.decode_jpeg(
+            data, channels, ratio, attrs.get("fancy_upscaling", True), accurate, enough, invent_rest
+        )
+        if pixels is not None:
+            return pixels
 
     def opened() -> Any:
         image = _open(data, "JPEG")
@@ -128,9 +153,9 @@ def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
         try:
             image.load()
         except OSError:
-            if not attrs.get("try_recover_truncated", False):
+            if enough >= 1 and not invent_rest:
                 raise
-            image = _recovered(data, opened()[0], attrs.get("acceptable_fraction", 1.0))
+            image = _recovered(data, opened()[0], 0.0 if invent_rest else enough)
         if image.size != wanted:
             image = image.resize(wanted, 4)  # Box filter: images too small for libjpeg's own scaling.
         target = {0: "L" if image.mode == "L" else "RGB", 1: "L", 3: "RGB"}[channels]

@@ -44,11 +44,13 @@ def per_image_standardization(image: Any) -> Tensor:
             pixels = cast(pixels, dtypes.float32)
         sizes: Any = shape_tensor(pixels)
         count = cast(reduce_prod(sizes[-3:]), pixels.dtype)
-        axes = [-1, -2, -3]
-        centered: Any = pixels - reduce_mean(pixels, axes, keepdims=True)
-        deviation = apply("Sqrt", reduce_mean(apply("Square", centered), axes, keepdims=True))
-        smallest = apply("Rsqrt", count)
-        return apply("RealDiv", centered, apply("Maximum", deviation, smallest), name=scope)  # type: ignore[no-any-return]
+        # The mean of a single image is a scalar, so that the subtraction and the division are fused; for that, the
+        # squares are not taken of the difference that is divided.
+        axes, keepdims = [-1, -2, -3], pixels.shape.ndims != 3
+        mean = reduce_mean(pixels, axes, keepdims=keepdims)
+        variance = reduce_mean(apply("SquaredDifference", pixels, mean), axes, keepdims=keepdims)
+        deviation = apply("Maximum", apply("Sqrt", variance), apply("Rsqrt", count))
+        return apply("RealDiv", apply("Sub", pixels, mean), deviation, name=scope)  # type: ignore[no-any-return]
 
 
 @export("image.image_gradients")
