@@ -20,6 +20,8 @@ bool all_dead(const NodeItem& node, const Tensor* outputs) {
 
 }  // namespace
 
+bool FrameState::later(const Ready& a, const Ready& b) { return a.node > b.node; }
+
 FrameState::FrameState(const Plan& plan)
     : plan_(plan), spare_(plan.frames().size()), outputs_(std::max(2, plan.max_outputs())) {
   for (const FrameInfo& info : plan.frames()) {
@@ -104,20 +106,37 @@ void FrameState::begin(std::span<Tensor> feeds) {
 inline void FrameState::push(PendingCounts::Verdict verdict, const NodeItem& node, Frame* frame, Iteration* iteration) {
   if (verdict == PendingCounts::Verdict::wait) return;
   ++iteration->outstanding;
-  ready_.push_back({&node, frame, iteration, verdict == PendingCounts::Verdict::run_dead});
+  Ready ready{&node, frame, iteration, verdict == PendingCounts::Verdict::run_dead};
+  if (frame->parent != nullptr) {
+    ready_.push_back(ready);
+  } else {
+    outside_.push_back(ready);
+    std::push_heap(outside_.begin(), outside_.end(), later);
+  }
+}
+
+FrameState::Ready FrameState::take_ready() {
+  if (head_ == ready_.size() || (!outside_.empty() && outside_.front().node < ready_[head_].node)) {
+    std::pop_heap(outside_.begin(), outside_.end(), later);
+    Ready ready = outside_.back();
+    outside_.pop_back();
+    return ready;
+  }
+  Ready ready = ready_[head_++];
+  if (head_ == ready_.size()) {
+    ready_.clear();
+    head_ = 0;
+  } else if (head_ > 4096 && head_ * 2 > ready_.size()) {
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+  return ready;
 }
 
 void FrameState::drain(Executor& executor) {
   Tensor* outputs = outputs_.data();
-  while (head_ < ready_.size() && !executor.interrupted()) {
-    Ready ready = ready_[head_++];
-    if (head_ == ready_.size()) {
-      ready_.clear();
-      head_ = 0;
-    } else if (head_ > 4096 && head_ * 2 > ready_.size()) {
-      ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(head_));
-      head_ = 0;
-    }
+  while (can_start() && !executor.interrupted()) {
+    Ready ready = take_ready();
     const NodeItem& node = *ready.node;
     // A dead Send still runs: the other side must learn that nothing will come.
     if (!ready.dead || node.kind == NodeKind::send || node.kind == NodeKind::handover) {
@@ -301,6 +320,7 @@ void FrameState::clear() {
   frames_.clear();
   ready_.clear();
   head_ = 0;
+  outside_.clear();
   for (Tensor& output : outputs_) output.reset();
 }
 

@@ -46,7 +46,7 @@ class FrameState final : public State {
   explicit FrameState(const Plan& plan);
   ~FrameState() override;
   void begin(std::span<Tensor> feeds) override;
-  bool can_start() const override { return head_ < ready_.size(); }
+  bool can_start() const override { return head_ < ready_.size() || !outside_.empty(); }
   void drain(Executor& executor) override;
   void complete(const Started& started, Tensor* outputs) override;
   void arrive(const NodeItem& node, Tensor value) override;
@@ -60,6 +60,7 @@ class FrameState final : public State {
     Iteration* iteration;
     bool dead;
   };
+  static bool later(const Ready& a, const Ready& b);
 
   void finish(const Ready& ready, Tensor* outputs);
   void propagate(const Ready& ready, Tensor* outputs);
@@ -76,6 +77,7 @@ class FrameState final : public State {
   void settle(Frame* frame, Iteration* iteration);
   void recycle(int32_t info_index, std::unique_ptr<Iteration> iteration);
   void push(PendingCounts::Verdict verdict, const NodeItem& node, Frame* frame, Iteration* iteration);
+  Ready take_ready();
 
   const Plan& plan_;
   std::vector<uint64_t> keys_;                                  // per static frame, the same on all devices
@@ -84,8 +86,11 @@ class FrameState final : public State {
   std::vector<std::unique_ptr<Frame>> frames_;                  // alive, the root first
   std::vector<std::unique_ptr<Frame>> spare_frames_;
   std::vector<Tensor> outputs_;
-  std::vector<Ready> ready_;  // first in, first out, from head_
+  // Ready nodes in loops, first in, first out, from head_; and outside of loops, a heap: the earliest in the schedule
+  // first. Of the first ones of both, the earlier in the schedule runs.
+  std::vector<Ready> ready_;
   size_t head_ = 0;
+  std::vector<Ready> outside_;
 };
 
 }  // namespace thalweg

@@ -35,9 +35,10 @@ bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) 
 
 }  // namespace
 
-// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: whose results nobody
-// reads, and those that only they read (the gradient of a variable, say, and its update); then the one farthest from
-// the end of the step; ties by the order in which the graph was built.
+// Topological order. Among ready nodes asynchronous ones start first, then what other devices wait for on the critical
+// path, then those that free memory: whose results nobody reads, and those that only they read (the gradient of a
+// variable, say, and its update); then the one farthest from the end of the step; ties by the order in which the graph
+// was built.
 std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   int32_t n = static_cast<int32_t>(specs.size());
   std::vector<int32_t> waiting(n, 0);
@@ -70,23 +71,26 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   }
   // How far the end is, and how far a node that nobody reads from.
   constexpr int32_t kSoonFreed = 2;
-  std::vector<int32_t> distance(n, 0), kept(n, 0);
+  std::vector<double> distance(n, 0);
+  std::vector<int32_t> kept(n, 0);
   for (size_t at = order.size(); at-- > 0;) {
     const int32_t from = order[at];
     for (int32_t to : consumers[from]) distance[from] = std::max(distance[from], distance[to] + 1);
     for (int32_t to : readers[from]) kept[from] = std::max(kept[from], kept[to] + 1);
+    if (specs[from].priority >= 0) distance[from] = specs[from].priority;
   }
 
+  constexpr double kFirst = 1e300;
   auto rank = [&](int32_t i) {
-    if (specs[i].def.op == "_Recv") return INT32_MAX;
+    if (specs[i].def.op == "_Recv") return 2 * kFirst;
     // Nodes without inputs (constants, handles, those that only pass control on) cost nothing, and one that frees a
     // large tensor may wait for them. A variable that is read and changed without an order between is read first.
-    if (specs[i].inputs.empty() || specs[i].def.op == "ReadVariableOp") return INT32_MAX - 1;
-    if (kept[i] <= kSoonFreed) return INT32_MAX - 2;
+    if (specs[i].inputs.empty() || specs[i].def.op == "ReadVariableOp") return kFirst;
+    if (kept[i] <= kSoonFreed && distance[i] < NodeSpec::kUrgent) return NodeSpec::kUrgent / 2;
     return distance[i];
   };
   auto later = [&](int32_t a, int32_t b) {
-    int32_t ra = rank(a), rb = rank(b);
+    const double ra = rank(a), rb = rank(b);
     return ra != rb ? ra < rb : a > b;
   };
   std::priority_queue<int32_t, std::vector<int32_t>, decltype(later)> ready(later);

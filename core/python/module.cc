@@ -65,7 +65,8 @@ void translate(const std::exception_ptr& pointer, void*) {
 }
 
 NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict attrs, nb::sequence inputs,
-                          nb::sequence controls, nb::sequence input_dtypes, nb::sequence output_dtypes, bool stateful) {
+                          nb::sequence controls, nb::sequence input_dtypes, nb::sequence output_dtypes, bool stateful,
+                          double priority) {
   NodeSpec spec;
   spec.def.name = name.c_str();
   spec.def.op = op.c_str();
@@ -76,6 +77,7 @@ NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict att
   for (nb::handle dtype : input_dtypes) spec.def.input_dtypes.push_back(dtype_from_python(dtype));
   for (nb::handle dtype : output_dtypes) spec.def.output_dtypes.push_back(dtype_from_python(dtype));
   spec.stateful = stateful;
+  spec.priority = priority;
   return spec;
 }
 
@@ -190,7 +192,9 @@ NB_MODULE(_core, m) {
       "file"_a, "channels"_a, "ratio"_a, "fancy_upscaling"_a, "accurate"_a, "enough"_a, "invent_rest"_a,
       "A JPEG file as an array of uint8; None if libjpeg is not loaded or cannot decode all of it.");
 
-  nb::class_<NodeSpec>(m, "NodeSpec").def(nb::new_(&spec_from_python));
+  nb::class_<NodeSpec>(m, "NodeSpec")
+      .def(nb::new_(&spec_from_python), "name"_a, "op"_a, "device"_a, "attrs"_a, "inputs"_a, "controls"_a,
+           "input_dtypes"_a, "output_dtypes"_a, "stateful"_a, "priority"_a = -1.0);
 
   nb::class_<Session> session(m, "Session");
   session.def(nb::init<const std::vector<std::string>&>(), "device_names"_a)

@@ -105,6 +105,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "docs/journey.md",
         "docs/functions.md",
         "docs/write_an_optimizer.md",
+        "docs/memory.md",
         "docs/monitored_training.md",
         "docs/queues.md",
         "docs/checkpoints.md",

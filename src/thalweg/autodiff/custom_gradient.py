@@ -55,13 +55,13 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 "If using @custom_gradient with a function that uses variables, then grad_fn must accept a keyword "
                 "argument 'variables'."
             )
-        outputs = _with_gradient(results, inputs, variables, grad_fn)
+        outputs = with_gradient(results, inputs, variables, grad_fn)
         return nest.pack_sequence_as(result, outputs)
 
     return decorated
 
 
-def _with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[Any], grad_fn: Any) -> list[Tensor]:
+def with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[Any], grad_fn: Any) -> list[Tensor]:
     """The results, passed through a node whose gradient with respect to inputs and variables is `grad_fn`."""
 
     def gradient(op: Operation, *grads: Any) -> list[Any]:

@@ -10,6 +10,9 @@ tens of thousands of nodes: tensors of matching type, the common case, take a pa
 from __future__ import annotations
 
 import collections
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.attr_conversion import CONVERTERS, check_attr, convert_attr
@@ -71,6 +74,52 @@ class Plan:
             self.result = collections.namedtuple(op.name, [arg.name for arg in outputs], rename=True)  # type: ignore[misc]
 
 
+# Sees an operation before it is made, and may put something else in its place; NotImplemented to let it be.
+Interceptor = Callable[[str, tuple[Any, ...], "str | None", dict[str, Any]], Any]
+
+
+class _Interception(threading.local):
+    innermost: Interceptor | None = None
+
+
+_interception = _Interception()
+
+
+@contextmanager
+def intercepted(interceptor: Interceptor) -> Iterator[None]:
+    """A block in which this thread's operations pass through `interceptor`, innermost blocks first.
+
+    What the interceptor itself applies passes through the blocks around this one only.
+    """
+    outer = _interception.innermost
+
+    def innermost(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
+        _interception.innermost = outer
+        try:
+            made = interceptor(op_type, inputs, name, attrs)
+            if made is NotImplemented and outer is not None:
+                made = outer(op_type, inputs, name, attrs)
+        finally:
+            _interception.innermost = innermost
+        return made
+
+    _interception.innermost = innermost
+    try:
+        yield
+    finally:
+        _interception.innermost = outer
+
+
+@contextmanager
+def not_intercepted() -> Iterator[None]:
+    """A block whose operations are made as they are, whatever blocks are around it."""
+    outer, _interception.innermost = _interception.innermost, None
+    try:
+        yield
+    finally:
+        _interception.innermost = outer
+
+
 def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
     """Adds one operation to the graph.
 
@@ -89,6 +138,10 @@ def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) 
         TypeError: If an input or attribute has the wrong type.
         ValueError: If shapes or attribute values do not fit, or the inputs are from different graphs.
     """
+    if _interception.innermost is not None:
+        made = _interception.innermost(op_type, inputs, name, attrs)
+        if made is not NotImplemented:
+            return made
     definition = _OPS.get(op_type) or op_def(op_type)
     plan: Plan | None = definition.plan
     if plan is None:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, not_intercepted
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from thalweg.graph.default_graph import (
@@ -114,7 +114,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         # State outlives the branch or loop in which a program happens to create it.
-        with control_dependencies(None):
+        with control_dependencies(None), not_intercepted():
             self._build(initial_value, validate_shape, caching_device, name, dtype, shape)
         get_default_graph().add_to_collections(collections, self)
 
