@@ -118,8 +118,11 @@ bool Executor::take_or_notify() {
     const bool free = holder == kFree;
     if (!holder_.compare_exchange_weak(holder, kMail)) continue;
     if (!free) {
-      // `run` looks at the flag with the lock before it sleeps.
-      std::lock_guard lock(mutex_);
+      // `run` looks at the flag with the lock before it sleeps. Whoever is woken needs the lock at once: it is free
+      // again. (The caller keeps the executor alive.)
+      {
+        std::lock_guard lock(mutex_);
+      }
       wake_.notify_all();
     }
     return free;

@@ -19,10 +19,13 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::submit(std::function<void()> work) {
-  std::lock_guard lock(mutex_);
-  work_.push_back(std::move(work));
-  if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_)
-    threads_.emplace_back([this] { loop(); });
+  {
+    std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+    if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_)
+      threads_.emplace_back([this] { loop(); });
+  }
+  // Whoever is woken needs the lock at once.
   wake_.notify_one();
 }
 
