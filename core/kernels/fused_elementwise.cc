@@ -4,10 +4,13 @@
 // the node's inputs come first among the values and the results follow. The last result is the output. The pass that
 // makes such nodes (passes/fuse_elementwise.py) sees to it that all ops have loops over rows of float32.
 //
-// Operands of one shape, and scalars, are computed block by block: all ops on one block, whose intermediate results
-// stay in the first-level cache, then the next block. Operands that have to be broadcast otherwise are computed op by
-// op.
+// Operands of one shape, and scalars, are computed by machine code made for the chain (elementwise_code.h), or, where
+// there is none, block by block: all ops on one block, whose intermediate results stay in the first-level cache, then
+// the next block. Operands that have to be broadcast otherwise are computed op by op. All three give the same bits.
+#include <mutex>
+
 #include "kernels/elementwise.h"
+#include "kernels/elementwise_code.h"
 
 namespace thalweg {
 namespace {
@@ -18,6 +21,8 @@ constexpr int64_t kBlock = 256;
 // Less than this is computed on the stack.
 constexpr int64_t kFewElements = 16;
 constexpr size_t kFewValues = 64;
+// From here on code is made for a chain: it takes some 20 microseconds, once.
+constexpr int64_t kWorthCode = 1024;
 
 struct FusedElementwise : Kernel {
   struct Op {
@@ -93,7 +98,7 @@ struct FusedElementwise : Kernel {
     in_blocks(ctx, ctx.allocate(0, result));
   }
 
-  void in_blocks(Context& ctx, Tensor& out) const {
+  void in_blocks(Context& ctx, Tensor& out) {
     const int64_t total = out.num_elements();
     const size_t values = num_inputs + ops.size();
     if (values <= kFewValues && total <= kFewElements) {
@@ -108,15 +113,55 @@ struct FusedElementwise : Kernel {
     std::vector<int64_t> strides(values);
     find_strides(ctx, out, strides.data());
     float* to = out.flat<float>();
+    const ElementwiseCode* code = total < kWorthCode ? nullptr : code_for(strides);
+    const std::vector<float> scalars = code == nullptr ? std::vector<float>() : find_scalars(ctx, strides);
     parallel_for(total, std::max<int64_t>(kBlock, kElementGrain / static_cast<int64_t>(ops.size())),
                  [&](int64_t begin, int64_t end) {
                    std::unique_ptr<float[]> memory(new float[num_places * kBlock]);
                    std::vector<const float*> at(values);
+                   if (code != nullptr) {
+                     for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + begin * strides[i];
+                     const int64_t count = (end - begin) / ElementwiseCode::kWidth * ElementwiseCode::kWidth;
+                     code->run(at.data(), scalars.data(), to + begin, count);
+                     begin += count;
+                   }
                    for (int64_t first = begin; first < end; first += kBlock) {
                      run_block(ctx, strides.data(), first, std::min(kBlock, end - first), to, kBlock, memory.get(),
                                at.data());
                    }
                  });
+  }
+
+  // The code for operands of which some are scalars; null if there can be none. Made when first asked for.
+  const ElementwiseCode* code_for(const std::vector<int64_t>& strides) {
+    if (num_inputs > 64) return nullptr;
+    uint64_t pattern = 0;
+    for (int i = 0; i < num_inputs; ++i) pattern |= static_cast<uint64_t>(strides[i] == 0) << i;
+    std::lock_guard lock(mutex);
+    for (const auto& [known, code] : codes)
+      if (known == pattern) return code.get();
+    std::vector<ElementwiseCode::Op> chain;
+    for (const Op& op : ops) chain.push_back({op.def.op, op.left, op.right});
+    std::vector<char> scalar(strides.size());
+    for (size_t v = 0; v < strides.size(); ++v) scalar[v] = strides[v] == 0;
+    codes.emplace_back(pattern, ElementwiseCode::compile(num_inputs, chain, scalar));
+    return codes.back().second.get();
+  }
+
+  // The values that are scalars, also those that ops make of scalars; zero for the others.
+  std::vector<float> find_scalars(Context& ctx, const std::vector<int64_t>& strides) const {
+    std::vector<float> found(strides.size());
+    for (int i = 0; i < num_inputs; ++i)
+      if (strides[i] == 0) found[i] = *ctx.input(i).flat<float>();
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const size_t value = num_inputs + i;
+      if (strides[value] != 0) continue;
+      if (ops[i].right < 0)
+        ops[i].rows.unary(&found[ops[i].left], &found[value], 1);
+      else
+        ops[i].rows.binary(&found[ops[i].left], 0, &found[ops[i].right], 0, &found[value], 1);
+    }
+    return found;
   }
 
   // What each value does from one element to the next: 1, or 0 for a scalar.
@@ -158,6 +203,8 @@ struct FusedElementwise : Kernel {
 
   int num_inputs, num_places = 0;
   std::vector<Op> ops;
+  std::mutex mutex;  // guards `codes`, whose elements stay where they are
+  std::vector<std::pair<uint64_t, std::unique_ptr<ElementwiseCode>>> codes;
 };
 
 REGISTER(kernel("_FusedElementwise").make<FusedElementwise>());

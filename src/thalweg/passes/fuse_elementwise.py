@@ -4,7 +4,7 @@ A node joins the group of its readers when all of them are in one group: so a gr
 it needs a value from inside, and no cycle can arise. The members must compute in float32, on one device, and have
 operands of one shape, or scalars, as far as shapes are known before the step runs; the kernel
 (core/kernels/fused_elementwise.cc) copes with what turns out otherwise. Results are those of the separate operations,
-bit for bit: the same loops run, over blocks that stay in the cache.
+bit for bit: the same functions run, in one loop of machine code or over blocks that stay in the cache.
 """
 
 from __future__ import annotations

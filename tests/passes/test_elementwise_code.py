@@ -1,0 +1,114 @@
+"""The machine code of fused chains computes the same bits as the ops one by one."""
+
+import concurrent.futures
+import gc
+import platform
+
+import numpy as np
+import pytest
+from tests.passes.test_fusion import ops_after, run_both
+
+import thalweg as tf
+from thalweg._native import core
+from thalweg.graph.apply import apply
+from thalweg.graph.op_registry import all_ops
+
+SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, -1e-40, 3e38, -3e38, 100.0, -100.0, 1.0, -1.0]
+
+
+def values(rng: np.random.Generator, size: int) -> np.ndarray:
+    found = rng.standard_normal(size).astype(np.float32) * np.float32(3)
+    found[rng.integers(0, size, len(SPECIAL))] = SPECIAL
+    return found
+
+
+def fusible(operands: int) -> list[str]:
+    return sorted(op.name for op in all_ops() if core.operands_of_rows(op.name) == operands)
+
+
+def assert_same_bits(fused: np.ndarray, separate: np.ndarray) -> None:
+    assert fused.shape == separate.shape
+    nan = np.isnan(fused)
+    np.testing.assert_array_equal(nan, np.isnan(separate))
+    np.testing.assert_array_equal(fused.view(np.int32)[~nan], separate.view(np.int32)[~nan])
+
+
+@pytest.mark.parametrize("op", fusible(1) + fusible(2))
+def test_every_op_with_its_neighbours(op: str) -> None:
+    rng = np.random.default_rng(7)
+    x, y = (tf.placeholder(tf.float32, [None]) for _ in range(2))
+    kept = tf.placeholder(tf.float32, [])
+    # Values wait in registers and in the frame while the op is computed.
+    before, scaled = x * kept, y - x
+    result = apply(op, *[before, scaled][: core.operands_of_rows(op)])
+    total = (result + before) * scaled - result
+    assert ops_after([total], [x, y, kept]).count("_FusedElementwise") == 1
+    feeds = {x: values(rng, 2051), y: values(rng, 2051), kept: np.float32(0.75)}
+    assert_same_bits(*run_both(total, feeds))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_chains(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.choice([1024, 1025, 1031, 4096, 70_001]))
+    inputs = [tf.placeholder(tf.float32, [] if rng.random() < 0.3 else [size]) for _ in range(rng.integers(1, 7))]
+    inputs.append(tf.placeholder(tf.float32, [size]))
+    feeds = {t: values(rng, size) if t.shape.rank else np.float32(rng.standard_normal()) for t in inputs}
+    plain = ["AddV2", "Sub", "Mul", "Sqrt", "Abs", "Neg", "Square", "Relu", "Tanh", "Sigmoid", "Maximum"]
+    ops = plain if seed % 2 else plain + fusible(1) + fusible(2)
+    made = list(inputs)
+    for _ in range(rng.integers(2, 28)):
+        op = str(rng.choice(ops))
+        chosen = rng.integers(max(0, len(made) - 12), len(made), core.operands_of_rows(op))
+        operands = [made[i] for i in chosen]
+        if op.endswith("Grad") and operands[0].shape.rank != operands[1].shape.rank:
+            continue  # These take no scalar beside an array.
+        made.append(apply(op, *operands))
+    # Everything meets again at the end: many values are alive at once.
+    total = made[-1]
+    for value in made[-9:-1]:
+        total = total + value
+    assert_same_bits(*run_both(total + inputs[-1], feeds))
+
+
+def test_more_values_than_registers() -> None:
+    x = tf.placeholder(tf.float32, [None])
+    alive = [x * float(i) for i in range(1, 15)] + [tf.abs(x)]
+    total = alive[0]
+    for i, value in enumerate(alive[1:]):
+        total = tf.tanh(total) * value if i == 7 else total - value
+    assert ops_after([total], [x]).count("_FusedElementwise") == 1
+    assert_same_bits(*run_both(total, {x: values(np.random.default_rng(3), 3000)}))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="code is made for x86-64 only")
+def test_code_is_made_and_goes_with_the_session() -> None:
+    def executable() -> int:
+        with open("/proc/self/maps") as maps:
+            return sum(" r-xp " in line and line.split()[4] == "0" for line in maps)
+
+    x = tf.placeholder(tf.float32, [None])
+    before = executable()
+    with tf.Session() as session:
+        session.run(tf.tanh(x * 2.0) - x, {x: np.ones(5000, np.float32)})
+        assert executable() == before + 1
+    del session
+    gc.collect()
+    assert executable() == before
+
+
+def test_scalars_keep_the_sign_of_zero() -> None:
+    x, scalar = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [])
+    result = tf.abs(x) * tf.negative(scalar) / scalar
+    fused, separate = run_both(result, {x: np.ones(2000, np.float32), scalar: np.float32(-0.0)})
+    assert_same_bits(fused, separate)
+
+
+def test_several_threads_run_one_chain() -> None:
+    x = tf.placeholder(tf.float32, [None])
+    y = tf.tanh(x * 0.5) + tf.sqrt(tf.abs(x))
+    with tf.Session() as session, concurrent.futures.ThreadPoolExecutor(4) as threads:
+        arrays = [values(np.random.default_rng(i), 5000) for i in range(32)]
+        together = list(threads.map(lambda array: session.run(y, {x: array}), arrays))
+        for array, result in zip(arrays, together, strict=True):
+            assert_same_bits(result, session.run(y, {x: array}))
