@@ -90,17 +90,17 @@ class _Inlining:
         if node.op == "RemoteCall":  # There is but one device to run it on.
             node = node._replace(inputs=node.inputs[1:], input_dtypes=node.input_dtypes[1:])
         assert node.origin is not None
+        shapes = [self._shape(edge) for edge in node.inputs]
         if (
             self._inline
             and function.name not in chain
             and len(chain) < _DEEPEST
             and (not chain or self._nested < _MOST_NESTED)
             and not (function.noinline or node.attrs.get("_noinline", False))
-            and _fits(node, function)
+            and _fits(node, function, shapes)
         ):
             # An imported graph does not say where its branches and loops are: what comes after one may be in it.
             tied = in_flow or node.origin._control_flow_context is not None or node.name in self._flow
-            shapes = [self._shape(edge) for edge in node.inputs]
             self._expand(node, specialized(function, shapes), (*chain, function.name), tied)
             return
         op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
@@ -197,7 +197,15 @@ def _attrs_in(call: Node, node: Node, names: dict[str, str], places: dict[str, s
     return attrs
 
 
-def _fits(call: Node, function: GraphFunction) -> bool:
-    """Whether arguments and results have the declared types; the core says so in words where they do not."""
+def _fits(call: Node, function: GraphFunction, shapes: list[TensorShape]) -> bool:
+    """Whether arguments and results have the declared types, and the arguments are known to have the declared shapes.
+
+    Where they are not, the core looks at them when the function is called, and says what is wrong.
+    """
     given = [dtype.base_dtype for dtype in call.input_dtypes]
-    return given == function.input_dtypes and list(call.output_dtypes) == function.output_dtypes
+    if given != function.input_dtypes or list(call.output_dtypes) != function.output_dtypes:
+        return False
+    return all(
+        dtype in (dtypes.resource, dtypes.variant) or shape.is_subtype_of(declared.shape)
+        for dtype, shape, declared in zip(given, shapes, function.inputs, strict=True)
+    )
