@@ -271,7 +271,9 @@ struct MatMul : Kernel {
         keep(c.attr<bool>("_keep_weights", false) && c.input_dtype(1) == DType::float32),
         packed_size(c.attr<std::vector<int64_t>>("_packed", {})) {
     const bool packed = !packed_size.empty();
-    require(!packed || (packed_size.size() == 2 && packed_size[0] > 0 && packed_size[1] > 0 && !transpose_a &&
+    // Attributes may come from anybody: so large that the number of elements overflows.
+    auto is_size = [](int64_t n) { return n > 0 && n <= int64_t{1} << 31; };
+    require(!packed || (packed_size.size() == 2 && is_size(packed_size[0]) && is_size(packed_size[1]) && !transpose_a &&
                         c.input_dtype(1) == DType::float32),
             "packed weights have two positive dimensions and float32 elements, and meet an operand as it is");
   }

@@ -93,16 +93,27 @@ def test_training_sees_each_new_value_of_the_weights() -> None:
             sess.run(update)
 
 
-def test_packed_sizes_that_do_not_fit_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([8, 32], "not packed from"),
+        ([8, 1 << 60], "packed weights"),
+        ([1 << 61, 8], "packed weights"),
+        ([8, 1 << 31], "not packed from"),
+        ([8, -1], "packed weights"),
+        ([8], "packed weights"),
+    ],
+)
+def test_packed_sizes_that_do_not_fit_are_refused(sizes: list[int], message: str) -> None:
     graph = tf.Graph()
     with graph.as_default():
         a, b = tf.placeholder(tf.float32, [4, 8], name="a"), tf.placeholder(tf.float32, [8, None], name="b")
         product = tf.matmul(a, b)
     definition = graph.as_graph_def()
     node = next(node for node in definition.node if node.op == "MatMul")
-    node.attr["_packed"].list.i.extend([8, 32])
+    node.attr["_packed"].list.i.extend(sizes)
     with tf.Graph().as_default(), tf.Session() as sess:
         (out,) = tf.import_graph_def(definition, return_elements=[product.name], name="")
         feeds = {"a:0": array(4, 8), "b:0": array(8, 3)}
-        with pytest.raises(tf.errors.InvalidArgumentError, match="not packed from"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             sess.run(out, feeds)
