@@ -110,7 +110,7 @@ class _Partitioner:
         if source.device == device:
             return edge
         if source.op in ("Const", "_Arg") and not source.controls:
-            copy = f"{source.name}/_on/{_short(device)}"
+            copy = f"{source.name}/_on/{short_name(device)}"
             self._parts[device].setdefault(copy, source._replace(name=copy, device=device))
             return copy, 0
         if source.op == "Enter" and source.attrs.get("is_constant") and not source.controls:
@@ -122,7 +122,7 @@ class _Partitioner:
 
     def _copied_enter(self, enter: Node, device: str) -> Edge:
         """What stays the same in all iterations is sent once, outside of the loop."""
-        copy = f"{enter.name}/_on/{_short(device)}"
+        copy = f"{enter.name}/_on/{short_name(device)}"
         if copy not in self._parts[device]:
             inputs = (self._local(enter.inputs[0], enter.input_dtypes[0], device),)
             self._parts[device][copy] = enter._replace(name=copy, inputs=inputs, device=device)
@@ -130,7 +130,7 @@ class _Partitioner:
 
     def _transfer(self, edge: Edge, dtype: DType, source: Node, device: str) -> Edge:
         frame = self._frame_of[source.name]
-        name = f"{edge[0]}/_{edge[1]}/{_short(device)}"
+        name = f"{edge[0]}/_{edge[1]}/{short_name(device)}"
         found = self._received[edge, device] = (f"{name}/_recv", 0)
         attrs = {
             "tensor_name": f"{edge[0]}:{edge[1]}".encode(),
@@ -246,7 +246,7 @@ class _Partitioner:
         sends = [name for name, node in placed.items() if node.op == "_Send"]
         targets = [name for name in graph.targets if name in placed]
         part = StepGraph(
-            _in_order(placed),
+            in_order(placed),
             tuple(graph.feeds[i] for i in feeds),
             tuple(graph.fetches[i] for i in fetches),
             tuple(targets + sends),
@@ -259,15 +259,15 @@ def _data(node: Node) -> list[tuple[Edge, DType]]:
 
 
 def _base(condition: Node, device: str) -> str:
-    return f"{condition.name}/_control/{_short(device)}"
+    return f"{condition.name}/_control/{short_name(device)}"
 
 
-def _short(device: str) -> str:
+def short_name(device: str) -> str:
     """A device's name as part of a node's name."""
     return device.strip("/").replace(":", "_").replace("/", "_")
 
 
-def _in_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
+def in_order(nodes: Mapping[str, Node]) -> dict[str, Node]:
     """The nodes in topological order, apart from the edges that close loops."""
     done: dict[str, Node] = {}
     begun: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from thalweg import errors
@@ -21,7 +21,9 @@ from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.join_products import join_products
+from thalweg.passes.joint_schedule import priorities
 from thalweg.passes.keep_weights import keep_weights
+from thalweg.passes.late_transfers import produce_late
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
 from thalweg.passes.options import PassOptions
@@ -37,6 +39,7 @@ from thalweg.runtime.placement import TASK, Placer
 LOCAL_DEVICE = f"{TASK}/device:CPU:0"
 
 _ALL = PassOptions()
+_NO_RANKS: Mapping[str, float] = {}
 
 # Stateful because of the functions that they call: their kernels keep nothing, and a gradient may change the function.
 _CALLING = frozenset(("StatefulPartitionedCall", "RemoteCall", "If", "Case", "While"))
@@ -84,9 +87,17 @@ def compile_step(
     compiler = Compiler(session, options, unfused, precision)
     graph = compiler.prepared(prune(feeds, fetches, targets), placer)
     parts = placer.partition(graph) if placer is not None else {"": whole(graph)}
+    ranks: Mapping[str, Mapping[str, float]] = {}
+    if placer is not None and len(parts) > 1:
+        costs = placer.costs(graph)
+        parts = produce_late(parts, costs) if options.optimized else parts
+        parts = {device: part._replace(graph=compiler.fused(part.graph)) for device, part in parts.items()}
+        ranks = priorities(parts, costs)
+    else:
+        parts = {device: part._replace(graph=compiler.fused(part.graph)) for device, part in parts.items()}
     native = []
     for device, (part, fed, fetched) in parts.items():
-        native.append((device, *compiler.specs(compiler.fused(part), device=device), fed, fetched))
+        native.append((device, *compiler.specs(part, device=device, ranks=ranks.get(device, {})), fed, fetched))
     compiler.define_functions()
     compiled = _compiled(session, native, graph)
     if placer is not None and not unfused:
@@ -147,19 +158,22 @@ class Compiler:
             graph = lower_loops(graph, _is_synchronous)
         return graph
 
-    def specs(self, graph: StepGraph, function: str = "", device: str = "") -> tuple[list[Any], list[tuple[int, int]]]:
-        """The core's nodes and fetches of a step, or of a function's body, on one device."""
+    def specs(
+        self, graph: StepGraph, function: str = "", device: str = "", ranks: Mapping[str, float] = _NO_RANKS
+    ) -> tuple[list[Any], list[tuple[int, int]]]:
+        """The core's nodes and fetches of a step, or of a function's body, on one device; `ranks` by name."""
         index = {name: i for i, name in enumerate(graph.nodes)}
         specs = [
             self._spec(node, [(index[name], output) for name, output in node.inputs],
-                       [index[name] for name in node.controls], function, device)
+                       [index[name] for name in node.controls], function, device, ranks.get(node.name, -1.0))
             for node in graph.nodes.values()
         ]  # fmt: skip
         return specs, [(index[name], output) for name, output in graph.fetches]
 
     def _spec(
-        self, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int], function: str, device: str
-    ) -> Any:
+        self, node: Node, inputs: Sequence[tuple[int, int]], controls: Sequence[int], function: str, device: str,
+        rank: float = -1.0,
+    ) -> Any:  # fmt: skip
         attrs = node.attrs
         if node.op == "_Loop":
             attrs = {"program": self._loop_program(attrs["program"], function, device)}
@@ -169,8 +183,9 @@ class Compiler:
         # The session keeps the kernels and resources of stateful nodes by name.
         name = f"{function}/{node.name}" if function and stateful else node.name
         return core.NodeSpec(
-            name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful
-        )
+            name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful,
+            rank,
+        )  # fmt: skip
 
     def _loop_program(self, body: LoopBody, function: str, device: str) -> Any:
         def numbered(edges: Sequence[Edge]) -> list[tuple[int, int]]:

@@ -78,6 +78,12 @@ class Placer:
     def _place(self, graph: StepGraph, strategy: Strategy) -> StepGraph:
         return place(graph, self.devices, _has_kernel, self._soft, strategy, self._fixed, self._survey)
 
+    def costs(self, graph: StepGraph) -> dict[str, float]:
+        """How long the nodes of a placed step take, measured or estimated."""
+        model = self.planning.costs()
+        kinds = {device.name: device.type for device in self.devices}
+        return {name: model.seconds(graph, node, kinds.get(node.device, "CPU")) for name, node in graph.nodes.items()}
+
     def partition(self, graph: StepGraph) -> dict[str, Partition]:
         """The parts of a placed step."""
         return {self.devices[0].name: whole(graph)} if len(self.devices) == 1 else partition(graph)

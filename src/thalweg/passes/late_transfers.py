@@ -1,0 +1,191 @@
+"""Late transfers: large tensors reach another device no earlier than it helps (white paper, section 5.2).
+
+Both passes compare the ASAP and the ALAP schedule of the whole step (`joint_schedule`). `receive_late` lets a Recv wait
+for a node of its own device, so that a transfer that others would start at once does not fill memory there. Where both
+devices share their memory that is not enough: `produce_late` lets the nodes that compute a large tensor for another
+device, and for nothing else, wait until that device has come far enough.
+
+An edge is only added from a node to one that starts later in the ALAP schedule, so no cycle can arise; part of the
+slack is left unused, because costs are estimates. Steps with control flow stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from thalweg.graph.dtypes import float32
+from thalweg.passes.joint_schedule import Costs, JointSchedule, Key, Span, transfer
+from thalweg.passes.partition import Partition, in_order, short_name
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+
+LARGE = 1 << 20  # bytes
+_KEPT_SLACK = 0.25
+_LEAST_DELAY = 1e-4  # seconds
+_CONTROL_FLOW = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch", "RefMerge", "RefEnter"})
+_FREE = frozenset({"Const", "_Arg"})
+
+Parts = Mapping[str, Partition]
+
+
+def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> dict[str, Partition]:
+    """The parts with Recvs of large tensors waiting for what their devices do before they need them."""
+    late = _Late(parts, costs, least)
+    for send in late.large_sends():
+        recv = late.recv_of(send)
+        if recv is not None and not late.joint.nodes[recv].controls:
+            span = late.spans[recv]
+            before = late.last_before(recv[0], span, 0.0)
+            if before is not None:
+                late.wait(recv, before[1])
+    return late.parts()
+
+
+def produce_late(parts: Parts, costs: Costs, least: int = LARGE) -> dict[str, Partition]:
+    """The parts with nodes that compute a large tensor for another device waiting until that one will need it soon."""
+    late = _Late(parts, costs, least)
+    for send in late.large_sends():
+        recv = late.recv_of(send)
+        cone = late.cone(send)
+        heads = late.heads(cone)
+        if recv is None or len(cone) < 2 or not heads or late.bytes_into(cone) >= late.size(send):
+            continue
+        span = Span(min(late.spans[key].earliest for key in heads), min(late.spans[key].latest for key in heads))
+        before = late.last_before(recv[0], span, sum(late.joint.cost[key] for key in cone))
+        if before is not None:
+            told = late.tell(before, send[0])
+            for key in heads:
+                late.wait(key, told)
+    return late.parts()
+
+
+class _Late:
+    """The schedule of some parts, and what is to be changed in them."""
+
+    def __init__(self, parts: Parts, costs: Costs, least: int) -> None:
+        self._parts = parts
+        self._least = least
+        self._waits: dict[Key, list[str]] = {}
+        self._added: dict[str, dict[str, Node]] = {device: {} for device in parts}
+        self._large: list[Key] = []
+        if not any(node.op in _CONTROL_FLOW for part in parts.values() for node in part.graph.nodes.values()):
+            self._large = [
+                (device, name)
+                for device, part in parts.items()
+                for name, node in part.graph.nodes.items()
+                if node.op == "_Send" and _bytes(part.graph, node.inputs[0], node) >= least
+            ]
+        if self._large:
+            self.joint = JointSchedule(parts, costs)
+            if not self.joint.complete:
+                self._large = []
+                return
+            self.spans = self.joint.spans()
+            self._kept = {
+                (device, name)
+                for device, part in parts.items()
+                for name in (*part.graph.targets, *(source for source, _ in part.graph.fetches))
+                if part.graph.nodes[name].op != "_Send"
+            }
+            self._recvs = {transfer(node): key for key, node in self.joint.nodes.items() if node.op == "_Recv"}
+            ends = ((self.spans[key].latest + self.joint.cost[key], key) for key in self.joint.order)
+            self._ends = sorted(
+                (end, key) for end, key in ends if self.joint.nodes[key].op not in ("_Send", "_Recv", *_FREE)
+            )
+
+    def large_sends(self) -> list[Key]:
+        return self._large
+
+    def recv_of(self, send: Key) -> Key | None:
+        return self._recvs.get(transfer(self.joint.nodes[send]))
+
+    def size(self, send: Key) -> int:
+        node = self.joint.nodes[send]
+        return _bytes(self._parts[send[0]].graph, node.inputs[0], node)
+
+    def cone(self, send: Key) -> set[Key]:
+        """A Send, and what runs on its device for nothing else."""
+        found = {send}
+        stack = [send]
+        while stack:
+            for source in self.joint.sources[stack.pop()]:
+                if source in found or source[0] != send[0] or source in self._kept:
+                    continue
+                node = self.joint.nodes[source]
+                repeatable = not node.stateful or "seed" in node.attrs
+                if repeatable and node.op != "_Recv" and all(r in found for r in self.joint.readers[source]):
+                    found.add(source)
+                    stack.append(source)
+        return found
+
+    def heads(self, cone: set[Key]) -> list[Key]:
+        """Those of some nodes that come first, apart from what costs nothing."""
+        working = {key for key in cone if self.joint.nodes[key].op not in _FREE}
+        return sorted(key for key in working if not any(each in working for each in self.joint.sources[key]))
+
+    def bytes_into(self, cone: set[Key]) -> int:
+        """How much memory is in use until the nodes have run."""
+        edges: dict[tuple[str, Edge], Node] = {}
+        for key in cone:
+            node = self.joint.nodes[key]
+            edges.update(((key[0], edge), node) for edge in node.inputs if (key[0], edge[0]) not in cone)
+        return sum(_bytes(self._parts[device].graph, edge, node) for (device, edge), node in edges.items())
+
+    def last_before(self, device: str, span: Span, takes: float) -> Key | None:
+        """The last node of a device that ends in good time before something must start; None if waiting is no use."""
+        slack = span.latest - span.earliest
+        until = span.latest - max(_KEPT_SLACK * slack, takes)
+        if until - span.earliest < _LEAST_DELAY:
+            return None
+        found = [key for end, key in self._ends if key[0] == device and span.earliest < end <= until]
+        return found[-1] if found and self.spans[found[-1]].latest < span.latest else None
+
+    def wait(self, key: Key, name: str) -> None:
+        self._waits.setdefault(key, []).append(name)
+
+    def tell(self, key: Key, device: str) -> str:
+        """A node on `device` that runs after one of another device."""
+        name = f"{key[1]}/_reached"
+        recv = f"{name}/{short_name(device)}/_recv"
+        if recv in self._added[device]:
+            return recv
+        empty = {"value": np.zeros([0], np.float32), "dtype": float32}
+        attrs = {
+            "tensor_name": f"{name}:0".encode(),
+            "send_device": key[0].encode(),
+            "recv_device": device.encode(),
+            "send_device_incarnation": 0,
+            "client_terminated": False,
+        }
+        token = Node(name, "Const", empty, (), (key[1],), key[0], (), (float32,), None)
+        send = Node(f"{name}/{short_name(device)}/_send", "_Send", {**attrs, "T": float32}, ((name, 0),), (), key[0],
+                    (float32,), (), None)  # fmt: skip
+        received = {**attrs, "tensor_type": float32, "_maybe_dead": False}
+        self._added[key[0]].update({token.name: token, send.name: send})
+        self._added[device][recv] = Node(recv, "_Recv", received, (), (), device, (), (float32,), None)
+        return recv
+
+    def parts(self) -> dict[str, Partition]:
+        """The parts with all that was added."""
+        if not self._waits:
+            return dict(self._parts)
+        return {device: self._changed(device, part) for device, part in self._parts.items()}
+
+    def _changed(self, device: str, part: Partition) -> Partition:
+        nodes = {**part.graph.nodes, **self._added[device]}
+        for (where, name), awaited in self._waits.items():
+            if where == device:
+                node = nodes[name]
+                nodes[name] = node._replace(controls=tuple(dict.fromkeys((*node.controls, *awaited))))
+        sends = tuple(name for name, node in self._added[device].items() if node.op == "_Send")
+        graph = part.graph
+        graph = StepGraph(in_order(nodes), graph.feeds, graph.fetches, graph.targets + sends)
+        return part._replace(graph=graph)
+
+
+def _bytes(graph: StepGraph, edge: Edge, reader: Node) -> int:
+    """The size of a tensor as far as it is known before the step runs."""
+    shape = graph.shape(edge)
+    at = reader.inputs.index(edge)
+    return int(shape.num_elements() or 0) * reader.input_dtypes[at].base_dtype.size

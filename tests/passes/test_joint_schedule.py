@@ -1,0 +1,144 @@
+"""Schedules over all devices: priorities along the critical path, and transfers that come no earlier than they help."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from thalweg._native import core
+from thalweg.passes.joint_schedule import URGENT, JointSchedule, priorities
+from thalweg.passes.late_transfers import produce_late, receive_late
+from thalweg.passes.partition import Partition, partition
+from thalweg.passes.prune import prune
+from thalweg.runtime import compile as compiling
+from thalweg.runtime.placement import Placer
+
+CONFIG = tf.ConfigProto(device_count={"CPU": 2})
+CPU = "/job:localhost/replica:0/task:0/device:CPU:{}".format
+
+
+def on(index: int) -> Any:
+    return tf.device(f"/cpu:{index}")
+
+
+def cut(*fetches: Any) -> dict[str, Partition]:
+    return partition(Placer.from_config(CONFIG).place(prune([], list(fetches), [])))
+
+
+def fan(count: int = 6, size: int = 256) -> Any:
+    """Device 0 makes tensors that device 1 needs one after another."""
+    with on(0):
+        made = [tf.tanh(tf.random_uniform([size, size], seed=k), name=f"made{k}") for k in range(count)]
+    with on(1):
+        y = tf.random_uniform([size, size], seed=99)
+        for k, x in enumerate(made):
+            y = tf.matmul(y, x, name=f"used{k}")
+        return tf.reduce_sum(y)
+
+
+FAN_COSTS = {f"{kind}{k}": seconds for k in range(6) for kind, seconds in (("used", 1e-2), ("made", 1e-4))}
+
+
+def test_a_priority_counts_what_waits_on_the_other_device() -> None:
+    with on(0):
+        x = tf.random_uniform([3])
+        sent = tf.tanh(x, name="sent")
+        local = tf.sin(tf.cos(tf.exp(x, name="local")))
+    with on(1):
+        y = sent
+        for _ in range(8):
+            y = tf.square(y)
+    ranks = priorities(cut(y, local), dict.fromkeys(["sent", "local", "Cos", "Sin"], 1.0))
+    # By its own device alone, the local chain would seem to be longer.
+    assert ranks[CPU(0)]["sent"] < URGENT
+    costs = dict.fromkeys(["sent", "local", "Cos", "Sin", "Square", *(f"Square_{k}" for k in range(1, 8))], 1.0)
+    ranks = priorities(cut(y, local), costs)
+    assert ranks[CPU(0)]["sent"] >= URGENT > ranks[CPU(0)]["local"]
+    assert ranks[CPU(1)]["Square"] < URGENT  # Nobody waits for it elsewhere.
+
+
+def test_the_executor_runs_what_the_other_device_waits_for_first() -> None:
+    with on(0):
+        x = tf.random_uniform([400, 400], seed=1)
+        local = [tf.reduce_sum(tf.exp(x * float(k)), name=f"local{k}") for k in range(4)]
+        sent = tf.matmul(x, x, name="sent")
+    with on(1):
+        y = sent
+        for _ in range(4):
+            y = tf.matmul(y, sent)
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session(config=CONFIG) as sess:
+        sess.run([*local, y], options=options, run_metadata=metadata)
+    starts = {
+        node.node_name: node.all_start_micros
+        for stats in metadata.step_stats.dev_stats
+        if stats.device.endswith("CPU:0")
+        for node in stats.node_stats
+    }
+    assert starts["sent"] <= min(start for name, start in starts.items() if name.startswith("local"))
+
+
+def test_spans_respect_edges_and_devices() -> None:
+    joint = JointSchedule(cut(fan()), FAN_COSTS)
+    spans = joint.spans()
+    for key, readers in joint.readers.items():
+        for reader in readers:
+            for number in (0, 1):
+                assert spans[key][number] + joint.cost[key] <= spans[reader][number] + 1e-12
+    busy = sorted((spans[key].earliest, joint.cost[key]) for key in joint.nodes if key[0] == CPU(1) and joint.cost[key])
+    assert all(a + cost <= b + 1e-12 for (a, cost), (b, _) in itertools.pairwise(busy))
+    assert spans[CPU(0), "made5"].latest > spans[CPU(0), "made0"].latest + 4e-2
+
+
+def test_receives_wait_until_their_device_is_near() -> None:
+    late = receive_late(cut(fan()), FAN_COSTS, least=1)[CPU(1)].graph.nodes
+    waits = {int(name[4]): node.controls for name, node in late.items() if node.op == "_Recv"}
+    assert waits[0] == ()
+    assert waits[5] in {(f"used{k}",) for k in (2, 3)}
+    names = list(late)
+    for node in late.values():
+        assert all(names.index(control) < names.index(node.name) for control in node.controls)
+
+
+def test_producers_wait_until_the_other_device_is_near() -> None:
+    parts = produce_late(cut(fan()), FAN_COSTS, least=1)
+    maker = parts[CPU(0)].graph.nodes
+    first = [node for node in maker.values() if node.op == "RandomUniform" and node.controls]
+    assert 3 <= len(first) <= 5
+    assert all(maker[control].op == "_Recv" for node in first for control in node.controls)
+    assert JointSchedule(parts, FAN_COSTS).complete
+
+
+def test_what_has_no_slack_or_other_readers_or_is_small_stays() -> None:
+    total = fan()
+    parts = cut(total)
+    assert produce_late(parts, FAN_COSTS, least=1 << 30) == parts
+    assert produce_late(parts, dict.fromkeys(FAN_COSTS, 1e-7), least=1) == parts
+    with on(0):
+        also = tf.add_n([tf.reduce_sum(tf.get_default_graph().get_tensor_by_name(f"made{k}:0")) for k in range(6)])
+    parts = cut(total, also)
+    assert produce_late(parts, FAN_COSTS, least=1) == parts
+
+
+def test_late_producers_halve_the_peak_and_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    size, count = 256, 12
+    with tf.Graph().as_default():
+        total = fan(count, size)
+        peaks, values = [], []
+        for least in (1 << 30, 1 << 17):
+            monkeypatch.setattr(compiling, "produce_late", functools.partial(produce_late, least=least))
+            with tf.Session(config=CONFIG) as sess:
+                sess.run(total)
+                before = core.allocator_stats()["bytes_in_use"]
+                core.reset_peak_bytes()
+                values.append(sess.run(total))
+                peaks.append((core.allocator_stats()["peak_bytes"] - before) / (4 * size * size))
+    assert peaks[0] > count
+    assert peaks[1] < peaks[0] / 2
+    assert np.array_equal(*values)
