@@ -5,101 +5,83 @@
 namespace thalweg {
 namespace {
 
-int64_t bounded(int64_t cardinality, int64_t count) {
-  if (cardinality == Dataset::kInfinite) return count;
-  return cardinality < 0 ? cardinality : std::min(cardinality, count);
-}
-
-class Take final : public UnaryDataset {
- public:
-  Take(Signature signature, DatasetPtr input, int64_t count)
-      : UnaryDataset(std::move(signature), std::move(input)), count_(count) {}
-  int64_t cardinality() const override {
-    if (count_ == 0) return 0;
-    return count_ < 0 ? input()->cardinality() : bounded(input()->cardinality(), count_);
+// Counts elements off; where it stands is all that there is to save.
+struct CountingIterator : UnaryIterator {
+  CountingIterator(std::unique_ptr<DatasetIterator> input, int64_t count, const char* tag)
+      : UnaryIterator(std::move(input)), left(count), tag(tag) {}
+  void save(StateWriter& out) override {
+    out.tag(tag);
+    out.integer(left);
+    input_->save(out);
   }
+  void restore(StateReader& in) override {
+    in.tag(tag);
+    left = in.integer();
+    input_->restore(in);
+  }
+  int64_t left;
+  const char* const tag;
+};
+
+// `Walk` says what the count means.
+template <typename Walk>
+class Counting final : public UnaryDataset {
+ public:
+  Counting(Signature signature, DatasetPtr input, int64_t count)
+      : UnaryDataset(std::move(signature), std::move(input)), count_(count) {}
+  int64_t cardinality() const override { return Walk::cardinality(input()->cardinality(), count_); }
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
     return std::make_unique<Walk>(input()->iterate(making), count_);
   }
+  static void make(Context& ctx) {
+    DatasetPtr input = dataset_input(ctx, 0);
+    Signature signature = same_types(ctx, *input);
+    set_dataset<Counting>(ctx, std::move(signature), std::move(input), int_input(ctx, 1, "count"));
+  }
 
  private:
-  struct Walk final : UnaryIterator {
-    Walk(std::unique_ptr<DatasetIterator> input, int64_t count) : UnaryIterator(std::move(input)), left(count) {}
-    Pulled next(Pull& pull, Element& out) override {
-      if (left == 0 || !input_) return Pulled::end;
+  const int64_t count_;
+};
+
+struct Take final : CountingIterator {
+  Take(std::unique_ptr<DatasetIterator> input, int64_t count)
+      : CountingIterator(std::move(input), count, "TakeDataset") {}
+  // A negative count takes all.
+  static int64_t cardinality(int64_t n, int64_t count) {
+    if (count == 0) return 0;
+    if (count < 0) return n;
+    if (n == Dataset::kInfinite) return count;
+    return n < 0 ? n : std::min(n, count);
+  }
+  Pulled next(Pull& pull, Element& out) override {
+    if (left == 0 || !input_) return Pulled::end;
+    Pulled pulled = input_->next(pull, out);
+    if (pulled == Pulled::element && left > 0) --left;
+    if (pulled == Pulled::end) left = 0;
+    return pulled;
+  }
+};
+
+struct Skip final : CountingIterator {
+  Skip(std::unique_ptr<DatasetIterator> input, int64_t count)
+      : CountingIterator(std::move(input), count, "SkipDataset") {}
+  // A negative count skips everything.
+  static int64_t cardinality(int64_t n, int64_t count) {
+    return count < 0 ? 0 : n < 0 ? n : std::max<int64_t>(0, n - count);
+  }
+  Pulled next(Pull& pull, Element& out) override {
+    if (left < 0) return Pulled::end;
+    while (left > 0) {
       Pulled pulled = input_->next(pull, out);
-      if (pulled == Pulled::element && left > 0) --left;
-      if (pulled == Pulled::end) left = 0;
-      return pulled;
-    }
-    void save(StateWriter& out) override {
-      out.tag("TakeDataset");
-      out.integer(left);
-      input_->save(out);
-    }
-    void restore(StateReader& in) override {
-      in.tag("TakeDataset");
-      left = in.integer();
-      input_->restore(in);
-    }
-    int64_t left;  // negative: all
-  };
-  const int64_t count_;
-};
-
-void take(Context& ctx) {
-  DatasetPtr input = dataset_input(ctx, 0);
-  Signature signature = same_types(ctx, *input);
-  set_dataset<Take>(ctx, std::move(signature), std::move(input), int_input(ctx, 1, "count"));
-}
-
-class Skip final : public UnaryDataset {
- public:
-  Skip(Signature signature, DatasetPtr input, int64_t count)
-      : UnaryDataset(std::move(signature), std::move(input)), count_(count) {}
-  int64_t cardinality() const override {
-    int64_t n = input()->cardinality();
-    return count_ < 0 ? 0 : n < 0 ? n : std::max<int64_t>(0, n - count_);
-  }
-  std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
-    return std::make_unique<Walk>(input()->iterate(making), count_);
-  }
-
- private:
-  struct Walk final : UnaryIterator {
-    Walk(std::unique_ptr<DatasetIterator> input, int64_t count) : UnaryIterator(std::move(input)), left(count) {}
-    Pulled next(Pull& pull, Element& out) override {
-      if (left < 0) return Pulled::end;  // a negative count skips everything
-      while (left > 0) {
-        Pulled pulled = input_->next(pull, out);
-        if (pulled != Pulled::element) {
-          if (pulled == Pulled::end) left = 0;
-          return pulled;
-        }
-        --left;
+      if (pulled != Pulled::element) {
+        if (pulled == Pulled::end) left = 0;
+        return pulled;
       }
-      return input_->next(pull, out);
+      --left;
     }
-    void save(StateWriter& out) override {
-      out.tag("SkipDataset");
-      out.integer(left);
-      input_->save(out);
-    }
-    void restore(StateReader& in) override {
-      in.tag("SkipDataset");
-      left = in.integer();
-      input_->restore(in);
-    }
-    int64_t left;
-  };
-  const int64_t count_;
+    return input_->next(pull, out);
+  }
 };
-
-void skip(Context& ctx) {
-  DatasetPtr input = dataset_input(ctx, 0);
-  Signature signature = same_types(ctx, *input);
-  set_dataset<Skip>(ctx, std::move(signature), std::move(input), int_input(ctx, 1, "count"));
-}
 
 class Shard final : public UnaryDataset {
  public:
@@ -153,8 +135,8 @@ void shard(Context& ctx) {
                      int_input(ctx, 2, "index"));
 }
 
-REGISTER(kernel("TakeDataset").function<take>());
-REGISTER(kernel("SkipDataset").function<skip>());
+REGISTER(kernel("TakeDataset").function<Counting<Take>::make>());
+REGISTER(kernel("SkipDataset").function<Counting<Skip>::make>());
 REGISTER(kernel("ShardDataset").function<shard>());
 
 }  // namespace

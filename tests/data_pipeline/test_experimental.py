@@ -173,3 +173,13 @@ def test_the_names_of_policies() -> None:
     options.experimental_distribute.auto_shard_policy = experimental.AutoShardPolicy.DATA
     assert options.experimental_distribute.auto_shard_policy.name == "DATA"
     assert experimental.AUTOTUNE == -1 and experimental.INFINITE_CARDINALITY == -1
+
+
+def test_configurations_of_the_service() -> None:
+    service = tf.data.experimental.service
+    dispatcher = service.DispatcherConfig(port=5050, work_dir="/tmp/journal", fault_tolerant_mode=True)
+    assert dispatcher == (5050, "grpc", "/tmp/journal", True, None, 0, 0, None, 0)
+    assert dispatcher.protocol == "grpc" and dispatcher.job_gc_timeout_ms == 0
+    worker = service.WorkerConfig("localhost:5050", heartbeat_interval_ms=100)
+    assert worker == ("localhost:5050", "localhost:%port%", 0, "grpc", 100, 0, None, "localhost:%dts_port%")
+    assert worker._replace(port=3).port == 3
