@@ -248,3 +248,15 @@ def test_a_trace_has_the_nodes_of_each_device() -> None:
     }
     assert "b" in nodes["CPU:1"]
     assert "b" not in nodes["CPU:0"]
+
+
+def test_optimizers_train_variables_of_several_devices() -> None:
+    x = tf.constant(np.arange(6, dtype=np.float32).reshape(2, 3))
+    for k, units in enumerate((4, 2)):
+        with on(k + 1):
+            w = tf.Variable(np.full([x.shape[1].value, units], 0.1 * (k + 1), np.float32), use_resource=True)
+            x = tf.tanh(tf.matmul(x, w))
+    step = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(x), colocate_gradients_with_ops=True)
+    with tf.control_dependencies([step]):
+        after = [variable.read_value() for variable in tf.trainable_variables()]
+    both(after)

@@ -36,6 +36,13 @@ EXAMPLES = {
         60.0,
         100.0,
     ),
+    "data_parallel": (["--steps", "80", "--towers", "3"], "Held-out accuracy: ", 60.0, 100.0),
+    "model_parallel_lstm": (
+        ["--steps", "16", "--units", "32", "--window", "8", "--clients", "2"],
+        "Held-out perplexity: ",
+        5.0,
+        70.0,
+    ),
     "dqn": (["--steps", "1000"], "Balanced for ", 30.0, 501.0),
     "style_transfer": (
         ["--steps", "12", "--size", "32", "--picture", "{folder}/picture.png"],
@@ -75,6 +82,11 @@ def test_the_convnet_goes_on_where_it_was(tmp_path: Path) -> None:
     assert "from step 0 to 2." in run(*arguments)
     assert "from step 2 to 4." in run(*arguments)
     assert list(tmp_path.glob("events.out.tfevents.*")) and (tmp_path / "model.ckpt-4.index").exists()
+
+
+def test_towers_learn_with_a_client_each() -> None:
+    output = run("examples/data_parallel.py", "--steps", "120", "--asynchronous")
+    assert 60 < number_after("Held-out accuracy: ", output) <= 100
 
 
 def test_every_example_is_described() -> None:

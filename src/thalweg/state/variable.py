@@ -260,9 +260,11 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         """A snapshot of the current value."""
         if self._cached_value is not None:
             return self._cached_value
-        if not self._handle.device:
+        graph = get_default_graph()
+        if not self._handle.device and not graph._scopes.colocation:
             return self._read()
-        with device(self._handle.device):
+        # Beside the variable, whatever its reader is put beside: else the variable would have to go there too.
+        with graph.colocate_with(None, ignore_existing=True), device(self._handle.device):
             return self._read()
 
     def read_value(self) -> Tensor:
