@@ -85,6 +85,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 # Tests, distributions and tools for placement are loaded only by the programs that use them.
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
+    ("profiler", "profiler.recording"): ("Recording", "record"),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",

@@ -39,7 +39,7 @@ def check_format(text: str) -> list[dict[str, Any]]:
         if event["ph"] == "X":
             assert event["dur"] >= 0
             ends = open_slices.setdefault(row, [])
-            while ends and ends[-1] <= event["ts"] + 1e-6:
+            while ends and ends[-1] <= event["ts"] + 1e-4:
                 ends.pop()
             # Slices of a row follow one another or lie within one another.
             assert not ends or event["ts"] + event["dur"] <= ends[-1] + 1e-3

@@ -5,6 +5,7 @@ StepStats come from here or from TensorFlow: what a record lacks there (nanoseco
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -178,7 +179,7 @@ class Producers:
         for record in records:
             self._runs.setdefault(record.node, []).append(record)
         for runs in self._runs.values():
-            runs.sort(key=lambda record: record.end)
+            runs.sort(key=lambda record: (record.start, record.end))
 
     def inputs(self, record: Record, controls: bool = True) -> Iterator[Record]:
         """The runs whose results a record used: of each input the last one that ended before it began."""
@@ -195,12 +196,10 @@ class Producers:
         runs = self._runs.get(name)
         if not runs:
             return None
-        limit = record.end if record.waits else record.start
-        low, high = 0, len(runs)
-        while low < high:
-            middle = (low + high) // 2
-            if runs[middle].end <= limit:
-                low = middle + 1
-            else:
-                high = middle
-        return runs[low - 1] if low and runs[low - 1] is not record else None
+        # A value arrives while its Send still runs; everybody else begins after the end of what they read.
+        sent = record.op == "_Recv" or record.waits
+        limit = record.end if sent else record.start
+        at = bisect.bisect_right(runs, limit, key=lambda run: run.start)
+        while at > 0 and (runs[at - 1] is record or (not sent and runs[at - 1].end > limit)):
+            at -= 1
+        return runs[at - 1] if at else None

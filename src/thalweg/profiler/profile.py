@@ -1,0 +1,206 @@
+"""Profile: where the time of traced steps went, by op type, by node and by line of the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from thalweg.graph import source_location
+from thalweg.profiler.critical_path import Link, critical_path
+from thalweg.profiler.flops import Flops
+from thalweg.profiler.memory import Alive, alive_at, over_time
+from thalweg.profiler.step_records import Record
+
+if TYPE_CHECKING:
+    from thalweg.graph.operation import Operation
+
+UNKNOWN_PLACE = "(made by the runtime)"
+
+
+@dataclass
+class Row:
+    """A line of a table.
+
+    Attributes:
+        key: The op type, the node, or the place in the program.
+        seconds: The time that it took itself, in all traced steps.
+        calls: How many times it ran.
+        bytes: The size of what it produced.
+        flops: Its arithmetic, as far as that is known.
+        waited: The time that it waited, in seconds; not part of `seconds`.
+        about: More about the key: a node's op type, a line's text.
+    """
+
+    key: str
+    seconds: float = 0.0
+    calls: int = 0
+    bytes: int = 0
+    flops: float = 0.0
+    waited: float = 0.0
+    about: str = ""
+
+
+@dataclass
+class Step:
+    """What was traced of one compiled step.
+
+    Attributes:
+        name: What it fetches.
+        graph: Its graph.
+        seconds: How long each run took, as `Session.run` saw it.
+        runs: The records of each.
+    """
+
+    name: str
+    graph: Any
+    seconds: list[float] = field(default_factory=list)
+    runs: list[list[Record]] = field(default_factory=list)
+
+
+@dataclass
+class Peak:
+    """The largest amount of memory in use on a device: when (seconds after the step began), how much, for what."""
+
+    device: str
+    step: str
+    seconds: float
+    bytes: int
+    alive: list[Alive]
+    over_time: list[tuple[float, int]]
+
+
+class Profile:
+    """Adds up the records of steps."""
+
+    def __init__(self, count: int = 0, seconds: float = 0.0, elapsed: float = 0.0) -> None:
+        """Takes how many steps ran, traced or not, how long they took, and how long the program did."""
+        self.count, self.seconds, self.elapsed = count, seconds, elapsed
+        self.steps: dict[int, Step] = {}
+        self._sources = _Sources()
+
+    def add(
+        self, records: list[Record], graph: Any, key: int, name: str, seconds: float = 0.0, counts: bool = True
+    ) -> None:
+        """Adds the records of one run of a step.
+
+        Args:
+            records: What `records_of` gives.
+            graph: The graph of the step, for the places where nodes were made.
+            key: Identifies the step among those of the program.
+            name: What to call it.
+            seconds: How long the run took.
+            counts: Whether it is part of the tables: a first run is not if others follow.
+        """
+        step = self.steps.setdefault(key, Step(name, graph))
+        if counts:
+            step.seconds.append(seconds)
+            step.runs.append(records)
+
+    def by_op(self) -> list[Row]:
+        """A row for each op type, those that took longest first."""
+        return self._table(lambda record, graph: (record.op, ""))
+
+    def by_node(self) -> list[Row]:
+        """A row for each node."""
+        return self._table(lambda record, graph: (record.node, record.op))
+
+    def by_line(self) -> list[Row]:
+        """A row for each line of the program that made nodes."""
+        return self._table(lambda record, graph: self._sources.place(record.node, graph))
+
+    def _table(self, key_of: Callable[[Record, Any], tuple[str, str]]) -> list[Row]:
+        rows: dict[str, Row] = {}
+        for step in self.steps.values():
+            flops = Flops(step.graph)
+            for records in step.runs:
+                flops.look_at(records)
+                for record in records:
+                    key, about = key_of(record, step.graph)
+                    row = rows.get(key)
+                    if row is None:
+                        row = rows[key] = Row(key, about=about)
+                    row.calls += 1
+                    row.bytes += record.output_bytes
+                    row.seconds += record.own / 1e9
+                    if record.waits:
+                        row.waited += record.duration / 1e9
+                    else:
+                        row.flops += flops.of(record)
+        return sorted(rows.values(), key=lambda row: (-row.seconds, -row.waited, row.key))
+
+    def longest_step(self) -> Step | None:
+        """The step that took most of the traced time."""
+        return max(self.steps.values(), key=lambda step: sum(step.seconds), default=None)
+
+    def critical_path(self, step: Step | None = None) -> list[Link]:
+        """The longest chain of nodes of a step's median run; of the step that took longest if none is given."""
+        step = step or self.longest_step()
+        return critical_path(median_run(step)) if step is not None and step.runs else []
+
+    def peaks(self) -> list[Peak]:
+        """For each device, the run of a step in which most memory was in use there."""
+        found: dict[str, Peak] = {}
+        for step in self.steps.values():
+            for records in step.runs:
+                start = min((record.start for record in records), default=0)
+                for device in dict.fromkeys(record.device for record in records):
+                    own = [record for record in records if record.device == device]
+                    times = over_time(own)
+                    if not times:
+                        continue
+                    when, most = max(times, key=lambda item: item[1])
+                    if device in found and found[device].bytes >= most:
+                        continue
+                    track = [((time - start) / 1e9, used) for time, used in times]
+                    found[device] = Peak(device, step.name, (when - start) / 1e9, most, alive_at(own, when), track)
+        return list(found.values())
+
+
+def median_run(step: Step) -> list[Record]:
+    """The records of the run of median length."""
+    order = sorted(range(len(step.runs)), key=lambda i: step.seconds[i])
+    return step.runs[order[len(order) // 2]]
+
+
+class _Sources:
+    """Finds the lines of the program where nodes were made."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], tuple[str, str]] = {}
+
+    def place(self, node: str, graph: Any) -> tuple[str, str]:
+        """The file and line, and its text."""
+        key = (id(graph), node)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _place(operation_of(node, graph))
+        return found
+
+
+def operation_of(node: str, graph: Any) -> Operation | None:
+    """The operation of the program that a node belongs to: of the same name, or the call that it runs within."""
+    operations: dict[str, Operation] = graph._operations_by_name
+    while node:
+        found = operations.get(node)
+        if found is not None:
+            return found
+        node = node.rpartition("/")[0]
+    return None
+
+
+def _place(operation: Operation | None) -> tuple[str, str]:
+    if operation is None:
+        return UNKNOWN_PLACE, ""
+    frames = source_location.resolve(operation._captured)
+    if not frames:
+        return UNKNOWN_PLACE, ""
+    file, line, _, text = frames[-1]
+    shown = os.path.relpath(file) if os.path.isabs(file) else file
+    return f"{shown if not shown.startswith('..') else file}:{line}", text
+
+
+def total_seconds(rows: Iterable[Row]) -> float:
+    """The time of all rows."""
+    return sum(row.seconds for row in rows)

@@ -1,0 +1,184 @@
+"""Records the steps that sessions run while a block of code, or a whole program, runs: what profiles are made of.
+
+While a recording is open it stands in the place of `Session.run`: without one, running a step costs nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from thalweg.profiler.profile import Profile
+from thalweg.profiler.step_records import records_of
+from thalweg.profiler.timeline import trace_events
+from thalweg.runtime.run_metadata import fill
+from thalweg.runtime.session import BaseSession
+
+
+class TracedStep(NamedTuple):
+    """One traced step.
+
+    Attributes:
+        graph: Its graph.
+        key: Identifies what was compiled for it.
+        name: What was fetched, in words.
+        step_stats: The serialized StepStats.
+        seconds: How long `Session.run` took.
+    """
+
+    graph: Any
+    key: int
+    name: str
+    step_stats: bytes
+    seconds: float
+
+
+class Recording:
+    """Traces steps of all sessions between entering and leaving it. Any number of threads may run steps meanwhile.
+
+    Example:
+        >>> x = tf.placeholder(tf.float32, [2, 2])
+        >>> y = tf.matmul(x, x, name="y")
+        >>> with tf.profiler.record() as recording, tf.Session() as sess:
+        ...     _ = sess.run(y, {x: [[1.0, 2.0], [3.0, 4.0]]})
+        >>> [row.key for row in recording.profile().by_op()]
+        ['MatMul']
+    """
+
+    def __init__(self, every: int = 1, steps: int | None = 100) -> None:
+        """Takes which steps to trace.
+
+        Args:
+            every: Traces every n-th step, beginning with the first.
+            steps: Traces so many at most; None: all.
+        """
+        if every < 1:
+            raise ValueError(f"`every` must be at least 1, got {every}.")
+        if steps is not None and steps < 1:
+            raise ValueError(f"`steps` must be at least 1 or None, got {steps}.")
+        self._every, self._most = every, steps
+        self._lock = threading.Lock()
+        self._kept: list[Any] = []  # What was compiled stays alive, so that its address stands for it.
+        self.traced: list[TracedStep] = []
+        self.count = 0  # steps that ran, traced or not
+        self.seconds = 0.0  # that they took
+        self.elapsed = 0.0
+        self._due = 0
+
+    def __enter__(self) -> Recording:
+        """Begins."""
+        self._before = BaseSession.run
+        self._began = time.perf_counter()
+        recording, before = self, self._before
+
+        def run(
+            session: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
+        ) -> Any:
+            return recording._run(before, session, fetches, feed_dict, options, run_metadata)
+
+        run.__doc__ = before.__doc__
+        setattr(BaseSession, "run", run)  # noqa: B010 (mypy will not have a method assigned)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Ends."""
+        setattr(BaseSession, "run", self._before)  # noqa: B010
+        self.elapsed += time.perf_counter() - self._began
+
+    def _is_due(self) -> bool:
+        with self._lock:
+            due = self._due % self._every == 0 and (self._most is None or len(self.traced) < self._most)
+            self._due += 1
+            return due
+
+    def _run(self, before: Any, session: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
+        start = time.perf_counter()
+        spent = None  # by the step alone, without what is done for its trace
+        try:
+            # Who asks for something special gets that, and a trace is taken along.
+            if options is not None or run_metadata is not None or not self._is_due():
+                result = before(session, fetches, feed_dict, options, run_metadata)
+                spent = time.perf_counter() - start
+                if run_metadata is not None and options is not None and options.trace_level > 0:
+                    name = _in_words(fetches)
+                    self._add(TracedStep(session.graph, hash(name), name, _stats(run_metadata), spent))
+                return result
+            result, compiled, trace = session._run_traced(fetches, feed_dict, session._timeout_ms)
+            spent = time.perf_counter() - start
+            metadata = _new_metadata()
+            fill(metadata, compiled, trace, session.graph)
+            self._kept.append(compiled)
+            self._add(TracedStep(session.graph, id(compiled), _in_words(fetches), _stats(metadata), spent))
+            return result
+        finally:
+            with self._lock:
+                self.count += 1
+                self.seconds += time.perf_counter() - start if spent is None else spent
+
+    def _add(self, step: TracedStep) -> None:
+        with self._lock:
+            self.traced.append(step)
+
+    def profile(self) -> Profile:
+        """What the traced steps did. The first run of a step, which makes everything, counts only if it is the only."""
+        from tensorboard.compat.proto.step_stats_pb2 import StepStats
+
+        profile = Profile(self.count, self.seconds, self.elapsed)
+        runs: dict[int, int] = {}
+        for step in self.traced:
+            runs[step.key] = runs.get(step.key, 0) + 1
+        met: set[int] = set()
+        for step in self.traced:
+            warm = step.key in met or runs[step.key] == 1
+            met.add(step.key)
+            profile.add(
+                records_of(StepStats.FromString(step.step_stats)), step.graph, step.key, step.name, step.seconds, warm
+            )
+        return profile
+
+    def write_trace(self, path: str) -> None:
+        """Writes all traced steps as one Chrome trace with arrows and memory."""
+        from tensorboard.compat.proto.step_stats_pb2 import StepStats
+
+        stats = StepStats()
+        devices: dict[str, Any] = {}
+        for step in self.traced:
+            for device in StepStats.FromString(step.step_stats).dev_stats:
+                if device.device not in devices:
+                    devices[device.device] = stats.dev_stats.add(device=device.device)
+                devices[device.device].node_stats.extend(device.node_stats)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": trace_events(records_of(stats), show_memory=True)}, file)
+
+
+def record(every: int = 1, steps: int | None = 100) -> Recording:
+    """Traces the steps that sessions run in a `with` block; see `Recording`."""
+    return Recording(every, steps)
+
+
+def _new_metadata() -> Any:
+    from tensorboard.compat.proto.config_pb2 import RunMetadata
+
+    return RunMetadata()
+
+
+def _stats(metadata: Any) -> bytes:
+    stats: bytes = metadata.step_stats.SerializeToString()
+    return stats
+
+
+def _in_words(fetches: Any) -> str:
+    """What is fetched, shortly."""
+    from thalweg.graph.nest import flatten
+
+    try:
+        names = [str(getattr(fetch, "name", fetch)) for fetch in flatten(fetches)]
+    except (TypeError, ValueError):
+        names = [type(fetches).__name__]
+    text = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return text or "nothing"
