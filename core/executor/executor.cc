@@ -34,8 +34,9 @@ void Executor::abort(const Error& error) {
 bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
                                 const Started& starting) {
   if (node.kind == NodeKind::handover) {
+    const int32_t record = stats_ ? stats_->begin(node.def, called_) : -1;
     hand_over(node, std::move(inputs[0]));
-    if (stats_) stats_->end(stats_->begin(node.def, called_), 0, outputs);
+    if (stats_) stats_->end(record, 0, outputs);
     return true;
   }
   if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);

@@ -114,7 +114,9 @@ class StepStats {
   void arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread);
   // A value came from another executor of the step; what it is like was noted there.
   void received(const NodeItem& node, const Tensor& value) {
+    MemoryTrace* senders = memory_trace;
     end(begin(node.def), 1, &value);
+    memory_trace = senders;
     if (numerics_) numerics_->look_at_outputs(node, &value);
   }
   // An error is on its way out of the nodes that have begun.

@@ -86,6 +86,8 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("profiler", "profiler.recording"): ("Recording", "record"),
+    ("profiler", "profiler.model_profile"): ("Profiler", "profile"),
+    ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",

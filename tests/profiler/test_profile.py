@@ -15,9 +15,9 @@ import thalweg as tf
 from tests.profiler.test_timeline import check_format
 from thalweg.profiler.critical_path import critical_path
 from thalweg.profiler.memory import alive_at
-from thalweg.profiler.profile import UNKNOWN_PLACE, Profile
 from thalweg.profiler.report import graph_line, report, seconds, size
 from thalweg.profiler.step_records import Output, Record, records_of
+from thalweg.profiler.tables import UNKNOWN_PLACE, Profile
 
 CPU0, CPU1 = "/job:localhost/replica:0/task:0/device:CPU:0", "/job:localhost/replica:0/task:0/device:CPU:1"
 
@@ -232,6 +232,9 @@ def test_a_report_has_its_tables_and_adds_up() -> None:
     text = report(profile, top=3)
     for expected in ("4 steps took", "Op type", "Node", "Line of the program", "Critical path", "Memory of", "product"):
         assert expected in text
+    (product,) = [row for row in profile.by_node() if row.key == "product"]
+    assert product.flops == 2 * (2 * 256 * 64 * 128)
+    assert "GFLOP/s" in text
     (peak,) = profile.peaks()
     assert peak.bytes >= 4 * 256 * 128
     assert any(alive.node == "product" for alive in peak.alive)

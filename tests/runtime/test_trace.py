@@ -231,3 +231,27 @@ def test_sampled_steps_measure_each_node(session: Any) -> None:
     compiled.sample(0)
     session.run(y, feeds)
     assert compiled.sampled()[names.index("y")][0] == 3
+
+
+def test_the_graphs_of_the_devices_are_there_on_request() -> None:
+    x = tf.placeholder(tf.float32, [4, 16], name="x")
+    with tf.device("/cpu:0"):
+        w = tf.get_variable("weights", [16, 8], use_resource=True)
+        y = tf.nn.relu(tf.matmul(x, w), name="y")
+    with tf.device("/cpu:1"):
+        z = tf.reduce_sum(y, name="z")
+    options = tf.RunOptions(output_partition_graphs=True)
+    metadata, without = tf.RunMetadata(), tf.RunMetadata()
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(z, {x: np.ones((4, 16))}, options, metadata)
+        sess.run(z, {x: np.ones((4, 16))}, FULL, without)
+    first, second = metadata.partition_graphs
+    ops = {node.name: node.op for node in first.node}
+    assert ops["y"] == "_FusedMatMul"
+    assert "_Send" in ops.values()
+    nodes = {node.name: node for node in second.node}
+    assert nodes["z"].device.endswith("CPU:1")
+    (received,) = [node for node in second.node if node.op == "_Recv"]
+    assert received.name in nodes["z"].input
+    assert not without.partition_graphs

@@ -29,8 +29,9 @@ def write_everything(folder: str) -> None:
         x = tf.placeholder(tf.float32, [None, 4], name="x")
         with tf.name_scope("layer"):
             w = tf.Variable(tf.ones([4, 2]), name="w")
-            y = tf.nn.relu(tf.matmul(x, w), name="y")
+            y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), tf.Variable(tf.zeros([2]), name="b")), name="y")
         loss = tf.reduce_mean(y, name="loss")
+        wide = tf.fill(tf.stack([tf.shape(x)[0], 2**16]), 1.0, name="wide")
         tf.summary.scalar("loss", loss)
         tf.summary.histogram("outputs", y)
         tf.summary.image("pictures", tf.constant(_IMAGE), max_outputs=2)
@@ -43,7 +44,7 @@ def write_everything(folder: str) -> None:
                 feeds = {x: np.full([3, 4], step + 1.0, np.float32)}
                 writer.add_summary(session.run(summaries, feeds), step)
             metadata = tf.RunMetadata()
-            session.run(loss, feeds, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+            session.run([loss, wide], feeds, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
             writer.add_run_metadata(metadata, "traced", 2)
 
 
@@ -159,7 +160,16 @@ def test_the_graph_and_the_run_metadata(board: _TensorBoard) -> None:
     text = board.get("plugin/graphs/run_metadata", run=".", tag="traced")
     metadata = text_format.Parse(text, tf.RunMetadata())
     stats = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
-    assert "layer/MatMul" in {node.node_name for node in stats}
+    # The step ran one node for these three; each is shown with its share, and what is there was made by the last one.
+    fused = [node for node in stats if " in _FusedMatMul layer/y" in node.timeline_label]
+    assert [node.node_name for node in fused] == ["layer/MatMul", "layer/BiasAdd", "layer/y"]
+    assert {node.node_name for node in fused} <= set(nodes)
+    # The page takes the span from the first start to the last end as the time of a scope.
+    span = fused[-1].all_start_nanos + fused[-1].all_end_rel_nanos - fused[0].all_start_nanos
+    assert span == sum(node.all_end_rel_nanos for node in fused)
+    assert [len(node.output) for node in fused] == [0, 0, 1]
+    # It shows the bytes that nodes allocated, and adds them up by scope.
+    assert sum(memory.total_bytes for node in stats for memory in node.memory if node.node_name == "wide") >= 4 * 2**16
     # The page cannot show a node without a duration, or an output without a shape, not even that of a scalar.
     assert all(node.all_end_rel_micros >= 1 for node in stats)
     assert all(output.tensor_description.HasField("shape") for node in stats for output in node.output)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from thalweg.graph.op_registry import is_defined, op_def
+from thalweg.graph.op_work import work_of
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.work import Shape
 from thalweg.profiler.step_records import Record
-
-Shape = tuple[int, ...]
 
 
 class Flops:
@@ -33,46 +32,25 @@ class Flops:
     def of(self, record: Record) -> float:
         """The number of floating-point operations of a run; 0 if the op states none, or shapes are not known."""
         operation = self._operations.get(record.node)
-        if operation is None or operation.type != record.op or not is_defined(record.op):
+        if operation is None or operation.type != record.op:
             return 0.0
-        rule = getattr(op_def(record.op), "work", None)
-        if rule is None:
-            return 0.0
-        key = (record.node, record.outputs[0].shape if record.outputs else self._last.get(record.kernel))
+        made = record.outputs[0].shape if record.outputs else self._last.get(record.kernel)
+        key = (record.node, made)
         if key not in self._counted:
-            self._counted[key] = self._count(operation, rule, key[1])
+
+            def shape_of(tensor: Tensor) -> Shape | None:
+                found = self._shapes.get((tensor.op.name, tensor.value_index))
+                if found is None and tensor.op is operation and tensor.value_index == 0:
+                    found = made  # What a member of a fused node would have returned has the shape of the whole's.
+                return found or static_shape(tensor)
+
+            work = work_of(operation, shape_of, otherwise=False)
+            self._counted[key] = work.flops if work is not None else 0.0
         return self._counted[key]
 
-    def _count(self, operation: Any, rule: Any, made: Shape | None) -> float:
-        from thalweg.graph.work import WorkContext
 
-        inputs = [self._shape(tensor) for tensor in operation.inputs]
-        outputs = [self._shape(tensor) for tensor in operation.outputs]
-        if outputs and outputs[0] is None:
-            outputs[0] = made
-        known = [shape for shape in (*inputs, *outputs) if shape is not None]
-        if len(known) < len(inputs) + len(outputs):
-            return 0.0
-        sizes = [tensor.dtype.base_dtype.size or 0 for tensor in (*operation.inputs, *operation.outputs)]
-        bytes_of = [_elements(shape) * size for shape, size in zip(known, sizes, strict=True)]
-        number = len(inputs)
-        try:
-            context = WorkContext(operation.attrs, known[:number], known[number:], bytes_of[:number], bytes_of[number:])
-            return float(rule(context).flops)
-        except (ArithmeticError, IndexError, LookupError, TypeError, ValueError):
-            return 0.0  # A rule that cannot do with these shapes: nothing is known.
-
-    def _shape(self, tensor: Tensor) -> Shape | None:
-        found = self._shapes.get((tensor.op.name, tensor.value_index))
-        if found is not None:
-            return found
-        dims = tensor.shape.as_list() if tensor.shape.rank is not None else [None]
-        known = tuple(dim for dim in dims if dim is not None)
-        return known if len(known) == len(dims) else None
-
-
-def _elements(shape: Shape) -> int:
-    count = 1
-    for dim in shape:
-        count *= dim
-    return count
+def static_shape(tensor: Tensor) -> Shape | None:
+    """The shape of a tensor if it is known without running anything."""
+    dims = tensor.shape.as_list() if tensor.shape.rank is not None else [None]
+    known = tuple(dim for dim in dims if dim is not None)
+    return known if len(known) == len(dims) else None

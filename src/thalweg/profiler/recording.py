@@ -11,8 +11,8 @@ import time
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from thalweg.profiler.profile import Profile
 from thalweg.profiler.step_records import records_of
+from thalweg.profiler.tables import Profile
 from thalweg.profiler.timeline import trace_events
 from thalweg.runtime.run_metadata import fill
 from thalweg.runtime.session import BaseSession

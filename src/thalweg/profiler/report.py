@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
-from thalweg.profiler.profile import Peak, Profile, Row, median_run, total_seconds
+from thalweg.profiler.tables import Peak, Profile, Row, median_run, total_seconds
 
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _COLUMNS: Final = 60

@@ -165,9 +165,10 @@ def _flows(records: list[Record], places: dict[int, Place], origin: int) -> list
     for record in records:
         for producer in producers.inputs(record, controls=False):
             number += 1
-            leaves = max(producer.start, producer.end - 1)
-            # What waits is reached by its value at its end.
-            arrives = max(leaves, record.end - 1 if record.waits else record.start)
+            # What waits is reached by its value at its end; by then a Send may not have ended.
+            arrives = max(record.start, record.end - 1) if record.waits else record.start
+            leaves = max(producer.start, min(producer.end - 1, arrives))
+            arrives = max(arrives, leaves)
             common = {"name": producer.node, "cat": "DataFlow", "id": number}
             (pid, row), (to_pid, to_row) = places[id(producer)], places[id(record)]
             events.append(

@@ -105,6 +105,22 @@ def compile_step(
     return compiled
 
 
+def step_parts(
+    session: Any,
+    feeds: Sequence[Tensor],
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    options: PassOptions,
+    unfused: bool,
+    precision: DType | None,
+    placer: Placer,
+) -> dict[str, StepGraph]:
+    """What `compile_step` hands to the core, for each device: somebody wants to look at it."""
+    compiler = Compiler(session, options, unfused, precision)
+    parts = placer.partition(compiler.prepared(prune(feeds, fetches, targets), placer))
+    return {device: compiler.fused(part) for device, (part, _, _) in parts.items()}
+
+
 def compile_graph(session: Any, graph: StepGraph) -> Any:
     """Hands a step graph to the core as it is, for the session's first device."""
     compiler = Compiler(session)

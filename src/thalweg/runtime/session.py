@@ -16,7 +16,7 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.options import pass_options
-from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, register_python_kernels
+from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, register_python_kernels, step_parts
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.native_errors import with_operation
 from thalweg.runtime.placement import Placer
@@ -281,6 +281,7 @@ class BaseSession:
                 raise with_operation(e, self._graph) from None
             if run_metadata is not None:
                 self._fill_cost_graph(run_metadata, step.compiled)
+                self._fill_partition_graphs(run_metadata, options, fetches, feed_dict)
             return plan.build(fetched)
         result, compiled, trace = self._run_traced(fetches, feed_dict, timeout, checked)
         if traced:
@@ -292,6 +293,7 @@ class BaseSession:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
             elif found:
                 raise numerics.error(found[0], self._graph)
+        self._fill_partition_graphs(run_metadata, options, fetches, feed_dict, checked)
         return result
 
     def _run_traced(self, fetches: Any, feed_dict: Any, timeout_ms: int = 0, checked: bool = False) -> tuple[Any, ...]:
@@ -305,6 +307,22 @@ class BaseSession:
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
         return plan.build(fetched), step.compiled, trace
+
+    def _fill_partition_graphs(
+        self, run_metadata: Any, options: Any, fetches: Any, feed_dict: Any, unfused: bool = False
+    ) -> None:
+        if run_metadata is None or options is None or not options.output_partition_graphs:
+            return
+        from thalweg.runtime import partition_graphs
+
+        plan = FetchPlan(self._graph, fetches, self)
+        feeds = tuple(resolve_feeds(self._graph, feed_dict)) if feed_dict else ()
+        with self._graph._lock:
+            parts = step_parts(
+                self._native, feeds, plan.tensors, plan.targets, self._pass_options, unfused, self._precision(),
+                self._placer,
+            )  # fmt: skip
+        partition_graphs.fill(run_metadata, parts)
 
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
         from thalweg.runtime.run_metadata import fill_cost_graph

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from thalweg.graph.op_work import work_of
+
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
     from thalweg.graph.operation import Operation
+    from thalweg.graph.tensor import Tensor
 
 # The layout of a record (TraceRecord in core/executor/trace.h), for numpy.dtype.
 RECORD: Final = [
@@ -19,26 +22,7 @@ RECORD: Final = [
     ("temporary", "i8"), ("thread", "i4"), ("first_output", "i4"), ("num_outputs", "i4"), ("waits", "i4"),
 ]  # fmt: skip
 
-_PRODUCTS: Final = frozenset({"MatMul", "Conv2D"})
-# Some ten operations for each element.
-_COSTLY: Final = frozenset(
-    {
-        "Exp",
-        "Expm1",
-        "Log",
-        "Log1p",
-        "Tanh",
-        "Sigmoid",
-        "Erf",
-        "Pow",
-        "Sin",
-        "Cos",
-        "Elu",
-        "Selu",
-        "Softplus",
-        "TanhGrad",
-    }
-)
+_GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch, and all members have it.
 
 
 class TracedNode(NamedTuple):
@@ -96,18 +80,16 @@ def shares(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[
 
 
 def _weight(op: str, operation: Operation | None) -> float:
-    """How much arithmetic an op does for one element of its result."""
-    if op not in _PRODUCTS:
-        return 10.0 if op in _COSTLY else 1.0
-    inner = 64
-    if operation is not None and len(operation.inputs) > 1:
-        dims = operation.inputs[1].shape.dims or []
-        sizes = [dim.value or 1 for dim in dims]
-        if op == "Conv2D" and len(sizes) == 4:
-            inner = sizes[0] * sizes[1] * sizes[2]
-        elif len(sizes) == 2:
-            inner = sizes[1 if operation.get_attr("transpose_b") else 0]
-    return 2.0 * inner
+    """How much arithmetic a member does, by the shapes that are known before it runs."""
+    if operation is None or operation.type != op:  # A node of a function's body.
+        return 128.0 if op in ("MatMul", "Conv2D") else 1.0
+    work = work_of(operation, _guessed_shape)
+    return work.flops if work is not None and work.flops > 0 else 1.0
+
+
+def _guessed_shape(tensor: Tensor) -> tuple[int, ...]:
+    dims = tensor.shape.as_list() if tensor.shape.rank is not None else []
+    return tuple(_GUESSED_DIM if dim is None else dim for dim in dims)
 
 
 def label(compiled: Any, graph: Graph) -> None:

@@ -78,7 +78,7 @@ class Profile:
         """Takes how many steps ran, traced or not, how long they took, and how long the program did."""
         self.count, self.seconds, self.elapsed = count, seconds, elapsed
         self.steps: dict[int, Step] = {}
-        self._sources = _Sources()
+        self._sources = Sources()
 
     def add(
         self, records: list[Record], graph: Any, key: int, name: str, seconds: float = 0.0, counts: bool = True
@@ -164,7 +164,7 @@ def median_run(step: Step) -> list[Record]:
     return step.runs[order[len(order) // 2]]
 
 
-class _Sources:
+class Sources:
     """Finds the lines of the program where nodes were made."""
 
     def __init__(self) -> None:
