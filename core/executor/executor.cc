@@ -215,6 +215,7 @@ std::vector<Tensor> Executor::collect() {
 
 std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
   state_ = plan_->take_state();
+  if (stats_ && !called_) stats_->fed(*plan_, feeds);
   state_->begin(feeds);
   while (!advance()) {
     std::unique_lock lock(mutex_);
@@ -240,6 +241,7 @@ bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
   finished_ = std::move(finished);
   expected_ = plan_->num_arrivals();
   state_ = plan_->take_state();
+  if (stats_ && !called_) stats_->fed(*plan_, feeds);
   state_->begin(feeds);
   if (expected_ == 0 || state_->can_start()) return true;
   // Unless the step was aborted meanwhile.

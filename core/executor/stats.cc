@@ -10,6 +10,16 @@ int32_t StepStats::this_thread() {
   return id;
 }
 
+void StepStats::fed(const Plan& plan, std::span<const Tensor> feeds) {
+  if (!options_.details) return;
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    if (plan.feeds()[i] < 0) continue;
+    const int32_t at = begin(plan.node(plan.feeds()[i]).def);
+    end(at, 1, &feeds[i]);
+    if (at >= 0) runs_[at].end = runs_[at].start;
+  }
+}
+
 void StepStats::arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread) {
   if (at < 0) return;
   NodeRun& run = runs_[at];

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -62,6 +63,9 @@ class StepStats {
   StepStats(const StepStats&) = delete;
 
   void prepare(const Plan& plan) { runs_.reserve(plan.nodes().size()); }
+
+  // Values come from outside: the nodes that stand for them have records without a duration.
+  void fed(const Plan& plan, std::span<const Tensor> feeds);
 
   // A node is about to run: the number of its record, or -1 if it is left out. `within` others if `called` or lowered.
   int32_t begin(const NodeDef& def, bool called = false) {

@@ -153,8 +153,9 @@ std::string results_message(const TraceRecord& record, const std::vector<OutputR
 void put_node(std::string& out, const NodeTable::Label& label, int64_t start, int64_t end, const TraceRecord& record,
               const std::string& results) {
   // Microseconds are those of the ends, so that neighbours stay neighbours; but TensorBoard takes an operation of 0
-  // microseconds for one that did not run.
-  const int64_t micros = std::max<int64_t>(1, end / 1000 - start / 1000);
+  // microseconds for one that did not run, which is right only for what was fed.
+  const int64_t least = record.end > record.start ? 1 : 0;
+  const int64_t micros = std::max(least, end / 1000 - start / 1000);
   std::string message;
   put_bytes(message, 1, label.node);
   put(message, 2, start / 1000);

@@ -156,6 +156,7 @@ class CompiledStep {
     return nodes_;
   }
   Samples& samples() { return samples_; }
+  const std::vector<FeedSpec>& feeds() const { return feeds_; }
   Session& session() { return session_; }
   const std::vector<JointStep::Part>& parts() { return parts_; }
   const nb::object& session_object() { return session_object_; }
@@ -299,6 +300,14 @@ void bind_compiled_step(nb::module_& m) {
           "nodes", [](CompiledStep& s, size_t first) { return nodes_to_python(*s.nodes(), first); }, "first"_a = 0,
           "What the numbers of nodes in records mean: (device's number, caller, name, op, inputs, controls, names and "
           "ops of the nodes that it stands for).")
+      .def_prop_ro(
+          "feeds",
+          [](CompiledStep& s) {
+            nb::list out;
+            for (const auto& feed : s.feeds()) out.append(feed.name);
+            return out;
+          },
+          "The names of the tensors that it is fed with.")
       .def_prop_ro("num_labelled", [](CompiledStep& s) { return s.nodes()->labelled(); })
       .def_prop_ro("num_traced_nodes", [](CompiledStep& s) { return s.nodes()->size(); })
       .def(

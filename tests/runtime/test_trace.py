@@ -255,3 +255,12 @@ def test_the_graphs_of_the_devices_are_there_on_request() -> None:
     (received,) = [node for node in second.node if node.op == "_Recv"]
     assert received.name in nodes["z"].input
     assert not without.partition_graphs
+
+
+def test_what_is_fed_has_a_record_without_a_duration(session: Any) -> None:
+    x = tf.placeholder(tf.float32, [None, 3], name="x")
+    y = tf.reduce_sum(x, name="y")
+    nodes = {n.node_name: n for n in stats_of(traced(session, y, {x: np.ones((2, 3))}))}
+    assert [d.size for d in nodes["x"].output[0].tensor_description.shape.dim] == [2, 3]
+    assert nodes["x"].all_end_rel_nanos == nodes["x"].all_end_rel_micros == 0
+    assert nodes["y"].timeline_label == "y = Sum(x)"

@@ -6,6 +6,7 @@ an estimate, but the sum is what was measured. A step learns the labels of its n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,6 +23,7 @@ RECORD: Final = [
     ("temporary", "i8"), ("thread", "i4"), ("first_output", "i4"), ("num_outputs", "i4"), ("waits", "i4"),
 ]  # fmt: skip
 
+_FED: Final = re.compile(r"_arg/(\d+)")  # What passes/prune.py calls a fed value.
 _GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch, and all members have it.
 
 
@@ -97,9 +99,16 @@ def label(compiled: Any, graph: Graph) -> None:
     first = compiled.num_labelled
     if first == compiled.num_traced_nodes:
         return
-    nodes = traced_nodes(compiled)
+    nodes = [_as_fed(node, compiled.feeds) for node in traced_nodes(compiled)]
     ends = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
     compiled.label([_labels(node, nodes, ends, graph) for node in nodes[first:]])
+
+
+def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
+    """A node that stands for a fed value, with the name of the program's node; others as they are."""
+    match = _FED.match(node.name) if node.op == "_Arg" and node.caller < 0 else None
+    name, _, output = feeds[int(match[1])].partition(":") if match is not None else ("", "", "")
+    return node._replace(name=name) if output == "0" else node
 
 
 def _labels(
