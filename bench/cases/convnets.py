@@ -23,44 +23,43 @@ def data(name, batch):
     return images, random.integers(0, classes, batch).astype(np.int64)
 
 
-def graph_training(name, batch):
-    """Builder for Thalweg and TensorFlow."""
+def graph_step(tf, setting, name, batch, training):
+    """A session of Thalweg or TensorFlow, what to fetch and to feed, and the flops of a step."""
     from networks.graph_net import GraphNet
 
-    def build(tf, setting):
-        images, labels = data(name, batch)
-        graph = tf.Graph()
-        with graph.as_default():
-            x, y = tf.placeholder(tf.float32, images.shape), tf.placeholder(tf.int64, labels.shape)
-            net = GraphNet(tf, training=True)
-            logits = NETWORKS[name][0](net, x)
+    images, labels = data(name, batch)
+    graph = tf.Graph()
+    with graph.as_default():
+        x, y = tf.placeholder(tf.float32, images.shape), tf.placeholder(tf.int64, labels.shape)
+        net = GraphNet(tf, training=training)
+        fetches = logits = NETWORKS[name][0](net, x)
+        if training:
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
             make = tf.train.AdamOptimizer if name == "lenet" else tf.train.GradientDescentOptimizer
-            step = tf.group(make(RATE).minimize(loss, var_list=net.variables), *net.updates)
-            initialize = tf.variables_initializer(net.other_variables())
-        sess = session(tf, setting, graph)
-        net.initialize(sess, initialize)
-        flops = 6 * net.multiplications * batch
-        return with_flops(lambda: sess.run([loss, step], {x: images, y: labels})[0], flops)
+            fetches = [loss, tf.group(make(RATE).minimize(loss, var_list=net.variables), *net.updates)]
+        initialize = tf.variables_initializer(net.other_variables())
+    sess = session(tf, setting, graph)
+    net.initialize(sess, initialize)
+    feeds = {x: images, y: labels} if training else {x: images}
+    return sess, fetches, feeds, (6 if training else 2) * net.multiplications * batch
+
+
+def graph_training(name, batch):
+    """Builder for Thalweg and TensorFlow."""
+
+    def build(tf, setting):
+        sess, fetches, feeds, flops = graph_step(tf, setting, name, batch, training=True)
+        return with_flops(lambda: sess.run(fetches, feeds)[0], flops)
 
     return build
 
 
 def graph_inference(name, batch):
     """Builder for Thalweg and TensorFlow."""
-    from networks.graph_net import GraphNet
 
     def build(tf, setting):
-        images, _ = data(name, batch)
-        graph = tf.Graph()
-        with graph.as_default():
-            x = tf.placeholder(tf.float32, images.shape)
-            net = GraphNet(tf, training=False)
-            logits = NETWORKS[name][0](net, x)
-            initialize = tf.variables_initializer(net.other_variables())
-        sess = session(tf, setting, graph)
-        net.initialize(sess, initialize)
-        return with_flops(lambda: sess.run(logits, {x: images}), 2 * net.multiplications * batch)
+        sess, fetches, feeds, flops = graph_step(tf, setting, name, batch, training=False)
+        return with_flops(lambda: sess.run(fetches, feeds), flops)
 
     return build
 

@@ -8,8 +8,7 @@ import statistics
 import time
 
 from case import Case, session
-from cases.convnets import RATE, data
-from networks.convnets import NETWORKS
+from cases.convnets import graph_step
 
 ORDER = 11
 NETWORK, BATCH = "googlenet", 8
@@ -34,22 +33,7 @@ def network(training):
     """Builder: a step of a convnet, as in cases/convnets.py."""
 
     def build(tf, setting):
-        from networks.graph_net import GraphNet
-
-        images, labels = data(NETWORK, BATCH)
-        graph = tf.Graph()
-        with graph.as_default():
-            x, y = tf.placeholder(tf.float32, images.shape), tf.placeholder(tf.int64, labels.shape)
-            net = GraphNet(tf, training=training)
-            fetches = logits = NETWORKS[NETWORK][0](net, x)
-            if training:
-                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
-                minimize = tf.train.GradientDescentOptimizer(RATE).minimize(loss, var_list=net.variables)
-                fetches = [loss, tf.group(minimize, *net.updates)]
-            initialize = tf.variables_initializer(net.other_variables())
-        sess = session(tf, setting, graph)
-        net.initialize(sess, initialize)
-        feeds = {x: images, y: labels} if training else {x: images}
+        sess, fetches, feeds, _ = graph_step(tf, setting, NETWORK, BATCH, training)
         return lambda: slowdown(tf, lambda **how: sess.run(fetches, feeds, **how), 5 if setting.quick else 15)
 
     return build
