@@ -181,6 +181,11 @@ def op_def(name: str) -> OpDef:
     raise errors.NotFoundError(None, None, f"Op type not registered '{name}' in this build of Thalweg.{hint}")
 
 
+def find_op(name: str) -> OpDef | None:
+    """The definition of an op type, or None if there is none."""
+    return _OPS.get(name)
+
+
 def is_defined(name: str) -> bool:
     """Whether an op type is defined."""
     return name in _OPS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import OpDef, is_defined, op_def
+from thalweg.graph.op_registry import OpDef, find_op
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Node(NamedTuple):
     @property
     def op_def(self) -> OpDef | None:
         """The definition of the op type; None for the runtime's own nodes (`_Arg`)."""
-        return op_def(self.op) if is_defined(self.op) else None
+        return find_op(self.op)
 
     @property
     def stateful(self) -> bool:

@@ -1,0 +1,196 @@
+"""Do predicted and measured step times rank the same? Inception-v3 and an LSTM language model over several devices.
+
+    PYTHONPATH=src python bench/placement.py [--devices 2] [--rounds 7] [--models inception_v3 lstm_lm] [--quick]
+
+Costs are measured on one device. Then every strategy, and some placements that nobody would choose, place the training
+step over all devices; each is simulated with the measured costs, and run. Kernels use one thread, so that a device is
+a core. Rounds run in turn, so that noise meets all alike; times are medians.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import zlib
+
+import numpy as np
+
+import thalweg as tf
+from networks.convnets import NETWORKS
+from networks.graph_net import GraphNet
+from thalweg.passes.step_graph import StepGraph
+from thalweg.placement.costs import CostModel
+from thalweg.placement.machine import Machine
+from thalweg.placement.simulator import simulate
+from thalweg.placement.tasks import tasks_of
+
+STRATEGIES = ("single", "hash", "depth_first", "greedy", "critical_path", "heft", "search")
+
+
+def by_hash(share, devices):
+    """A device function that sends a share of the operations away from the first device."""
+
+    def choose(op):
+        number = zlib.crc32(op.name.encode())
+        return f"/cpu:{1 + number % (devices - 1)}" if number % 1000 < 1000 * share else "/cpu:0"
+
+    return choose
+
+
+def in_halves(devices):
+    """A device function that gives each device a stretch of the forward network, by the numbers of its variables."""
+
+    def choose(op):
+        digits = "".join(c for c in op.name.rpartition("/")[2] if c.isdigit())
+        return f"/cpu:{min(int(digits or 0) // 40, devices - 1)}"
+
+    return choose
+
+
+# Placements by hand: name to device function.
+BY_HAND = {
+    "hand: 5% away": lambda devices: by_hash(0.05, devices),
+    "hand: 20% away": lambda devices: by_hash(0.2, devices),
+    "hand: stretches": in_halves,
+}
+
+
+def inception_v3(quick):
+    """The training step: (fetches, feeds, initialize)."""
+    batch, size = (2, 299) if quick else (4, 299)
+    random = np.random.default_rng(3)
+    x, y = tf.placeholder(tf.float32, [batch, size, size, 3]), tf.placeholder(tf.int64, [batch])
+    net = GraphNet(tf, training=True)
+    logits = NETWORKS["inception_v3"][0](net, x)
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+    step = tf.train.GradientDescentOptimizer(1e-4).minimize(loss, var_list=net.variables)
+    other = tf.variables_initializer(net.other_variables())
+    images = random.standard_normal((batch, size, size, 3), dtype=np.float32)
+    return [loss, step], {x: images, y: random.integers(0, 1000, batch)}, lambda sess: net.initialize(sess, other)
+
+
+def lstm_lm(quick):
+    """Two layers over 20 words, a full softmax over 10,000: (fetches, feeds, initialize)."""
+    vocabulary, units, steps, batch = (2000, 128, 10, 16) if quick else (10_000, 256, 20, 32)
+    random = np.random.default_rng(3)
+    words, following = random.integers(0, vocabulary, (2, steps, batch))
+    x, y = (tf.placeholder(tf.int64, [steps, batch]) for _ in range(2))
+    with tf.variable_scope("lm", use_resource=True):
+        embeddings = tf.get_variable("embeddings", [vocabulary, units])
+        cell = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.BasicLSTMCell(units) for _ in range(2)])
+        outputs, _ = tf.nn.static_rnn(cell, tf.unstack(tf.nn.embedding_lookup(embeddings, x)), dtype=tf.float32)
+        weights = tf.get_variable("weights", [units, vocabulary])
+    losses = [
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y[i], logits=tf.matmul(output, weights))
+        for i, output in enumerate(outputs)
+    ]
+    loss = tf.reduce_mean(tf.stack(losses))
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    start = tf.global_variables_initializer()
+    return [loss, step], {x: words, y: following}, lambda sess: sess.run(start)
+
+
+MODELS = {"inception_v3": inception_v3, "lstm_lm": lstm_lm}
+
+
+class Placed:
+    """A session with the step placed in one way."""
+
+    def __init__(self, model, quick, devices, strategy, costs, function=None):
+        self._graph = tf.Graph()
+        with self._graph.as_default(), tf.device(function):
+            tf.set_random_seed(7)
+            self._fetches, self._feeds, initialize = model(quick)
+        config = tf.ConfigProto(
+            device_count={"CPU": devices},
+            intra_op_parallelism_threads=1,
+            inter_op_parallelism_threads=devices,
+            allow_soft_placement=True,
+        )
+        tf.placement.configure(config, strategy=strategy, costs=costs)
+        self._session = tf.Session(graph=self._graph, config=config)
+        initialize(self._session)
+        self.loss = self.run()
+        self.placed: StepGraph = self._session._placer._latest
+
+    def run(self):
+        """One step."""
+        return self._session.run(self._fetches, self._feeds)[0]
+
+    def predicted(self, machine, costs):
+        """The simulated time of the step as it was placed."""
+        tasks = tasks_of(self.placed, machine, costs)
+        where = [unit.feasible[0] for unit in tasks.units]
+        return simulate(tasks, tasks.where(where))
+
+    def close(self):
+        """Ends the session, which writes what it has measured."""
+        self._session.close()
+
+
+def spearman(a, b):
+    """The rank correlation of two lists."""
+
+    def ranks(values):
+        order = sorted(values)
+        return [statistics.mean(i for i, value in enumerate(order) if value == each) for each in values]
+
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
+
+
+def compare(name, options, folder):
+    """Prints predicted and measured times of one model; returns their rank correlation."""
+    model, machine = MODELS[name], Machine.of_cpus(options.devices)
+    measured_costs = os.path.join(folder, f"{name}.json")
+    alone = Placed(model, options.quick, options.devices, "single", measured_costs)
+    for _ in range(4 + 2 * options.rounds):
+        alone.run()
+    alone.close()
+    costs = CostModel.load(measured_costs)
+    places = {}
+    wanted = [(each, each, None) for each in STRATEGIES]
+    wanted += [(each, "single", function(options.devices)) for each, function in BY_HAND.items()]
+    for label, strategy, function in wanted:
+        copy = os.path.join(folder, f"{name}-{len(places)}.json")
+        shutil.copy(measured_costs, copy)
+        places[label] = Placed(model, options.quick, options.devices, strategy, copy, function)
+        places[label].run()
+    times = {label: [] for label in places}
+    for _ in range(options.rounds):
+        for label, each in places.items():
+            begin = time.perf_counter()
+            each.run()
+            times[label].append(time.perf_counter() - begin)
+    predicted = {label: each.predicted(machine, costs) for label, each in places.items()}
+    measured = {label: statistics.median(values) for label, values in times.items()}
+    print(f"\n{name}: {len(places['single'].placed.nodes)} nodes on {options.devices} devices, {options.rounds} rounds")
+    print(f"{'':18}{'predicted ms':>14}{'measured ms':>14}{'transfers':>12}")
+    for label in sorted(places, key=lambda each: predicted[each].makespan):
+        found = predicted[label]
+        print(f"{label:18}{found.makespan * 1e3:14.1f}{measured[label] * 1e3:14.1f}{found.transfers:12}")
+    losses = {float(each.loss) for each in places.values()}
+    correlation = spearman([predicted[each].makespan for each in places], [measured[each] for each in places])
+    print(f"rank correlation (Spearman): {correlation:.2f}; losses of the first step: {sorted(losses)}")
+    for each in places.values():
+        each.close()
+    return correlation
+
+
+def main():
+    """Compares all models."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--devices", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--quick", action="store_true", help="smaller models")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        correlations = [compare(name, options, folder) for name in options.models]
+    return 0 if min(correlations) > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
