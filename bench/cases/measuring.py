@@ -1,4 +1,4 @@
-"""What it costs a session to measure its steps (`tf.placement.configure(costs=...)`): CPU time, in turn, fresh sessions.
+"""What it costs a session to measure its steps (`tf.placement.configure(costs=...)`): CPU time, in turn, new sessions.
 
 The steps are those where it weighs most: 2,000 operations on scalars, and the training step of a small MLP. The early
 steps, which are observed more often, are part of it.
@@ -14,7 +14,7 @@ import numpy as np
 from case import Case
 
 ORDER = 16
-ROUNDS, STEPS = 9, 300
+ROUNDS, STEPS = 5, 200
 
 
 def scalars(tf):
