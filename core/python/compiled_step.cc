@@ -177,8 +177,14 @@ class CompiledStep {
     if (!samples_.due()) [[likely]]
       return run_native(values, timeout_ms, nullptr);
     std::deque<StepStats> stats = observers({.numerics = false, .details = false});
-    std::vector<Tensor> fetched = run_native(values, timeout_ms, &stats);
-    samples_.add(Trace(nodes(), plans(), stats));
+    std::vector<Tensor> fetched;
+    try {
+      fetched = run_native(values, timeout_ms, &stats);
+    } catch (...) {
+      samples_.skip();
+      throw;
+    }
+    samples_.add(*nodes(), stats);
     return fetched;
   }
   // Runs a step without the GIL, with a timeout if there is one, known to the session meanwhile.

@@ -41,30 +41,57 @@ int64_t Samples::Times::median() const {
   return sorted[n / 2];
 }
 
-void Samples::add(const Trace& trace) {
-  std::lock_guard lock(mutex_);
-  ++steps_;
-  for (const Trace::Part& part : trace.parts())
-    for (const TraceRecord& record : part.records) {
-      if (record.waits) continue;
-      Times& times = times_[record.node];
-      const int64_t took = record.end - record.start;
-      ++times.runs;
-      times.total += took;
-      times.least = std::min(times.least, took);
-      if (times.step != steps_) {
-        times.step = steps_;
-        ++times.steps;
-        times.runs_in_step = times.total_in_step = 0;
+void Samples::add(NodeTable& nodes, const std::deque<StepStats>& stats) {
+  const TraceClock::Scale scale;
+  {
+    std::lock_guard lock(mutex_);
+    ++steps_;
+    for (size_t part = 0; part < stats.size(); ++part) {
+      for (const NodeRun& run : stats[part].runs()) {
+        if (run.waits || run.parent >= 0 || run.end == 0) continue;
+        const auto number = static_cast<size_t>(nodes.number(*run.def, static_cast<int32_t>(part), -1, false));
+        if (number >= times_.size()) times_.resize(std::max(number + 1, nodes.size()));
+        Times& times = times_[number];
+        const int64_t took = scale.nanoseconds(run.end) - scale.nanoseconds(run.start);
+        ++times.runs;
+        times.total += took;
+        times.least = std::min(times.least, took);
+        if (times.step != steps_) {
+          times.step = steps_;
+          ++times.steps;
+          times.runs_in_step = times.total_in_step = 0;
+        }
+        times.total_in_step += took;
+        times.recent[(times.steps - 1) % Times::kRecent] = times.total_in_step / ++times.runs_in_step;
       }
-      times.total_in_step += took;
-      times.recent[(times.steps - 1) % Times::kRecent] = times.total_in_step / ++times.runs_in_step;
     }
+  }
+  plan_next();
+}
+
+// Waits until what measuring has cost, beyond what a step takes anyway, is a hundredth of the time since.
+void Samples::plan_next() {
+  if (every_.load(std::memory_order_relaxed) >= 0) return;
+  const Clock::time_point end = Clock::now();
+  const int64_t count = count_.load(std::memory_order_relaxed);
+  using Seconds = std::chrono::duration<double>;
+  int64_t steps = 1 + count / 2;
+  if (last_count_ > 0 && count > last_count_) {
+    const double per_step = Seconds(begin_ - last_end_).count() / static_cast<double>(count - last_count_);
+    const double extra = Seconds(end - begin_).count() - per_step;
+    if (extra > 0) steps = std::max(steps, static_cast<int64_t>(std::min(100 * extra / (per_step + 1e-9), 1e9)));
+  }
+  last_end_ = end;
+  last_count_ = count;
+  next_.store(count + steps, std::memory_order_relaxed);
 }
 
 std::map<int32_t, Samples::Times> Samples::times() const {
   std::lock_guard lock(mutex_);
-  return times_;
+  std::map<int32_t, Times> found;
+  for (size_t i = 0; i < times_.size(); ++i)
+    if (times_[i].runs > 0) found.emplace(static_cast<int32_t>(i), times_[i]);
+  return found;
 }
 
 void bind_trace(nb::module_& m) {

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <deque>
 
 #include "executor/trace.h"
 
@@ -22,6 +24,7 @@ void label_from_python(NodeTable& nodes, nanobind::list labels);
 // (then what it costs vanishes among the others). Thread-safe.
 class Samples {
  public:
+  using Clock = std::chrono::steady_clock;
   struct Times {
     static constexpr int64_t kRecent = 9;
     int64_t runs = 0;
@@ -48,20 +51,30 @@ class Samples {
     const int64_t step = count_.fetch_add(1, std::memory_order_relaxed);
     int64_t next = next_.load(std::memory_order_relaxed);
     if (next < 0 || step < next) return false;
-    const int64_t following = n > 0 ? next + n : step + 1 + step / 2;
-    return next_.compare_exchange_strong(next, following, std::memory_order_relaxed);
+    // While a step is measured, no other is.
+    if (!next_.compare_exchange_strong(next, n > 0 ? next + n : INT64_MAX, std::memory_order_relaxed)) return false;
+    if (n < 0) begin_ = Clock::now();
+    return true;
   }
-  void add(const Trace& trace);
+  // Takes in the step that was due, or goes on without it if it has failed.
+  void add(NodeTable& nodes, const std::deque<StepStats>& stats);
+  void skip() { plan_next(); }
   // By the numbers of nodes.
   std::map<int32_t, Times> times() const;
 
  private:
+  void plan_next();
+
   std::atomic<int64_t> every_{0};
   std::atomic<int64_t> next_{-1};
   std::atomic<int64_t> count_{0};
+  // Of the step that is being measured, and of the one before it; only who measures touches them.
+  Clock::time_point begin_{};
+  Clock::time_point last_end_{};
+  int64_t last_count_ = 0;
   mutable std::mutex mutex_;
   int64_t steps_ = 0;
-  std::map<int32_t, Times> times_;
+  std::vector<Times> times_;  // by the numbers of nodes
 };
 
 }  // namespace thalweg

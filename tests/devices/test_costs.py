@@ -121,7 +121,7 @@ def test_sessions_measure_their_steps(tmp_path: Path) -> None:
     y = tf.nn.relu(tf.matmul(x, x, name="product") + 1.0, name="end")
     config = tf.placement.configure(costs=path)
     with tf.Session(config=config) as sess:
-        for _ in range(4):
+        for _ in range(5):
             sess.run(y, {x: np.ones([256, 256], np.float32)})
         measured = tf.placement.cost_model(sess)
         graph = step(y)

@@ -125,6 +125,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "docs/input_pipelines.md",
         "docs/datasets.md",
         "docs/tracing.md",
+        "docs/placement.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
