@@ -43,7 +43,7 @@ struct ParseExample : Kernel {
   }
 
   // The bytes of each example are somewhere else in memory: ask for those of a later one before they are needed.
-  static constexpr int64_t kAhead = 4;
+  static constexpr int64_t kAhead = 8;
   static void prefetch(const std::string& text) {
     for (size_t at = 0, end = std::min<size_t>(text.size(), 512); at < end; at += 64)
       __builtin_prefetch(text.data() + at);

@@ -109,6 +109,20 @@ def test_large_csv_keeps_its_order_and_names_the_first_bad_record():
         csv(records, [[0], [0.0], [""]])
 
 
+def test_csv_fields_of_all_lengths():
+    """Fields are looked for in blocks of sixteen bytes: every place of an end within one, in records of every length."""
+    for quotes in (True, False):
+        rows = [("a" * i, "b" * j, "c" * k) for i in range(0, 36, 3) for j in range(19) for k in (0, 1, 15, 16, 17)]
+        columns = csv([",".join(row) for row in rows], [[""]] * 3, use_quote_delim=quotes)
+        assert list(zip(*columns, strict=True)) == [tuple(field.encode() for field in row) for row in rows]
+    for length in range(40):
+        for bad in '\n\r"':
+            with pytest.raises(tf.errors.InvalidArgumentError, match="Unquoted fields"):
+                csv(["x" * length + bad + "y,1"] if length or bad != '"' else [f"x{bad},1"], [[""], [""]])
+        kept = csv(["x" * length + '"y,1'], [[""], [""]], use_quote_delim=False)
+        assert kept == [[b"x" * length + b'"y'], [b"1"]]
+
+
 def test_csv_of_any_bytes_never_fails_otherwise():
     rng = np.random.default_rng(1)
     record = tf.placeholder(tf.string, [1])
