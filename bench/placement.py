@@ -1,10 +1,14 @@
 """Do predicted and measured step times rank the same? Inception-v3 and an LSTM language model over several devices.
 
-    PYTHONPATH=src python bench/placement.py [--devices 2] [--rounds 7] [--models inception_v3 lstm_lm] [--quick]
+    PYTHONPATH=src python bench/placement.py [--devices 2] [--rounds 7] [--models inception_v3 lstm_lm] [--sleep]
 
 Costs are measured on one device. Then every strategy, and some placements that nobody would choose, place the training
 step over all devices; each is simulated with the measured costs, and run. Kernels use one thread, so that a device is
 a core. Rounds run in turn, so that noise meets all alike; times are medians.
+
+With --sleep, the heaviest nodes of the step are replaced by ones that sleep for their estimated time, and the others
+left out: so partitioning, transfers and executors can be compared with the simulator beside other work. (A step has no
+more threads than the machine has cores: beyond that many devices, the measured times stay behind.)
 """
 
 import argparse
@@ -22,7 +26,8 @@ import thalweg as tf
 from networks.convnets import NETWORKS
 from networks.graph_net import GraphNet
 from thalweg.passes.step_graph import StepGraph
-from thalweg.placement.costs import CostModel
+from thalweg.placement.comparison import step_of
+from thalweg.placement.costs import CostModel, Observation
 from thalweg.placement.machine import Machine
 from thalweg.placement.simulator import simulate
 from thalweg.placement.tasks import tasks_of
@@ -179,6 +184,81 @@ def compare(name, options, folder):
     return correlation
 
 
+def heaviest(model, quick, count=140, total=1.2):
+    """The times and edges of the heaviest nodes of a step, scaled to so many seconds; the others only connect them."""
+    with tf.Graph().as_default() as graph:
+        fetches, _, _ = model(quick)
+        found = tf.placement.compare(fetches, 1, graph, names=["single"])[0].tasks
+    seconds = [times[0] for times in found.seconds]
+    order = sorted(sorted(range(len(seconds)), key=lambda node: -seconds[node])[:count])
+    number = {node: i for i, node in enumerate(order)}
+    nearest = []  # for each node, the heavy ones before it
+    for inputs in found.inputs:
+        sources = [found.producers[tensor] for tensor in inputs]
+        nearest.append(set().union(*({each} if each in number else nearest[each] for each in sources)))
+    scale = total / sum(seconds[node] for node in order)
+    edges = sorted((number[source], i) for i, node in enumerate(order) for source in nearest[node])
+    return [seconds[node] * scale for node in order], edges
+
+
+def sleeping_step(seconds, edges, where):
+    """A graph of nodes that sleep, on these devices: (result, fed placeholder)."""
+    start = tf.placeholder(tf.float32, [])
+    outputs = []
+    for i, time_of_node in enumerate(seconds):
+
+        def sleep(*_, length=time_of_node):
+            time.sleep(length)
+            return np.float32(0)
+
+        with tf.device(f"/cpu:{where[i]}"):
+            inputs = [outputs[a] for a, b in edges if b == i] or [start]
+            outputs.append(tf.py_func(sleep, inputs, tf.float32))
+            outputs[-1].set_shape([])
+    with tf.device("/cpu:0"):
+        return tf.add_n(outputs), start
+
+
+def compare_sleeping(name, options, _):
+    """The same as `compare` for nodes that sleep."""
+    seconds, edges = heaviest(MODELS[name], options.quick)
+    machine, devices = Machine.of_cpus(options.devices), range(options.devices)
+    with tf.Graph().as_default() as graph:
+        result, _ = sleeping_step(seconds, edges, [0] * len(seconds))
+        for op in graph.get_operations():
+            op._set_device("")
+        costs = CostModel()
+        step = step_of(graph, [result])
+        sleeps = [node for node in step.nodes.values() if node.op == "PyFunc"]
+        costs.record(step, [Observation(n.name, n.op, s, 1, 1) for n, s in zip(sleeps, seconds, strict=True)], "CPU")
+        found = tf.placement.compare(result, machine, graph, costs, names=[s for s in STRATEGIES if s != "search"])
+    number = {processor.name: i for i, processor in enumerate(machine.processors)}
+    places = {each.strategy: [number[each.devices[node.name]] for node in sleeps] for each in found}
+    predicted = {each.strategy: each.step_seconds for each in found}
+    random = np.random.default_rng(1)
+    for share in (0.05, 0.3):
+        label, tasks = f"random {share:.0%}", found[0].tasks
+        places[label] = [int(random.choice(devices)) if random.random() < share else 0 for _ in sleeps]
+        at = {node.name: device for node, device in zip(sleeps, places[label], strict=True)}
+        predicted[label] = simulate(tasks, [at.get(node.name, 0) for node in tasks.nodes]).makespan
+    times = {label: [] for label in places}
+    for label, where in places.items():
+        with tf.Graph().as_default():
+            result, start = sleeping_step(seconds, edges, where)
+            with tf.Session(config=tf.ConfigProto(device_count={"CPU": options.devices})) as sess:
+                for _ in range(1 + options.rounds):
+                    begin = time.perf_counter()
+                    sess.run(result, {start: 0.0})
+                    times[label].append(time.perf_counter() - begin)
+    measured = {label: statistics.median(values[1:]) for label, values in times.items()}
+    print(f"\n{name}: its {len(seconds)} heaviest nodes, sleeping, on {options.devices} devices")
+    for label in sorted(places, key=predicted.__getitem__):
+        print(f"{label:18}{predicted[label] * 1e3:14.1f}{measured[label] * 1e3:14.1f}")
+    correlation = spearman([predicted[each] for each in places], [measured[each] for each in places])
+    print(f"rank correlation (Spearman): {correlation:.2f}")
+    return correlation
+
+
 def main():
     """Compares all models."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -186,9 +266,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--quick", action="store_true", help="smaller models")
+    parser.add_argument("--sleep", action="store_true", help="nodes that sleep, on any number of devices")
     options = parser.parse_args()
+    judge = compare_sleeping if options.sleep else compare
     with tempfile.TemporaryDirectory() as folder:
-        correlations = [compare(name, options, folder) for name in options.models]
+        correlations = [judge(name, options, folder) for name in options.models]
     return 0 if min(correlations) > 0 else 1
 
 
