@@ -1,6 +1,7 @@
 // Compiling plans and keeping track of running steps.
 #include "session.h"
 
+#include "device/remote.h"
 #include "kernel/registry.h"
 #include "tensor/allocator.h"
 
@@ -9,9 +10,16 @@ namespace thalweg {
 Session::Session(const std::vector<std::string>& device_names) {
   require(!device_names.empty(), "a session needs a device");
   for (const std::string& name : device_names) {
-    auto device = std::make_shared<Device>();
-    device->name = name;
-    device->type = "CPU";
+    const size_t at = name.find("/device:");
+    require(at != std::string::npos, "'", name, "' is not the full name of a device");
+    const std::string local = name.substr(at + 8);
+    const size_t colon = local.find(':');
+    auto device = std::make_shared<Device>(name, local.substr(0, colon));
+    if (const Plugin* plugin = plugin_of(device->type)) {
+      require(colon != std::string::npos, "'", name, "' has no index");
+      device->remote = RemoteMemory::open(*plugin, std::stoi(local.substr(colon + 1)));
+      device->account->set_limit(device->remote->memory_bytes());
+    }
     devices_.push_back(std::move(device));
   }
 }

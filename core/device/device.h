@@ -1,17 +1,32 @@
-// Device: where kernels run: a full name, a type that selects kernels, and the resources that live there.
+// Device: where kernels run: a full name, a type that selects kernels, what its tensors hold, and its resources.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "resource/manager.h"
+#include "tensor/account.h"
 
 namespace thalweg {
 
+class RemoteMemory;  // device/remote.h
+
 struct Device {
-  std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
-  std::string type;  // "CPU"
+  Device(std::string name, std::string type)
+      : name(std::move(name)), type(std::move(type)), account(Account::open(this->name)) {}
+  ~Device() {
+    resources.clear("");
+    account->close();
+  }
+  Device(const Device&) = delete;
+
+  const std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
+  const std::string type;  // "CPU"
+  Account* const account;
   ResourceManager resources;
+  // The memory of a device whose tensors the host cannot read; null where tensors are the host's.
+  std::shared_ptr<RemoteMemory> remote;
 };
 
 }  // namespace thalweg

@@ -99,6 +99,30 @@ void Executor::await(const NodeItem& node, uint64_t iteration, const Started& st
                        });
 }
 
+Step::Hold Executor::hold() {
+  {
+    std::lock_guard lock(mutex_);
+    ++outstanding_;
+  }
+  struct Once {
+    std::atomic<bool> over{false};
+    std::atomic<int64_t> token{-1};
+    std::shared_ptr<Executor> self;  // until it is over: a device that never reports must not keep a cancelled step
+  };
+  auto once = std::make_shared<Once>();
+  once->self = shared_from_this();
+  auto finish = [once](std::optional<Error> error) {
+    if (once->over.exchange(true)) return;
+    auto self = std::move(once->self);
+    self->cancellation().remove(once->token);
+    if (error) self->abort(*error);
+    self->post({Started{nullptr, nullptr, nullptr}, nullptr, Tensor()});
+  };
+  once->token = cancellation().add([finish] { finish(std::nullopt); });
+  if (once->token < 0) finish(std::nullopt);
+  return finish;
+}
+
 void Executor::post(Completion completion) {
   if (stats_) {
     completion.time = TraceClock::now();
@@ -167,10 +191,13 @@ void Executor::tick() {
 }
 
 bool Executor::advance() {
+  // What the host keeps for a device with memory of its own is not that memory.
+  AccountScope account(plan_->device().remote ? nullptr : plan_->device().account);
   while (true) {
     if (!interrupted()) {
       try {
         for (Completion& c : arrived_) {
+          if (c.started.node == nullptr) continue;  // work of a device that has ended
           if (c.handed_over) {
             accept(*c.started.node, std::move(c.value));
             continue;

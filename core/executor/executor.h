@@ -77,6 +77,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   void abort(const Error& error) override;
 
   void tick() override;
+  Hold hold() override;
 
   // For the states: runs one node. True if the outputs are there now, false if the kernel is asynchronous and will post
   // them.

@@ -123,6 +123,7 @@ struct WithinStep {
 }  // namespace
 
 bool FlatState::run_within(Step& step) {
+  AccountScope account(plan_.device().account);
   WithinStep runner{step, plan_.device(), observer_of(step)};
   for (const NodeItem& node : plan_.nodes()) {
     if (!node.kernel) continue;

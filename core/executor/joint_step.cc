@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "executor/transfer_name.h"
+#include "thread/share_scope.h"
 #include "thread/thread_pool.h"
 
 namespace thalweg {
@@ -32,7 +33,7 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
       if (plans[part]->device().type != "CPU") continue;
       const auto& nodes = plans[part]->nodes();
       for (size_t at = 0; at < nodes.size(); ++at)
-        if (nodes[at].def.op == op && nodes[at].frame == 0)
+        if (nodes[at].def.op == op && nodes[at].frame == 0 && !nodes[at].def.attr<bool>("_compress", false))
           visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_name(nodes[at].def));
     }
   };
@@ -99,12 +100,14 @@ void JointStep::wake_one() {
 void JointStep::drive(bool stays) {
   Taken taken;
   const Driven outer = std::exchange(driven, {this, &taken});
+  ShareScope cores(active_);
   std::unique_lock lock(mutex_);
   while (true) {
     if (!ready_.empty()) {
       Executor* executor = ready_.front();
       ready_.pop_front();
       lock.unlock();
+      active_.fetch_add(1, std::memory_order_relaxed);
       while (executor != nullptr) {
         executor->resume(&taken);
         executor = nullptr;
@@ -113,6 +116,7 @@ void JointStep::drive(bool stays) {
         taken.erase(taken.begin());
         if (!taken.empty()) share(taken);
       }
+      active_.fetch_sub(1, std::memory_order_relaxed);
       lock.lock();
     } else if (!stays || left_ == 0) {
       break;

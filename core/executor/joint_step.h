@@ -10,6 +10,8 @@
 // A Send and a Recv that run once in a step are linked when the step is compiled: the value goes from one executor to
 // the other without a key. Those in loops meet in the rendezvous.
 //
+// While several parts run, their kernels share the cores among them (thread/share_scope.h).
+//
 // No executor is called with the lock held.
 #pragma once
 
@@ -61,6 +63,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   const std::vector<Part>& parts_;
   std::vector<std::shared_ptr<Executor>> executors_;
   std::function<void()> poll_;
+  std::atomic<int> active_{0};  // threads that are inside of an executor
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;

@@ -250,7 +250,8 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
   for (size_t at = 0; at < order.size(); ++at) connect(at, specs[order[at]]);
   connect(order.size(), sink);
   last.pending = INT32_MAX;  // never becomes ready
-  if (flat_) keep_constants();
+  // On a device with memory of its own, a constant is a kernel that copies it there.
+  if (flat_ && !device.remote) keep_constants();
   for (NodeItem& item : nodes_) {
     std::vector<bool> seen(item.num_outputs, false);
     for (size_t e = item.edges.size(); e-- > 0;) {

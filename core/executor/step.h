@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "executor/cancellation.h"
 #include "executor/rendezvous.h"
@@ -27,6 +29,11 @@ class Step {
   // around.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
   virtual void tick() = 0;
+
+  // Keeps the step from ending before work of a device does, and returns what to call, once, when it has ended. The
+  // work goes on without the step if that is cancelled; the report of its end then changes nothing.
+  using Hold = std::function<void(std::optional<Error>)>;
+  virtual Hold hold() { fail(Code::internal, "this step cannot wait for a device"); }
 
   // Ends the step with this error unless it has failed already; callable from any thread.
   virtual void abort(const Error& error) = 0;

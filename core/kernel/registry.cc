@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <shared_mutex>
 #include <unordered_map>
+#include <unordered_set>
+
+#include "device/remote.h"
 
 namespace thalweg {
 namespace {
@@ -27,6 +30,16 @@ std::vector<DType> types_of(const NodeDef& def, const std::string& attr) {
   return {};
 }
 
+// Whose kernels a node on a device uses. The null device leaves what it must compute to the host's; on a plug-in's, the
+// nodes that only pass tensors on, and those that control a loop, are the host's too.
+const std::string& table_of(const NodeDef& def, const Device& device) {
+  static const std::string kHost = "CPU";
+  static const std::unordered_set<std::string> kPassing = {"_Send",         "_Recv", "NoOp",   "Identity",
+                                                           "Const",         "Rank",  "Enter",  "Exit",
+                                                           "NextIteration", "Merge", "Switch", "LoopCond"};
+  return device.type == "NULL" || (device.remote && kPassing.contains(def.op)) ? kHost : device.type;
+}
+
 }  // namespace
 
 bool Registration::accepts(const NodeDef& def) const {
@@ -48,13 +61,16 @@ void Registry::add(Registration registration) {
 }
 
 std::unique_ptr<Kernel> Registry::create(const NodeDef& def, Device& device) const {
+  if (device.remote)
+    if (std::unique_ptr<Kernel> made = make_remote_kernel(def, device)) return made;
+  const std::string& type = table_of(def, device);
   Table& t = table();
   std::shared_lock lock(t.mutex);
   auto found = t.by_op.find(def.op);
   std::string seen;
   if (found != t.by_op.end()) {
     for (const Registration& r : found->second) {
-      if (r.device_type != device.type) continue;
+      if (r.device_type != type) continue;
       if (r.accepts(def)) return r.create(Construction(def, device));
       for (const auto& c : r.constraints) {
         seen += seen.empty() ? "" : "; ";

@@ -1,38 +1,103 @@
 // _Send and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
+#include "device/remote.h"
 #include "executor/step.h"
 #include "executor/transfer_name.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
+#include "thread/parallel.h"
 
 namespace thalweg {
 namespace {
+
+constexpr int64_t kGrain = 64 * 1024;
 
 Rendezvous& rendezvous_of(Step& step) {
   if (!step.rendezvous()) fail(Code::internal, "this step has no rendezvous");
   return *step.rendezvous();
 }
 
+// The white paper's lossy compression (section 5.5): the upper 16 bits of each float32 travel, and zeros take the place
+// of the others. A NaN stays one though its upper bits may look like an infinity.
+Tensor compressed(const Tensor& full) {
+  Tensor half(DType::bfloat16, full.shape());
+  const uint32_t* in = reinterpret_cast<const uint32_t*>(full.raw());
+  uint16_t* out = static_cast<uint16_t*>(half.raw());
+  parallel_for(full.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bool nan = (in[i] & 0x7fffffffu) > 0x7f800000u;
+      out[i] = static_cast<uint16_t>(in[i] >> 16 | (nan ? 0x40u : 0u));
+    }
+  });
+  return half;
+}
+
+Tensor expanded(const Tensor& half) {
+  Tensor full(DType::float32, half.shape());
+  const uint16_t* in = static_cast<const uint16_t*>(half.raw());
+  uint32_t* out = static_cast<uint32_t*>(full.raw());
+  parallel_for(half.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = uint32_t{in[i]} << 16;
+  });
+  return full;
+}
+
 struct Send : Kernel {
-  explicit Send(const Construction& c) : key(transfer_name(c.def())) {}
+  explicit Send(const Construction& c) : key(transfer_name(c.def())), compress(c.attr<bool>("_compress", false)) {
+    require(!compress || c.input_dtype(0) == DType::float32, "only float32 is compressed, not ", c.input_dtype(0));
+  }
   void compute(Context& ctx) override {
-    rendezvous_of(ctx.step()).send(key, ctx.iteration(), ctx.take_input(0).owned());
+    Tensor value = ctx.take_input(0);
+    if (compress && value.defined() && !value.remote()) value = compressed(value);
+    rendezvous_of(ctx.step()).send(key, ctx.iteration(), value.owned());
   }
   Rendezvous::Key key;
+  bool compress;
 };
 
+// Where the tensors of a device are that has this name: in the host's memory, unless the device is a plug-in's.
+bool is_host(const std::string& device) {
+  return device.empty() || device.find("/device:CPU:") != std::string::npos ||
+         device.find("/device:NULL:") != std::string::npos;
+}
+
 struct Recv : ArrivingKernel {
-  explicit Recv(const Construction& c) : key(transfer_name(c.def())) {}
+  explicit Recv(const Construction& c)
+      : key(transfer_name(c.def())),
+        device(c.device()),
+        plain(!c.device().remote && is_host(c.attr<std::string>("send_device", ""))),
+        to_host(c.attr<bool>("_host_memory", false)),
+        expand(c.attr<bool>("_compress", false)) {}
   bool attempt(Context& ctx) override {
     Tensor value;
-    if (!rendezvous_of(ctx.step()).try_recv(key, ctx.iteration(), value)) return false;
-    ctx.set_output(0, std::move(value));
+    if (!plain || !rendezvous_of(ctx.step()).try_recv(key, ctx.iteration(), value)) return false;
+    ctx.set_output(0, expand ? full(std::move(value)) : std::move(value));
     return true;
   }
   void await(Step& step, uint64_t iteration, Arrived arrived) override {
     // An aborted step aborts its rendezvous, which answers every waiting Recv.
-    rendezvous_of(step).recv(key, iteration, std::move(arrived));
+    if (plain && !expand) return rendezvous_of(step).recv(key, iteration, std::move(arrived));
+    rendezvous_of(step).recv(
+        key, iteration, [this, &step, arrived = std::move(arrived)](std::optional<Error> error, Tensor value) {
+          if (error || !value.defined()) return arrived(std::move(error), std::move(value));
+          AccountScope scope(device.remote ? nullptr : device.account);  // this is the sender's thread
+          try {
+            if (expand) value = full(std::move(value));
+          } catch (const Error& failure) {
+            return arrived(failure, Tensor());
+          }
+          if (plain) return arrived(std::nullopt, std::move(value));
+          deliver(std::move(value), device, to_host, cancellable(step, arrived));
+        });
   }
+  static Tensor full(Tensor value) {
+    return value.defined() && value.dtype() == DType::bfloat16 ? expanded(value) : value;
+  }
+
   Rendezvous::Key key;
+  Device& device;
+  bool plain;
+  bool to_host;
+  bool expand;
 };
 
 REGISTER(kernel("_Send").make<Send>());

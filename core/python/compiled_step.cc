@@ -49,8 +49,8 @@ Tensor feed_from_python(const FeedSpec& spec, PyObject* value) {
 }
 
 nb::object to_python(Tensor tensor) {
-  // A fed array must not come back as an alias of the user's memory.
-  if (tensor.borrowed()) tensor = tensor.clone();
+  // A fed array must not come back as an alias of the user's memory, nor the zeros that everybody shares.
+  if (tensor.buffer() && tensor.buffer()->kind() != Buffer::Kind::own) tensor = tensor.clone();
   try {
     return nb::steal(python_from_tensor(std::move(tensor)));
   } catch (const PythonError&) {

@@ -15,6 +15,7 @@
 #include "python/attributes.h"
 #include "python/checkpoint.h"
 #include "python/compiled_step.h"
+#include "python/devices.h"
 #include "python/function.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
@@ -231,6 +232,7 @@ NB_MODULE(_core, m) {
   bind_checkpoint(m);
   bind_records(m);
   bind_function(m, session);
+  bind_devices(m, session);
   bind_compiled_step(m);
   bind_trace(m);
 }

@@ -1,4 +1,4 @@
-// The caching allocator's size classes, free lists and accounts.
+// The caching allocator's size classes and free lists, and what its threads count for accounts.
 //
 // The free lists keep so much that the memory taken from the system exceeds what tensors held at their peak by at most
 // an eighth or 256 MB; what lay idle longest goes first, and everything when a session is closed.
@@ -31,14 +31,14 @@ constexpr size_t kBytesPerThreadClass = 256 * 1024;
 constexpr int64_t kLeastSpare = int64_t{256} << 20;
 
 // Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
-[[maybe_unused]] int class_of(size_t bytes) {
+int class_of(size_t bytes) {
   if (bytes <= kSmallest) return 0;
   size_t b = bytes - 1;
   int top = std::bit_width(b) - 1;
   return (top - 5) * 8 + static_cast<int>((b >> (top - 3)) & 7) - 7;
 }
 
-[[maybe_unused]] size_t class_size(int index) {
+size_t class_size(int index) {
   if (index == 0) return kSmallest;
   int step = index + 7;
   int top = step / 8 + 5;
@@ -87,10 +87,38 @@ SharedCache& shared_cache() {
   return *cache;
 }
 
+constexpr int64_t kLateBytes = 64 * 1024;
+
+// What one thread keeps: free blocks, and what its small blocks come to since it last told the current account.
 struct ThreadCache {
   std::vector<void*> blocks[kSmallClasses];
   bool alive = true;
+  Account* account = nullptr;
+  int64_t bytes = 0;
+  int64_t allocations = 0;
+
+  void count(int64_t size) {
+    bytes += size;
+    ++allocations;
+    if (bytes <= kLateBytes) [[likely]]
+      return;
+    bytes -= size;
+    --allocations;
+    settle();
+    account->charge(size, size);
+  }
+  void discount(Account* charged, int64_t size) {
+    if (charged != account) return charged->discharge(size);
+    bytes -= size;
+    if (bytes < -kLateBytes) settle();
+  }
+  void settle() {
+    if (bytes == 0 && allocations == 0) return;
+    account->settle(bytes, allocations);
+    bytes = allocations = 0;
+  }
   ~ThreadCache() {
+    if (account != nullptr) settle();
     alive = false;
     for (auto& list : blocks) {
       for (void* block : list) std::free(block);
@@ -130,11 +158,26 @@ void Allocator::account(int64_t bytes) {
   }
 }
 
+Account* current_account() { return thread_cache.account; }
+
+AccountScope::AccountScope(Account* account) : before_(thread_cache.account) {
+  if (before_ == account) return;
+  if (before_ != nullptr) thread_cache.settle();
+  thread_cache.account = account;
+}
+
+AccountScope::~AccountScope() {
+  ThreadCache& cache = thread_cache;
+  if (before_ == cache.account) return;
+  if (cache.account != nullptr) cache.settle();
+  cache.account = before_;
+}
+
 #ifdef __SANITIZE_ADDRESS__
 
 // Under the address sanitizer every block has its exact size and goes back at once, so that it can see each stray
 // access.
-void* Allocator::allocate(size_t bytes) {
+void* Allocator::take(size_t bytes, int) {
   if (bytes_in_use() + static_cast<int64_t>(bytes) > limit())
     fail(Code::resource_exhausted, "out of memory allocating ", bytes, " bytes");
   void* block = nullptr;
@@ -144,19 +187,20 @@ void* Allocator::allocate(size_t bytes) {
   return block;
 }
 
-void Allocator::release(void* block, size_t bytes) {
+void Allocator::release(void* block, size_t bytes, Account* charged) {
+  if (charged != nullptr) thread_cache.discount(charged, static_cast<int64_t>(class_size(class_of(bytes))));
   in_use_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   std::free(block);
 }
 
 #else
 
-void* Allocator::allocate(size_t bytes) {
+inline void* Allocator::take(size_t bytes, int c) {
   if (bytes <= kSmallLimit) {
-    int c = class_of(bytes);
-    auto& list = thread_cache.blocks[c];
+    ThreadCache& cache = thread_cache;
+    auto& list = cache.blocks[c];
     void* block;
-    if (thread_cache.alive && !list.empty()) {
+    if (cache.alive && !list.empty()) {
       block = list.back();
       list.pop_back();
     } else {
@@ -165,7 +209,7 @@ void* Allocator::allocate(size_t bytes) {
     }
     return block;
   }
-  return allocate_large(bytes, class_of(bytes));
+  return allocate_large(bytes, c);
 }
 
 void* Allocator::allocate_large(size_t bytes, int size_class) {
@@ -200,11 +244,13 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
   return block;
 }
 
-void Allocator::release(void* block, size_t bytes) {
+void Allocator::release(void* block, size_t bytes, Account* charged) {
   int c = class_of(bytes);
+  ThreadCache& cache_of_thread = thread_cache;
+  if (charged != nullptr) cache_of_thread.discount(charged, static_cast<int64_t>(class_size(c)));
   if (bytes <= kSmallLimit) {
-    auto& list = thread_cache.blocks[c];
-    if (thread_cache.alive && list.size() * class_size(c) < kBytesPerThreadClass)
+    auto& list = cache_of_thread.blocks[c];
+    if (cache_of_thread.alive && list.size() * class_size(c) < kBytesPerThreadClass)
       list.push_back(block);
     else
       std::free(block);
@@ -220,6 +266,27 @@ void Allocator::release(void* block, size_t bytes) {
 }
 
 #endif
+
+void* Allocator::allocate(size_t bytes) { return take(bytes, class_of(bytes)); }
+
+void* Allocator::allocate(size_t bytes, Account*& charged) {
+  ThreadCache& cache = thread_cache;
+  const int size_class = class_of(bytes);
+  charged = cache.account;
+  if (charged == nullptr) return take(bytes, size_class);
+  const int64_t size = static_cast<int64_t>(class_size(size_class));
+  if (bytes <= kSmallLimit) {
+    cache.count(size);
+    return take(bytes, size_class);
+  }
+  charged->charge(size, static_cast<int64_t>(bytes));
+  try {
+    return take(bytes, size_class);
+  } catch (...) {
+    charged->discharge(size);
+    throw;
+  }
+}
 
 void Allocator::trim() {
   SharedCache& cache = shared_cache();

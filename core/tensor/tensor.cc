@@ -29,8 +29,10 @@ Buffer* Buffer::allocate(DType dtype, int64_t count) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow(static_cast<size_t>(count), width, &bytes) || bytes > (size_t{1} << 60))
     fail(Code::resource_exhausted, "a tensor of ", count, " elements of type ", dtype, " is too large");
-  void* block = Allocator::cpu().allocate(kHeader + bytes);
+  Account* account;
+  void* block = Allocator::cpu().allocate(kHeader + bytes, account);
   Buffer* buffer = new (block) Buffer;
+  buffer->account_ = account;
   buffer->dtype_ = dtype;
   buffer->count_ = count;
   buffer->bytes_ = bytes;
@@ -44,9 +46,12 @@ Buffer* Buffer::allocate(DType dtype, int64_t count) {
   return buffer;
 }
 
-Buffer* Buffer::borrow(void* data, size_t bytes, void* owner, void (*release)(void*)) {
-  void* block = Allocator::cpu().allocate(kHeader);
+Buffer* Buffer::borrow(void* data, size_t bytes, void* owner, void (*release)(void*), Kind kind) {
+  Account* account;
+  void* block = Allocator::cpu().allocate(kHeader, account);
   Buffer* buffer = new (block) Buffer;
+  buffer->account_ = account;
+  buffer->kind_ = kind;
   buffer->bytes_ = bytes;
   buffer->data_ = data;
   buffer->owner_ = owner;
@@ -64,8 +69,8 @@ uint64_t Buffer::stamp() {
 
 void Buffer::destroy() {
   size_t block_bytes = kHeader;
-  if (release_ != nullptr) {
-    release_(owner_);
+  if (kind_ != Kind::own) {
+    if (release_ != nullptr) release_(owner_);
   } else {
     block_bytes += bytes_;
     if (dtype_ == DType::string)
@@ -73,8 +78,9 @@ void Buffer::destroy() {
     else if (!is_plain(dtype_))
       destruct<ResourceHandle>(data_, count_);
   }
+  Account* account = account_;
   this->~Buffer();
-  Allocator::cpu().release(this, block_bytes);
+  Allocator::cpu().release(this, block_bytes, account);
 }
 
 Tensor::Tensor(DType dtype, Shape shape) : shape_(std::move(shape)), dtype_(dtype) {

@@ -3,7 +3,10 @@
 // Copying a Tensor shares its buffer. A buffer that more than one tensor refers to is immutable by convention: a kernel
 // may write into an input only when `writable()` says that nobody else can see it. A *borrowed* buffer belongs to
 // somebody outside (a fed NumPy array): it is never written, and whoever keeps a tensor beyond the step copies it first
-// (`owned()`). A default-constructed Tensor is empty (`!defined()`); the executor uses that as the dead token.
+// (`owned()`). *Zeros* are memory that everybody shares and nobody writes: what the null device computes. A *remote*
+// buffer is on a device with memory of its own (device/plugin.h): `raw()` is that device's address, and no kernel of
+// the host ever gets to see such a tensor. A default-constructed Tensor is empty (`!defined()`); the executor uses that
+// as the dead token.
 #pragma once
 
 #include <atomic>
@@ -19,17 +22,22 @@ namespace thalweg {
 
 class Buffer {
  public:
+  enum class Kind : uint8_t { own, borrowed, zeros, remote };
+
   // Uninitialized memory for `count` elements; strings and handles are constructed empty.
   static Buffer* allocate(DType dtype, int64_t count);
   // Memory of somebody else's; `release(owner)` is called when the last reference goes.
-  static Buffer* borrow(void* data, size_t bytes, void* owner, void (*release)(void*));
+  static Buffer* borrow(void* data, size_t bytes, void* owner, void (*release)(void*), Kind kind = Kind::borrowed);
 
   void ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
     if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
-  bool borrowed() const { return release_ != nullptr; }
+  Kind kind() const { return kind_; }
+  bool borrowed() const { return kind_ == Kind::borrowed; }
+  // Whom to ask about memory that is not our own.
+  void* owner() const { return owner_; }
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   // Identifies the contents among all buffers that ever were, for those who keep something made of them; `changed` is
@@ -42,13 +50,15 @@ class Buffer {
   void destroy();
 
   std::atomic<int32_t> refs_{1};
-  std::atomic<uint64_t> stamp_{0};  // 0: nobody has asked yet
   DType dtype_ = DType::invalid;
+  Kind kind_ = Kind::own;
+  std::atomic<uint64_t> stamp_{0};  // 0: nobody has asked yet
   int64_t count_ = 0;
   size_t bytes_ = 0;
   void* data_ = nullptr;
   void* owner_ = nullptr;
   void (*release_)(void*) = nullptr;
+  Account* account_ = nullptr;
 };
 
 class Tensor {
@@ -130,8 +140,11 @@ class Tensor {
   }
 
   // Nobody else can see the elements, so a kernel may overwrite them.
-  bool writable() const { return buffer_ && buffer_->unique() && !buffer_->borrowed() && data_ == buffer_->data(); }
+  bool writable() const {
+    return buffer_ && buffer_->unique() && buffer_->kind() == Buffer::Kind::own && data_ == buffer_->data();
+  }
   bool borrowed() const { return buffer_ && buffer_->borrowed(); }
+  bool remote() const { return buffer_ && buffer_->kind() == Buffer::Kind::remote; }
   Buffer* buffer() const { return buffer_; }
 
   // The same elements under another shape of the same size.

@@ -5,15 +5,19 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "tensor/account.h"
 #include "thread/serial_scope.h"
+#include "thread/share_scope.h"
 
 namespace thalweg {
 namespace {
 
 std::atomic<int> chosen_threads{0};
 thread_local bool inside_loop = false;
+thread_local const std::atomic<int>* sharers = nullptr;
 
 // One loop under way. It lives on its caller's stack: the caller takes it off the list, so that no helper can join any
 // more, and then waits for those that have.
@@ -25,6 +29,7 @@ struct Loop {
   int64_t most;   // of a piece
   int64_t share;  // a piece is at most this part of what is left
   int places;     // how many helpers may still join; guarded by the crew's lock
+  Account* account = current_account();
   std::atomic<int64_t> next{0};
   std::atomic<int> helping{0};
 
@@ -94,7 +99,10 @@ class Crew {
     while (true) {
       if (Loop* loop = join()) {
         lock.unlock();
-        loop->work();
+        {
+          AccountScope scope(loop->account);
+          loop->work();
+        }
         loop->helping.fetch_sub(1, std::memory_order_release);
         int64_t seen = arrivals_.load(std::memory_order_acquire);
         for (int i = 0; i < kLookouts && arrivals_.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
@@ -117,12 +125,16 @@ class Crew {
 SerialScope::SerialScope() : before_(inside_loop) { inside_loop = true; }
 SerialScope::~SerialScope() { inside_loop = before_; }
 
+ShareScope::ShareScope(const std::atomic<int>& active) : before_(std::exchange(sharers, &active)) {}
+ShareScope::~ShareScope() { sharers = before_; }
+
 void set_intra_op_threads(int n) { chosen_threads.store(std::max(0, n)); }
 
 int intra_op_threads() {
   static const int cores = std::max(1u, std::thread::hardware_concurrency());
   int n = chosen_threads.load(std::memory_order_relaxed);
-  return n > 0 ? n : cores;
+  if (n <= 0) n = cores;
+  return sharers == nullptr ? n : std::max(1, n / std::max(1, sharers->load(std::memory_order_relaxed)));
 }
 
 void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(const void*, int64_t, int64_t)) {

@@ -21,7 +21,7 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::submit(std::function<void()> work) {
   {
     std::lock_guard lock(mutex_);
-    work_.push_back(std::move(work));
+    work_.push_back({std::move(work), current_account()});
     if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_)
       threads_.emplace_back([this] { loop(); });
   }
@@ -36,11 +36,14 @@ void ThreadPool::loop() {
     wake_.wait(lock, [this] { return ending_ || !work_.empty(); });
     --idle_;
     if (work_.empty()) return;
-    std::function<void()> work = std::move(work_.front());
+    Work work = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
-    work();
-    work = nullptr;
+    {
+      AccountScope scope(work.account);
+      work.run();
+      work.run = nullptr;
+    }
     lock.lock();
   }
 }

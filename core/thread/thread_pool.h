@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tensor/account.h"
+
 namespace thalweg {
 
 class ThreadPool {
@@ -27,7 +29,11 @@ class ThreadPool {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> work_;
+  struct Work {
+    std::function<void()> run;
+    Account* account;  // of the device whose kernel asked for it
+  };
+  std::deque<Work> work_;
   std::vector<std::thread> threads_;
   int idle_ = 0;
   int most_;

@@ -33,6 +33,7 @@ _FAMILIES: Final = (
     "metrics",
     "saved_model",
     "feature_column",
+    "devices",
 )
 
 _PROTO: Final = "tensorboard.compat.proto."

@@ -62,7 +62,7 @@ class DeviceSpec:
                 setattr(self, key, int(values[0]))
             elif key == "device" and 1 <= len(values) <= 2:
                 self._set_type(values[0], values[1:])
-            elif key and key.isalpha() and len(values) == 1 and key not in ("job", "replica", "task", "device"):
+            elif len(values) <= 1 and _is_device_type(key.upper()):
                 self._set_type(key, values)
             else:
                 raise ValueError("no such field")
@@ -125,6 +125,13 @@ def canonical(device: Any) -> str:
     if not isinstance(device, str):
         raise TypeError(f"A device is given by a string, a DeviceSpec, a function or None, not {device!r}.")
     return _canonical_name(device)
+
+
+def _is_device_type(name: str) -> bool:
+    """Whether a name without "device:" before it is understood as a type of device."""
+    from thalweg.devices.plugins import loaded
+
+    return name in ("CPU", "GPU", "TPU", "NULL") or name in loaded
 
 
 @functools.lru_cache(maxsize=1024)

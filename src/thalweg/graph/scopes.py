@@ -134,6 +134,6 @@ def apply_colocation(colocation: tuple[Operation, ...], op: Operation) -> None:
     groups = set(op.attrs.get("_class", ()))
     for other in colocation:
         groups.update(other.colocation_groups())
-        if other.device and not op.device:
+        if other.device:
             op.device = other.device
     op.attrs["_class"] = sorted(groups)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import COMPRESS, Edge, Node, StepGraph
 
 # Comparing the bytes of large constants costs more than keeping two of them.
 _LARGEST_CONSTANT = 1024
@@ -51,7 +51,7 @@ def _renamed(node: Node, replaced: dict[str, str]) -> Node:
 def _key(node: Node) -> Any:
     attrs = []
     for name, value in node.attrs.items():
-        if name.startswith("_"):
+        if name.startswith("_") and name != COMPRESS:
             continue
         if isinstance(value, np.ndarray):
             if value.nbytes > _LARGEST_CONSTANT or value.dtype.hasobject:

@@ -11,12 +11,18 @@ Recvs of the loop wait for its Merge. Its Enter takes a token that is sent from 
 loop is: so loops inside of conditionals and of other loops work as well.
 
 Constants and fed values are copied to where they are needed instead of being sent.
+
+A device with memory of its own (a plug-in's) gets its inputs there, but for those that `_host_inputs` names, and the
+nodes that this pass adds, which are the host's wherever they run.
+
+Transfers of float32 can be compressed to 16 bits (white paper, section 5.5): those of nodes that carry the attribute
+`_compress_transfers`, or all of them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +31,8 @@ from thalweg import errors
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, float32, int32
 from thalweg.passes.lower_loops import Frame, frames_of
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.remote_devices import HOST_INPUTS, REMOTE_CONST
+from thalweg.passes.step_graph import COMPRESS, Edge, Node, StepGraph
 
 
 class Partition(NamedTuple):
@@ -47,19 +54,29 @@ def whole(graph: StepGraph) -> Partition:
     return Partition(graph, tuple(range(len(graph.feeds))), tuple(range(len(graph.fetches))))
 
 
-def partition(graph: StepGraph) -> dict[str, Partition]:
-    """Returns the parts of a step by device; one part, unchanged, if all nodes are on one device."""
+def partition(
+    graph: StepGraph, compressed: bool = False, is_remote: Callable[[str], bool] = lambda device: False
+) -> dict[str, Partition]:
+    """Returns the parts of a step by device; one part, unchanged, if all nodes are on one device.
+
+    Args:
+        graph: The step, placed.
+        compressed: Whether all float32 tensors travel in 16 bits.
+        is_remote: Whether a device has memory of its own.
+    """
     devices = list(dict.fromkeys(node.device for node in graph.nodes.values()))
     if len(devices) == 1:
         return {devices[0]: whole(graph)}
-    return _Partitioner(graph).run()
+    return _Partitioner(graph, compressed, is_remote).run()
 
 
 class _Partitioner:
-    def __init__(self, graph: StepGraph) -> None:
+    def __init__(self, graph: StepGraph, compressed: bool, is_remote: Callable[[str], bool]) -> None:
         self._graph = graph
+        self._is_remote = is_remote
+        self._compressed = compressed
         self._parts: dict[str, dict[str, Node]] = defaultdict(dict)
-        self._received: dict[tuple[Edge, str], Edge] = {}
+        self._received: dict[tuple[Edge, str, bool], Edge] = {}
         self._awaited: dict[tuple[str, str], str] = {}
         self._frame_of: dict[str, Frame] = {}  # of a node's outputs
         self._merges: dict[tuple[str, str], str] = {}  # the Merge of the control loop of (frame, device)
@@ -91,7 +108,11 @@ class _Partitioner:
             # The control loop comes first: the node may have no other way into the frame.
             if frame is not self._root:
                 self._control_loop(frame, node.device)
-            inputs = tuple(self._local(edge, dtype, node.device) for edge, dtype in _data(node))
+            wanted = node.attrs.get(HOST_INPUTS, -1) if self._is_remote(node.device) else -1
+            inputs = tuple(
+                self._local(edge, dtype, node.device, bool(wanted >> i & 1))
+                for i, (edge, dtype) in enumerate(_data(node))
+            )
             controls = tuple(dict.fromkeys(self._local_control(name, node.device) for name in node.controls))
             part[node.name] = node._replace(inputs=inputs, controls=controls)
         return {device: self._part(device, nodes) for device, nodes in self._parts.items()}
@@ -104,45 +125,53 @@ class _Partitioner:
             return self._frame_of[node.inputs[0][0]]
         return frame
 
-    def _local(self, edge: Edge, dtype: DType, device: str) -> Edge:
-        """A tensor as `device` sees it."""
+    def _local(self, edge: Edge, dtype: DType, device: str, host: bool = True) -> Edge:
+        """A tensor as `device` sees it, in the host's memory or its own."""
         source = self._graph.nodes[edge[0]]
         if source.device == device:
             return edge
-        if source.op in ("Const", "_Arg") and not source.controls:
-            copy = f"{source.name}/_on/{short_name(device)}"
-            self._parts[device].setdefault(copy, source._replace(name=copy, device=device))
+        if (source.op in ("Const", REMOTE_CONST) or (source.op == "_Arg" and host)) and not source.controls:
+            copy = self._copy_name(source, device, host)
+            op = source.op if source.op == "_Arg" else "Const" if host else REMOTE_CONST
+            self._parts[device].setdefault(copy, source._replace(name=copy, op=op, device=device))
             return copy, 0
         if source.op == "Enter" and source.attrs.get("is_constant") and not source.controls:
-            return self._copied_enter(source, device)
-        found = self._received.get((edge, device))
+            return self._copied_enter(source, device, host)
+        found = self._received.get((edge, device, host))
         if found is None:
-            found = self._transfer(edge, dtype.base_dtype, source, device)
+            found = self._transfer(edge, dtype.base_dtype, source, device, host)
         return found
 
-    def _copied_enter(self, enter: Node, device: str) -> Edge:
+    def _copy_name(self, source: Node, device: str, host: bool) -> str:
+        return f"{source.name}/_on/{short_name(device)}" + ("/_host" if host and self._is_remote(device) else "")
+
+    def _copied_enter(self, enter: Node, device: str, host: bool) -> Edge:
         """What stays the same in all iterations is sent once, outside of the loop."""
-        copy = f"{enter.name}/_on/{short_name(device)}"
+        copy = self._copy_name(enter, device, host)
         if copy not in self._parts[device]:
-            inputs = (self._local(enter.inputs[0], enter.input_dtypes[0], device),)
+            inputs = (self._local(enter.inputs[0], enter.input_dtypes[0], device, host),)
             self._parts[device][copy] = enter._replace(name=copy, inputs=inputs, device=device)
         return copy, 0
 
-    def _transfer(self, edge: Edge, dtype: DType, source: Node, device: str) -> Edge:
+    def _transfer(self, edge: Edge, dtype: DType, source: Node, device: str, host: bool = True) -> Edge:
         frame = self._frame_of[source.name]
-        name = f"{edge[0]}/_{edge[1]}/{short_name(device)}"
-        found = self._received[edge, device] = (f"{name}/_recv", 0)
+        to_host = host and self._is_remote(device)
+        name = f"{edge[0]}/_{edge[1]}/{short_name(device)}" + ("/_host" if to_host else "")
+        found = self._received[edge, device, host] = (f"{name}/_recv", 0)
         attrs = {
-            "tensor_name": f"{edge[0]}:{edge[1]}".encode(),
+            "tensor_name": f"{edge[0]}:{edge[1]}{'/host' if to_host else ''}".encode(),
             "send_device": source.device.encode(),
             "recv_device": device.encode(),
             "send_device_incarnation": 0,
             "client_terminated": False,
         }
+        # A token is sent for its arrival, and has no elements.
+        if dtype is float32 and source.op != "Const" and (self._compressed or source.attrs.get(COMPRESS)):
+            attrs["_compress"] = True
         send = Node(f"{name}/_send", "_Send", {**attrs, "T": dtype}, (edge,), (), source.device, (dtype,), (), None)
         self._parts[source.device][send.name] = send
         controls = () if frame is self._root else (self._control_loop(frame, device),)
-        received = {**attrs, "tensor_type": dtype, "_maybe_dead": self._conditional}
+        received = {**attrs, "tensor_type": dtype, "_maybe_dead": self._conditional, "_host_memory": to_host}
         recv = Node(found[0], "_Recv", received, (), controls, device, (), (dtype,), None)
         self._parts[device][recv.name] = recv
         return found
@@ -228,7 +257,7 @@ class _Partitioner:
         return name, 0
 
     def _local_made(self, edge: Edge, dtype: DType, source: str, device: str) -> Edge:
-        found = self._received.get((edge, device))
+        found = self._received.get((edge, device, True))
         return found or self._transfer(edge, dtype, self._parts[source][edge[0]], device)
 
     def _part(self, device: str, nodes: dict[str, Node]) -> Partition:

@@ -30,10 +30,11 @@ _LOCATION = b"loc:@"
 
 
 class Device(NamedTuple):
-    """A device that nodes can be placed on."""
+    """A device that nodes can be placed on; one `on_request` gets only those that ask for its type."""
 
     name: str
     type: str
+    on_request: bool = False
 
 
 class Wish(NamedTuple):
@@ -214,11 +215,13 @@ def _locations(groups: Iterable[bytes] | None) -> list[str]:
 def matches(device: str, constraint: str) -> bool:
     """Whether a full device name has all that a partial one asks for."""
     full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
-    return all(getattr(wanted, f) is None or getattr(wanted, f) == getattr(full, f) for f in _FIELDS)
+    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in _FIELDS)
 
 
 def _feasible(group: Group, devices: Sequence[Device], has_kernel: HasKernel, soft: bool) -> list[Device]:
     able = [device for device in devices if all(has_kernel(node, device.type) for node in group.nodes)]
+    asked = {DeviceSpec.from_string(constraint).device_type for constraint in group.asked}
+    able = [device for device in able if not device.on_request or device.type in asked]
     found = able
     for constraint, wish in sorted(group.asked.items(), key=lambda item: not item[1].firm):
         narrowed = [device for device in found if matches(device.name, constraint)]

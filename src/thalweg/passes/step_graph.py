@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Edge = tuple[str, int]
 
+# The attribute of nodes whose float32 outputs are sent to other devices in 16 bits.
+COMPRESS = "_compress_transfers"
+
 
 class Node(NamedTuple):
     """One operation of a step. `origin` is the operation of the user's graph that it stands for."""

@@ -26,6 +26,7 @@ from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.late_transfers import produce_late
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
+from thalweg.passes.null_device import NULL, compute_nothing, output_shapes
 from thalweg.passes.options import PassOptions
 from thalweg.passes.pack_weights import pack_weights
 from thalweg.passes.partition import whole
@@ -34,7 +35,7 @@ from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 from thalweg.passes.travel_layouts import travel_layouts
 from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
-from thalweg.runtime.placement import TASK, Placer
+from thalweg.runtime.placement import TASK, Placer, device_type
 
 LOCAL_DEVICE = f"{TASK}/device:CPU:0"
 
@@ -45,6 +46,8 @@ _NO_RANKS: Mapping[str, float] = {}
 _CALLING = frozenset(("StatefulPartitionedCall", "RemoteCall", "If", "Case", "While"))
 
 _registered_kernels: set[str] = set()
+
+core.set_shape_rule(output_shapes)
 
 
 def register_python_kernels() -> None:
@@ -91,10 +94,10 @@ def compile_step(
     if placer is not None and len(parts) > 1:
         costs = placer.costs(graph)
         parts = produce_late(parts, costs) if options.optimized else parts
-        parts = {device: part._replace(graph=compiler.fused(part.graph)) for device, part in parts.items()}
+        parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
         ranks = priorities(parts, costs)
     else:
-        parts = {device: part._replace(graph=compiler.fused(part.graph)) for device, part in parts.items()}
+        parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
     native = []
     for device, (part, fed, fetched) in parts.items():
         native.append((device, *compiler.specs(part, device=device, ranks=ranks.get(device, {})), fed, fetched))
@@ -158,6 +161,13 @@ class Compiler:
         if self._precision is not None:
             graph = lower_precision(graph, self._precision, _supports)
         return optimize(graph, options) if options.optimized else graph
+
+    def for_device(self, part: StepGraph, device: str) -> StepGraph:
+        """Applies the passes that depend on what one device is: only the host's has kernels for fused nodes."""
+        kind = device_type(device)
+        if kind == NULL:
+            return compute_nothing(part)
+        return self.fused(part) if kind == "CPU" else part
 
     def fused(self, graph: StepGraph) -> StepGraph:
         """Applies the passes that make one node of several, to what one device does."""

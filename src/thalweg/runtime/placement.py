@@ -6,8 +6,12 @@ import sys
 from typing import Any
 
 from thalweg._native import core
+from thalweg.devices import plugins
+from thalweg.devices.memory import memory_limits
+from thalweg.passes.null_device import NULL
 from thalweg.passes.partition import Partition, partition, whole
-from thalweg.passes.place import Device, Strategy, Survey, place
+from thalweg.passes.place import Device, Strategy, Survey, matches, place
+from thalweg.passes.remote_devices import host_sides
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.options import PlacementOptions, placement_options
 from thalweg.runtime.planning import Planning
@@ -25,12 +29,18 @@ class Placer:
         soft: bool = False,
         log: bool = False,
         options: PlacementOptions = PlacementOptions(),  # noqa: B008 (immutable)
+        compressed: bool = False,
+        memory_limits: dict[str, int] | None = None,
     ) -> None:
-        """Takes the session's devices and what its ConfigProto says about placement."""
+        """Takes the session's devices and what its ConfigProto says about them and about placement."""
         self.devices = devices
         self.planning = Planning(devices, options)
+        self.memory_limits = {}  # Of devices that have one of their own.
+        for wanted, limit in (memory_limits or {}).items():
+            self.memory_limits.update({device.name: limit for device in devices if matches(device.name, wanted)})
         self._soft = soft
         self._log = log
+        self._compressed = compressed
         self._fixed: dict[str, str] = {}
         self._survey = Survey()
         self._logged: set[str] = set()
@@ -39,14 +49,13 @@ class Placer:
     @classmethod
     def from_config(cls, config: Any) -> Placer:
         """The placer that a ConfigProto asks for: `device_count`, `allow_soft_placement`, `log_device_placement`."""
-        count = 1
-        if config is not None and "CPU" in config.device_count:
-            count = max(1, int(config.device_count["CPU"]))
-        devices = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(count)]
+        devices = _devices(dict(config.device_count) if config is not None else {})
         if config is None:
             return cls(devices)
-        options = placement_options(config)
-        return cls(devices, bool(config.allow_soft_placement), bool(config.log_device_placement), options)
+        return cls(
+            devices, bool(config.allow_soft_placement), bool(config.log_device_placement), placement_options(config),
+            bool(config.graph_options.enable_bfloat16_sendrecv), memory_limits(config),
+        )  # fmt: skip
 
     def place(self, graph: StepGraph) -> StepGraph:
         """The step with a device for every node."""
@@ -86,7 +95,10 @@ class Placer:
 
     def partition(self, graph: StepGraph) -> dict[str, Partition]:
         """The parts of a placed step."""
-        return {self.devices[0].name: whole(graph)} if len(self.devices) == 1 else partition(graph)
+        if len(self.devices) == 1:
+            return {self.devices[0].name: whole(graph)}
+        graph = host_sides(graph, self.devices[0].name, is_remote, _host_inputs)
+        return partition(graph, self._compressed, is_remote)
 
     def _write_log(self, graph: StepGraph) -> None:
         for name, node in graph.nodes.items():
@@ -95,6 +107,34 @@ class Placer:
                 print(f"{name}: ({node.op}): {node.device}", file=sys.stderr)
 
 
+def _devices(count: dict[str, int]) -> list[Device]:
+    """The host's devices come first: where nobody asks for another, they are used."""
+    devices = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(max(1, count.get("CPU", 1)))]
+    devices += [Device(f"{TASK}/device:NULL:{i}", NULL, True) for i in range(count.get(NULL, 0))]
+    for plugin in plugins.loaded.values():
+        there = min(plugin.num_devices, count.get(plugin.type, plugin.num_devices))
+        devices += [Device(f"{TASK}/device:{plugin.type}:{i}", plugin.type, True) for i in range(there)]
+    return devices
+
+
+def device_type(name: str) -> str:
+    """The type in the full name of a device; that of the host for an empty name."""
+    return name.rpartition("/device:")[2].partition(":")[0] if name else "CPU"
+
+
+def is_remote(name: str) -> bool:
+    """Whether a device has memory of its own."""
+    return device_type(name) in plugins.loaded
+
+
+def _host_inputs(node: Node) -> int:
+    kernel = plugins.loaded[device_type(node.device)].kernel(node.op, node.attrs)
+    return kernel.host_inputs if kernel is not None else 0
+
+
 def _has_kernel(node: Node, device_type: str) -> bool:
-    # Kernels are registered for the host so far; the null device and plug-ins will have tables of their own.
-    return device_type == "CPU" and (node.op_def is None or core.has_kernel(node.op))
+    if device_type in ("CPU", NULL):
+        return node.op_def is None or core.has_kernel(node.op)
+    if node.op in plugins.PASSING or node.op == "_Arg":
+        return True
+    return plugins.loaded[device_type].kernel(node.op, node.attrs) is not None

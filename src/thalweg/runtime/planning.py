@@ -139,11 +139,12 @@ class Planning:
 
     def _usable(self) -> list[Device]:
         """The devices that can work at the same time: CPU devices share the cores that kernels spread over."""
+        devices = [device for device in self._devices if not device.on_request]
         if self._options.strategy:
-            return self._devices
+            return devices
         count = max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
-        cpus = [device for device in self._devices if device.type == "CPU"][:count]
-        return [device for device in self._devices if device.type != "CPU" or device in cpus]
+        cpus = [device for device in devices if device.type == "CPU"][:count]
+        return [device for device in devices if device.type != "CPU" or device in cpus]
 
 
 def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Observation]]:

@@ -121,6 +121,8 @@ class BaseSession:
         register_python_kernels()
         self._placer = Placer.from_config(config)
         self._native = core.Session([device.name for device in self._placer.devices])
+        for name, limit in self._placer.memory_limits.items():
+            self._native.set_memory_limit(name, limit)
 
     def _precision(self) -> Any:
         """The 16-bit type to compute products in, from the session's options or from what the graph was marked with."""
@@ -149,10 +151,14 @@ class BaseSession:
 
     def list_devices(self) -> list[Any]:
         """The devices that steps of this session can use."""
-        from thalweg.runtime.devices import DeviceAttributes
+        from thalweg.runtime.devices import DeviceAttributes, incarnation
 
-        limit = core.allocator_stats()["limit"]
-        return [DeviceAttributes(device.name, device.type, limit) for device in self._placer.devices]
+        return [
+            DeviceAttributes(
+                device.name, device.type, self._native.memory_info(device.name)["limit"], incarnation(device.name)
+            )
+            for device in self._placer.devices
+        ]
 
     def as_default(self) -> _default_session_scope:
         """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""

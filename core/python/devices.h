@@ -1,0 +1,12 @@
+// Devices from Python: accounts and limits, plug-ins, the shapes that the null device asks for.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "session.h"
+
+namespace thalweg {
+
+void bind_devices(nanobind::module_& m, nanobind::class_<Session>& session);
+
+}  // namespace thalweg

@@ -1,0 +1,128 @@
+"""The null device: schedules everything and computes nothing.
+
+An operation there becomes a `_Null` node, which has the same edges and whose outputs are zeros of the right type and
+shape, without memory. What decides what runs stays real, so that loops end and shapes are right: control flow,
+operations on integers, booleans and strings only, on scalars only, on shapes, and the state of variables. So the time
+of a step on the null device is what scheduling it costs.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from thalweg import errors
+from thalweg.graph.dtypes import DType
+from thalweg.graph.shape_context import ShapeContext
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.passes.step_graph import Node, StepGraph
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
+
+NULL = "NULL"
+
+# They pass tensors on, look at their shapes, or keep state that others ask for.
+_REAL = frozenset({
+    "_Arg", "_Send", "_Recv", "Const", "NoOp", "ControlTrigger", "Identity", "IdentityN", "StopGradient",
+    "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
+    "RefNextIteration", "LoopCond", "Shape", "ShapeN", "Size", "Rank", "Reshape", "ExpandDims", "Squeeze",
+    "AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "TensorArrayWriteV3",
+    "TensorArrayReadV3", "StackPushV2", "StackPopV2",
+})  # fmt: skip
+# What a value that was not computed must not decide, and what would write it down.
+_NEVER = frozenset({"Assert", "CheckNumerics", "Print", "SaveV2", "PrintV2"})
+_UPDATES = re.compile(r"Resource(Sparse)?Apply|ResourceScatter|Assign(Add|Sub)Variable")
+
+_graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
+
+
+def compute_nothing(graph: StepGraph) -> StepGraph:
+    """Returns what the null device does of its part of a step."""
+    nodes = {}
+    for name, node in graph.nodes.items():
+        nodes[name] = node if _is_real(graph, node) else _null(graph, node)
+    return graph.with_nodes(nodes)
+
+
+def _is_real(graph: StepGraph, node: Node) -> bool:
+    if node.op in _REAL:
+        return True
+    if node.op in _NEVER:
+        return False
+    types = (*node.input_dtypes, *node.output_dtypes)
+    if not any(_is_numeric(dtype) for dtype in types):
+        return True
+    if _UPDATES.match(node.op):
+        return False
+    edges = (*node.inputs, *((node.name, i) for i in range(len(node.output_dtypes))))
+    return all(graph.shape(edge).rank == 0 for edge in edges)
+
+
+def _is_numeric(dtype: DType) -> bool:
+    return dtype.is_floating or dtype.is_complex or dtype.is_quantized
+
+
+def _null(graph: StepGraph, node: Node) -> Node:
+    shapes = [graph.shape((node.name, i)) for i in range(len(node.output_dtypes))]
+    key = ""
+    if node.origin is not None and not all(shape.is_fully_defined() for shape in shapes):
+        _graphs[id(node.origin.graph)] = node.origin.graph
+        key = f"{id(node.origin.graph)}:{node.origin.name}"
+    return node._replace(op="_Null", attrs={"shapes": shapes, "key": key.encode()})
+
+
+class _Input:
+    """An input of an operation as it is in a running step; to shape functions, a tensor."""
+
+    def __init__(self, shape: TensorShape, dtype: DType, value: Any) -> None:
+        self._shape = shape
+        self.dtype = dtype
+        self.value = value
+
+
+class _RunningContext(ShapeContext):
+    """What a shape function sees when the step runs: shapes without gaps, and the values of small integer inputs."""
+
+    __slots__ = ()
+
+    def constant(self, index: int, partial: bool = False) -> Any:
+        return self._inputs[index].value  # type: ignore[attr-defined]
+
+    def constant_as_shape(self, index: int) -> TensorShape:
+        value = self.constant(index)
+        if value is None:
+            return TensorShape(None)
+        return TensorShape([None if dim < 0 else int(dim) for dim in value.reshape(-1)])
+
+    def handle_data(self, index: int) -> Any:
+        return None
+
+
+def output_shapes(key: str, inputs: list[tuple[list[int], Any]]) -> list[list[int]]:
+    """The shapes of a null operation's outputs, from the shapes and values of its inputs; for the core.
+
+    A dimension that depends on values which were not computed (how many elements are true, say) is 0.
+    """
+    number, _, name = key.partition(":")
+    graph = _graphs.get(int(number)) if number else None
+    if graph is None:
+        raise errors.UnimplementedError(None, None, "its output shapes are not known, and cannot be inferred")
+    op = graph.get_operation_by_name(name)
+    given = [
+        _Input(TensorShape(shape), tensor.dtype, value)
+        for (shape, value), tensor in zip(inputs, op.inputs, strict=True)
+    ]
+    function = op.op_def.shape
+    shapes = [tensor.shape for tensor in op.outputs]
+    if function is not None:
+        found = function(_RunningContext(op.op_def, given, op.attrs, len(op.outputs)))  # type: ignore[arg-type]
+        found = [found] if isinstance(found, TensorShape) else list(found)
+        shapes = [known.merge_with(new) for known, new in zip(shapes, found, strict=True)]
+    for shape in shapes:
+        if shape.rank is None:
+            raise errors.UnimplementedError(
+                None, None, f"the null device cannot know the shape that {op.type} gives without computing it"
+            )
+    return [[0 if dim is None else int(dim) for dim in shape.as_list()] for shape in shapes]
