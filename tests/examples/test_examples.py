@@ -126,6 +126,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "docs/datasets.md",
         "docs/tracing.md",
         "docs/placement.md",
+        "docs/devices.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path) -> None:
