@@ -3,7 +3,18 @@
 
 #include <unistd.h>
 
+#include "tensor/account.h"
+
 namespace thalweg {
+namespace {
+
+// What the tensors of the device hold whose executor this thread drives.
+int64_t in_use() {
+  const Account* account = current_account();
+  return account != nullptr ? account->bytes_in_use() : Allocator::cpu().bytes_in_use();
+}
+
+}  // namespace
 
 int32_t StepStats::this_thread() {
   static thread_local const int32_t id = static_cast<int32_t>(gettid());
@@ -25,7 +36,7 @@ void StepStats::arrived(int32_t at, const NodeItem& node, const Tensor* outputs,
   NodeRun& run = runs_[at];
   run.end = time;
   run.thread = thread;
-  run.in_use = Allocator::cpu().bytes_in_use();
+  run.in_use = in_use();
   if (options_.details) describe(run, node.num_outputs, outputs);
   if (numerics_) check_outputs(at, node, outputs);
 }
@@ -36,7 +47,7 @@ void StepStats::measure_memory(NodeRun& run) {
   memory_.most = std::max(memory_.most, run.in_use);
   run.taken = taken;
   run.temporary = most - std::max(before, memory_.held);
-  run.in_use = Allocator::cpu().bytes_in_use();
+  run.in_use = in_use();
   if (run.parent < 0) memory_trace = nullptr;
 }
 

@@ -112,64 +112,82 @@ void put(std::string& out, int field, int64_t value) {
   if (value != 0) wire::put_number(out, field, static_cast<uint64_t>(value));
 }
 
-std::string output_message(const OutputRun& output) {
-  std::string shape;
-  for (int64_t dim : output.shape) {
-    std::string size;
-    put(size, 1, dim);
-    put_bytes(shape, 2, size);
+// A message within a message. Its length is written when it is complete, as a number of always five bytes, so that
+// nothing has to be moved or copied.
+class Within {
+ public:
+  Within(std::string& out, int field) : out_(out) {
+    wire::put_key(out, field, wire::Kind::bytes);
+    out.append(kLength, '\x80');
+    begin_ = out.size();
   }
-  std::string allocation;
-  put(allocation, 1, output.bytes);
-  put(allocation, 2, output.bytes);
-  put_bytes(allocation, 3, "cpu");
-  put(allocation, 6, static_cast<int64_t>(reinterpret_cast<uintptr_t>(output.data)));
-  std::string description;
-  put(description, 1, static_cast<int64_t>(output.dtype));
-  put_bytes(description, 2, shape);  // TensorBoard's page fails where a scalar has none.
-  put_bytes(description, 4, allocation);
-  std::string message;
-  put(message, 1, output.slot);
-  put_bytes(message, 3, description);
-  return message;
+  ~Within() {
+    size_t length = out_.size() - begin_;
+    for (size_t i = 0; i < kLength; ++i, length >>= 7)
+      out_[begin_ - kLength + i] = static_cast<char>((length & 0x7f) | (i + 1 < kLength ? 0x80 : 0));
+  }
+  Within(const Within&) = delete;
+
+ private:
+  static constexpr size_t kLength = 5;
+  std::string& out_;
+  size_t begin_;
+};
+
+void put_output(std::string& out, const OutputRun& output) {
+  const Within message(out, 7);
+  put(out, 1, output.slot);
+  const Within description(out, 3);
+  put(out, 1, static_cast<int64_t>(output.dtype));
+  {
+    const Within shape(out, 2);  // TensorBoard's page fails where a scalar has none.
+    for (int64_t dim : output.shape) {
+      const Within size(out, 2);
+      put(out, 1, dim);
+    }
+  }
+  const Within allocation(out, 4);
+  put(out, 1, output.bytes);
+  put(out, 2, output.bytes);
+  put_bytes(out, 3, "cpu");
+  put(out, 6, static_cast<int64_t>(reinterpret_cast<uintptr_t>(output.data)));
 }
 
 // What only the last of several records of a node has: memory and outputs.
-std::string results_message(const TraceRecord& record, const std::vector<OutputRun>& outputs) {
-  std::string message, memory, used;
-  put_bytes(used, 1, "cpu");
-  put(used, 2, record.taken);
-  put(used, 3, record.taken);
-  put(used, 4, record.taken - record.temporary);
-  put(used, 5, record.in_use);
-  put_bytes(message, 6, used);
-  for (int32_t i = 0; i < record.num_outputs; ++i)
-    put_bytes(message, 7, output_message(outputs[record.first_output + i]));
-  put(memory, 1, record.temporary);
-  if (!memory.empty()) put_bytes(message, 12, memory);
-  return message;
+void put_results(std::string& out, const TraceRecord& record, const std::vector<OutputRun>& outputs) {
+  {
+    const Within used(out, 6);
+    put_bytes(out, 1, "cpu");
+    put(out, 2, record.taken);
+    put(out, 3, record.taken);
+    put(out, 4, record.taken - record.temporary);
+    put(out, 5, record.in_use);
+  }
+  for (int32_t i = 0; i < record.num_outputs; ++i) put_output(out, outputs[record.first_output + i]);
+  if (record.temporary == 0) return;
+  const Within memory(out, 12);
+  put(out, 1, record.temporary);
 }
 
 void put_node(std::string& out, const NodeTable::Label& label, int64_t start, int64_t end, const TraceRecord& record,
-              const std::string& results) {
+              const std::vector<OutputRun>* outputs) {
   // Microseconds are those of the ends, so that neighbours stay neighbours; but TensorBoard takes an operation of 0
   // microseconds for one that did not run, which is right only for what was fed.
   const int64_t least = record.end > record.start ? 1 : 0;
   const int64_t micros = std::max(least, end / 1000 - start / 1000);
-  std::string message;
-  put_bytes(message, 1, label.node);
-  put(message, 2, start / 1000);
-  put(message, 4, record.waits ? 0 : micros);
-  put(message, 5, micros);
-  put_bytes(message, 8, label.text);
-  put(message, 9, start / 1000);
-  put(message, 10, record.thread);
-  put(message, 13, start);
-  put(message, 15, record.waits ? 0 : end - start);
-  put(message, 16, end - start);
-  put(message, 17, start);
-  message += results;
-  put_bytes(out, 2, message);
+  const Within message(out, 2);
+  put_bytes(out, 1, label.node);
+  put(out, 2, start / 1000);
+  put(out, 4, record.waits ? 0 : micros);
+  put(out, 5, micros);
+  put_bytes(out, 8, label.text);
+  put(out, 9, start / 1000);
+  put(out, 10, record.thread);
+  put(out, 13, start);
+  put(out, 15, record.waits ? 0 : end - start);
+  put(out, 16, end - start);
+  put(out, 17, start);
+  if (outputs != nullptr) put_results(out, record, *outputs);
 }
 
 }  // namespace
@@ -177,14 +195,13 @@ void put_node(std::string& out, const NodeTable::Label& label, int64_t start, in
 std::string Trace::step_stats() const {
   std::string out;
   for (const Part& part : parts_) {
-    std::string device;
-    put_bytes(device, 1, part.device);
+    const Within device(out, 1);
+    put_bytes(out, 1, part.device);
     for (const TraceRecord& record : part.records) {
       const NodeTable::Entry& entry = (*nodes_)[record.node];
-      const std::string results = results_message(record, part.outputs);
       if (entry.labels.empty()) {
-        put_node(device, {entry.name, entry.name + " = " + entry.def->op + "()", 1}, record.start, record.end, record,
-                 results);
+        put_node(out, {entry.name, entry.name + " = " + entry.def->op + "()", 1}, record.start, record.end, record,
+                 &part.outputs);
         continue;
       }
       int64_t from = record.start;
@@ -194,11 +211,10 @@ std::string Trace::step_stats() const {
         const bool last = i + 1 == entry.labels.size();
         const double length = static_cast<double>(record.end - record.start);
         const int64_t to = last ? record.end : record.start + static_cast<int64_t>(length * std::min(shares, 1.0));
-        put_node(device, entry.labels[i], from, to, record, last ? results : std::string());
+        put_node(out, entry.labels[i], from, to, record, last ? &part.outputs : nullptr);
         from = to;
       }
     }
-    put_bytes(out, 1, device);
   }
   return out;
 }
