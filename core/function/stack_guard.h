@@ -9,6 +9,8 @@
 namespace thalweg {
 
 inline bool stack_is_low() {
+  // Where the system sets no limit to a stack, or a very large one, memory would be: recursion ends before that.
+  static constexpr size_t kMost = size_t{16} << 20;
   // The address that the stack must not grow below. What is kept free is for the deepest kernel.
   static const auto find_limit = []() -> uintptr_t {
     pthread_attr_t attributes;
@@ -17,7 +19,8 @@ inline bool stack_is_low() {
     size_t size = 0;
     pthread_attr_getstack(&attributes, &lowest, &size);
     pthread_attr_destroy(&attributes);
-    return reinterpret_cast<uintptr_t>(lowest) + std::min<size_t>(size / 4, 1 << 20);
+    const size_t usable = std::min(size - std::min<size_t>(size / 4, 1 << 20), kMost);
+    return reinterpret_cast<uintptr_t>(lowest) + size - usable;
   };
   thread_local const uintptr_t limit = find_limit();
   return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < limit;

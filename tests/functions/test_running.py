@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import gc
+import resource
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import thalweg as tf
-from tests.functions.calling import FLOAT, call, new_session, run
+from tests.functions.calling import FLOAT, Mode, call, new_session, run
 from thalweg.functions.graph_function import trace
 from thalweg.graph.apply import apply
 from thalweg.python.framework import function
 
+ROOT = Path(__file__).resolve().parents[2]
 INT = tf.TensorSpec([], tf.int32)
 
 
@@ -75,6 +80,35 @@ def test_recursion_without_end_is_an_error() -> None:
             thread.start()
         for thread in threads:
             thread.join()
+
+
+_ENDLESS = """
+import resource
+import thalweg as tf
+from tests.functions.test_running import recursive
+
+forever = recursive("Forever", lambda n, f: f(n + 1), lambda n: n)
+result = forever(tf.constant(1))
+with tf.Session() as session:
+    try:
+        session.run(result)
+    except tf.errors.ResourceExhaustedError as e:
+        assert "too deep" in e.message
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_recursion_without_end_is_an_error_where_the_stack_has_no_limit() -> None:
+    """As under `ulimit -s unlimited`; the stack of the main thread then ends where the memory does."""
+    _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if Mode.inline or hard != resource.RLIM_INFINITY:
+        return  # One process is enough.
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDLESS], capture_output=True, text=True, timeout=60, cwd=ROOT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (hard, hard)),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1 << 20, "kilobytes"
 
 
 def test_recursion_without_end_through_a_body_that_waits_is_an_error() -> None:
