@@ -77,6 +77,22 @@ def test_a_step_stays_on_one_device_where_kernels_use_all_cores(monkeypatch: pyt
     assert set(logged(capfd).values()) == {"CPU:0"}
 
 
+def test_variables_that_one_device_has_no_room_for_are_spread(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(core.intra_op_threads())))
+    x = tf.placeholder(tf.float32, [8, 256], name="x")
+    h = x
+    for i in range(4):
+        h = tf.matmul(h, tf.get_variable(f"w{i}", [256, 256], use_resource=True))
+    config = tf.ConfigProto(device_count={"CPU": 2}, log_device_placement=True)
+    for limit, count in ((2**24, 1), (700_000, 2)):  # a variable has 262,144 bytes
+        tf.experimental.set_memory_limit(config, "/cpu", limit)
+        with tf.Session(config=config) as sess:
+            sess.run(tf.global_variables_initializer())
+            where = logged(capfd)
+            assert len({where[f"w{i}"] for i in range(4)}) == count
+    assert h.shape == [8, 256]
+
+
 def test_no_more_devices_are_used_than_there_are_cores(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     devices = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(4)]

@@ -84,9 +84,10 @@ class Machine:
         return cls([Processor(f"{_TASK}/device:CPU:{i}", "CPU") for i in range(count)])
 
     @classmethod
-    def from_devices(cls, devices: Sequence[Device]) -> Machine:
-        """A machine of devices of which only names and types are known."""
-        return cls([Processor(device.name, device.type) for device in devices])
+    def from_devices(cls, devices: Sequence[Device], memory: Mapping[str, int] | None = None) -> Machine:
+        """A machine of devices of which only names and types are known, and the limits of some."""
+        limits = memory or {}
+        return cls([Processor(device.name, device.type, memory=limits.get(device.name)) for device in devices])
 
     @classmethod
     def load(cls, path: str) -> Machine:

@@ -56,11 +56,7 @@ def search(tasks: Tasks, budget: int = BUDGET, seed: int = _SEED) -> Choice:
 
 def _badness(tasks: Tasks, schedule: Schedule) -> float:
     """The time of the step; one that does not fit into memory is worse than any that does."""
-    lacking = sum(
-        max(0.0, peak - processor.memory)
-        for peak, processor in zip(schedule.peak, tasks.machine.processors, strict=True)
-        if processor.memory is not None
-    )
+    lacking = schedule.lacking(tasks)
     return schedule.makespan + (1e3 * (1 + lacking / 2**20) if lacking else 0.0)
 
 

@@ -41,10 +41,14 @@ class Schedule:
     moved: float
     critical: list[int] = field(default_factory=list)
 
+    def lacking(self, tasks: Tasks) -> float:
+        """How many bytes devices need beyond what they have."""
+        limits = [processor.memory for processor in tasks.machine.processors]
+        return sum(max(0.0, peak - limit) for limit, peak in zip(limits, self.peak, strict=True) if limit is not None)
+
     def fits(self, tasks: Tasks) -> bool:
         """Whether every device has the memory that it needs."""
-        limits = [processor.memory for processor in tasks.machine.processors]
-        return all(limit is None or peak <= limit for limit, peak in zip(limits, self.peak, strict=True))
+        return self.lacking(tasks) == 0
 
 
 def simulate(tasks: Tasks, where: Sequence[int], ranks: Sequence[float] | None = None) -> Schedule:
@@ -133,8 +137,14 @@ class _Run:
             self._order += 1
             heapq.heappush(self._events, (now + seconds, self._order, node, -1))
 
+    def _size(self, tensor: int, device: int) -> float:
+        """The memory that a tensor takes on a device: none where its node only hands on what is there."""
+        producer = self._tasks.producers[tensor]
+        shared = self._tasks.cheap[producer] and self._where[producer] == device
+        return 0.0 if shared else self._tasks.sizes[tensor]
+
     def _hold(self, tensor: int, device: int) -> None:
-        held = self._held[device] + self._tasks.sizes[tensor]
+        held = self._held[device] + self._size(tensor, device)
         self._held[device] = held
         if held > self._peak[device]:
             self._peak[device] = held
@@ -157,13 +167,13 @@ class _Run:
             if local:
                 self._wanted[tensor * self._devices + device] = local
             else:
-                self._held[device] -= tasks.sizes[tensor]
+                self._held[device] -= self._size(tensor, device)
         for tensor in tasks.inputs[node]:
             key = tensor * self._devices + device
             left = self._wanted[key] - 1
             self._wanted[key] = left
             if left == 0:
-                self._held[device] -= tasks.sizes[tensor]
+                self._held[device] -= self._size(tensor, device)
 
     def _send(self, tensor: int, device: int, destination: int, readers: int, now: float) -> None:
         tasks, link = self._tasks, self._links[device][destination]

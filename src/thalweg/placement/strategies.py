@@ -295,10 +295,8 @@ def if_it_pays(tasks: Tasks, choice: Choice, margin: float = MARGIN) -> tuple[Ch
     ranks = tasks.ranks()
     alone = single(tasks)
     there, spread = simulate(tasks, tasks.where(alone), ranks), simulate(tasks, tasks.where(choice), ranks)
-    if there.fits(tasks) != spread.fits(tasks):
-        better = spread.fits(tasks)
-    else:
-        better = spread.makespan < there.makespan * (1 - margin)
+    lacking = there.lacking(tasks), spread.lacking(tasks)
+    better = lacking[1] < lacking[0] or (lacking[1] == lacking[0] and spread.makespan < there.makespan * (1 - margin))
     return (choice, spread) if better else (alone, there)
 
 

@@ -34,10 +34,10 @@ class Placer:
     ) -> None:
         """Takes the session's devices and what its ConfigProto says about them and about placement."""
         self.devices = devices
-        self.planning = Planning(devices, options)
         self.memory_limits = {}  # Of devices that have one of their own.
         for wanted, limit in (memory_limits or {}).items():
             self.memory_limits.update({device.name: limit for device in devices if matches(device.name, wanted)})
+        self.planning = Planning(devices, options, self.memory_limits)
         self._soft = soft
         self._log = log
         self._compressed = compressed

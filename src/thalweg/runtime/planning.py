@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 class Planning:
     """The costs and the strategy of one session."""
 
-    def __init__(self, devices: Sequence[Device], options: PlacementOptions) -> None:
-        """Reads the costs that earlier runs have left, if a file of them is named."""
+    def __init__(
+        self, devices: Sequence[Device], options: PlacementOptions, memory: Mapping[str, int] | None = None
+    ) -> None:
+        """Reads the costs that earlier runs have left, if a file of them is named; `memory` are limits of devices."""
         self._devices = list(devices)
+        self._memory = memory or {}
         self._options = options
         self._lock = threading.Lock()
         self._observed: list[tuple[Any, StepGraph]] = []
@@ -94,9 +97,9 @@ class Planning:
         from thalweg.placement.strategies import DEFAULT, MARGIN, Planner
 
         usable = self._usable()
-        # Whoever names a strategy wants to see what it does.
-        margin = None if self._options.strategy else MARGIN
-        machine = Machine.from_devices(self._devices)
+        # Whoever names a strategy wants to see what it does. Without cores for them, other devices only add memory.
+        margin = None if self._options.strategy else MARGIN if self._has_cores() else 1.0
+        machine = Machine.from_devices(self._devices, self._memory)
         planner = Planner(machine, self.costs(), self._options.strategy or DEFAULT, margin)
 
         def planned(graph: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
@@ -138,13 +141,19 @@ class Planning:
         return {name: node.device for name, node in placed.nodes.items() if node.stateful and name not in fixed}
 
     def _usable(self) -> list[Device]:
-        """The devices that can work at the same time: CPU devices share the cores that kernels spread over."""
+        """The devices that it may make sense to use: those that can work at the same time, or add memory."""
         devices = [device for device in self._devices if not device.on_request]
-        if self._options.strategy:
+        if self._options.strategy or (self._memory and not self._has_cores()):
             return devices
-        count = max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
-        cpus = [device for device in devices if device.type == "CPU"][:count]
+        cpus = [device for device in devices if device.type == "CPU"][: self._cores()]
         return [device for device in devices if device.type != "CPU" or device in cpus]
+
+    def _cores(self) -> int:
+        """How many CPU devices can work at the same time: they share the cores that kernels spread over."""
+        return max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
+
+    def _has_cores(self) -> bool:
+        return self._cores() > 1
 
 
 def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Observation]]:
