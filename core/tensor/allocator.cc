@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <fstream>
@@ -31,14 +32,14 @@ constexpr size_t kBytesPerThreadClass = 256 * 1024;
 constexpr int64_t kLeastSpare = int64_t{256} << 20;
 
 // Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
-int class_of(size_t bytes) {
+constexpr int class_of(size_t bytes) {
   if (bytes <= kSmallest) return 0;
   size_t b = bytes - 1;
   int top = std::bit_width(b) - 1;
   return (top - 5) * 8 + static_cast<int>((b >> (top - 3)) & 7) - 7;
 }
 
-size_t class_size(int index) {
+constexpr size_t class_size(int index) {
   if (index == 0) return kSmallest;
   int step = index + 7;
   int top = step / 8 + 5;
@@ -46,6 +47,14 @@ size_t class_size(int index) {
 }
 
 constexpr int kSmallClasses = 73;
+
+// A table, because small blocks come and go every few nanoseconds.
+constexpr std::array<uint32_t, kSmallClasses> kSmallSizes = [] {
+  std::array<uint32_t, kSmallClasses> sizes{};
+  for (int c = 0; c < kSmallClasses; ++c) sizes[c] = static_cast<uint32_t>(class_size(c));
+  return sizes;
+}();
+static_assert(class_of(kSmallLimit) == kSmallClasses - 1);
 
 // Free blocks by size class, the most recently released of a class last.
 struct SharedCache {
@@ -195,21 +204,24 @@ void Allocator::release(void* block, size_t bytes, Account* charged) {
 
 #else
 
-inline void* Allocator::take(size_t bytes, int c) {
-  if (bytes <= kSmallLimit) {
-    ThreadCache& cache = thread_cache;
-    auto& list = cache.blocks[c];
-    void* block;
-    if (cache.alive && !list.empty()) {
-      block = list.back();
-      list.pop_back();
-    } else {
-      block = std::aligned_alloc(kAlignment, (class_size(c) + kAlignment - 1) / kAlignment * kAlignment);
-      if (block == nullptr) fail(Code::resource_exhausted, "out of memory allocating ", bytes, " bytes");
-    }
+namespace {
+
+inline void* take_small(ThreadCache& cache, size_t bytes, int c) {
+  auto& list = cache.blocks[c];
+  if (cache.alive && !list.empty()) [[likely]] {
+    void* block = list.back();
+    list.pop_back();
     return block;
   }
-  return allocate_large(bytes, c);
+  void* block = std::aligned_alloc(kAlignment, (kSmallSizes[c] + kAlignment - 1) / kAlignment * kAlignment);
+  if (block == nullptr) fail(Code::resource_exhausted, "out of memory allocating ", bytes, " bytes");
+  return block;
+}
+
+}  // namespace
+
+void* Allocator::take(size_t bytes, int c) {
+  return bytes <= kSmallLimit ? take_small(thread_cache, bytes, c) : allocate_large(bytes, c);
 }
 
 void* Allocator::allocate_large(size_t bytes, int size_class) {
@@ -245,18 +257,20 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
 }
 
 void Allocator::release(void* block, size_t bytes, Account* charged) {
-  int c = class_of(bytes);
-  ThreadCache& cache_of_thread = thread_cache;
-  if (charged != nullptr) cache_of_thread.discount(charged, static_cast<int64_t>(class_size(c)));
+  const int c = class_of(bytes);
   if (bytes <= kSmallLimit) {
-    auto& list = cache_of_thread.blocks[c];
-    if (cache_of_thread.alive && list.size() * class_size(c) < kBytesPerThreadClass)
+    ThreadCache& mine = thread_cache;
+    const size_t size = kSmallSizes[c];
+    if (charged != nullptr) mine.discount(charged, static_cast<int64_t>(size));
+    auto& list = mine.blocks[c];
+    if (mine.alive && list.size() * size < kBytesPerThreadClass)
       list.push_back(block);
     else
       std::free(block);
     return;
   }
-  size_t size = class_size(c);
+  const size_t size = class_size(c);
+  if (charged != nullptr) thread_cache.discount(charged, static_cast<int64_t>(size));
   if (memory_trace != nullptr) memory_trace->give(static_cast<int64_t>(size));
   in_use_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
   SharedCache& cache = shared_cache();
@@ -273,12 +287,14 @@ void* Allocator::allocate(size_t bytes, Account*& charged) {
   ThreadCache& cache = thread_cache;
   const int size_class = class_of(bytes);
   charged = cache.account;
+#ifndef __SANITIZE_ADDRESS__
+  if (bytes <= kSmallLimit) [[likely]] {
+    if (charged != nullptr) cache.count(kSmallSizes[size_class]);
+    return take_small(cache, bytes, size_class);
+  }
+#endif
   if (charged == nullptr) return take(bytes, size_class);
   const int64_t size = static_cast<int64_t>(class_size(size_class));
-  if (bytes <= kSmallLimit) {
-    cache.count(size);
-    return take(bytes, size_class);
-  }
   charged->charge(size, static_cast<int64_t>(bytes));
   try {
     return take(bytes, size_class);
