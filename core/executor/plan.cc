@@ -37,8 +37,8 @@ bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) 
 
 // Topological order. Among ready nodes asynchronous ones start first, then what other devices wait for on the critical
 // path, then those that free memory: whose results nobody reads, and those that only they read (the gradient of a
-// variable, say, and its update); then the one farthest from the end of the step; ties by the order in which the graph
-// was built.
+// variable, say, and its update); then the only reader of what has just been computed; then the one farthest from the
+// end of the step; ties by the order in which the graph was built.
 std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   int32_t n = static_cast<int32_t>(specs.size());
   std::vector<int32_t> waiting(n, 0);
@@ -97,12 +97,26 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   order.clear();
   for (int32_t i = 0; i < n; ++i)
     if (waiting[i] == 0) ready.push(i);
+  // Whoever is the only one to read a result comes right after it, unless something else frees memory or is awaited:
+  // branch after branch needs less memory than all branches at once.
+  auto only_reader = [&](int32_t i, int32_t to) {
+    return readers[i].size() == consumers[i].size() &&
+           std::all_of(readers[i].begin(), readers[i].end(), [&](int32_t each) { return each == to; });
+  };
   while (!ready.empty()) {
     int32_t i = ready.top();
     ready.pop();
-    order.push_back(i);
-    for (int32_t to : consumers[i])
-      if (--waiting[to] == 0) ready.push(to);
+    for (int32_t next = i; next >= 0;) {
+      i = std::exchange(next, -1);
+      order.push_back(i);
+      for (int32_t to : consumers[i]) {
+        if (--waiting[to] > 0) continue;
+        if (only_reader(i, to) && (ready.empty() || rank(ready.top()) < NodeSpec::kUrgent / 2))
+          next = to;
+        else
+          ready.push(to);
+      }
+    }
   }
   return order;
 }

@@ -96,7 +96,11 @@ class GraphMaker:
             return self._loop(x, y, depth)
         if kind < 0.34 and depth == 0 and self._variables:
             return self._state(x)
-        if kind < 0.64:
+        if kind < 0.40 and depth < 2:
+            return self._array_loop(x, y, depth)
+        if kind < 0.44 and depth < 2:
+            return self._recomputed(x, y, depth)
+        if kind < 0.68:
             return _UNARY[int(self._random.integers(0, len(_UNARY)))](x)
         return _BINARY[int(self._random.integers(0, len(_BINARY)))](x, y)
 
@@ -121,7 +125,39 @@ class GraphMaker:
             grown = self._grow([a, b, x], size + 1, depth + 1)
             return i + 1, tf.tanh(grown[-1]), a
 
-        return tf.while_loop(condition, body, (0, x, y), parallel_iterations=parallel)[1]
+        swap = self._random.random() < 0.5
+        return tf.while_loop(condition, body, (0, x, y), parallel_iterations=parallel, swap_memory=swap)[1]
+
+    def _array_loop(self, x: Any, y: Any, depth: int) -> Any:
+        """A loop that reads rows from one TensorArray and writes to another, on whatever devices."""
+        size = int(self._random.integers(1, 3))
+        rows = tf.TensorArray(tf.float32, SIZE).unstack(x)
+        written = tf.TensorArray(tf.float32, SIZE, clear_after_read=False)
+
+        def body(i: Any, total: Any, written: Any) -> Any:
+            with self._device():
+                row = rows.read(i) + total[0]
+            grown = self._grow([y + row, total], size, depth + 1)[-1]
+            with self._device():
+                written = written.write(i, tf.tanh(grown[1]))
+            return i + 1, tf.tanh(grown), written
+
+        _, total, written = tf.while_loop(lambda i, *_: i < SIZE, body, (0, y, written))
+        with self._device():
+            return written.stack() + total * 0.5
+
+    def _recomputed(self, x: Any, y: Any, depth: int) -> Any:
+        """A function whose inner values are computed again for its gradient; it builds the same nodes in each call."""
+        seed, size = int(self._random.integers(1 << 30)), int(self._random.integers(1, 4))
+
+        def f(a: Any, b: Any) -> Any:
+            outer, self._random = self._random, np.random.default_rng(seed)
+            try:
+                return self._grow([a, b], size, max(depth + 1, 1))[-1]
+            finally:
+                self._random = outer
+
+        return tf.recompute_grad(f)(x, y)
 
     def _state(self, x: Any) -> Any:
         variable = self._variables[int(self._random.integers(0, len(self._variables)))]

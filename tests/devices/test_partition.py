@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.functions.graph_function import trace
+from thalweg.graph.apply import apply
 from thalweg.passes.partition import partition
 from thalweg.passes.prune import prune
 from thalweg.runtime.placement import Placer
@@ -260,3 +262,38 @@ def test_optimizers_train_variables_of_several_devices() -> None:
     with tf.control_dependencies([step]):
         after = [variable.read_value() for variable in tf.trainable_variables()]
     both(after)
+
+
+def test_a_call_that_cannot_be_inlined_runs_on_the_device_of_its_node() -> None:
+    def doubled(n: Any) -> Any:
+        with on(2):
+            return n * 2
+
+    branches = [trace(f, [tf.TensorSpec([], tf.int32)], name=f.__name__) for f in (doubled, tf.identity)]
+    n = tf.placeholder(tf.int32, [])
+    with on(1):
+        (y,) = apply("If", n > 1, [n], then_branch=branches[0], else_branch=branches[1], Tout=[tf.int32])
+    metadata = tf.RunMetadata()
+    with tf.Session(config=config()) as sess:
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        assert sess.run(y, {n: 5}, options=options, run_metadata=metadata) == 10
+    assert {stats.device[-5:] for stats in metadata.step_stats.dev_stats if stats.node_stats} == {"CPU:1"}
+
+
+def test_gradients_of_loops_with_arrays_span_devices() -> None:
+    x = tf.constant(np.arange(6, dtype=np.float32).reshape(3, 2) / 5)
+    with on(1):
+        rows = tf.TensorArray(tf.float32, 3).unstack(x)
+        written = tf.TensorArray(tf.float32, 3)
+
+    def body(i: Any, h: Any, written: Any) -> Any:
+        with on(2):
+            h = tf.tanh(h + rows.read(i))
+        with on(0):
+            return i + 1, h * 1.5, written.write(i, h)
+
+    for swap in (False, True):
+        with on(2):
+            _, h, out = tf.while_loop(lambda i, *_: i < 3, body, (0, x[0], written), swap_memory=swap)
+            y = tf.reduce_sum(out.stack() * h)
+        both([y, *tf.gradients(y, x)])
