@@ -17,7 +17,7 @@ import numpy as np
 
 from thalweg.graph.dtypes import float32
 from thalweg.passes.joint_schedule import Costs, JointSchedule, Key, Span, transfer
-from thalweg.passes.partition import Partition, in_order, short_name
+from thalweg.passes.partition import Partition, in_order, short_name, transfer_attrs
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 LARGE = 1 << 20  # bytes
@@ -151,13 +151,7 @@ class _Late:
         if recv in self._added[device]:
             return recv
         empty = {"value": np.zeros([0], np.float32), "dtype": float32}
-        attrs = {
-            "tensor_name": f"{name}:0".encode(),
-            "send_device": key[0].encode(),
-            "recv_device": device.encode(),
-            "send_device_incarnation": 0,
-            "client_terminated": False,
-        }
+        attrs = transfer_attrs(f"{name}:0", key[0], device)
         token = Node(name, "Const", empty, (), (key[1],), key[0], (), (float32,), None)
         send = Node(f"{name}/{short_name(device)}/_send", "_Send", {**attrs, "T": float32}, ((name, 0),), (), key[0],
                     (float32,), (), None)  # fmt: skip

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -158,13 +158,7 @@ class _Partitioner:
         to_host = host and self._is_remote(device)
         name = f"{edge[0]}/_{edge[1]}/{short_name(device)}" + ("/_host" if to_host else "")
         found = self._received[edge, device, host] = (f"{name}/_recv", 0)
-        attrs = {
-            "tensor_name": f"{edge[0]}:{edge[1]}{'/host' if to_host else ''}".encode(),
-            "send_device": source.device.encode(),
-            "recv_device": device.encode(),
-            "send_device_incarnation": 0,
-            "client_terminated": False,
-        }
+        attrs = transfer_attrs(f"{edge[0]}:{edge[1]}{'/host' if to_host else ''}", source.device, device)
         # A token is sent for its arrival, and has no elements.
         if dtype is float32 and source.op != "Const" and (self._compressed or source.attrs.get(COMPRESS)):
             attrs["_compress"] = True
@@ -289,6 +283,17 @@ def _data(node: Node) -> list[tuple[Edge, DType]]:
 
 def _base(condition: Node, device: str) -> str:
     return f"{condition.name}/_control/{short_name(device)}"
+
+
+def transfer_attrs(tensor: str, source: str, device: str) -> dict[str, Any]:
+    """What a Send and its Recv agree on: the tensor, and where it goes from and to."""
+    return {
+        "tensor_name": tensor.encode(),
+        "send_device": source.encode(),
+        "recv_device": device.encode(),
+        "send_device_incarnation": 0,
+        "client_terminated": False,
+    }
 
 
 def short_name(device: str) -> str:
