@@ -15,3 +15,8 @@ def test_random_graphs_give_the_same_bits_on_any_number_of_devices(seed: int) ->
 @pytest.mark.parametrize("seed", range(100, 115))
 def test_random_graphs_give_the_same_bits_wherever_a_strategy_puts_them(seed: int) -> None:
     check(seed, 4, strategy=STRATEGIES[seed % len(STRATEGIES)])
+
+
+def test_what_enters_an_inner_loop_for_another_device_only() -> None:
+    # A constant Enter that waits for its outer loop, alone in the inner loop on its device: it once came only once.
+    check(234, 16)

@@ -135,7 +135,7 @@ class _Partitioner:
             op = source.op if source.op == "_Arg" else "Const" if host else REMOTE_CONST
             self._parts[device].setdefault(copy, source._replace(name=copy, op=op, device=device))
             return copy, 0
-        if source.op == "Enter" and source.attrs.get("is_constant") and not source.controls:
+        if source.op == "Enter" and source.attrs.get("is_constant"):
             return self._copied_enter(source, device, host)
         found = self._received.get((edge, device, host))
         if found is None:
@@ -150,7 +150,8 @@ class _Partitioner:
         copy = self._copy_name(enter, device, host)
         if copy not in self._parts[device]:
             inputs = (self._local(enter.inputs[0], enter.input_dtypes[0], device, host),)
-            self._parts[device][copy] = enter._replace(name=copy, inputs=inputs, device=device)
+            controls = tuple(dict.fromkeys(self._local_control(each, device) for each in enter.controls))
+            self._parts[device][copy] = enter._replace(name=copy, inputs=inputs, controls=controls, device=device)
         return copy, 0
 
     def _transfer(self, edge: Edge, dtype: DType, source: Node, device: str, host: bool = True) -> Edge:
@@ -246,7 +247,9 @@ class _Partitioner:
         if name not in part:
             source = self._local(enter.inputs[0], enter.input_dtypes[0], device)
             attrs = {"T": enter.input_dtypes[0].base_dtype}
-            part[name] = Node(name, "Rank", attrs, (source,), (), device, enter.input_dtypes, (int32,), None)
+            # What enters may be there in all iterations of an outer loop, but wait for one that takes place.
+            controls = tuple(dict.fromkeys(self._local_control(each, device) for each in enter.controls))
+            part[name] = Node(name, "Rank", attrs, (source,), controls, device, enter.input_dtypes, (int32,), None)
             self._frame_of[name] = frame.parent or self._root
         return name, 0
 
