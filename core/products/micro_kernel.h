@@ -44,9 +44,9 @@ inline void store_part(float* to, __m256 value, int columns, bool accumulate) {
   _mm256_maskstore_ps(to, mask, value);
 }
 
-template <int kRows, typename LayoutOfA>
+template <int kRows, bool kFetch, typename LayoutOfA>
 inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride, float* c,
-                 const TileOfC& out) {
+                 const TileOfC& out, const float* next) {
   __m256 sums[kRows][2];
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) sums[i][0] = sums[i][1] = _mm256_setzero_ps();
@@ -58,6 +58,10 @@ inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b
       const __m256 element = _mm256_broadcast_ss(a + i * row_stride);
       sums[i][0] = _mm256_fmadd_ps(element, left, sums[i][0]);
       sums[i][1] = _mm256_fmadd_ps(element, right, sums[i][1]);
+    }
+    if constexpr (kFetch) {
+      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
+      next += kTileColumns;
     }
     a += LayoutOfA::inner_stride;
     b += b_stride;
@@ -82,23 +86,30 @@ inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b
 }  // namespace detail
 
 // C = A * B (or C += A * B) for `rows` <= kTileRows rows of A and kTileColumns columns of B, whose row p begins at
-// b + p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns.
+// b + p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns. Meanwhile as many packed
+// rows of B as these are asked for at `next`, unless it is null.
 template <typename LayoutOfA>
 void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
-                   float* c, const TileOfC& out) {
+                   float* c, const TileOfC& out, const float* next = nullptr) {
+  const auto with = [&]<int kRows>() {
+    if (next != nullptr)
+      detail::tile<kRows, true>(inner, a, layout, b, b_stride, c, out, next);
+    else
+      detail::tile<kRows, false>(inner, a, layout, b, b_stride, c, out, next);
+  };
   switch (rows) {
     case 1:
-      return detail::tile<1>(inner, a, layout, b, b_stride, c, out);
+      return with.template operator()<1>();
     case 2:
-      return detail::tile<2>(inner, a, layout, b, b_stride, c, out);
+      return with.template operator()<2>();
     case 3:
-      return detail::tile<3>(inner, a, layout, b, b_stride, c, out);
+      return with.template operator()<3>();
     case 4:
-      return detail::tile<4>(inner, a, layout, b, b_stride, c, out);
+      return with.template operator()<4>();
     case 5:
-      return detail::tile<5>(inner, a, layout, b, b_stride, c, out);
+      return with.template operator()<5>();
     default:
-      return detail::tile<6>(inner, a, layout, b, b_stride, c, out);
+      return with.template operator()<6>();
   }
 }
 

@@ -63,10 +63,12 @@ void multiply_block(const Product& x, Range rows, Range columns, Range inner, fl
       for (int64_t i = rows.begin; i < rows.end; i += kTileRows) {
         const int height = static_cast<int>(std::min<int64_t>(kTileRows, rows.end - i));
         float* to = c + (i - rows.begin) * c_stride + (j - columns.begin);
+        // The last rows fetch the next panel from the second-level cache, or from further away, into the first.
+        const float* next = !b_in_place && i + kTileRows >= rows.end ? b + length * kTileColumns : nullptr;
         if (a_in_place)
-          multiply_tile(height, length, x.a.at(i, p), RowsOfA{x.a.row_stride}, b, b_stride, to, out);
+          multiply_tile(height, length, x.a.at(i, p), RowsOfA{x.a.row_stride}, b, b_stride, to, out, next);
         else
-          multiply_tile(height, length, packed_a + (i - rows.begin) * length, PackedA{}, b, b_stride, to, out);
+          multiply_tile(height, length, packed_a + (i - rows.begin) * length, PackedA{}, b, b_stride, to, out, next);
       }
     }
   }
@@ -172,9 +174,11 @@ void multiply_packed_columns(int64_t rows, int64_t all, Range columns, int64_t i
     for (int64_t j = columns.begin; j < columns.end; j += kTileColumns) {
       const TileOfC out{c_stride, static_cast<int>(std::min<int64_t>(kTileColumns, columns.end - j)),
                         accumulate || p > 0};
+      const float* panel = block + j * length;
       for (int64_t i = 0; i < rows; i += kTileRows)
         multiply_tile(static_cast<int>(std::min<int64_t>(kTileRows, rows - i)), length, a + i * a_stride + p,
-                      RowsOfA{a_stride}, block + j * length, kTileColumns, c + i * c_stride + j, out);
+                      RowsOfA{a_stride}, panel, kTileColumns, c + i * c_stride + j, out,
+                      i + kTileRows >= rows ? panel + length * kTileColumns : nullptr);
     }
   }
 }
