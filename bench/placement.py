@@ -32,6 +32,8 @@ from thalweg.placement.machine import Machine
 from thalweg.placement.simulator import simulate
 from thalweg.placement.tasks import tasks_of
 
+# From here on ranks count as the same; below, the script fails.
+SAME_RANKS = 0.9
 STRATEGIES = ("single", "hash", "depth_first", "greedy", "critical_path", "heft", "search")
 
 
@@ -271,7 +273,7 @@ def main():
     judge = compare_sleeping if options.sleep else compare
     with tempfile.TemporaryDirectory() as folder:
         correlations = [judge(name, options, folder) for name in options.models]
-    return 0 if min(correlations) > 0 else 1
+    return 0 if min(correlations) >= SAME_RANKS else 1
 
 
 if __name__ == "__main__":
