@@ -120,6 +120,7 @@ void RemoteMemory::upload(Tensor host, Account* account, Arrived arrived) {
   const uint64_t bytes = host.bytes();
   void* number = Copies::shared().begin([host = std::move(host), remote = std::move(remote),
                                          arrived = std::move(arrived)](std::optional<Error> error) mutable {
+    host = Tensor();  // what is not needed any more is gone when the step hears of the end
     arrived(error, error ? Tensor() : std::move(remote));
   });
   plugin_.table->copy_to_device(handle_, from, to, bytes, &Copies::done, number);
@@ -135,6 +136,7 @@ void RemoteMemory::download(Tensor remote, Account* account, Arrived arrived) {
   const uint64_t bytes = host.bytes();
   void* number = Copies::shared().begin([host = std::move(host), remote = std::move(remote),
                                          arrived = std::move(arrived)](std::optional<Error> error) mutable {
+    remote = Tensor();
     arrived(error, error ? Tensor() : std::move(host));
   });
   device.plugin_.table->copy_to_host(device.handle_, from, to, bytes, &Copies::done, number);

@@ -179,7 +179,10 @@ void done(tw_call number, const tw_error* error) {
   if (!call) return;
   std::optional<Error> failure = error_of(error);
   if (failure) failure->set_node(call->def().name, call->def().op);
-  call->finish(std::move(failure));
+  // The step may end here: the tensors of the call are given back before.
+  const auto finish = std::move(call->finish);
+  call.reset();
+  finish(std::move(failure));
 }
 
 bool accepts(const tw_kernel& kernel, const NodeDef& def) {
@@ -219,8 +222,7 @@ class RemoteKernel : public PromptKernel {
         call->refused = Error(Code::internal, cat("the kernel of device type ", made_->memory->plugin().type,
                                                   " left output ", i, " unset"));
     if (call->refused) {
-      Calls::shared().end(number);
-      call->finish(std::nullopt);
+      if (Calls::shared().end(number)) call->finish(std::nullopt);
       throw *call->refused;
     }
     for (int i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, call->outputs[i]);

@@ -12,11 +12,12 @@ constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
 }  // namespace
 
-Executor::~Executor() {
-  if (state_) {
-    state_->clear();
-    plan_->give_state(std::move(state_));
-  }
+Executor::~Executor() { give_back(); }
+
+void Executor::give_back() {
+  if (!state_) return;
+  state_->clear();
+  plan_->give_state(std::move(state_));
 }
 
 void Executor::abort(const Error& error) {
@@ -297,6 +298,8 @@ void Executor::resume(Taken* taken) {
   } catch (const Error& e) {
     error = e;
   }
+  // Who waits for the end may look at what the device still holds.
+  give_back();
   std::exchange(finished_, nullptr)(std::move(error), std::move(fetched));
 }
 

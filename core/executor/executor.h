@@ -120,6 +120,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   bool advance();
   void make_resume();
   std::vector<Tensor> collect();
+  // Drops what the step left behind, and keeps the state for another one.
+  void give_back();
 
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<State> state_;
