@@ -33,18 +33,18 @@ bool FunctionCall::finish(Pull& pull, Element& args, Element& results) {
     all.insert(all.end(), captured_->begin(), captured_->end());
     pending_ = std::make_shared<Pending>();
     pending_->waker = waker_;
-    function_->start(pending_->cancellation, std::move(all),
-                     [call = pending_](std::optional<Error> error, std::vector<Tensor> outcome) {
-                       bool waited;
-                       {
-                         std::lock_guard lock(call->mutex);
-                         call->error = std::move(error);
-                         call->results = std::move(outcome);
-                         call->done = true;
-                         waited = call->waited;
-                       }
-                       if (waited) call->waker->wake();
-                     });
+    auto done = [call = pending_](std::optional<Error> error, std::vector<Tensor> outcome) {
+      bool waited;
+      {
+        std::lock_guard lock(call->mutex);
+        call->error = std::move(error);
+        call->results = std::move(outcome);
+        call->done = true;
+        waited = call->waited;
+      }
+      if (waited) call->waker->wake();
+    };
+    function_->start(pending_->cancellation, std::move(all), std::move(done), caller_in(pull.step));
   }
   {
     std::lock_guard lock(pending_->mutex);

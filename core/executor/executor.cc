@@ -43,20 +43,21 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
   if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
   Started started = starting;
   if (stats_) started.record = stats_->begin(node, inputs, called_);
+  // What a kernel does on this thread until it has started runs within its node.
   if (node.kind == NodeKind::async && !node.prompt) {
-    if (stats_) stats_->leave(started.record);
     start_async(node, inputs, iteration, started);
+    if (stats_) stats_->leave(started.record);
     return false;
   }
   Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
   if (!node.prompt) {
     node.kernel->compute(ctx);
   } else if (!node.prompt->attempt(ctx)) {
-    if (stats_) stats_->leave(started.record);
     if (node.arriving)
       await(node, iteration, started);
     else
       start_async(node, inputs, iteration, started);
+    if (stats_) stats_->leave(started.record);
     return false;
   }
   if (stats_) stats_->end(started.record, node, outputs);

@@ -152,4 +152,10 @@ inline StepStats* observer_of(Step& step) {
   return executor != nullptr ? executor->observer() : nullptr;
 }
 
+// The node that the calling thread, which drives the step, is running: for calls that it does not wait for.
+inline StepStats::Caller caller_in(Step& step) {
+  StepStats* stats = observer_of(step);
+  return stats != nullptr ? stats->caller() : StepStats::Caller();
+}
+
 }  // namespace thalweg

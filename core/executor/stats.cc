@@ -61,6 +61,50 @@ void StepStats::describe(NodeRun& run, int num_outputs, const Tensor* outputs) {
   run.num_outputs = static_cast<int32_t>(outputs_.size()) - run.first_output;
 }
 
+StepStats::Caller StepStats::caller() {
+  Caller out;
+  if (!looks_inside() || open_ < 0) return out;
+  if (!calls_) calls_ = std::make_shared<Calls>();
+  out.calls_ = calls_;
+  out.within_ = call_;
+  out.record_ = open_;
+  return out;
+}
+
+std::shared_ptr<StepStats> StepStats::Caller::begin() const {
+  if (!calls_) return nullptr;
+  auto call = std::make_shared<StepStats>(Options{});
+  call->calls_ = calls_;
+  call->call_ = calls_->next_number();
+  return call;
+}
+
+void StepStats::Caller::end(std::shared_ptr<StepStats> call) const {
+  if (!call) return;
+  const int64_t number = call->call_;
+  calls_->add({number, within_, record_, std::move(call)});
+}
+
+void StepStats::Calls::add(Call call) {
+  const size_t runs = call.stats->runs().size();
+  call.stats->calls_ = nullptr;  // or what it belongs to would own it
+  std::lock_guard lock(mutex_);
+  if (runs_ + runs > kMostRuns) {
+    left_out_ += runs;
+    return;
+  }
+  runs_ += runs;
+  calls_.push_back(std::move(call));
+}
+
+std::vector<StepStats::Call> StepStats::Calls::take(size_t& left_out) {
+  std::lock_guard lock(mutex_);
+  left_out += std::exchange(left_out_, 0);
+  return std::exchange(calls_, {});
+}
+
+std::vector<StepStats::Call> StepStats::take_calls() { return calls_ ? calls_->take(left_out_) : std::vector<Call>(); }
+
 int32_t StepStats::begin_checked(const NodeItem& node, const Tensor* inputs) {
   NumericCheck::Inputs found = numerics_->look_at_inputs(node, inputs);
   const int32_t at = begin(node.def);

@@ -6,10 +6,14 @@
 // here when the driver picks it up. Names and protobufs are made after the step (executor/trace.h), from the NodeDefs
 // that the records point to: plans must live until then, and the bodies of called functions are kept here.
 //
-// Nodes within nodes, those of lowered loops and of functions, have the record of the node around them as parent.
+// Nodes within nodes, those of lowered loops and of functions, have the record of the node around them as parent. What
+// runs in the call of an asynchronous node is driven by other threads, and has an observer of its own: a Caller, taken
+// when the node starts, makes it, and brings it back when the call has ended.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -106,7 +110,7 @@ class StepStats {
     if (numerics_) [[unlikely]]
       check_outputs(at, node, outputs);
   }
-  // The kernel that has begun goes on asynchronously.
+  // The kernel that has begun, and has been started, goes on asynchronously.
   void leave(int32_t at) {
     if (at < 0) return;
     NodeRun& run = runs_[at];
@@ -128,6 +132,25 @@ class StepStats {
     open_ = -1;
     memory_trace = nullptr;
   }
+  class Calls;
+  // A node that calls a function. Copies are usable from any thread, also when the observer has gone.
+  class Caller {
+   public:
+    Caller() = default;  // nobody observes
+    // An observer for a call that is about to begin, or null.
+    std::shared_ptr<StepStats> begin() const;
+    // The call has ended, and nobody writes into its observer any more.
+    void end(std::shared_ptr<StepStats> call) const;
+
+   private:
+    friend class StepStats;
+    std::shared_ptr<Calls> calls_;
+    int64_t within_ = 0;
+    int32_t record_ = -1;
+  };
+  // The node that runs now; for the driving thread.
+  Caller caller();
+
   // Keeps what records point to until the observer goes.
   void keep(std::shared_ptr<const void> body) { kept_.insert(std::move(body)); }
 
@@ -141,6 +164,15 @@ class StepStats {
   size_t left_out() const { return left_out_; }
   // Nodes, and what is not finite about them.
   const std::vector<std::pair<const NodeDef*, std::string>>& findings() const { return findings_; }
+  // An asynchronous call that has ended.
+  struct Call {
+    int64_t number;  // from 1 on
+    int64_t within;  // the call that the calling node belongs to, 0: none
+    int32_t record;  // of the calling node
+    std::shared_ptr<StepStats> stats;
+  };
+  // All calls within the step, also those within calls. What ends later is lost.
+  std::vector<Call> take_calls();
 
  private:
   int32_t begin_checked(const NodeItem& node, const Tensor* inputs);
@@ -166,6 +198,23 @@ class StepStats {
   std::unordered_map<int32_t, NumericCheck::Inputs> inputs_;  // of records whose inputs are not finite
   std::vector<std::pair<const NodeDef*, std::string>> findings_;
   std::set<std::shared_ptr<const void>> kept_;
+  std::shared_ptr<Calls> calls_;  // of the whole step; made when there is one
+  int64_t call_ = 0;              // the number of the call that it observes
+};
+
+// Where the callers of a step leave what they have seen.
+class StepStats::Calls {
+ public:
+  int64_t next_number() { return ++last_number_; }
+  void add(Call call);
+  std::vector<Call> take(size_t& left_out);
+
+ private:
+  std::atomic<int64_t> last_number_{0};
+  std::mutex mutex_;  // guards the rest
+  std::vector<Call> calls_;
+  size_t runs_ = 0;
+  size_t left_out_ = 0;
 };
 
 }  // namespace thalweg

@@ -84,23 +84,42 @@ Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr
     : nodes_(std::move(nodes)) {
   const TraceClock::Scale scale;
   for (size_t i = 0; i < plans.size(); ++i) {
-    const std::vector<NodeRun>& runs = stats[i].runs();
-    Part& part = parts_.emplace_back(plans[i]->device().name, std::vector<TraceRecord>(), stats[i].outputs(),
-                                     stats[i].left_out());
-    part.records.reserve(runs.size());
-    std::vector<int32_t> kept(runs.size(), -1);  // records without an end are left out
-    for (size_t k = 0; k < runs.size(); ++k) {
-      const NodeRun& run = runs[k];
-      if (run.end == 0) continue;
-      const int32_t parent = run.parent < 0 ? -1 : kept[run.parent];
-      const int32_t around = parent < 0 ? -1 : part.records[parent].node;
-      kept[k] = static_cast<int32_t>(part.records.size());
-      part.records.push_back({nodes_->number(*run.def, static_cast<int32_t>(i), around, run.called && around >= 0),
-                              parent, scale.nanoseconds(run.start), scale.nanoseconds(run.end), run.in_use, run.taken,
-                              run.temporary, run.thread, run.first_output, run.num_outputs, run.waits});
+    std::vector<StepStats::Call> calls = stats[i].take_calls();
+    // What a call was made by comes before it.
+    std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+    parts_.push_back({plans[i]->device().name, {}, {}, stats[i].left_out()});
+    std::unordered_map<int64_t, std::vector<int32_t>> kept;  // for each call the records of its runs
+    kept[0] = add_runs(stats[i], static_cast<int32_t>(i), -1, scale);
+    for (const StepStats::Call& call : calls) {
+      auto caller = kept.find(call.within);
+      const int32_t around = caller != kept.end() ? caller->second.at(call.record) : -1;
+      if (around >= 0) kept[call.number] = add_runs(*call.stats, static_cast<int32_t>(i), around, scale);
     }
     for (const auto& [def, what] : stats[i].findings()) findings_.emplace_back(def->name, what);
   }
+}
+
+// Adds the runs that an observer has seen within the record of a node that called (-1: none), and returns the numbers
+// of their records; those without an end have none.
+std::vector<int32_t> Trace::add_runs(const StepStats& stats, int32_t number, int32_t calling,
+                                     const TraceClock::Scale& scale) {
+  Part& part = parts_.back();
+  const std::vector<NodeRun>& runs = stats.runs();
+  const int32_t first_output = static_cast<int32_t>(part.outputs.size());
+  part.outputs.insert(part.outputs.end(), stats.outputs().begin(), stats.outputs().end());
+  part.records.reserve(part.records.size() + runs.size());
+  std::vector<int32_t> kept(runs.size(), -1);
+  for (size_t k = 0; k < runs.size(); ++k) {
+    const NodeRun& run = runs[k];
+    if (run.end == 0) continue;
+    const int32_t parent = run.parent < 0 ? calling : kept[run.parent];
+    const int32_t around = parent < 0 ? -1 : part.records[parent].node;
+    kept[k] = static_cast<int32_t>(part.records.size());
+    part.records.push_back({nodes_->number(*run.def, number, around, run.called && around >= 0), parent,
+                            scale.nanoseconds(run.start), scale.nanoseconds(run.end), run.in_use, run.taken,
+                            run.temporary, run.thread, first_output + run.first_output, run.num_outputs, run.waits});
+  }
+  return kept;
 }
 
 namespace {

@@ -93,6 +93,8 @@ class Trace {
   std::string step_stats() const;
 
  private:
+  std::vector<int32_t> add_runs(const StepStats& stats, int32_t part, int32_t calling, const TraceClock::Scale& scale);
+
   std::shared_ptr<NodeTable> nodes_;
   std::vector<Part> parts_;
   std::vector<std::pair<std::string, std::string>> findings_;

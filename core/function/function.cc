@@ -125,15 +125,16 @@ std::vector<Tensor> Function::run_as_step(const Body& body, Cancellation& parent
   return executor->run(args);
 }
 
-void Function::start(Step& parent, std::vector<Tensor> args, Done done) const {
-  start_as_step(parent.cancellation(), parent.depth() + 1, std::move(args), std::move(done));
+void Function::start(Step& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
+  start_as_step(parent.cancellation(), parent.depth() + 1, std::move(args), std::move(done), caller);
 }
 
-void Function::start(Cancellation& parent, std::vector<Tensor> args, Done done) const {
-  start_as_step(parent, 1, std::move(args), std::move(done));
+void Function::start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
+  start_as_step(parent, 1, std::move(args), std::move(done), caller);
 }
 
-void Function::start_as_step(Cancellation& parent, int depth, std::vector<Tensor> args, Done done) const {
+void Function::start_as_step(Cancellation& parent, int depth, std::vector<Tensor> args, Done done,
+                             const Caller& caller) const {
   std::shared_ptr<const Body> body;
   try {
     body = this->body();
@@ -146,14 +147,20 @@ void Function::start_as_step(Cancellation& parent, int depth, std::vector<Tensor
   }
   auto executor = std::make_shared<Executor>(body->plan);
   executor->set_depth(depth);
+  std::shared_ptr<StepStats> stats = caller.begin();
+  if (stats) {
+    stats->keep(body);
+    executor->observe(stats.get(), true);
+  }
   int64_t token = parent.add([executor] { executor->abort(cancelled()); });
   if (token < 0) {
     done(cancelled(), {});
     return;
   }
-  executor->start(std::move(args), [self = shared_from_this(), body, &parent, token, done = std::move(done)](
-                                       std::optional<Error> error, std::vector<Tensor> results) {
+  executor->start(std::move(args), [self = shared_from_this(), body, &parent, token, done = std::move(done), caller,
+                                    stats](std::optional<Error> error, std::vector<Tensor> results) {
     parent.remove(token);
+    caller.end(stats);
     if (error) error = self->located(*error);
     done(std::move(error), std::move(results));
   });

@@ -12,6 +12,7 @@
 //
 // `start` runs it on the thread pool and calls `done` there, once; a body that waits (for a queue) holds no thread.
 // The cancellation, or the step, must live until then. Both forms end with CancelledError once the parent is cancelled.
+// What runs in it is seen in the trace of a step if the node that calls is given (`caller_in`).
 //
 // An error keeps its code, and its message says in which node of which function it happened.
 #pragma once
@@ -49,8 +50,9 @@ class Function : public std::enable_shared_from_this<Function> {
 
   std::vector<Tensor> run(Step& parent, std::vector<Tensor> args) const;
   std::vector<Tensor> run(Cancellation& parent, std::vector<Tensor> args) const;
-  void start(Step& parent, std::vector<Tensor> args, Done done) const;
-  void start(Cancellation& parent, std::vector<Tensor> args, Done done) const;
+  using Caller = StepStats::Caller;
+  void start(Step& parent, std::vector<Tensor> args, Done done, const Caller& caller = {}) const;
+  void start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller = {}) const;
 
  private:
   struct Body {
@@ -62,7 +64,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Tensor> run_within(const Body& body, Step& parent, std::vector<Tensor> args) const;
   std::vector<Tensor> run_as_step(const Body& body, Cancellation& parent, Step* driven, int depth,
                                   std::vector<Tensor> args) const;
-  void start_as_step(Cancellation& parent, int depth, std::vector<Tensor> args, Done done) const;
+  void start_as_step(Cancellation& parent, int depth, std::vector<Tensor> args, Done done, const Caller& caller) const;
   // The error, with the node that it names moved into the message.
   Error located(const Error& error) const;
 

@@ -202,9 +202,10 @@ struct Waiting : AsyncKernel {
   explicit Waiting(Logic logic) : logic(std::move(logic)) {}
   struct Execution {
     Execution(const Logic& logic, std::shared_ptr<AsyncContext> ctx, Tensors& inputs)
-        : ctx(std::move(ctx)), run(logic, inputs) {}
+        : ctx(std::move(ctx)), run(logic, inputs), caller(caller_in(this->ctx->step())) {}
     std::shared_ptr<AsyncContext> ctx;
     typename Logic::Run run;
+    const Function::Caller caller;
   };
   void start(std::shared_ptr<AsyncContext> ctx) override {
     Tensors values = take_inputs(*ctx);
@@ -227,12 +228,12 @@ struct Waiting : AsyncKernel {
       set_outputs(*execution->ctx, std::move(call.values));
       return execution->ctx->done();
     }
-    Step& step = execution->ctx->step();
-    call.function->start(step, std::move(call.values),
-                         [execution = std::move(execution)](std::optional<Error> error, Tensors results) mutable {
-                           if (error) return execution->ctx->fail(std::move(*error));
-                           go_on(std::move(execution), std::move(results));
-                         });
+    Execution& now = *execution;
+    auto done = [execution = std::move(execution)](std::optional<Error> error, Tensors results) mutable {
+      if (error) return execution->ctx->fail(std::move(*error));
+      go_on(std::move(execution), std::move(results));
+    };
+    call.function->start(now.ctx->step(), std::move(call.values), std::move(done), now.caller);
   }
   Logic logic;
 };

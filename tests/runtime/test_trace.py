@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.functions.graph_function import trace
+from thalweg.graph.apply import apply
 from thalweg.runtime.trace import RECORD, shares, traced_nodes
 
 FULL = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -98,8 +100,8 @@ def test_the_nodes_of_a_lowered_loop_are_recorded_for_each_iteration(session: An
     counts = Counter(n.node_name for n in stats_of(metadata))
     assert counts["loop/squashed"] == 5
     assert counts["loop/Less"] == 6
-    _, _, trace = session._run_traced(y, None)
-    records = np.frombuffer(trace.records(0), RECORD)
+    _, _, recorded = session._run_traced(y, None)
+    records = np.frombuffer(recorded.records(0), RECORD)
     inner = records[records["parent"] >= 0]
     around = records[inner["parent"]]
     assert len(inner) >= 5 * 2 + 6
@@ -128,6 +130,82 @@ def test_nodes_of_functions_are_named_after_the_call(session: Any) -> None:
     names = [n.node_name for n in stats_of(traced(session, y))]
     assert {"first", "second"} <= set(names)
     assert {"first/inner", "second/inner"} <= set(names)
+
+
+def test_what_runs_in_a_call_that_waits_is_recorded_within_the_call(session: Any) -> None:
+    queue = tf.FIFOQueue(10, tf.float32, [[]])
+    session.run(queue.enqueue_many([np.arange(4.0)]))
+
+    @tf.experimental.Defun(tf.float32, func_name="Inner", noinline=True)
+    def inner(x: Any) -> Any:
+        return tf.tanh(x + queue.dequeue(), name="squashed")
+
+    @tf.experimental.Defun(tf.float32, func_name="Outer", noinline=True)
+    def outer(x: Any) -> Any:
+        return tf.abs(inner(x, name="within"), name="positive")
+
+    y = outer(outer(tf.constant(1.0), name="first"), name="second")
+    nodes = {n.node_name: n for n in stats_of(traced(session, y))}
+    assert {f"{call}/{n}" for call in ("first", "second") for n in ("within", "within/squashed", "positive")} <= set(
+        nodes
+    )
+    for name, node in nodes.items():
+        around = nodes.get(name.rpartition("/")[0])
+        if around is not None:
+            assert around.all_start_nanos <= node.all_start_nanos
+            end = node.all_start_nanos + node.all_end_rel_nanos
+            assert end <= around.all_start_nanos + around.all_end_rel_nanos
+    assert nodes["first"].op_end_rel_nanos == 0
+    assert nodes["first/within/squashed"].op_end_rel_nanos > 0
+    assert [d.slot for d in nodes["first/positive"].output] == [0]
+
+
+def test_a_loop_of_calls_that_wait_has_a_record_for_each_of_them(session: Any) -> None:
+    queue = tf.FIFOQueue(10, tf.float32, [[]])
+    session.run(queue.enqueue_many([np.ones(8)]))
+    specs = [tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.resource)]
+    cond = trace(lambda x, _: tf.less(x, 4.0, name="more"), specs)
+    body = trace(
+        lambda x, q: (tf.add(x, apply("QueueDequeueV2", q, component_types=[tf.float32])[0], name="sum"), q), specs
+    )
+    total = apply("While", [0.0, queue.queue_ref], cond=cond, body=body, name="loop")[0]
+    counts = Counter(n.node_name for n in stats_of(traced(session, total)))
+    assert counts["loop/sum"] == 4
+    assert counts["loop/more"] == 5
+
+
+def test_a_call_that_waits_and_fails_can_be_traced_again(session: Any) -> None:
+    queue = tf.FIFOQueue(10, tf.float32, [[]])
+
+    @tf.experimental.Defun(tf.float32, func_name="Checked", noinline=True)
+    def checked(x: Any) -> Any:
+        return tf.check_numerics(x / queue.dequeue(), "bad", name="guard")
+
+    y = checked(tf.constant(1.0), name="call")
+    session.run(queue.enqueue_many([[0.0, 2.0]]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="guard"):
+        traced(session, y)
+    assert "call/guard" in [n.node_name for n in stats_of(traced(session, y))]
+
+
+def test_functions_of_datasets_are_named_after_the_node_that_asks(session: Any) -> None:
+    dataset = tf.data.Dataset.range(10).map(lambda x: tf.negative(x, name="turned"))
+    element = tf.data.make_one_shot_iterator(dataset).get_next(name="next")
+    counts = Counter(n.node_name for n in stats_of(traced(session, element)))
+    assert counts["next"] == 1
+    assert counts["next/turned"] == 1
+
+
+def test_a_function_of_a_dataset_that_waits_is_recorded(session: Any) -> None:
+    queue = tf.FIFOQueue(10, tf.int64, [[]])
+    session.run(queue.enqueue_many([np.arange(5)]))
+    dataset = tf.data.Dataset.range(5).map(lambda x: tf.add(x, queue.dequeue(), name="sum"))
+    iterator = tf.data.make_initializable_iterator(dataset)
+    element = iterator.get_next(name="next")
+    session.run(iterator.initializer)
+    metadata = tf.RunMetadata()
+    assert session.run(element, None, FULL, metadata) == 0
+    assert "next/sum" in [n.node_name for n in stats_of(metadata)]
 
 
 def test_devices_have_stats_of_their_own_and_transfers(tmp_path: Any) -> None:

@@ -32,7 +32,7 @@ from thalweg.passes.pack_weights import pack_weights
 from thalweg.passes.partition import whole
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 from thalweg.passes.travel_layouts import travel_layouts
 from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
 from thalweg.runtime.placement import TASK, Placer, device_type
@@ -207,7 +207,9 @@ class Compiler:
             attrs = self._with_functions(attrs, node.origin.graph, device)
         stateful = node.stateful and node.op not in _CALLING
         # The session keeps the kernels and resources of stateful nodes by name.
-        name = f"{function}/{node.name}" if function and stateful else node.name
+        name = node.name
+        if function and stateful:
+            name, attrs = f"{function}/{name}", standing_for(attrs, [node])  # Traces name the node itself.
         return core.NodeSpec(
             name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful,
             rank,
