@@ -85,6 +85,23 @@ def test_shares_go_by_arithmetic_and_add_up_to_one(session: Any) -> None:
     assert [share.share for share in found] == pytest.approx([32 / 34, 1 / 34, 1 / 34])
 
 
+def test_shares_within_functions_go_by_arithmetic_too(session: Any) -> None:
+    @tf.experimental.Defun(tf.float32, func_name="Layer", noinline=True)
+    def product(x: Any) -> Any:
+        x.set_shape([4, 16])
+        return tf.nn.relu(tf.matmul(x, tf.ones([16, 8]) * tf.reduce_sum(x), name="product"), name="clipped")
+
+    y = product(tf.placeholder_with_default(np.ones((4, 16), np.float32), [4, 16]), name="call")
+    session.run(y)
+    compiled = session._run_traced(y, None)[1]
+    nodes = traced_nodes(compiled)
+    (fused,) = [node for node in nodes if node.op == "_FusedMatMul"]
+    assert [(share.node, share.share) for share in shares(fused, nodes, session.graph)] == [
+        ("call/product", pytest.approx(32 / 33)),
+        ("call/clipped", pytest.approx(1 / 33)),
+    ]
+
+
 def test_layouts_do_not_change_the_names(session: Any) -> None:
     images = tf.placeholder(tf.float32, [1, 3, 8, 8])
     filters = tf.constant(np.ones((3, 3, 3, 4), np.float32))
@@ -130,6 +147,16 @@ def test_nodes_of_functions_are_named_after_the_call(session: Any) -> None:
     names = [n.node_name for n in stats_of(traced(session, y))]
     assert {"first", "second"} <= set(names)
     assert {"first/inner", "second/inner"} <= set(names)
+
+
+def test_labels_within_functions_say_what_nodes_read(session: Any) -> None:
+    @tf.experimental.Defun(tf.float32, func_name="Chain", noinline=True)
+    def chain(x: Any) -> Any:
+        return tf.reduce_sum(tf.reduce_max(x + x, axis=0, name="most"), name="all")
+
+    labels = {n.node_name: n.timeline_label for n in stats_of(traced(session, chain(tf.ones([2, 2]), name="call")))}
+    assert labels["call/all"] == "call/all = Sum(call/most)"
+    assert labels["call/most"].startswith("call/most = Max(call/add")
 
 
 def test_what_runs_in_a_call_that_waits_is_recorded_within_the_call(session: Any) -> None:

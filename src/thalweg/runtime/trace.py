@@ -7,10 +7,13 @@ an estimate, but the sum is what was measured. A step learns the labels of its n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from thalweg.functions.graph_function import find_function, referred_functions
+from thalweg.graph.op_registry import find_op
 from thalweg.graph.op_work import work_of
+from thalweg.graph.work import is_light
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
@@ -25,6 +28,7 @@ RECORD: Final = [
 
 _FED: Final = re.compile(r"_arg/(\d+)")  # What passes/prune.py calls a fed value.
 _GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch, and all members have it.
+_GUESSED_DEPTH: Final = 64  # How many products each element of a result takes where no shape is known.
 
 
 class TracedNode(NamedTuple):
@@ -68,10 +72,10 @@ def shares(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[
     """The nodes of the program that a node stands for, in the order in which they would run alone."""
     if not node.members:
         return [Share(node.name, node.op, 1.0)]
-    scope = nodes[node.caller].name + "/" if node.caller >= 0 else ""
+    scope = _scope(node, nodes)
     joined = len(node.members) > 2 and node.member_ops[-1] == "AddN" and node.op == "MatMul"
     weights = [
-        0.0 if joined and op == "AddN" else _weight(op, graph._operations_by_name.get(scope + name))
+        0.0 if joined and op == "AddN" else _weight(op, _operation(name, node, nodes, graph))
         for name, op in zip(node.members, node.member_ops, strict=True)
     ]
     total = sum(weights)
@@ -81,10 +85,31 @@ def shares(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[
     ]
 
 
+def _scope(node: TracedNode, nodes: Sequence[TracedNode]) -> str:
+    """What the names of the nodes of a called function begin with."""
+    return nodes[node.caller].name + "/" if node.caller >= 0 else ""
+
+
+def _operation(name: str, node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> Operation | None:
+    """The operation of this name in the graph, or in the body of the function, that a node of the step belongs to."""
+    if node.caller < 0:
+        return graph._operations_by_name.get(name)
+    caller = nodes[node.caller]
+    calling = _operation(caller.name.removeprefix(_scope(caller, nodes)), caller, nodes, graph)
+    if calling is None:
+        return None
+    for reference in referred_functions(calling):
+        found = find_function(calling.graph, reference).graph._operations_by_name.get(name)
+        if found is not None:
+            return found
+    return None
+
+
 def _weight(op: str, operation: Operation | None) -> float:
     """How much arithmetic a member does, by the shapes that are known before it runs."""
-    if operation is None or operation.type != op:  # A node of a function's body.
-        return 128.0 if op in ("MatMul", "Conv2D") else 1.0
+    if operation is None or operation.type != op:  # Passes have made it, or nobody knows who calls its function.
+        definition = find_op(op)
+        return 1.0 if definition is None or is_light(definition.work) else 2.0 * _GUESSED_DEPTH
     work = work_of(operation, _guessed_shape)
     return work.flops if work is not None and work.flops > 0 else 1.0
 
@@ -101,7 +126,9 @@ def label(compiled: Any, graph: Graph) -> None:
         return
     nodes = [_as_fed(node, compiled.feeds) for node in traced_nodes(compiled)]
     ends = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
-    compiled.label([_labels(node, nodes, ends, graph) for node in nodes[first:]])
+    traced = {_scope(node, nodes) + member for node in nodes for member in node.members}
+    traced.update(node.name for node in nodes)
+    compiled.label([_labels(node, nodes, ends, traced, graph) for node in nodes[first:]])
 
 
 def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
@@ -111,12 +138,23 @@ def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
     return node._replace(name=name) if output == "0" else node
 
 
+def _read_in_body(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[str]:
+    """The nodes that a node of a function reads: the core knows only those of the step's own nodes."""
+    scope = _scope(node, nodes)
+    first = node.members[0] if node.members else node.name.removeprefix(scope)
+    operation = _operation(first, node, nodes, graph)
+    read = [tensor.op for tensor in operation.inputs] if operation is not None else []
+    return list(dict.fromkeys(scope + source.name for source in read))
+
+
 def _labels(
-    node: TracedNode, nodes: Sequence[TracedNode], ends: Sequence[str], graph: Graph
+    node: TracedNode, nodes: Sequence[TracedNode], ends: Sequence[str], traced: Set[str], graph: Graph
 ) -> list[tuple[str, str, float]]:
     """Names, texts and shares: `name = Op(inputs)` as in TensorFlow, and of what the node is a part."""
     parts = shares(node, nodes, graph)
     inputs = list(dict.fromkeys([*(ends[i] for i in node.inputs), *("^" + ends[i] for i in node.controls)]))
+    if node.caller >= 0:
+        inputs = [name for name in _read_in_body(node, nodes, graph) if name in traced]
     if node.op == "_Recv" and node.name.endswith("/_recv"):
         inputs.append(node.name.removesuffix("recv") + "send")
     inside = f" in {node.op} {parts[-1].node}" if len(parts) > 1 else ""
