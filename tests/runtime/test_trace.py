@@ -152,7 +152,7 @@ def test_nodes_of_functions_are_named_after_the_call(session: Any) -> None:
 def test_labels_within_functions_say_what_nodes_read(session: Any) -> None:
     @tf.experimental.Defun(tf.float32, func_name="Chain", noinline=True)
     def chain(x: Any) -> Any:
-        return tf.reduce_sum(tf.reduce_max(x + x, axis=0, name="most"), name="all")
+        return tf.reduce_sum(tf.reduce_max(x + x, axis=0, name="most"), axis=0, name="all")
 
     labels = {n.node_name: n.timeline_label for n in stats_of(traced(session, chain(tf.ones([2, 2]), name="call")))}
     assert labels["call/all"] == "call/all = Sum(call/most)"

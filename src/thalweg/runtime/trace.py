@@ -127,7 +127,7 @@ def label(compiled: Any, graph: Graph) -> None:
     nodes = [_as_fed(node, compiled.feeds) for node in traced_nodes(compiled)]
     ends = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
     traced = {_scope(node, nodes) + member for node in nodes for member in node.members}
-    traced.update(node.name for node in nodes)
+    traced.update(node.name for node in nodes if node.op != "Const")
     compiled.label([_labels(node, nodes, ends, traced, graph) for node in nodes[first:]])
 
 
