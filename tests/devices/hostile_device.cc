@@ -1,7 +1,11 @@
 // A device plug-in that does what plug-ins must not do; macros choose how, and what its type is called.
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "thalweg/device_plugin.h"
@@ -22,6 +26,17 @@ const tw_host* host;
 std::atomic<int> opened{0}, held{0};
 std::atomic<bool> lose_copies{false};
 
+// What late work still reads. It ends by itself, or not before it is let go, if it is held.
+struct Late {
+  std::mutex mutex;
+  std::condition_variable let_go;
+  bool hold = false;
+  int under_way = 0;
+  int harmed = 0;  // how often its memory was released or changed before it was done
+  std::multiset<void*> memory;
+};
+Late& late = *new Late;  // its threads may outlive the program's end
+
 void* open_device(int32_t index, const tw_host* given, tw_error* error) {
   host = given;
   if (index == 1) {
@@ -41,6 +56,10 @@ void* allocate(void*, uint64_t bytes, tw_error*) {
 }
 void release(void*, void* memory, uint64_t) {
   --held;
+  {
+    std::lock_guard<std::mutex> lock(late.mutex);
+    late.harmed += static_cast<int>(late.memory.count(memory));
+  }
   std::free(memory);
 }
 void copy(void*, const void* from, void* to, uint64_t bytes, tw_done done, void* arg) {
@@ -87,13 +106,28 @@ void issue_bad_shape(void*, void*, tw_call call) {
   if (host->allocate_output(call, 0, 2, dims, &out)) std::abort();
 }
 
+// The output is there at once, and so is its copy; the work that reads both goes on.
 void issue_late(void*, void*, tw_call call) {
   tw_tensor in, out;
   if (!prepare(call, &in, &out)) return;
   std::memcpy(out.data, in.data, in.bytes);
+  const std::string want(static_cast<const char*>(in.data), in.bytes);
+  {
+    std::lock_guard<std::mutex> lock(late.mutex);
+    ++late.under_way;
+    late.memory.insert({in.data, out.data});
+  }
   std::thread([=] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    std::memcpy(out.data, in.data, in.bytes);  // must still be there
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    {
+      std::unique_lock<std::mutex> lock(late.mutex);
+      late.let_go.wait(lock, [] { return !late.hold; });
+      for (void* memory : {in.data, out.data}) {
+        late.harmed += std::memcmp(memory, want.data(), want.size()) != 0;
+        late.memory.erase(late.memory.find(memory));
+      }
+      --late.under_way;
+    }
     host->done(call, nullptr);
   }).detach();
 }
@@ -155,3 +189,16 @@ extern "C" const tw_device_plugin* ENTRY(uint32_t) {
 extern "C" int open_devices() { return opened; }
 extern "C" int held_blocks() { return held; }
 extern "C" void set_lose_copies(int lose) { lose_copies = lose != 0; }
+extern "C" void hold_late_work(int hold) {
+  std::lock_guard<std::mutex> lock(late.mutex);
+  late.hold = hold != 0;
+  late.let_go.notify_all();
+}
+extern "C" int late_work() {
+  std::lock_guard<std::mutex> lock(late.mutex);
+  return late.under_way;
+}
+extern "C" int harmed_late_work() {
+  std::lock_guard<std::mutex> lock(late.mutex);
+  return late.harmed;
+}
