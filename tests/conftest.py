@@ -52,7 +52,7 @@ def nothing_left_behind() -> Iterator[None]:
     tf.reset_default_graph()
     left = [t for t in threading.enumerate() if t not in threads and t.is_alive()]
     for thread in left:
-        thread.join(1.0)
+        thread.join(10.0)
     assert not [t.name for t in left if t.is_alive()], "threads left running"
     assert not _children() - children, "processes left running"
     opened = _open_files() - files

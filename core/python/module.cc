@@ -24,6 +24,7 @@
 #include "python/python_kernel.h"
 #include "python/records.h"
 #include "python/trace.h"
+#include "resource/waitable.h"
 #include "session.h"
 #include "tensor/allocator.h"
 #include "thread/blocking.h"
@@ -128,6 +129,7 @@ NB_MODULE(_core, m) {
       },
       "op"_a, "attr"_a, "The DataType numbers that the op's kernels accept for an attribute; empty: any.");
   m.def("reset_containers", [](const std::vector<std::string>& names) { ResourceManager::reset_shared(names); });
+  m.def("waits", &Waitable::waits, "How many operations on queues and the like have had to wait so far.");
   m.def("allocator_stats", [] {
     Allocator& a = Allocator::cpu();
     nb::dict out;

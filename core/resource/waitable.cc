@@ -1,8 +1,12 @@
 // Waiting in line: being served, being cancelled, being called back.
 #include "resource/waitable.h"
 
+#include <atomic>
+
 namespace thalweg {
 namespace {
+
+std::atomic<int64_t> waits_so_far{0};
 
 class FunctionWaiter : public Waiter {
  public:
@@ -25,6 +29,8 @@ class FunctionWaiter : public Waiter {
 
 }  // namespace
 
+int64_t Waitable::waits() { return waits_so_far; }
+
 void Waitable::begin(size_t index, std::function<Progress()> advance, Cancellation& cancellation, Done done) {
   begin(index, std::make_shared<FunctionWaiter>(std::move(advance), std::move(done)), cancellation);
 }
@@ -44,6 +50,7 @@ void Waitable::begin(size_t index, std::shared_ptr<Waiter> waiter, Cancellation&
       waiter->cancellation_ = &cancellation;
       waiter->token_ = cancellation.add([self = shared_from_this(), waiter] { self->cancel(waiter); });
       too_late = waiter->token_ < 0;
+      ++waits_so_far;
     }
   }
   report(finished);

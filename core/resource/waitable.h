@@ -50,6 +50,8 @@ class Waitable : public Resource, public std::enable_shared_from_this<Waitable> 
  public:
   using Done = std::function<void(std::optional<Error>)>;
   using Progress = Waiter::Progress;
+  // How many operations of the process have had to wait so far. Each is counted when it is in line.
+  static int64_t waits();
 
  protected:
   using Finished = std::vector<std::shared_ptr<Waiter>>;

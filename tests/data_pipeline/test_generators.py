@@ -85,21 +85,25 @@ def test_a_generator_is_closed_when_the_consumer_goes_away() -> None:
         finally:
             closed.append("closed")
 
+    def wait_for(count: int) -> None:
+        # The thread that served the last element may be the last to let go of the pipeline.
+        deadline = time.monotonic() + 60
+        while len(closed) < count and time.monotonic() < deadline:
+            time.sleep(0.001)
+
     iterator = Dataset.from_generator(numbers, tf.int64).prefetch(2).make_initializable_iterator()
     element = iterator.get_next()
     session = tf.Session()
     session.run(iterator.initializer)
     session.run(element)
     session.run(iterator.initializer)
-    # The thread that served the last element may be the last to let go of the old pipeline.
-    deadline = time.monotonic() + 10
-    while not closed and time.monotonic() < deadline:
-        time.sleep(0.001)
+    wait_for(1)
     assert closed == ["closed"]
     session.run(element)
     session.close()
     del session
     gc.collect()
+    wait_for(2)
     assert closed == ["closed"] * 2
 
 

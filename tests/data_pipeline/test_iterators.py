@@ -11,6 +11,7 @@ import pytest
 
 import thalweg as tf
 from tests.data_pipeline.elements import plain, rest
+from tests.queues.waiting import Begun
 
 Dataset = tf.data.Dataset
 
@@ -177,19 +178,20 @@ def test_a_waiting_get_next_ends_when_its_session_is_closed() -> None:
         session = tf.Session()
         session.run(iterator.initializer)
         errors: list[Any] = []
+        begun = Begun()
 
-        def wait(session: Any = session, element: Any = element, errors: list[Any] = errors) -> None:
+        def wait(session: Any = session, fetches: Any = (element, begun.zero), errors: list[Any] = errors) -> None:
             with pytest.raises(tf.errors.CancelledError):
-                session.run(element)
+                session.run(fetches)
             errors.append("cancelled")
 
         threads = [threading.Thread(target=wait) for _ in range(4)]
         for thread in threads:
             thread.start()
-        time.sleep(0.05)
+        begun.wait(4)
         session.close()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
         assert errors == ["cancelled"] * 4
 
 
@@ -235,7 +237,7 @@ def test_prefetching_works_ahead_but_not_beyond_its_buffer() -> None:
     element = dataset.make_one_shot_iterator().get_next()
     with tf.Session() as session:
         session.run(element)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(seen) < 4 and time.monotonic() < deadline:
             time.sleep(0.005)
         time.sleep(0.02)

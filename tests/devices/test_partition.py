@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from tests.queues.waiting import Begun
 from thalweg.functions.graph_function import trace
 from thalweg.graph.apply import apply
 from thalweg.passes.partition import partition
@@ -198,20 +199,19 @@ def test_timeout_and_close_end_a_step_on_all_devices() -> None:
     with pytest.raises(tf.errors.DeadlineExceededError):
         sess.run(z, options=tf.RunOptions(timeout_in_ms=50))
     caught: list[Exception] = []
+    begun = Begun()
 
     def run() -> None:
         try:
-            sess.run(z)
+            sess.run([z, begun.zero])
         except Exception as e:
             caught.append(e)
 
     thread = threading.Thread(target=run)
     thread.start()
-    while not thread.is_alive():
-        pass
-    threading.Event().wait(0.1)
+    begun.wait()
     sess.close()
-    thread.join(10)
+    thread.join(60)
     assert [type(e) for e in caught] == [tf.errors.CancelledError]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 import thalweg as tf
 from tests.executor.raw_loops import number, raw_loop, session
+from tests.queues.waiting import Begun
 from thalweg.graph.apply import apply
 
 pytestmark = pytest.mark.parametrize("optimized", [False, True])
@@ -164,9 +164,13 @@ def test_an_error_in_an_iteration_ends_the_step(optimized: bool, parallel_iterat
         assert s.run(x, {n: 2}) == 8 // 3 // 2
 
 
-def endless() -> Any:
+def endless(start: Any = 1) -> Any:
     (i,) = raw_loop(
-        [1], lambda i: tf.greater_equal(i, number(0, i)), lambda i: [i * number(1, i)], "endless", parallel_iterations=3
+        [start],
+        lambda i: tf.greater_equal(i, number(0, i)),
+        lambda i: [i * number(1, i)],
+        "endless",
+        parallel_iterations=3,
     )
     return i
 
@@ -179,7 +183,8 @@ def test_an_endless_loop_ends_with_the_timeout(optimized: bool) -> None:
 
 
 def test_closing_the_session_ends_an_endless_loop(optimized: bool) -> None:
-    i = endless()
+    begun = Begun()
+    i = endless(begun.zero)
     s = session(optimized)
     errors: list[Exception] = []
 
@@ -191,9 +196,9 @@ def test_closing_the_session_ends_an_endless_loop(optimized: bool) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    time.sleep(0.2)
+    begun.wait()
     s.close()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert not thread.is_alive()
     assert [type(e) for e in errors] == [tf.errors.CancelledError]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.queues.waiting import Begun
 
 import thalweg as tf
 from thalweg import errors
@@ -266,17 +267,18 @@ def test_waiting_reads_end_with_their_time_limit_and_leave_the_others() -> None:
 def test_closing_the_session_or_the_queue_ends_waiting_reads(closed: str) -> None:
     work = Work(tf.TextLineReader(), [], close=False)
     failures: list[BaseException] = []
+    begun = Begun()
 
     def read() -> None:
         try:
-            work.session.run(work.one)
+            work.session.run([work.one, begun.zero])
         except errors.OpError as error:
             failures.append(error)
 
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(0.05)
+    begun.wait(4)
     if closed == "session":
         work.session.close()
     else:

@@ -7,7 +7,6 @@ import resource
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 import thalweg as tf
 from tests.functions.calling import FLOAT, Mode, call, new_session, run
+from tests.queues.waiting import Begun
 from thalweg.functions.graph_function import trace
 from thalweg.graph.apply import apply
 from thalweg.python.framework import function
@@ -176,20 +176,21 @@ def test_a_timeout_ends_a_body_that_waits() -> None:
 
 def test_closing_the_session_ends_a_body_that_waits() -> None:
     result = waiting_call()
+    begun = Begun()
     session = new_session()
     errors: list[Any] = []
 
     def step() -> None:
         try:
-            session.run(result)
+            session.run([result, begun.zero])
         except tf.errors.OpError as e:
             errors.append(e)
 
     thread = threading.Thread(target=step)
     thread.start()
-    time.sleep(0.05)
+    begun.wait()
     session.close()
-    thread.join(10.0)
+    thread.join(60.0)
     assert not thread.is_alive()
     assert isinstance(errors[0], tf.errors.CancelledError)
 

@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg._native import core
 
 
 class InThread:
@@ -17,6 +19,7 @@ class InThread:
     def __init__(self, function: Callable[..., Any], *args: Any) -> None:
         self._value: Any = None
         self._error: BaseException | None = None
+        self._waits_before = core.waits()
 
         def body() -> None:
             try:
@@ -27,16 +30,36 @@ class InThread:
         self._thread = threading.Thread(target=body, daemon=True)
         self._thread.start()
 
-    def is_waiting(self, seconds: float = 0.05) -> bool:
+    def is_waiting(self, seconds: float = 0.02) -> bool:
+        """Whether it still waits after some time, which counts from when it is in line."""
+        while self._thread.is_alive() and core.waits() == self._waits_before:
+            self._thread.join(0.001)
         self._thread.join(seconds)
         return self._thread.is_alive()
 
     def result(self) -> Any:
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the call did not end"
         if self._error is not None:
             raise self._error
         return self._value
+
+
+class Begun:
+    """A number, 0, that tells when a step computes it: the step has begun."""
+
+    def __init__(self) -> None:
+        self._steps = threading.Semaphore(0)
+        self.zero = tf.py_func(self._tell, [], tf.int32)
+        self.zero.set_shape([])
+
+    def _tell(self) -> Any:
+        self._steps.release()
+        return np.int32(0)
+
+    def wait(self, steps: int = 1) -> None:
+        for _ in range(steps):
+            assert self._steps.acquire(timeout=60), "the step did not begin"
 
 
 def assert_waits(session: Any, fetches: Any, feed_dict: Any = None) -> None:

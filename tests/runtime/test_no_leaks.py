@@ -39,7 +39,7 @@ def test_steps_give_their_tensors_back(session: Any) -> None:
     before = in_use()
     for _ in range(20):
         session.run([y, update, loop, branch, gradient], {x: value})
-    assert in_use() == before
+    assert in_use() <= before  # less, if a thread of an earlier test has only now let go of something
 
 
 def test_a_failed_step_gives_its_tensors_back(session: Any) -> None:
@@ -51,7 +51,7 @@ def test_a_failed_step_gives_its_tensors_back(session: Any) -> None:
     for fetch in [bad, loop] * 10:
         with pytest.raises(tf.errors.InvalidArgumentError):
             session.run(fetch, {x: value})
-    assert in_use() == before
+    assert in_use() <= before  # less, if a thread of an earlier test has only now let go of something
 
 
 def test_a_closed_session_gives_its_variables_back() -> None:
@@ -63,4 +63,4 @@ def test_a_closed_session_gives_its_variables_back() -> None:
             assert in_use() > before
             del v
         del session
-    assert in_use() == before
+    assert in_use() <= before  # less, if a thread of an earlier test has only now let go of something

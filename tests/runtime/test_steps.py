@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.queues.waiting import Begun
 
 import thalweg as tf
 
@@ -134,8 +135,8 @@ def test_an_error_in_one_step_leaves_the_others_alone(session: Any) -> None:
         assert session.run(good) == 2.0
 
 
-def _endless() -> Any:
-    return tf.while_loop(lambda i: i >= 0, lambda i: i * 1, [tf.constant(0)])
+def _endless(start: Any = 0) -> Any:
+    return tf.while_loop(lambda i: i >= 0, lambda i: i * 1, [tf.convert_to_tensor(start)])
 
 
 def test_an_endless_loop_ends_at_its_timeout(session: Any) -> None:
@@ -155,7 +156,8 @@ def test_a_timeout_of_the_session_counts_for_every_step() -> None:
 
 def test_closing_a_session_ends_a_step_that_is_running() -> None:
     with tf.Graph().as_default():
-        loop = _endless()
+        begun = Begun()
+        loop = _endless(begun.zero)
         session = tf.Session()
         caught: list[BaseException] = []
 
@@ -167,9 +169,9 @@ def test_closing_a_session_ends_a_step_that_is_running() -> None:
 
         thread = threading.Thread(target=run)
         thread.start()
-        threading.Event().wait(0.2)
+        begun.wait()
         session.close()
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
         assert isinstance(caught[0], tf.errors.CancelledError)
         with pytest.raises(RuntimeError, match="closed"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg._native import core
 from thalweg.functions.graph_function import trace
 from thalweg.graph.apply import apply
 from thalweg.runtime.trace import RECORD, shares, traced_nodes
@@ -255,7 +257,15 @@ def test_devices_have_stats_of_their_own_and_transfers(tmp_path: Any) -> None:
 def test_waiting_is_no_work(session: Any) -> None:
     queue = tf.FIFOQueue(1, tf.float32)
     value, add = queue.dequeue(name="wanted"), queue.enqueue(1.0)
-    feeder = threading.Timer(0.05, lambda: session.run(add))
+    waits = core.waits()
+
+    def feed() -> None:
+        while core.waits() == waits:
+            time.sleep(0.001)
+        time.sleep(0.02)
+        session.run(add)
+
+    feeder = threading.Thread(target=feed)
     feeder.start()
     (node,) = [n for n in stats_of(traced(session, value)) if n.node_name == "wanted"]
     feeder.join()
