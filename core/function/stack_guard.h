@@ -9,7 +9,8 @@
 namespace thalweg {
 
 inline bool stack_is_low() {
-  // Where the system sets no limit to a stack, or a very large one, memory would be: recursion ends before that.
+  // Where the system sets no limit to a stack, or a very large one, memory would be: recursion ends before that. It is
+  // counted from the thread's first call: what the C library keeps at the top of a stack may be large.
 #ifdef __SANITIZE_THREAD__
   // The sanitizer keeps the calls behind every allocation: gigabytes for those of a deep recursion.
   static constexpr size_t kMost = size_t{512} << 10;
@@ -24,8 +25,8 @@ inline bool stack_is_low() {
     size_t size = 0;
     pthread_attr_getstack(&attributes, &lowest, &size);
     pthread_attr_destroy(&attributes);
-    const size_t usable = std::min(size - std::min<size_t>(size / 4, 1 << 20), kMost);
-    return reinterpret_cast<uintptr_t>(lowest) + size - usable;
+    const uintptr_t end = reinterpret_cast<uintptr_t>(lowest) + std::min<size_t>(size / 4, 1 << 20);
+    return std::max(end, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - kMost);
   };
   thread_local const uintptr_t limit = find_limit();
   return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) < limit;
