@@ -13,6 +13,7 @@ import thalweg as tf
 from tests.queues.waiting import Begun
 from thalweg.functions.graph_function import trace
 from thalweg.graph.apply import apply
+from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.partition import partition
 from thalweg.passes.prune import prune
 from thalweg.runtime.placement import Placer
@@ -45,6 +46,51 @@ def both(fetches: Any, feeds: Any = None, count: int = 3) -> Any:
     for want, got in zip(tf.nest.flatten(expected), tf.nest.flatten(actual), strict=True):
         np.testing.assert_array_equal(got, want)
     return actual
+
+
+def optimized(*fetches: Any, count: int = 3) -> dict[str, tuple[str, str]]:
+    """Ops and devices of the nodes that are left after the passes over the whole step."""
+    placer = Placer.from_config(config(count))
+    graph = drop_identities(placer.place(prune([], list(fetches), [])))
+    return {name: (node.op, node.device[-5:]) for name, node in graph.nodes.items()}
+
+
+def test_an_identity_that_was_put_on_another_device_is_a_station_of_its_value() -> None:
+    x = tf.random_uniform([4])
+    with on(1):
+        there = tf.identity(x, name="there")
+    with on(0):
+        back = tf.identity(tf.identity(there, name="again") + 1.0, name="back")
+    found = optimized(back)
+    assert found["there"] == ("Identity", "CPU:1")
+    assert "again" not in found
+    assert "back" not in found
+    assert both(tf.stack([x - x, there - there])).tolist() == np.zeros((2, 4)).tolist()
+    assert optimized(there)["there"] == ("Identity", "CPU:1")
+
+
+def test_a_station_stays_where_an_identity_that_nobody_has_placed_reads_it() -> None:
+    x = tf.random_uniform([4])
+    with on(1):
+        there = tf.stop_gradient(x, name="there")
+    follower = tf.identity(there)
+    with on(2):
+        y = follower * 2.0
+    assert optimized(y)["there"] == ("StopGradient", "CPU:1")
+
+
+def test_an_identity_whose_readers_are_all_there_is_dropped() -> None:
+    x = tf.random_uniform([4])
+    with on(1):
+        y = tf.identity(x, name="there") * 2.0
+    assert "there" not in optimized(y)
+
+
+def test_on_one_device_placed_identities_are_dropped() -> None:
+    with on(0):
+        y = tf.identity(tf.random_uniform([4]), name="there") * 2.0
+    assert "there" not in optimized(y, count=1)
+    assert "there" not in optimized(y)
 
 
 def test_a_tensor_is_sent_once_to_each_device_that_reads_it() -> None:

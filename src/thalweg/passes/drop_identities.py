@@ -11,10 +11,12 @@ def drop_identities(graph: StepGraph) -> StepGraph:
     """Returns the step with the readers of an Identity reading its input.
 
     An Identity that waits for other nodes, that others wait for, or that a loop or conditional needs in its place (its
-    input comes from a Switch, whose output may be dead) stays.
+    input comes from a Switch, whose output may be dead) stays. So does one that the program has put on another device
+    than its input, for readers elsewhere: the value is to travel over that device.
     """
     awaited = {control for node in graph.nodes.values() for control in node.controls}
     awaited.update(graph.targets)
+    stations = _stations(graph)
     edges: dict[Edge, Edge] = {}
     for name, node in graph.nodes.items():
         if node.op not in _PASS_THROUGH or node.controls or name in awaited:
@@ -22,5 +24,22 @@ def drop_identities(graph: StepGraph) -> StepGraph:
         source = node.inputs[0]
         if graph.nodes[source[0]].op in ("Switch", "RefSwitch") or node.input_dtypes[0]._is_ref_dtype:
             continue
-        edges[(name, 0)] = edges.get(source, source)
+        source = edges.get(source, source)
+        if name not in stations or node.device == graph.nodes[source[0]].device:
+            edges[(name, 0)] = source
     return graph.redirected(edges, {}).reachable() if edges else graph
+
+
+def _stations(graph: StepGraph) -> set[str]:
+    """Nodes that the program has put on a device, and whose values go on to others.
+
+    Where all readers are on that device, the value comes there without an Identity, too.
+    """
+    if len({node.device for node in graph.nodes.values()}) <= 1:
+        return set()
+    left = {name for name, _ in graph.fetches}
+    for node in graph.nodes.values():
+        for name, _ in node.inputs:
+            if node.op in _PASS_THROUGH or node.device != graph.nodes[name].device:
+                left.add(name)
+    return {name for name in left if (origin := graph.nodes[name].origin) is not None and origin.device}
