@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 import thalweg as tf
+from tests.queues.waiting import after_waits
 from thalweg.profiler.step_records import records_of
 from thalweg.profiler.timeline import trace_events
 from thalweg.python.client import timeline
@@ -125,10 +125,9 @@ def test_what_waits_has_rows_of_its_own() -> None:
     fill = [queue.enqueue(1.0) for queue in queues]
     metadata = tf.RunMetadata()
     with tf.Session() as session:
-        feeder = threading.Timer(0.03, lambda: session.run(fill))
-        feeder.start()
+        feeder = after_waits(2, session.run, fill)
         session.run(total, None, FULL, metadata)
-        feeder.join()
+        feeder.result()
     events = check_format(timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
     rows = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert {"waiting", "waiting (2)"} <= rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,18 @@ class InThread:
         if self._error is not None:
             raise self._error
         return self._value
+
+
+def after_waits(count: int, function: Callable[..., Any], *args: Any) -> InThread:
+    """A call on a thread of its own that is made when so many more operations are in line."""
+    awaited = core.waits() + count
+
+    def body() -> Any:
+        while core.waits() < awaited:
+            time.sleep(0.001)
+        return function(*args)
+
+    return InThread(body)
 
 
 class Begun:

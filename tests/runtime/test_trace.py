@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.queues.waiting import after_waits
 
 import thalweg as tf
-from thalweg._native import core
 from thalweg.functions.graph_function import trace
 from thalweg.graph.apply import apply
 from thalweg.runtime.trace import RECORD, shares, traced_nodes
@@ -257,18 +257,9 @@ def test_devices_have_stats_of_their_own_and_transfers(tmp_path: Any) -> None:
 def test_waiting_is_no_work(session: Any) -> None:
     queue = tf.FIFOQueue(1, tf.float32)
     value, add = queue.dequeue(name="wanted"), queue.enqueue(1.0)
-    waits = core.waits()
-
-    def feed() -> None:
-        while core.waits() == waits:
-            time.sleep(0.001)
-        time.sleep(0.02)
-        session.run(add)
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
+    feeder = after_waits(1, lambda: (time.sleep(0.02), session.run(add)))
     (node,) = [n for n in stats_of(traced(session, value)) if n.node_name == "wanted"]
-    feeder.join()
+    feeder.result()
     assert node.all_end_rel_nanos > 10_000_000
     assert node.op_end_rel_nanos == 0
 

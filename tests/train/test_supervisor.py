@@ -18,6 +18,10 @@ def _wait_for(condition: Any) -> None:
         time.sleep(0.01)
 
 
+def _tags(folder: Path) -> set[str]:
+    return {value.tag for event in read_events(folder) for value in event.summary.value}
+
+
 def test_a_managed_session_initializes_trains_and_saves(tmp_path: Path) -> None:
     step = tf.train.get_or_create_global_step()
     train = step.assign_add(1)
@@ -31,11 +35,11 @@ def test_a_managed_session_initializes_trains_and_saves(tmp_path: Path) -> None:
             value = session.run(train)
         _wait_for(lambda: tf.train.latest_checkpoint(str(tmp_path)) and len(list(tmp_path.glob("events*"))) == 1)
         _wait_for(lambda: any("model.ckpt-5" in p.name for p in tmp_path.iterdir()))
+        _wait_for(lambda: sv.summary_writer.flush() or "answer" in _tags(tmp_path))
         sv.summary_computed(session, tf.Summary(value=[tf.Summary.Value(tag="mine", simple_value=1.0)]))
     assert value == 5
     events = read_events(tmp_path)
-    tags = {v.tag for e in events for v in e.summary.value}
-    assert {"answer", "mine"} <= tags
+    assert {"answer", "mine"} <= _tags(tmp_path)
     statuses = {e.session_log.status for e in events if e.HasField("session_log")}
     assert {tf.SessionLog.START, tf.SessionLog.CHECKPOINT, tf.SessionLog.STOP} <= statuses
     # Another supervisor goes on from the checkpoint.
