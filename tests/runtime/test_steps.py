@@ -266,3 +266,24 @@ def test_memory_of_a_long_chain_stays_at_the_few_tensors_that_are_alive(session:
     session.run(total, {x: np.ones(1_000_000, np.float32)})
     peak = core.allocator_stats()["peak_bytes"] - before
     assert peak < 4 * 4_700_000  # Three tensors of 4 MB, with the allocator's rounding.
+
+
+def test_threads_that_want_the_same_new_step_compile_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from thalweg.runtime import session as module
+
+    compile_step, compiled = module.compile_step, []
+    monkeypatch.setattr(module, "compile_step", lambda *args: compiled.append(compile_step(*args)) or compiled[-1])
+    y = tf.tanh(tf.constant([1.0, 2.0]))
+    barrier = threading.Barrier(4)
+
+    def run(session: Any) -> None:
+        barrier.wait()
+        session.run(y)
+
+    with tf.Session() as session:
+        threads = [threading.Thread(target=run, args=(session,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(compiled) == 1

@@ -262,14 +262,16 @@ class BaseSession:
             try:
                 register_python_kernels()
                 with self._graph._lock:
-                    compiled = compile_step(
-                        self._native, feeds, plan.tensors, plan.targets, self._pass_options, unfused, self._precision(),
-                        self._placer,
-                    )  # fmt: skip
+                    compiled = self._steps.get(signature)  # Another thread may have wanted the same.
+                    if compiled is None:
+                        compiled = compile_step(
+                            self._native, feeds, plan.tensors, plan.targets, self._pass_options, unfused,
+                            self._precision(), self._placer,
+                        )  # fmt: skip
+                        with self._lock:
+                            self._steps[signature] = compiled
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
-            with self._lock:
-                self._steps[signature] = compiled
         return _Step(compiled, plan, feeds, mutations)
 
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
