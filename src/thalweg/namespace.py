@@ -89,6 +89,7 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("profiler", "profiler.recording"): ("Recording", "record"),
     ("profiler", "profiler.model_profile"): ("Profiler", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
+    ("profiler", "profiler.advice"): ("AdviceProto", "advise"),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",

@@ -17,8 +17,8 @@ from thalweg.graph.op_work import work_of
 from thalweg.profiler.flops import static_shape
 from thalweg.profiler.profile_options import TRAINABLE, ProfileOptionBuilder
 from thalweg.profiler.report import size
-from thalweg.profiler.step_records import Record, records_of
-from thalweg.profiler.tables import UNKNOWN_PLACE, Sources
+from thalweg.profiler.step_records import Record, is_accelerator, records_of
+from thalweg.profiler.tables import UNKNOWN_PLACE, Sources, operation_of
 from thalweg.profiler.timeline import trace_events
 
 ROOT: Final = "_TFProfRoot"
@@ -89,13 +89,13 @@ class Profiler:
 
     def __init__(self, graph: Any = None, op_log: Any = None) -> None:
         """Takes the graph, by default the default graph; `op_log` is accepted for TensorFlow's sake."""
-        self._graph = graph if graph is not None else get_default_graph()
-        self._steps: dict[int, list[Record]] = {}
+        self.graph = graph if graph is not None else get_default_graph()
+        self.steps: dict[int, list[Record]] = {}
         self._sources = Sources()
 
     def add_step(self, step: int, run_meta: Any) -> None:
         """Adds the RunMetadata of a step."""
-        self._steps.setdefault(step, []).extend(records_of(run_meta.step_stats))
+        self.steps.setdefault(step, []).extend(records_of(run_meta.step_stats))
 
     def profile_operations(self, options: dict[str, Any]) -> ProfileNode:
         """By op type, those that take most first."""
@@ -119,10 +119,21 @@ class Profiler:
         """By the lines of the program that made the nodes."""
         lines: dict[str, ProfileNode] = {}
         for node in self._nodes(options):
-            place, text = self._sources.place(node.name, self._graph)
+            place, text = self._sources.place(node.name, self.graph)
             name = f"{place}: {text}" if text else place
             lines.setdefault(name, ProfileNode(name, op="" if place == UNKNOWN_PLACE else "line"))._merge(node)
-        return self._finished(lines.values(), options)
+        kind, _, path = options.get("output", "").partition(":outfile=")
+        if kind != "pprof":
+            return self._finished(lines.values(), options)
+        root = _tree(lines.values(), options)
+        self._write_pprof(path, root, options)
+        return root
+
+    def advise(self, options: dict[str, Any] | None = None) -> Any:
+        """Checks the steps and prints what might make them faster: see `tf.profiler.advise`."""
+        from thalweg.profiler.advice import advice
+
+        return advice(self, options)
 
     def _by_path(self, options: dict[str, Any], path_of: Callable[[ProfileNode], list[str]], joint: str) -> ProfileNode:
         tops: dict[str, ProfileNode] = {}
@@ -149,9 +160,9 @@ class Profiler:
     def _nodes(self, options: dict[str, Any]) -> list[ProfileNode]:
         """The nodes of the graph that are counted, with the mean over steps."""
         types = [re.compile(pattern) for pattern in options["account_type_regexes"]]
-        trainable = _trainable(self._graph)
+        trainable = _trainable(self.graph)
         nodes: dict[str, ProfileNode] = {}
-        for operation in self._graph.get_operations():
+        for operation in self.graph.get_operations():
             kinds = (operation.type, operation.device or "", *((TRAINABLE,) if operation.name in trainable else ()))
             if any(pattern.fullmatch(kind) for pattern in types for kind in kinds):
                 node = nodes[operation.name] = ProfileNode(operation.name, op=operation.type)
@@ -159,7 +170,7 @@ class Profiler:
                 work = work_of(operation, static_shape, otherwise=False) if "float_ops" in options["select"] else None
                 node.float_ops = int(work.flops) if work is not None else 0
         wanted = options.get("step", -1)
-        steps = [records for step, records in self._steps.items() if wanted in (-1, step)]
+        steps = [records for step, records in self.steps.items() if wanted in (-1, step)]
         for records in steps:
             for record in records:
                 self._count(nodes, record, types, len(steps))
@@ -175,7 +186,10 @@ class Profiler:
         node.run_count += 1
         micros = round(record.own / 1000 / steps)
         node.exec_micros += micros
-        node.cpu_exec_micros += micros
+        if is_accelerator(record.device):
+            node.accelerator_exec_micros += micros
+        else:
+            node.cpu_exec_micros += micros
         node.output_bytes += record.output_bytes // steps
         node.requested_bytes += max(record.taken, record.output_bytes) // steps
         node.peak_bytes += (max(record.taken, record.output_bytes)) // steps
@@ -184,11 +198,23 @@ class Profiler:
             node.devices.append(record.device)
 
     def _finished(self, children: Iterable[ProfileNode], options: dict[str, Any]) -> ProfileNode:
-        root = ProfileNode(ROOT)
-        root.children = list(children)
-        _finish(root, options, 0)
+        if options.get("output", "").startswith("pprof:"):
+            raise ValueError('pprof output is for cmd="code" (profile_python): its samples are stacks of the program.')
+        root = _tree(children, options)
         self._write(root, options)
         return root
+
+    def _write_pprof(self, path: str, root: ProfileNode, options: dict[str, Any]) -> None:
+        from thalweg.profiler.pprof import Sample, write_pprof
+
+        columns = list(options["select"])
+        samples = []
+        for node in (node for line in root.children for node in line.graph_nodes):
+            operation = operation_of(node.name, self.graph)
+            stack = operation.traceback if operation is not None else []
+            values = [getattr(node, _COLUMNS[column]) for column in columns if column in _COLUMNS]
+            samples.append(Sample(node.name, node.op, stack, node.run_count, values))
+        write_pprof(path, columns, samples)
 
     def _write(self, root: ProfileNode, options: dict[str, Any]) -> None:
         kind, _, rest = options.get("output", "stdout").partition(":")
@@ -201,11 +227,11 @@ class Profiler:
         elif kind == "timeline":
             import json
 
-            records = [record for step in self._steps.values() for record in step]
+            records = [record for step in self.steps.values() for record in step]
             with open(path, "w", encoding="utf-8") as file:
                 json.dump({"traceEvents": trace_events(records, show_memory=True)}, file)
         elif kind != "none":
-            raise ValueError(f"output must be stdout, none, file or timeline, got {kind!r}.")
+            raise ValueError(f"output must be stdout, none, file, timeline or pprof, got {kind!r}.")
 
 
 def profile(
@@ -236,6 +262,13 @@ def profile(
     if cmd not in views:
         raise ValueError(f"cmd must be one of {', '.join(views)}, got {cmd!r}.")
     return views[cmd](ProfileOptionBuilder(options or None).build())
+
+
+def _tree(children: Iterable[ProfileNode], options: dict[str, Any]) -> ProfileNode:
+    root = ProfileNode(ROOT)
+    root.children = list(children)
+    _finish(root, options, 0)
+    return root
 
 
 def _trainable(graph: Any) -> dict[str, int]:

@@ -150,6 +150,10 @@ class ProfileOptionBuilder:
         """Writes a Chrome trace."""
         return self._with(output=f"timeline:outfile={timeline_file}")
 
+    def with_pprof_output(self, pprof_file: str) -> ProfileOptionBuilder:
+        """Writes a profile for pprof, of what `select` names; for the view "code"."""
+        return self._with(output=f"pprof:outfile={pprof_file}")
+
     def with_step(self, step: int) -> ProfileOptionBuilder:
         """Shows one step; -1: the mean of all."""
         return self._with(step=step)

@@ -75,6 +75,12 @@ class Record:
         return sum(output.bytes for output in self.outputs)
 
 
+def is_accelerator(device: str) -> bool:
+    """Whether the name of a device, perhaps only a partial one, asks for one that is not the host."""
+    kind = device.upper().replace("DEVICE:", "").rpartition("/")[2].partition(":")[0]
+    return kind not in ("", "CPU", "NULL", "*")
+
+
 def records_of(step_stats: Any) -> list[Record]:
     """The records of all devices, each device's in order of their starts."""
     found: list[Record] = []
