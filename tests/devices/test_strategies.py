@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.devices.task_graphs import machine, tasks
@@ -119,7 +119,7 @@ def steps(draw: st.DrawFn) -> tuple[Tasks, Machine]:
     return tasks(costs, edges, on, {i: i for i in range(count)}, groups, feasible), on
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(steps())
 def test_schedules_keep_constraints_and_bounds(drawn: tuple[Tasks, Machine]) -> None:
     step, on = drawn
@@ -147,7 +147,7 @@ def test_schedules_keep_constraints_and_bounds(drawn: tuple[Tasks, Machine]) -> 
             assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(times))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(steps())
 def test_what_is_followed_is_never_slower_than_one_device(drawn: tuple[Tasks, Machine]) -> None:
     step, _ = drawn

@@ -122,7 +122,7 @@ def checkpoints(draw: Any) -> dict[str, Any]:
     return out
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(values=checkpoints())
 def test_what_is_saved_comes_back(values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("round")
