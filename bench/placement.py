@@ -106,7 +106,7 @@ MODELS = {"inception_v3": inception_v3, "lstm_lm": lstm_lm}
 class Placed:
     """A session with the step placed in one way."""
 
-    def __init__(self, model, quick, devices, strategy, costs, function=None):
+    def __init__(self, model, quick, devices, strategy, costs, function=None, measured=False):
         self._graph = tf.Graph()
         with self._graph.as_default(), tf.device(function):
             tf.set_random_seed(7)
@@ -118,6 +118,8 @@ class Placed:
             allow_soft_placement=True,
         )
         tf.placement.configure(config, strategy=strategy, costs=costs)
+        if measured:
+            config.graph_options.build_cost_model = 1
         self._session = tf.Session(graph=self._graph, config=config)
         initialize(self._session)
         self.loss = self.run()
@@ -152,8 +154,8 @@ def compare(name, options, folder):
     """Prints predicted and measured times of one model; returns their rank correlation."""
     model, machine = MODELS[name], Machine.of_cpus(options.devices)
     measured_costs = os.path.join(folder, f"{name}.json")
-    alone = Placed(model, options.quick, options.devices, "single", measured_costs)
-    for _ in range(4 + 2 * options.rounds):
+    alone = Placed(model, options.quick, options.devices, "single", measured_costs, measured=True)
+    for _ in range(12):
         alone.run()
     alone.close()
     costs = CostModel.load(measured_costs)

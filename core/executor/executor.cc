@@ -220,7 +220,7 @@ bool Executor::advance() {
     if (plan_->sequential()) return true;
     for (const Completion& c : arrived_) outstanding_ -= !c.handed_over;
     arrived_.clear();
-    if (outstanding_ == 0 && (expected_ == 0 || interrupted())) return true;
+    if (outstanding_ == 0 && (interrupted() || (expected_ == 0 && !state_->can_start()))) return true;
     uint8_t holder = kMail;
     if (!holder_.compare_exchange_strong(holder, kHeld)) return false;
     std::lock_guard lock(mutex_);
@@ -272,7 +272,7 @@ bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
   state_ = plan_->take_state();
   if (stats_ && !called_) stats_->fed(*plan_, feeds);
   state_->begin(feeds);
-  if (expected_ == 0 || state_->can_start()) return true;
+  if (expected_ == 0 || plan_->sequential() || state_->can_start()) return true;
   // Unless the step was aborted meanwhile.
   uint8_t holder = kHeld;
   return !holder_.compare_exchange_strong(holder, kFree);

@@ -91,6 +91,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     }
     return execute_observed(node, inputs, outputs, iteration, started);
   }
+  // For the states: whether there may be something in the inbox.
+  bool has_mail() const { return holder_.load(std::memory_order_relaxed) == kMail; }
   const Plan& plan() const { return *plan_; }
 
  private:

@@ -134,7 +134,7 @@ bool FlatState::run_within(Step& step) {
 }
 
 void FlatState::run_ready(Executor& executor) {
-  while (!ready_.empty() && !executor.interrupted()) {
+  while (!ready_.empty() && !executor.interrupted() && !executor.has_mail()) {
     std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
     const NodeItem& node = plan_.node(ready_.back());
     ready_.pop_back();

@@ -13,7 +13,7 @@ class FlatState final : public State {
  public:
   explicit FlatState(const Plan& plan);
   void begin(std::span<Tensor> feeds) override;
-  bool can_start() const override { return plan_.sequential() || !ready_.empty(); }
+  bool can_start() const override { return !ready_.empty(); }
   void drain(Executor& executor) override;
   void complete(const Started& started, Tensor* outputs) override;
   void arrive(const NodeItem& node, Tensor value) override;

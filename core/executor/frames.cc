@@ -135,7 +135,7 @@ FrameState::Ready FrameState::take_ready() {
 
 void FrameState::drain(Executor& executor) {
   Tensor* outputs = outputs_.data();
-  while (can_start() && !executor.interrupted()) {
+  while (can_start() && !executor.interrupted() && !executor.has_mail()) {
     Ready ready = take_ready();
     const NodeItem& node = *ready.node;
     // A dead Send still runs: the other side must learn that nothing will come.

@@ -35,10 +35,10 @@ bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) 
 
 }  // namespace
 
-// Topological order. Among ready nodes asynchronous ones start first, then what other devices wait for on the critical
-// path, then those that free memory: whose results nobody reads, and those that only they read (the gradient of a
-// variable, say, and its update); then the only reader of what has just been computed; then the one farthest from the
-// end of the step; ties by the order in which the graph was built.
+// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: whose results nobody
+// reads, and those that only they read (the gradient of a variable, say, and its update); then the only reader of what
+// has just been computed; then the one farthest from the end of the step; ties by the order in which the graph was
+// built. In a plan for one device of several, where others may wait, the order was planned before.
 std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   int32_t n = static_cast<int32_t>(specs.size());
   std::vector<int32_t> waiting(n, 0);
@@ -69,6 +69,7 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
         fail(Code::invalid_argument, "the graph has a cycle through node '", specs[i].def.name, "' (op ",
              specs[i].def.op, "); only NextIteration may lead back to a Merge");
   }
+  const bool planned = std::any_of(specs.begin(), specs.end(), [](const NodeSpec& s) { return s.priority >= 0; });
   // How far the end is, and how far a node that nobody reads from.
   constexpr int32_t kSoonFreed = 2;
   std::vector<double> distance(n, 0);
@@ -77,16 +78,16 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
     const int32_t from = order[at];
     for (int32_t to : consumers[from]) distance[from] = std::max(distance[from], distance[to] + 1);
     for (int32_t to : readers[from]) kept[from] = std::max(kept[from], kept[to] + 1);
-    if (specs[from].priority >= 0) distance[from] = specs[from].priority;
+    if (planned) distance[from] = specs[from].priority;
   }
 
-  constexpr double kFirst = 1e300;
+  constexpr double kFirst = 1e300, kFrees = 1e12;
   auto rank = [&](int32_t i) {
     if (specs[i].def.op == "_Recv") return 2 * kFirst;
     // Nodes without inputs (constants, handles, those that only pass control on) cost nothing, and one that frees a
     // large tensor may wait for them. A variable that is read and changed without an order between is read first.
     if (specs[i].inputs.empty() || specs[i].def.op == "ReadVariableOp") return kFirst;
-    if (kept[i] <= kSoonFreed && distance[i] < NodeSpec::kUrgent) return NodeSpec::kUrgent / 2;
+    if (kept[i] <= kSoonFreed && !planned) return kFrees;
     return distance[i];
   };
   auto later = [&](int32_t a, int32_t b) {
@@ -111,7 +112,7 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
       order.push_back(i);
       for (int32_t to : consumers[i]) {
         if (--waiting[to] > 0) continue;
-        if (only_reader(i, to) && (ready.empty() || rank(ready.top()) < NodeSpec::kUrgent / 2))
+        if (!planned && only_reader(i, to) && (ready.empty() || rank(ready.top()) < kFrees))
           next = to;
         else
           ready.push(to);

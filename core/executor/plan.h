@@ -70,10 +70,8 @@ struct NodeSpec {
   std::vector<std::pair<int32_t, int32_t>> inputs;
   std::vector<int32_t> controls;
   bool stateful = false;
-  // How far the end of the whole step is, on whatever device, in any unit; negative: counted in nodes of this plan.
-  // From kUrgent on: other devices wait for it, and it goes before what frees memory.
+  // Of the nodes that are ready the one with the greatest priority runs first; negative: the plan decides.
   double priority = -1;
-  static constexpr double kUrgent = 1e12;
 };
 
 // Makes or finds the kernel of a node: stateful ones are shared by all plans of a session.

@@ -26,9 +26,9 @@ class State {
   virtual ~State() = default;
   // Fills the feeds' slots and finds the first ready nodes.
   virtual void begin(std::span<Tensor> feeds) = 0;
-  // Whether there is a node to run before anything arrives.
+  // Whether there is a node to run now.
   virtual bool can_start() const = 0;
-  // Runs ready nodes until there are none, or the step is interrupted.
+  // Runs ready nodes until there are none, the step is interrupted, or something has arrived: that may be more urgent.
   virtual void drain(Executor& executor) = 0;
   // Propagates the outputs of an asynchronous kernel; call drain() afterwards.
   virtual void complete(const Started& started, Tensor* outputs) = 0;

@@ -181,12 +181,12 @@ def test_nothing_is_measured_unless_asked() -> None:
         ("[]", "format"),
         ('{"format": "something else"}', "format"),
         ('{"format": "thalweg cost model", "version": 99}', "99"),
-        ('{"format": "thalweg cost model", "version": 1}', "damaged"),
-        ('{"format": "thalweg cost model", "version": 1, "nodes": {"CPU": {"a": ["Add", "x", 1, 1, 1]}}}', "damaged"),
-        ('{"format": "thalweg cost model", "version": 1, "nodes": {"CPU": {"a": ["Add", -1, 1, 1, 1]}}}', "damaged"),
-        ('{"format": "thalweg cost model", "version": 1, "nodes": {"CPU": {"a": ["Add", NaN, 1, 1, 1]}}}', "damaged"),
-        ('{"format": "thalweg cost model", "version": 1, "nodes": {"CPU": {"a": [1]}}}', "damaged"),
-        ('{"format": "thalweg cost model", "version": 1, "nodes": [1]}', "damaged"),
+        ('{"format": "thalweg cost model", "version": 2}', "damaged"),
+        ('{"format": "thalweg cost model", "version": 2, "nodes": {"CPU": {"a": ["Add", "x", 1, 1, 1, true]}}}', "damaged"),
+        ('{"format": "thalweg cost model", "version": 2, "nodes": {"CPU": {"a": ["Add", -1, 1, 1, 1, true]}}}', "damaged"),
+        ('{"format": "thalweg cost model", "version": 2, "nodes": {"CPU": {"a": ["Add", NaN, 1, 1, 1, true]}}}', "damaged"),
+        ('{"format": "thalweg cost model", "version": 2, "nodes": {"CPU": {"a": [1]}}}', "damaged"),
+        ('{"format": "thalweg cost model", "version": 2, "nodes": [1]}', "damaged"),
     ],
 )
 def test_a_file_that_is_no_cost_model_is_refused(tmp_path: Path, text: str, words: str) -> None:

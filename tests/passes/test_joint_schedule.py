@@ -11,7 +11,7 @@ import pytest
 
 import thalweg as tf
 from thalweg._native import core
-from thalweg.passes.joint_schedule import URGENT, JointSchedule, priorities
+from thalweg.passes.joint_schedule import JointSchedule, priorities
 from thalweg.passes.late_transfers import produce_late, receive_late
 from thalweg.passes.partition import Partition, partition
 from thalweg.passes.prune import prune
@@ -53,13 +53,28 @@ def test_a_priority_counts_what_waits_on_the_other_device() -> None:
         y = sent
         for _ in range(8):
             y = tf.square(y)
+    # By its own device alone, the local chain would seem to be longer; and it is if the other device has little to do.
     ranks = priorities(cut(y, local), dict.fromkeys(["sent", "local", "Cos", "Sin"], 1.0))
-    # By its own device alone, the local chain would seem to be longer.
-    assert ranks[CPU(0)]["sent"] < URGENT
+    assert ranks[CPU(0)]["sent"] < ranks[CPU(0)]["local"]
     costs = dict.fromkeys(["sent", "local", "Cos", "Sin", "Square", *(f"Square_{k}" for k in range(1, 8))], 1.0)
     ranks = priorities(cut(y, local), costs)
-    assert ranks[CPU(0)]["sent"] >= URGENT > ranks[CPU(0)]["local"]
-    assert ranks[CPU(1)]["Square"] < URGENT  # Nobody waits for it elsewhere.
+    assert ranks[CPU(0)]["sent"] > ranks[CPU(0)]["local"]
+
+
+def test_what_frees_memory_goes_first_unless_somebody_would_wait_for_too_long() -> None:
+    with on(0):
+        x = tf.random_uniform([3], name="x")
+        freeing = tf.exp(x, name="freeing")
+        chain = tf.cos(tf.sin(tf.tanh(x, name="chain")))
+    with on(1):
+        y = tf.multiply(chain, tf.log(tf.random_uniform([3], 1.0, 2.0), name="other"), name="there")
+    nodes = ["freeing", "chain", "Sin", "Cos", "there"]
+    parts = cut(y, freeing)
+    ranks = priorities(parts, dict.fromkeys(nodes, 1.0))[CPU(0)]
+    assert ranks["freeing"] < min(ranks["chain"], ranks["Sin"], ranks["Cos"])
+    # If the other device is busy for a while there is time.
+    ranks = priorities(parts, {**dict.fromkeys(nodes, 1.0), "other": 20.0})[CPU(0)]
+    assert ranks["freeing"] > ranks["chain"]
 
 
 def test_the_executor_runs_what_the_other_device_waits_for_first() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from thalweg.passes.partition import Partition
@@ -22,9 +22,8 @@ Costs = Mapping[str, float]
 
 _UNKNOWN = 1e-7  # seconds
 _INSTANT = frozenset({"_Send", "_Recv", "_Arg", "Const"})  # These take no time of their device.
-URGENT = 1e12
-_CRITICAL = 0.9  # Ways of nearly the greatest length count as critical: costs are estimates.
-_MOST = 1e11
+_USED_SLACK = 0.5  # Costs are estimates: the rest is left for what takes longer.
+_SOON_FREED = 2
 
 
 class Span(NamedTuple):
@@ -85,31 +84,49 @@ class JointSchedule:
 
     def spans(self) -> dict[Key, Span]:
         """The starts of all nodes in both schedules, on devices that do one thing at a time."""
-        early = _simulated(self.order, self.sources, self.readers, self.cost, lambda key: -self.rest[key])
+        early = _simulated(self.order, self.sources, self.readers, self.cost, _ByRank(self.rest))
         end = max((early[key] + self.cost[key] for key in self.order), default=0.0)
         backwards = list(reversed(self.order))
-        late = _simulated(backwards, self.readers, self.sources, self.cost, lambda key: -self.before[key])
+        late = _simulated(backwards, self.readers, self.sources, self.cost, _ByRank(self.before))
         return {key: Span(early[key], max(end - late[key] - self.cost[key], early[key])) for key in self.order}
+
+    def planned(self) -> dict[Key, float]:
+        """The starts of all nodes in the schedule that is to be run."""
+        choice = _ByDeadline(self, {key: span.latest for key, span in self.spans().items()})
+        return _simulated(self.order, self.sources, self.readers, self.cost, choice)
+
+    def freeing(self) -> set[Key]:
+        """The nodes that memory waits for: nobody reads their results, or only nodes like that."""
+        kept: dict[Key, int] = {}
+        for key in reversed(self.order):
+            kept[key] = max((kept.get(reader, 0) + 1 for reader in self._data_readers(key)), default=0)
+        return {key for key, left in kept.items() if left <= _SOON_FREED}
+
+    def only_reader(self, key: Key) -> Key | None:
+        """The node that alone waits for a result, on the same device."""
+        readers = self.readers[key]
+        return readers[0] if len(set(readers)) == 1 and readers[0][0] == key[0] else None
+
+    def _data_readers(self, key: Key) -> list[Key]:
+        return [r for r in self.readers[key] if any(source == key[1] for source, _ in self.nodes[r].inputs)]
 
 
 def priorities(parts: Mapping[str, Partition], costs: Costs) -> dict[str, dict[str, float]]:
-    """For each part, how much its nodes are to be preferred: the time from their start to the end of the whole step.
+    """For each part, a number for each node: of those that are ready, the device runs the one with the greatest first.
 
-    A node of a critical path that leads to a Send counts as urgent (`URGENT` is added): another device waits for it.
+    The numbers follow a schedule of the whole step: what would make another device, or the end of the step, late if it
+    waited goes first; where there is time, what frees memory does.
     """
     joint = JointSchedule(parts, costs)
     if not joint.complete:
         return {}
-    length = max(joint.rest.values(), default=0.0)
-    awaited: set[Key] = set()
+    starts = joint.planned()
+    position = {key: at for at, key in enumerate(joint.order)}
+    # What takes no time comes before what starts at the same moment.
+    planned = sorted(joint.order, key=lambda key: (starts[key], joint.cost[key] > 0, position[key]))
     found: dict[str, dict[str, float]] = {device: {} for device in parts}
-    for key in reversed(joint.order):
-        node = joint.nodes[key]
-        if node.op == "_Send" or any(reader in awaited and reader[0] == key[0] for reader in joint.readers[key]):
-            awaited.add(key)
-        way = joint.rest[key] + joint.before[key] - joint.cost[key]
-        urgent = URGENT if key in awaited and way >= _CRITICAL * length else 0.0
-        found[key[0]][key[1]] = urgent + min(joint.rest[key] * 1e9, _MOST)
+    for at, (device, name) in enumerate(planned):
+        found[device][name] = float(len(planned) - at)
     return found
 
 
@@ -125,15 +142,74 @@ def _cost(node: Node, costs: Costs) -> float:
     return sum(costs.get(name, _UNKNOWN) for name, _ in members_of(node))
 
 
+class _ByRank:
+    """Chooses the ready node with the greatest number."""
+
+    def __init__(self, rank: Mapping[Key, float]) -> None:
+        self._rank = rank
+        self._ready: list[tuple[float, Key]] = []
+
+    def of_device(self) -> _ByRank:
+        return _ByRank(self._rank)
+
+    def add(self, key: Key) -> None:
+        heapq.heappush(self._ready, (-self._rank[key], key))
+
+    def __bool__(self) -> bool:
+        return bool(self._ready)
+
+    def take(self, now: float) -> Key:
+        return heapq.heappop(self._ready)[1]
+
+
+class _ByDeadline:
+    """Chooses the ready node that must start first; before that, if there is time, one that frees memory."""
+
+    def __init__(self, joint: JointSchedule, latest: Mapping[Key, float], freeing: set[Key] | None = None) -> None:
+        self._joint = joint
+        self._latest = latest
+        self._all_freeing = joint.freeing() if freeing is None else freeing
+        self._ready: list[tuple[float, Key]] = []
+        self._freeing: list[tuple[float, Key]] = []
+        self._waiting: set[Key] = set()
+        self._last: Key | None = None
+
+    def of_device(self) -> _ByDeadline:
+        return _ByDeadline(self._joint, self._latest, self._all_freeing)
+
+    def add(self, key: Key) -> None:
+        self._waiting.add(key)
+        heapq.heappush(self._ready, (self._latest[key], key))
+        if key in self._all_freeing:
+            heapq.heappush(self._freeing, (self._latest[key], key))
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def take(self, now: float) -> Key:
+        for heap in (self._ready, self._freeing):
+            while heap and heap[0][1] not in self._waiting:
+                heapq.heappop(heap)
+        deadline, key = self._ready[0]
+        following = self._joint.only_reader(self._last) if self._last is not None else None
+        for each in (self._freeing[0][1] if self._freeing else None, following):
+            if each in self._waiting and self._joint.cost[each] <= _USED_SLACK * (deadline - now):
+                key = each
+                break
+        self._waiting.discard(key)
+        self._last = key
+        return key
+
+
 def _simulated(
     order: list[Key], sources: Mapping[Key, list[Key]], readers: Mapping[Key, list[Key]], cost: Mapping[Key, float],
-    rank: Callable[[Key], float],
+    choice: _ByRank | _ByDeadline,
 ) -> dict[Key, float]:  # fmt: skip
-    """Starts of nodes in a list schedule: each device takes the best ranked of the nodes that are ready."""
+    """Starts of nodes in a list schedule: each device takes one of the nodes that are ready."""
     waiting = {key: len(sources[key]) for key in order}
     free: dict[str, float] = dict.fromkeys((key[0] for key in order), 0.0)
     coming: dict[str, list[tuple[float, Key]]] = {device: [] for device in free}  # by the time when they are ready
-    ready: dict[str, list[tuple[float, Key]]] = {device: [] for device in free}  # by rank
+    ready = {device: choice.of_device() for device in free}
     start: dict[Key, float] = {}
     ready_at = dict.fromkeys(order, 0.0)
 
@@ -169,8 +245,8 @@ def _simulated(
             break
         while coming[device] and coming[device][0][0] <= at:
             _, key = heapq.heappop(coming[device])
-            heapq.heappush(ready[device], (rank(key), key))
-        _, key = heapq.heappop(ready[device])
+            ready[device].add(key)
+        key = ready[device].take(at)
         start[key] = at
         free[device] = at + cost[key]
         for reader in finish(key):

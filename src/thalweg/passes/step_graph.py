@@ -22,6 +22,8 @@ Edge = tuple[str, int]
 
 # The attribute of nodes whose float32 outputs are sent to other devices in 16 bits.
 COMPRESS = "_compress_transfers"
+# The attribute of a `_Recv` that says what is known of the shape of its tensor.
+SHAPE = "_shape"
 
 
 class Node(NamedTuple):
@@ -91,7 +93,8 @@ class StepGraph:
         if node.op == "_Arg":
             return self.feeds[int(node.attrs["index"])].shape
         if node.origin is None or edge[1] >= len(node.origin.outputs):
-            return TensorShape(None)
+            known = node.attrs.get(SHAPE)
+            return known if isinstance(known, TensorShape) else TensorShape(None)
         return node.origin.outputs[edge[1]].shape
 
     def with_nodes(self, nodes: dict[str, Node], fetches: tuple[Edge, ...] | None = None) -> StepGraph:

@@ -11,6 +11,7 @@ from thalweg._native import core
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.place import Device, Group, Survey, place
 from thalweg.passes.prune import prune
@@ -179,7 +180,7 @@ def step_of(graph: Graph, fetches: Sequence[Any]) -> StepGraph:
         raise ValueError("There is nothing to place: name at least one fetch.")
     feeds = [op.outputs[0] for op in graph.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
     step = lower_references(inline_functions(prune(feeds, tensors, targets)))
-    return step.reachable()
+    return drop_gates(step).reachable()
 
 
 def _has_kernel(node: Node, device_type: str) -> bool:

@@ -4,7 +4,8 @@ An estimate divides the work of a node (graph/work.py) by what one core does, an
 measurement of a node replaces it, and for nodes of the same op type that were never measured it corrects the estimate.
 
 Passes make one node of several after placement, so that the core reports fewer nodes than the placed step has: the
-time of a fused node is shared among those that it stands for, in proportion to their estimates.
+time of a fused node is shared among those that it stands for, in proportion to their estimates. Where a placement keeps
+such nodes apart, their shares say nothing: they are estimated again (`seconds_alone`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from thalweg._native import core
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.work import Shape, Work, WorkContext, one_pass
+from thalweg.passes.fusion import fusions
 from thalweg.passes.lower_loops import frames_of
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
@@ -36,7 +39,7 @@ _GUESSED_TRIPS: Final = 16
 _DEEPEST_LOOP: Final = 3
 _STRING: Final = 32  # bytes
 _FORMAT: Final = "thalweg cost model"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _OWN_SOURCES: Final = frozenset({"_Arg", "Const"})
 
 
@@ -48,12 +51,14 @@ class Measurement(NamedTuple):
         seconds: Of one run.
         runs: How often it ran in a step.
         samples: How many steps were observed.
+        alone: Whether it was run by itself, not as a part of a fused node.
     """
 
     op: str
     seconds: float
     runs: float
     samples: int
+    alone: bool = True
 
 
 class Observation(NamedTuple):
@@ -99,6 +104,13 @@ class CostModel:
             return found.seconds
         return estimate(graph, node) * self._correction(node.op, device_type)
 
+    def seconds_alone(self, graph: StepGraph, node: Node, device_type: str) -> float:
+        """The same if passes do not make one node of it and others."""
+        found = self.measurement(node, device_type)
+        if found is not None and found.alone:
+            return found.seconds
+        return estimate(graph, node) * self._correction(node.op, device_type)
+
     def runs(self, node: Node, device_type: str, depth: int) -> float:
         """How often a node runs in a step; `depth` is the number of loops that it is in."""
         found = self.measurement(node, device_type) if depth else None
@@ -108,12 +120,12 @@ class CostModel:
         """How much slower than estimated the measured nodes of this op type were."""
         known = self._corrections.get(device_type)
         if known is None:
-            ratios: dict[str, list[float]] = {}
+            ratios: dict[bool, dict[str, list[float]]] = {True: {}, False: {}}
             for name, measured in self._measured.get(device_type, {}).items():
                 guess = self._estimated[device_type].get(name, 0.0)
                 if guess > 0 and measured.seconds > 0:
-                    ratios.setdefault(measured.op, []).append(measured.seconds / guess)
-            known = {each: statistics.median(values) for each, values in ratios.items()}
+                    ratios[measured.alone].setdefault(measured.op, []).append(measured.seconds / guess)
+            known = {each: statistics.median(values) for each, values in (ratios[False] | ratios[True]).items()}
             self._corrections[device_type] = known
         return known.get(op, 1.0)
 
@@ -132,14 +144,15 @@ class CostModel:
             whole = sum(guesses)
             for node, guess in zip(members, guesses, strict=True):
                 part = guess / whole if whole > 0 else 1 / len(members)
-                measured[node.name] = Measurement(node.op, total.seconds * part, total.runs, total.samples)
+                alone = len(total.members) < 2 or node.name not in total.members
+                measured[node.name] = Measurement(node.op, total.seconds * part, total.runs, total.samples, alone)
                 estimated[node.name] = guess
         self._corrections.pop(device_type, None)
 
     def save(self, path: str) -> None:
         """Writes the measurements to a JSON file, at once or not at all."""
         nodes = {
-            kind: {name: [m.op, m.seconds, m.runs, m.samples, self._estimated[kind].get(name, 0.0)]
+            kind: {name: [m.op, m.seconds, m.runs, m.samples, self._estimated[kind].get(name, 0.0), m.alone]
                    for name, m in measured.items()}
             for kind, measured in self._measured.items()
         }  # fmt: skip
@@ -171,16 +184,33 @@ class CostModel:
         model = cls()
         try:
             for kind, nodes in content["nodes"].items():
-                for name, (op, seconds, runs, samples, guess) in nodes.items():
+                for name, (op, seconds, runs, samples, guess, alone) in nodes.items():
                     numbers = [float(seconds), float(runs), float(guess)]
                     if not all(math.isfinite(number) and number >= 0 for number in numbers):
                         raise ValueError(f"node {name!r} took {seconds!r} s, {runs!r} times")
-                    entry = Measurement(str(op), numbers[0], numbers[1], int(samples))
+                    entry = Measurement(str(op), numbers[0], numbers[1], int(samples), bool(alone))
                     model._measured.setdefault(str(kind), {})[str(name)] = entry
                     model._estimated.setdefault(str(kind), {})[str(name)] = numbers[2]
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as e:
             raise ValueError(f"{path} is a damaged cost model: {e}") from None
         return model
+
+
+def placed_seconds(graph: StepGraph, costs: CostModel, type_of: Mapping[str, str]) -> dict[str, float]:
+    """How long one run of each node of a placed step takes.
+
+    Args:
+        graph: The step.
+        costs: What nodes take.
+        type_of: The types of the devices, by full name.
+    """
+    found = {name: costs.seconds(graph, node, type_of.get(node.device, "CPU")) for name, node in graph.nodes.items()}
+    for names in fusions(graph, core.operands_of_rows):
+        nodes = [graph.nodes[name] for name in names]
+        if len({node.device for node in nodes}) > 1:
+            for node in nodes:
+                found[node.name] = costs.seconds_alone(graph, node, type_of.get(node.device, "CPU"))
+    return found
 
 
 def estimate(graph: StepGraph, node: Node) -> float:

@@ -136,6 +136,10 @@ class Machine:
             return NETWORK
         return HAND_OVER if a.type == b.type == "CPU" else BUS
 
+    def types(self) -> list[str]:
+        """The types of the devices, each once."""
+        return list(dict.fromkeys(processor.type for processor in self.processors))
+
     def links(self) -> list[list[Link]]:
         """The links between all pairs of devices, by their positions."""
         return [[self.link(a, b) for b in self.processors] for a in self.processors]

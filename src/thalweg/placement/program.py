@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.op_registry import is_defined, op_def
 from thalweg.graph.operation import Operation
+from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
@@ -23,7 +24,7 @@ def program_step(program: Graph) -> StepGraph:
         errors.OpError: If something in it cannot be run.
     """
     feeds = [op.outputs[0] for op in program.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
-    return lower_references(inline_functions(prune(feeds, [], program_targets(program))))
+    return drop_gates(lower_references(inline_functions(prune(feeds, [], program_targets(program)))))
 
 
 def program_targets(program: Graph) -> list[Operation]:

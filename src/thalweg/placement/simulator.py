@@ -70,6 +70,7 @@ class _Run:
         count, devices = len(tasks.nodes), len(tasks.machine.processors)
         self._tasks = tasks
         self._where = list(where)
+        self._times = tasks.times(where)
         self._ranks = ranks
         self._waiting = [len(inputs) for inputs in tasks.inputs]
         self._start = [0.0] * count
@@ -129,7 +130,7 @@ class _Run:
                 self._cause[node] = last
             self._last[device] = node
             self._idle[device] = False
-            seconds = self._tasks.seconds[node][device]
+            seconds = self._times[node]
             self._start[node], self._finish[node] = now, now + seconds
             self._busy[device] += seconds
             for tensor in self._tasks.outputs[node]:
@@ -138,10 +139,10 @@ class _Run:
             heapq.heappush(self._events, (now + seconds, self._order, node, -1))
 
     def _size(self, tensor: int, device: int) -> float:
-        """The memory that a tensor takes on a device: none where its node only hands on what is there."""
+        """The memory that a tensor takes on a device: none where its node only hands on what is there, or is a part."""
         producer = self._tasks.producers[tensor]
-        shared = self._tasks.cheap[producer] and self._where[producer] == device
-        return 0.0 if shared else self._tasks.sizes[tensor]
+        nothing = self._tasks.cheap[producer] or producer in self._tasks.parts
+        return 0.0 if nothing and self._where[producer] == device else self._tasks.sizes[tensor]
 
     def _hold(self, tensor: int, device: int) -> None:
         held = self._held[device] + self._size(tensor, device)

@@ -171,7 +171,8 @@ class _Plan:
         unit = tasks.unit_of[node]
         device = self._choice[unit]
         if device < 0:
-            if tasks.cheap[node] and all(self._is_deferred(tensor) for tensor in tasks.inputs[node]):
+            waits = tasks.cheap[node] and all(self._is_deferred(tensor) for tensor in tasks.inputs[node])
+            if waits or node in tasks.parts:
                 self._deferred.setdefault(unit, []).append(node)
                 return
             device = self._soonest(node, unit)
@@ -214,7 +215,9 @@ class _Plan:
         along = sum(self._tasks.units[each].state for each in units if self._choice[each] < 0 and each != unit)
         for device in self._roomy(unit, along):
             seconds = self._tasks.seconds[node][device]
-            finish = self._gap(device, self._available(node, device), seconds) + seconds
+            # Nodes that run as a part of this one, or for it, come along.
+            begin = max(self._available(each, device) for each in (node, *self._deferred.get(unit, ())))
+            finish = self._gap(device, begin, seconds) + seconds
             if finish < best_finish:
                 best, best_finish = device, finish
         return best

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from thalweg import errors
+from thalweg._native import core
 from thalweg.graph.work import free, is_light
+from thalweg.passes.fusion import fusions
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.place import Device, Group, Union
 from thalweg.passes.step_graph import Node, StepGraph
@@ -53,6 +55,9 @@ class Tasks:
         units: What is placed as one.
         cheap: For each node, whether it does no work: then it can wait for its reader to choose a device.
         machine: The devices.
+        fused: Nodes that run as one if they are on one device: the last of each list takes the time of all.
+        alone: For those nodes, their times on each device if they are on several.
+        parts: Those nodes but the last ones.
     """
 
     nodes: list[Node]
@@ -67,10 +72,22 @@ class Tasks:
     units: list[Unit]
     cheap: list[bool]
     machine: Machine
+    fused: list[list[int]] = field(default_factory=list)
+    alone: dict[int, list[float]] = field(default_factory=dict)
+    parts: set[int] = field(default_factory=set)
 
     def where(self, choice: Sequence[int]) -> list[int]:
         """The device of each node if unit i is on device choice[i]."""
         return [choice[unit] for unit in self.unit_of]
+
+    def times(self, where: Sequence[int]) -> list[float]:
+        """How long each node takes if node i is on device where[i]."""
+        found = [seconds[device] for seconds, device in zip(self.seconds, where, strict=True)]
+        for nodes in self.fused:
+            if any(where[node] != where[nodes[0]] for node in nodes):
+                for node in nodes:
+                    found[node] = self.alone[node][where[node]]
+        return found
 
     def ranks(self) -> list[float]:
         """How long it takes from the start of each node to the end of the step, on average devices (upward rank)."""
@@ -116,13 +133,12 @@ def tasks_of(
     depth = _depths(frames)
     nodes = _ordered(graph, frames)
     index = {node.name: i for i, node in enumerate(nodes)}
-    types = [processor.type for processor in machine.processors]
-    kinds = list(dict.fromkeys(types))
+    kinds = machine.types()
     seconds, runs_of = [], []
     constant = folded(graph)
     for node in nodes:
         if node.name in constant:
-            seconds.append([0.0] * len(types))
+            seconds.append([0.0] * len(machine.processors))
             runs_of.append(1.0)
             continue
         level = depth.get(node.name, 0)
@@ -131,6 +147,7 @@ def tasks_of(
         seconds.append([times[p.type] / p.speed for p in machine.processors])
         runs_of.append(max(runs.values()))
     tasks = Tasks(nodes, seconds, [], [[] for _ in nodes], [], [], [], runs_of, [], [], [], machine)
+    _fuse(tasks, graph, index, costs, constant)
     _connect(tasks, graph, index, constant)
     tasks.runs = [runs_of[producer] for producer in tasks.producers]
     for node in nodes:
@@ -138,6 +155,24 @@ def tasks_of(
         tasks.cheap.append(definition is None or definition.work is free or node.name in constant)
     _make_units(tasks, graph, index, frames, groups, decided)
     return tasks
+
+
+def _fuse(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], costs: CostModel, constant: set[str]) -> None:
+    """Finds the nodes that run as one, and moves their times to the last of them."""
+    machine = tasks.machine
+    for names in fusions(graph, core.operands_of_rows):
+        if any(name in constant for name in names):
+            continue
+        nodes = [index[name] for name in names]
+        for node in nodes:
+            once = {kind: costs.seconds_alone(graph, tasks.nodes[node], kind) for kind in machine.types()}
+            tasks.alone[node] = [once[p.type] / p.speed * tasks.runs[node] for p in machine.processors]
+        times = [tasks.seconds[node] for node in nodes]
+        tasks.seconds[nodes[-1]] = [sum(each) for each in zip(*times, strict=True)]
+        for node in nodes[:-1]:
+            tasks.seconds[node] = [0.0] * len(machine.processors)
+        tasks.fused.append(nodes)
+        tasks.parts.update(nodes[:-1])
 
 
 def _depths(frames: Sequence[Frame]) -> dict[str, int]:
@@ -234,10 +269,14 @@ def _make_units(
             free_nodes = [node.name for node in (*frame.enters, *frame.nodes) if node.name in group_of]
             for name in free_nodes[1:]:
                 tie(free_nodes[0], name, anyway=True)
+    for nodes in tasks.fused:
+        names = [tasks.nodes[node].name for node in nodes if tasks.nodes[node].name in group_of]
+        for name in names[1:]:
+            tie(names[0], name, anyway=True)
     for earlier, later in _fusible(tasks, graph):
-        names = tasks.nodes[earlier].name, tasks.nodes[later].name
-        if names[0] in group_of and names[1] in group_of:
-            tie(*names, anyway=False)
+        first, second = tasks.nodes[earlier].name, tasks.nodes[later].name
+        if first in group_of and second in group_of:
+            tie(first, second, anyway=False)
     roots: dict[str, int] = {}
     for i, group in enumerate(groups):
         root = union.root(str(i))

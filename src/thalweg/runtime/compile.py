@@ -17,10 +17,8 @@ from thalweg.passes.choose_algorithms import choose_algorithms
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
-from thalweg.passes.fuse_contractions import fuse_contractions
-from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.fusion import fuse
 from thalweg.passes.inline_functions import inline_functions
-from thalweg.passes.join_products import join_products
 from thalweg.passes.joint_schedule import priorities
 from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.late_transfers import produce_late
@@ -176,8 +174,7 @@ class Compiler:
             if options.layouts:
                 graph = travel_layouts(graph, core.operands_of_rows)
             if options.fused:
-                graph = fuse_contractions(join_products(graph))
-                graph = fuse_elementwise(graph, core.operands_of_rows)
+                graph = fuse(graph, core.operands_of_rows)
             graph = keep_weights(graph)
             if core.packs_products():
                 graph = pack_weights(graph)

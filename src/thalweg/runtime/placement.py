@@ -8,6 +8,7 @@ from typing import Any
 from thalweg._native import core
 from thalweg.devices import plugins
 from thalweg.devices.memory import memory_limits
+from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.null_device import NULL
 from thalweg.passes.partition import Partition, partition, whole
 from thalweg.passes.place import Device, Strategy, Survey, matches, place
@@ -76,6 +77,8 @@ class Placer:
         if origin is not None:
             self._survey.update(origin.graph.get_operations())
             self._fixed.update(self.planning.settle_state(graph, origin.graph, self._fixed, self._place))
+        if len(self.devices) > 1:
+            graph = drop_gates(graph)
         placed = self._place(graph, self.planning.strategy())
         for name, node in placed.nodes.items():
             if node.stateful:
@@ -89,9 +92,9 @@ class Placer:
 
     def costs(self, graph: StepGraph) -> dict[str, float]:
         """How long the nodes of a placed step take, measured or estimated."""
-        model = self.planning.costs()
-        kinds = {device.name: device.type for device in self.devices}
-        return {name: model.seconds(graph, node, kinds.get(node.device, "CPU")) for name, node in graph.nodes.items()}
+        from thalweg.placement.costs import placed_seconds
+
+        return placed_seconds(graph, self.planning.costs(), {device.name: device.type for device in self.devices})
 
     def partition(self, graph: StepGraph) -> dict[str, Partition]:
         """The parts of a placed step."""
