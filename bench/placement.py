@@ -130,10 +130,12 @@ class Placed:
         return self._session.run(self._fetches, self._feeds)[0]
 
     def predicted(self, machine, costs):
-        """The simulated time of the step as it was placed."""
+        """The simulated step as it was placed, and the time of the plan that its devices follow."""
         tasks = tasks_of(self.placed, machine, costs)
         where = [unit.feasible[0] for unit in tasks.units]
-        return simulate(tasks, tasks.where(where))
+        schedule = simulate(tasks, tasks.where(where))
+        expected = self._session._placer.expected_seconds if schedule.transfers else schedule.makespan
+        return schedule, expected
 
     def close(self):
         """Ends the session, which writes what it has measured."""
@@ -168,21 +170,32 @@ def compare(name, options, folder):
         places[label] = Placed(model, options.quick, options.devices, strategy, copy, function)
         places[label].run()
     times = {label: [] for label in places}
-    for _ in range(options.rounds):
+    start = time.perf_counter()
+    # The machine's own speed changes by a third within a second or so: short steps need many rounds.
+    while len(times["single"]) < options.rounds or time.perf_counter() < start + options.seconds:
         for label, each in places.items():
             begin = time.perf_counter()
             each.run()
             times[label].append(time.perf_counter() - begin)
-    predicted = {label: each.predicted(machine, costs) for label, each in places.items()}
-    measured = {label: statistics.median(values) for label, values in times.items()}
-    print(f"\n{name}: {len(places['single'].placed.nodes)} nodes on {options.devices} devices, {options.rounds} rounds")
-    print(f"{'':18}{'predicted ms':>14}{'measured ms':>14}{'transfers':>12}")
-    for label in sorted(places, key=lambda each: predicted[each].makespan):
-        found = predicted[label]
-        print(f"{label:18}{found.makespan * 1e3:14.1f}{measured[label] * 1e3:14.1f}{found.transfers:12}")
+    schedules = {label: each.predicted(machine, costs) for label, each in places.items()}
+    simulated = {label: schedule.makespan for label, (schedule, _) in schedules.items()}
+    planned = {label: expected for label, (_, expected) in schedules.items()}
+    # What disturbs a step only makes it longer.
+    measured = {label: statistics.quantiles(values, n=4)[0] for label, values in times.items()}
+    nodes, rounds = len(places["single"].placed.nodes), len(times["single"])
+    print(f"\n{name}: {nodes} nodes on {options.devices} devices, {rounds} rounds")
+    print(f"{'':18}{'simulated ms':>14}{'planned ms':>14}{'measured ms':>14}{'(median)':>12}{'transfers':>12}")
+    for label in sorted(places, key=planned.get):
+        row = (simulated[label], planned[label], measured[label])
+        median = statistics.median(times[label]) * 1e3
+        print(f"{label:18}" + "".join(f"{each * 1e3:14.1f}" for each in row), end="")
+        print(f"{median:12.1f}{schedules[label][0].transfers:12}")
     losses = {float(each.loss) for each in places.values()}
-    correlation = spearman([predicted[each].makespan for each in places], [measured[each] for each in places])
-    print(f"rank correlation (Spearman): {correlation:.2f}; losses of the first step: {sorted(losses)}")
+    found = [measured[each] for each in places]
+    correlation = spearman([planned[each] for each in places], found)
+    print(f"rank correlation (Spearman) of planned and measured times: {correlation:.2f}; ", end="")
+    print(f"of simulated and measured times: {spearman([simulated[each] for each in places], found):.2f}")
+    print(f"losses of the first step: {sorted(losses)}")
     for each in places.values():
         each.close()
     return correlation
@@ -268,6 +281,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=60, help="how long to measure each model at least")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--quick", action="store_true", help="smaller models")
     parser.add_argument("--sleep", action="store_true", help="nodes that sleep, on any number of devices")

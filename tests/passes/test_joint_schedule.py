@@ -11,7 +11,7 @@ import pytest
 
 import thalweg as tf
 from thalweg._native import core
-from thalweg.passes.joint_schedule import JointSchedule, priorities
+from thalweg.passes.joint_schedule import JointSchedule, planned
 from thalweg.passes.late_transfers import produce_late, receive_late
 from thalweg.passes.partition import Partition, partition
 from thalweg.passes.prune import prune
@@ -39,6 +39,12 @@ def fan(count: int = 6, size: int = 256) -> Any:
         for k, x in enumerate(made):
             y = tf.matmul(y, x, name=f"used{k}")
         return tf.reduce_sum(y)
+
+
+def priorities(parts: dict[str, Partition], costs: dict[str, float]) -> dict[str, dict[str, float]]:
+    plan = planned(parts, costs)
+    assert plan is not None
+    return plan.priorities
 
 
 FAN_COSTS = {f"{kind}{k}": seconds for k in range(6) for kind, seconds in (("used", 1e-2), ("made", 1e-4))}
@@ -100,7 +106,8 @@ def test_the_executor_runs_what_the_other_device_waits_for_first() -> None:
 
 
 def test_spans_respect_edges_and_devices() -> None:
-    joint = JointSchedule(cut(fan()), FAN_COSTS)
+    parts = cut(fan())
+    joint = JointSchedule(parts, FAN_COSTS)
     spans = joint.spans()
     for key, readers in joint.readers.items():
         for reader in readers:
@@ -109,6 +116,9 @@ def test_spans_respect_edges_and_devices() -> None:
     busy = sorted((spans[key].earliest, joint.cost[key]) for key in joint.nodes if key[0] == CPU(1) and joint.cost[key])
     assert all(a + cost <= b + 1e-12 for (a, cost), (b, _) in itertools.pairwise(busy))
     assert spans[CPU(0), "made5"].latest > spans[CPU(0), "made0"].latest + 4e-2
+    plan = planned(parts, FAN_COSTS)
+    assert plan is not None
+    assert plan.seconds == pytest.approx(1e-4 + 6 * 1e-2, rel=1e-3)
 
 
 def test_receives_wait_until_their_device_is_near() -> None:

@@ -22,6 +22,7 @@ from thalweg.graph.op_registry import gradient_function
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.constants import tuple as gated
+from thalweg.passes.drop_gates import GATES
 
 Pairs = list[tuple[Tensor, Any]]
 
@@ -138,7 +139,8 @@ class Walk:
                 # Only what leads to an x: the gradient of a network's images would be computed for nothing.
                 found = [g if self._needed(t) else None for t, g in zip(op.inputs, found, strict=True)]
                 if sum(grad is not None for grad in found) > 1:
-                    found = gated(found)
+                    with op.graph._attr_scope({GATES: True}):
+                        found = gated(found)
         for i, (tensor, grad) in enumerate(zip(op.inputs, found, strict=True)):
             if type(grad) is Tensor and tensor.dtype.base_dtype is not dtypes.resource:
                 _check_shape(op, i, tensor, grad)

@@ -10,23 +10,27 @@ On one device nobody gains from that, and the gates keep memory low: there they 
 
 from __future__ import annotations
 
+from typing import Final
+
 from thalweg.passes.step_graph import Node, StepGraph
+
+# The attribute of the nodes that make up gates. What a program gates by itself (`tf.tuple`) does not have it.
+GATES: Final = "_gates_gradients"
 
 
 def drop_gates(graph: StepGraph) -> StepGraph:
-    """Returns the step with Identities that no longer wait for values beside their own."""
-    nodes = {}
-    for name, node in graph.nodes.items():
-        gates = [gate for gate in node.controls if _is_gate(graph, node, gate)]
-        if gates:
-            node = node._replace(controls=tuple(control for control in node.controls if control not in gates))
-        nodes[name] = node
-    return graph.with_nodes(nodes).reachable()
+    """Returns the step with gradients that do not wait for each other.
+
+    Everything that has an effect is still run: if something would be lost with the gates, they stay.
+    """
+    nodes = {name: _opened(graph, node) for name, node in graph.nodes.items()}
+    found = graph.with_nodes(nodes).reachable()
+    lost = (node for name, node in graph.nodes.items() if name not in found.nodes)
+    return found if all(node.pure or GATES in node.attrs for node in lost) else graph
 
 
-def _is_gate(graph: StepGraph, node: Node, control: str) -> bool:
-    """Whether a control input is a NoOp that waits for the node's own input and others that have no effects."""
-    gate = graph.nodes[control]
-    if node.op != "Identity" or gate.op != "NoOp" or gate.inputs or node.inputs[0][0] not in gate.controls:
-        return False
-    return all(graph.nodes[each].pure for each in gate.controls)
+def _opened(graph: StepGraph, node: Node) -> Node:
+    if GATES not in node.attrs or node.op != "Identity":
+        return node
+    controls = tuple(name for name in node.controls if GATES not in graph.nodes[name].attrs)
+    return node._replace(controls=controls) if len(controls) < len(node.controls) else node

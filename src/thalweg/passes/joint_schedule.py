@@ -111,23 +111,35 @@ class JointSchedule:
         return [r for r in self.readers[key] if any(source == key[1] for source, _ in self.nodes[r].inputs)]
 
 
-def priorities(parts: Mapping[str, Partition], costs: Costs) -> dict[str, dict[str, float]]:
-    """For each part, a number for each node: of those that are ready, the device runs the one with the greatest first.
+class Plan(NamedTuple):
+    """The order in which devices are to run their nodes, and how long the step should take.
 
-    The numbers follow a schedule of the whole step: what would make another device, or the end of the step, late if it
-    waited goes first; where there is time, what frees memory does.
+    Attributes:
+        priorities: For each part, a number for each node: of those that are ready, the greatest runs first.
+        seconds: The time of the step, if every node takes what it is expected to.
+    """
+
+    priorities: dict[str, dict[str, float]]
+    seconds: float
+
+
+def planned(parts: Mapping[str, Partition], costs: Costs) -> Plan | None:
+    """A schedule of the whole step, which each device is to follow as far as it can; None if there is no order.
+
+    What would make another device, or the end of the step, late if it waited goes first; where there is time, what
+    frees memory does.
     """
     joint = JointSchedule(parts, costs)
     if not joint.complete:
-        return {}
+        return None
     starts = joint.planned()
     position = {key: at for at, key in enumerate(joint.order)}
     # What takes no time comes before what starts at the same moment.
-    planned = sorted(joint.order, key=lambda key: (starts[key], joint.cost[key] > 0, position[key]))
+    order = sorted(joint.order, key=lambda key: (starts[key], joint.cost[key] > 0, position[key]))
     found: dict[str, dict[str, float]] = {device: {} for device in parts}
-    for at, (device, name) in enumerate(planned):
-        found[device][name] = float(len(planned) - at)
-    return found
+    for at, (device, name) in enumerate(order):
+        found[device][name] = float(len(order) - at)
+    return Plan(found, max((starts[key] + joint.cost[key] for key in order), default=0.0))
 
 
 def transfer(node: Node) -> tuple[bytes, bytes, bytes]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -120,12 +119,17 @@ class CostModel:
         """How much slower than estimated the measured nodes of this op type were."""
         known = self._corrections.get(device_type)
         if known is None:
-            ratios: dict[bool, dict[str, list[float]]] = {True: {}, False: {}}
+            taken: dict[bool, dict[str, float]] = {True: {}, False: {}}
+            guesses_of: dict[bool, dict[str, float]] = {True: {}, False: {}}
             for name, measured in self._measured.get(device_type, {}).items():
-                guess = self._estimated[device_type].get(name, 0.0)
-                if guess > 0 and measured.seconds > 0:
-                    ratios[measured.alone].setdefault(measured.op, []).append(measured.seconds / guess)
-            known = {each: statistics.median(values) for each, values in (ratios[False] | ratios[True]).items()}
+                times, guesses = taken[measured.alone], guesses_of[measured.alone]
+                times[measured.op] = times.get(measured.op, 0.0) + measured.seconds
+                guesses[measured.op] = guesses.get(measured.op, 0.0) + self._estimated[device_type].get(name, 0.0)
+            known = {}
+            for alone in (False, True):  # What was measured alone counts, if there is any.
+                known |= {
+                    op: t / guesses_of[alone][op] for op, t in taken[alone].items() if t > 0 < guesses_of[alone][op]
+                }
             self._corrections[device_type] = known
         return known.get(op, 1.0)
 

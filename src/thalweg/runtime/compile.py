@@ -19,7 +19,7 @@ from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.fusion import fuse
 from thalweg.passes.inline_functions import inline_functions
-from thalweg.passes.joint_schedule import priorities
+from thalweg.passes.joint_schedule import planned
 from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.late_transfers import produce_late
 from thalweg.passes.lower_loops import LoopBody, lower_loops
@@ -93,7 +93,9 @@ def compile_step(
         costs = placer.costs(graph)
         parts = produce_late(parts, costs) if options.optimized else parts
         parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
-        ranks = priorities(parts, costs)
+        plan = planned(parts, costs)
+        ranks = plan.priorities if plan is not None else {}
+        placer.expected_seconds = plan.seconds if plan is not None else None
     else:
         parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
     native = []

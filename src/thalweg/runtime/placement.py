@@ -46,6 +46,7 @@ class Placer:
         self._survey = Survey()
         self._logged: set[str] = set()
         self._latest: StepGraph | None = None
+        self.expected_seconds: float | None = None  # of the step over several devices that was compiled last
 
     @classmethod
     def from_config(cls, config: Any) -> Placer:
