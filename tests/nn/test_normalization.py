@@ -124,6 +124,18 @@ def test_moments_from_sufficient_statistics(shift: float | None, known: bool) ->
     assert (given is None) == (shift is None)
 
 
+def test_batch_normalization_has_tensorflows_nodes_and_takes_numbers() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
+    y = tf.nn.batch_normalization(x, [2.0, 4.0], [1.0, 4.0], [0.5, 0.5], [2.0, 2.0], 0.0)
+    assert y.op.name == "batchnorm/add_1"
+    names = {op.name for op in tf.get_default_graph().get_operations()}
+    assert {"batchnorm/add", "batchnorm/Rsqrt", "batchnorm/mul", "batchnorm/mul_1", "batchnorm/mul_2"} <= names
+    centred = tf.nn.batch_normalization(x, 2.0, 4.0, None, None, 0.0)
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(y), [[-1.5, -1.5], [2.5, 2.5]], rtol=1e-6)
+        np.testing.assert_allclose(session.run(centred), (x - 2) / 2, rtol=1e-6)
+
+
 def test_old_batch_normalization_scales_only_if_told_to() -> None:
     args = (_X, _X.mean((0, 1, 2)), _X.var((0, 1, 2)), _OFFSET, _SCALE, 1e-3)
     normal = (_X - args[1]) / np.sqrt(args[2] + 1e-3)

@@ -102,14 +102,16 @@ def batch_normalization(
     """
     with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
         x = convert_to_tensor(x)
-        factor = unary("Rsqrt", add(variance, variance_epsilon))
+        factor = unary("Rsqrt", add(variance, variance_epsilon, name="add"))
         if scale is not None:
-            factor = multiply(factor, scale)
-        # Two numbers per channel, made first: one multiplication and one addition per element remain.
-        shift = multiply(mean, factor)
-        shift = subtract(offset, shift) if offset is not None else unary("Neg", shift)
-        factor, shift = (apply("Cast", t, DstT=x.dtype) if t.dtype != x.dtype else t for t in (factor, shift))
-        return add(multiply(x, factor), shift)
+            factor = multiply(factor, scale, name="mul")
+        # Two numbers per channel: one multiplication and one addition per element remain. The names are TensorFlow's.
+        scaled = multiply(x, apply("Cast", factor, DstT=x.dtype) if factor.dtype != x.dtype else factor, name="mul")
+        if offset is not None:
+            shift = subtract(offset, multiply(mean, factor, name="mul"), name="sub")
+        else:
+            shift = multiply(unary("Neg", mean), factor, name="mul")
+        return add(scaled, apply("Cast", shift, DstT=x.dtype) if shift.dtype != x.dtype else shift, name="add")
 
 
 @export("nn.batch_norm_with_global_normalization")

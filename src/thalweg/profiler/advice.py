@@ -94,9 +94,7 @@ def _check_operations(profiler: Profiler) -> Iterable[str]:
         yield f"Operations on an accelerator use data_format NHWC; NCHW may be faster there: {_some(nhwc)}"
     # What tf.nn.batch_normalization builds ends in this node; the fused op takes images.
     small = [
-        op.name
-        for op in operations
-        if op.name.lower().endswith("batchnorm/add_1") and op.outputs[0].shape.rank in (None, 4)
+        op.name for op in operations if op.name.endswith("batchnorm/add_1") and op.outputs[0].shape.rank in (None, 4)
     ]
     whole = [op.name for op in operations if op.type == "BatchNormWithGlobalNormalization"]
     if small or whole:
