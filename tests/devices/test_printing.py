@@ -116,3 +116,82 @@ def test_a_checked_tensor_is_checked_where_it_is() -> None:
         total = tf.reduce_sum(bad)
     with session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="division : Tensor had Inf"):
         sess.run(total)
+
+
+def test_prints_in_a_loop_over_devices_come_in_the_order_of_the_iterations(capfd: Any) -> None:
+    """Data and control edges of the loop cross all devices; iterations may overlap, prints may not."""
+
+    def body(i: Any, x: Any) -> Any:
+        for device in range(DEVICES):
+            with tf.device(f"/cpu:{device}"):
+                x = tf.Print(x + 1.0, [i, x], f"on {device} ")
+        return i + 1, x
+
+    _, x = tf.while_loop(lambda i, x: i < 6, body, [0, tf.placeholder_with_default(0.0, [])], parallel_iterations=4)
+    with session() as sess:
+        for _ in range(3):
+            assert sess.run(x) == 6 * DEVICES
+            lines = capfd.readouterr().err.splitlines()
+            assert lines == [f"on {d} [{i}][{i * DEVICES + d}]" for i in range(6) for d in range(DEVICES)]
+
+
+def test_prints_that_only_control_edges_order_keep_it_within_an_iteration(capfd: Any) -> None:
+    def body(i: Any, x: Any) -> Any:
+        previous: list[Any] = [x]
+        for device in (2, 0, 3, 1):
+            with tf.device(f"/cpu:{device}"), tf.control_dependencies(previous):
+                previous = [tf.print("on", device, "at", i)]
+        with tf.control_dependencies(previous):
+            return i + 1, tf.identity(x)
+
+    _, x = tf.while_loop(lambda i, x: i < 5, body, [0, tf.placeholder_with_default(0.0, [])])
+    with session() as sess:
+        sess.run(x)
+    assert capfd.readouterr().err.splitlines() == [f"on {d} at {i}" for i in range(5) for d in (2, 0, 3, 1)]
+
+
+def test_an_assertion_in_a_loop_stops_the_iterations_after_it_on_all_devices(capfd: Any) -> None:
+    def body(i: Any, x: Any) -> Any:
+        with tf.device("/cpu:1"):
+            check = tf.Assert(x < 3.0, ["too large:", x, "in iteration", i], name="check")
+        with tf.device("/cpu:2"), tf.control_dependencies([check]):
+            x = tf.Print(x, [i], "passed ")
+        with tf.device("/cpu:3"):
+            return i + 1, x + 1.0
+
+    _, x = tf.while_loop(lambda i, x: i < 10, body, [0, tf.placeholder_with_default(0.0, [])])
+    with session() as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[too large:\] \[3\] \[in iteration\] \[3\]"):
+            sess.run(x)
+    assert capfd.readouterr().err.splitlines() == [f"passed [{i}]" for i in range(3)]
+
+
+def test_a_print_in_a_branch_that_is_not_taken_prints_nothing(capfd: Any) -> None:
+    flag = tf.placeholder(tf.bool, [])
+
+    def branch(name: str, device: int) -> Any:
+        with tf.device(f"/cpu:{device}"):
+            return tf.Print(tf.constant(1.0), [tf.constant(name)])
+
+    y = tf.cond(flag, lambda: branch("taken", 1), lambda: branch("not taken", 2))
+    with session() as sess:
+        sess.run(y, {flag: True})
+        assert capfd.readouterr().err == "[taken]\n"
+        sess.run(y, {flag: False})
+        assert capfd.readouterr().err == "[not taken]\n"
+
+
+def test_numeric_checks_in_a_loop_over_devices_name_the_first_that_fails() -> None:
+    def body(i: Any, x: Any) -> Any:
+        with tf.device("/cpu:1"):
+            x = tf.check_numerics(x - 1.0, "difference")
+        with tf.device("/cpu:2"):
+            return i + 1, tf.check_numerics(tf.log(x), "logarithm")
+
+    x = tf.placeholder(tf.float32, [])
+    _, y = tf.while_loop(lambda i, x: i < 4, body, [0, x])
+    with session() as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="logarithm : Tensor had"):
+            sess.run(y, {x: 1.5})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="difference : Tensor had Inf"):
+            sess.run(y, {x: np.inf})
