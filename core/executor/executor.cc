@@ -178,7 +178,7 @@ void Executor::receive(Executor& from, const NodeItem& node, Tensor value) {
 
 void Executor::accept(const NodeItem& node, Tensor value) {
   --expected_;
-  if (stats_) stats_->received(node, value);
+  if (stats_ && !node.cut) stats_->received(node, value);
   state_->arrive(node, std::move(value));
 }
 

@@ -168,8 +168,10 @@ void FlatState::complete(const Started& started, Tensor* outputs) {
 void FlatState::arrive(const NodeItem& node, Tensor value) {
   if (!value.defined()) fail(Code::internal, "a dead value arrived at '", node.def.name, "', which cannot be dead");
   const int32_t at = static_cast<int32_t>(&node - plan_.nodes().data());
-  if (--pending_[at] > 0) {
+  const bool waits = --pending_[at] > 0;
+  if (waits || node.cut) {
     slots_[node.first_slot] = std::move(value);
+    if (!waits) make_ready(at);
     return;
   }
   // Nothing else to wait for: its readers have it without the node being run.

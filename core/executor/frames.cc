@@ -163,7 +163,7 @@ void FrameState::arrive(const NodeItem& node, Tensor value) {
   Frame* root = frames_[0].get();
   Iteration* iteration = root->alive[0].get();
   const bool dead = !value.defined();
-  if (node.pending == 1) return activate(node, dead, &value, true, root, iteration);
+  if (node.pending == 1 && !node.cut) return activate(node, dead, &value, true, root, iteration);
   iteration->slots[node.first_slot] = std::move(value);
   push(iteration->counts.arrived(node, dead), node, root, iteration);
 }

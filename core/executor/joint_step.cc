@@ -33,7 +33,7 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
       if (plans[part]->device().type != "CPU") continue;
       const auto& nodes = plans[part]->nodes();
       for (size_t at = 0; at < nodes.size(); ++at)
-        if (nodes[at].def.op == op && nodes[at].frame == 0 && !nodes[at].def.attr<bool>("_compress", false))
+        if (nodes[at].def.op == op && nodes[at].frame == 0)
           visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_name(nodes[at].def));
     }
   };

@@ -38,6 +38,7 @@ struct NodeItem {
   NodeKind kind = NodeKind::plain;
   bool loop_merge = false;      // a Merge that closes a loop
   bool constant_enter = false;  // an Enter whose value every iteration sees
+  bool cut = false;             // a linked Recv of 16 bits: its kernel makes what arrives of what was handed over
   int32_t num_inputs = 0;
   int32_t num_outputs = 0;
   int32_t first_slot = 0;

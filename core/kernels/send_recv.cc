@@ -4,6 +4,7 @@
 #include "executor/transfer_name.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
+#include "tensor/upper_bits.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
@@ -16,17 +17,12 @@ Rendezvous& rendezvous_of(Step& step) {
   return *step.rendezvous();
 }
 
-// The white paper's lossy compression (section 5.5): the upper 16 bits of each float32 travel, and zeros take the place
-// of the others. A NaN stays one though its upper bits may look like an infinity.
 Tensor compressed(const Tensor& full) {
   Tensor half(DType::bfloat16, full.shape());
   const uint32_t* in = reinterpret_cast<const uint32_t*>(full.raw());
   uint16_t* out = static_cast<uint16_t*>(half.raw());
   parallel_for(full.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const bool nan = (in[i] & 0x7fffffffu) > 0x7f800000u;
-      out[i] = static_cast<uint16_t>(in[i] >> 16 | (nan ? 0x40u : 0u));
-    }
+    for (int64_t i = begin; i < end; ++i) out[i] = upper_bits(in[i]);
   });
   return half;
 }
@@ -36,7 +32,7 @@ Tensor expanded(const Tensor& half) {
   const uint16_t* in = static_cast<const uint16_t*>(half.raw());
   uint32_t* out = static_cast<uint32_t*>(full.raw());
   parallel_for(half.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] = uint32_t{in[i]} << 16;
+    for (int64_t i = begin; i < end; ++i) out[i] = from_upper_bits(in[i]);
   });
   return full;
 }

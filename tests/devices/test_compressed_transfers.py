@@ -109,3 +109,50 @@ def test_dead_tensors_and_loops_cross() -> None:
     with tf.Session(config=config(True)) as sess:
         assert sess.run([chosen, total], {flag: True}) == [2.0, 5.0]
         assert sess.run(chosen, {flag: False}) == 0.0
+
+
+def test_who_stays_on_the_senders_device_reads_all_bits() -> None:
+    x = tf.placeholder(tf.float32, [70000])
+    with tf.device("/cpu:0"):
+        sent = tf.reverse(x, [0])
+    with tf.device("/cpu:1"):
+        received = tf.reverse(sent, [0])
+    with tf.device("/cpu:0"), tf.control_dependencies([received]):
+        kept = tf.reverse(sent, [0])
+    value = np.random.default_rng(5).normal(size=[70000]).astype(np.float32)
+    with tf.Session(config=config(True)) as sess:
+        got, own = sess.run([received, kept], {x: value})
+    np.testing.assert_array_equal(got, cut(value))
+    np.testing.assert_array_equal(own, value)
+
+
+def test_a_value_of_a_branch_that_is_not_taken_crosses_as_dead() -> None:
+    taken, x = tf.placeholder(tf.bool, []), tf.placeholder(tf.float32, [])
+
+    def there() -> Any:
+        with tf.device("/cpu:0"):
+            y = tf.exp(x)
+        with tf.device("/cpu:1"):
+            return tf.negative(y)
+
+    z = tf.cond(taken, there, lambda: tf.constant(7.0))
+    with tf.Session(config=config(True)) as sess:
+        assert sess.run(z, {taken: False, x: 1.0}) == 7.0
+        assert abs(sess.run(z, {taken: True, x: 1.0}) + np.e) < np.e * 2 * BOUND
+
+
+def test_values_that_are_sent_in_a_loop_are_cut_each_time() -> None:
+    def body(i: Any, y: Any) -> Any:
+        with tf.device("/cpu:0"):
+            y = y * 1.2345678
+        with tf.device("/cpu:1"):
+            return i + 1, tf.negative(y)
+
+    _, y = tf.while_loop(lambda i, y: i < 4, body, [0, tf.constant(1.0)])
+    with tf.Session(config=config(True)) as sess:
+        got = sess.run(y)
+    expected = np.float32(1.0)
+    for _ in range(4):
+        expected = cut(-cut(expected * np.float32(1.2345678)))
+    assert abs(got - expected) <= BOUND * abs(expected)
+    assert got != np.float32(1.2345678) ** 4
