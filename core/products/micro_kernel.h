@@ -49,7 +49,12 @@ inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b
                  const TileOfC& out, const float* next) {
   __m256 sums[kRows][2];
 #pragma GCC unroll 6
-  for (int i = 0; i < kRows; ++i) sums[i][0] = sums[i][1] = _mm256_setzero_ps();
+  for (int i = 0; i < kRows; ++i) {
+    sums[i][0] = sums[i][1] = _mm256_setzero_ps();
+    // C comes from far away, and the tile cannot leave the registers before it is there.
+    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride + kTileColumns - 1), _MM_HINT_T0);
+  }
   const int64_t row_stride = layout.row_stride;
   for (int64_t p = 0; p < inner; ++p) {
     const __m256 left = _mm256_loadu_ps(b), right = _mm256_loadu_ps(b + 8);

@@ -1,8 +1,9 @@
 // The float32 matrix product in our own loops, on AVX2, on the threads that all kernels share.
 //
 // oneDNN's product is as fast for large row-major matrices, but loses up to half of its speed where an operand is
-// transposed, as it is in every gradient, and its OpenMP team waits for all of its members. This one reads rows where
-// they are, packs what is not in the order of the micro kernel, and cuts the work so that threads share nothing.
+// transposed, as it is in every gradient, and its OpenMP team waits for all of its members. All threads pack A into
+// the order of the micro kernel first, unless it is read so rarely that it does not pay; then each takes blocks of C
+// and packs the part of B that it needs, so that all that a tile reads comes in one stretch from the nearest cache.
 #pragma once
 
 #include "products/pack.h"

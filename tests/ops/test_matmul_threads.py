@@ -53,6 +53,22 @@ def test_every_remainder_of_the_tiles(size, dtype):
         np.testing.assert_array_equal(session.run(turned, {a: x, b: y}), (x @ y).T)
 
 
+# Wide enough for A to be packed, longer than one block or one packed part of the inner dimension, few or many rows.
+@pytest.mark.parametrize("size", [(7, 300, 391), (13, 290, 4110), (201, 261, 20), (100, 40, 1100), (60, 600, 1030)])
+def test_products_cut_in_every_direction(size):
+    m, n, k = size
+    rng = np.random.default_rng(k)
+    x = rng.integers(-5, 5, [m, k]).astype(np.float32)
+    y = rng.integers(-5, 5, [k, n]).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+        for transpose_a in (False, True):
+            for transpose_b in (False, True):
+                product = tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+                feeds = {a: x.T if transpose_a else x, b: y.T if transpose_b else y}
+                np.testing.assert_array_equal(session.run(product, feeds), x @ y)
+
+
 def test_nan_and_infinity_pass_through_products():
     for n in (4, 64):
         x = np.zeros([n, n], np.float32)
