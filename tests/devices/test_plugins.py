@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +70,18 @@ def test_its_devices_are_there(toy: str) -> None:
         assert found["TOY:1"].memory_limit_bytes == 64 << 20
     with tf.Session(config=tf.ConfigProto(device_count={"TOY": 1, "BAD": 0})) as sess:
         assert len(sess.list_devices()) == 2
+
+
+def test_the_page_about_devices_tells_the_truth(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "write_a_device.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    build(ROOT / "examples" / "devices" / "toy_device.cc", tmp_path / "libtoy_device.so")
+    environment = {**os.environ, "PYTHONPATH": str(Path(tf.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == re.search(r"print\(.*#\s*(.*)", code)[1]  # type: ignore[index]
 
 
 def test_loading_twice_is_loading_once(toy: str) -> None:
