@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,8 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.op_registry import _set_gradient, export
+from thalweg.graph.graph import Graph
+from thalweg.graph.op_registry import _forget_gradient, _set_gradient, export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
@@ -80,12 +82,28 @@ def with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[A
             )
         return [None] * len(results) + input_grads + variable_grads
 
-    name = f"CustomGradient-{next(_numbers)}"
-    _set_gradient(name, gradient)
     graph = get_default_graph()
+    name = f"CustomGradient-{next(_numbers)}"
+    _register_for(graph, name, gradient)
     with graph.gradient_override_map({"IdentityN": name}):
         outputs = apply("IdentityN", [*results, *inputs, *(v.handle for v in variables)])
     return list(outputs[: len(results)])
+
+
+def _register_for(graph: Graph, name: str, gradient: Callable[..., Any]) -> None:
+    """Registers a gradient that holds tensors of a graph for as long as the graph lives, without keeping it alive."""
+    graph._attachments.setdefault("custom_gradient", []).append(gradient)
+    known = weakref.ref(gradient)
+
+    def call(op: Operation, *grads: Any) -> list[Any]:
+        function = known()
+        if function is None:
+            raise LookupError(f"The graph whose custom gradient '{op.name}' uses is gone.")
+        found: list[Any] = function(op, *grads)
+        return found
+
+    _set_gradient(name, call)
+    weakref.finalize(graph, _forget_gradient, name).atexit = False
 
 
 def _keywords(function: Any) -> set[str]:

@@ -225,6 +225,10 @@ def _set_gradient(op_type: str, function: GradientFunction | None) -> None:
     _GRADIENTS[op_type] = function
 
 
+def _forget_gradient(op_type: str) -> None:
+    _GRADIENTS.pop(op_type, None)
+
+
 def gradient_function(op_type: str) -> GradientFunction | None:
     """Returns the gradient function of an op type, None for one that is not differentiable.
 
