@@ -84,6 +84,18 @@ def test_the_page_about_devices_tells_the_truth(tmp_path: Path) -> None:
     assert done.stdout.strip() == re.search(r"print\(.*#\s*(.*)", code)[1]  # type: ignore[index]
 
 
+def test_advice_says_that_a_plugins_time_is_not_known(toy: str, capsys: Any) -> None:
+    with tf.device(TOY):
+        y = tf.matmul(tf.placeholder_with_default(np.ones((2, 2), np.float32), [2, 2]), tf.ones([2, 2]))
+    metadata = tf.RunMetadata()
+    with tf.Session(config=config(allow_soft_placement=True)) as sess:
+        sess.run(y, None, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+    check = "AcceleratorUtilizationChecker"
+    (report,) = tf.profiler.advise(tf.get_default_graph(), metadata, {check: {}}).checkers[check].reports
+    assert TOY in report
+    assert "not known" in report
+
+
 def test_loading_twice_is_loading_once(toy: str) -> None:
     path = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libtoy.so" in line)
     assert tf.load_device_library(path) == toy
