@@ -29,7 +29,7 @@ from thalweg.passes.step_graph import StepGraph
 from thalweg.placement.comparison import step_of
 from thalweg.placement.costs import CostModel, Observation
 from thalweg.placement.machine import Machine
-from thalweg.placement.simulator import simulate
+from thalweg.placement.simulator import planned, simulate
 from thalweg.placement.tasks import tasks_of
 
 # From here on ranks count as the same; below, the script fails.
@@ -133,7 +133,7 @@ class Placed:
         """The simulated step as it was placed, and the time of the plan that its devices follow."""
         tasks = tasks_of(self.placed, machine, costs)
         where = [unit.feasible[0] for unit in tasks.units]
-        schedule = simulate(tasks, tasks.where(where))
+        schedule = planned(tasks, tasks.where(where))
         expected = self._session._placer.expected_seconds if schedule.transfers else schedule.makespan
         return schedule, expected
 
@@ -179,20 +179,20 @@ def compare(name, options, folder):
             times[label].append(time.perf_counter() - begin)
     schedules = {label: each.predicted(machine, costs) for label, each in places.items()}
     simulated = {label: schedule.makespan for label, (schedule, _) in schedules.items()}
-    planned = {label: expected for label, (_, expected) in schedules.items()}
+    expected = {label: seconds for label, (_, seconds) in schedules.items()}
     # What disturbs a step only makes it longer.
     measured = {label: statistics.quantiles(values, n=4)[0] for label, values in times.items()}
     nodes, rounds = len(places["single"].placed.nodes), len(times["single"])
     print(f"\n{name}: {nodes} nodes on {options.devices} devices, {rounds} rounds")
     print(f"{'':18}{'simulated ms':>14}{'planned ms':>14}{'measured ms':>14}{'(median)':>12}{'transfers':>12}")
-    for label in sorted(places, key=planned.get):
-        row = (simulated[label], planned[label], measured[label])
+    for label in sorted(places, key=expected.get):
+        row = (simulated[label], expected[label], measured[label])
         median = statistics.median(times[label]) * 1e3
         print(f"{label:18}" + "".join(f"{each * 1e3:14.1f}" for each in row), end="")
         print(f"{median:12.1f}{schedules[label][0].transfers:12}")
     losses = {float(each.loss) for each in places.values()}
     found = [measured[each] for each in places]
-    correlation = spearman([planned[each] for each in places], found)
+    correlation = spearman([expected[each] for each in places], found)
     print(f"rank correlation (Spearman) of planned and measured times: {correlation:.2f}; ", end="")
     print(f"of simulated and measured times: {spearman([simulated[each] for each in places], found):.2f}")
     print(f"losses of the first step: {sorted(losses)}")

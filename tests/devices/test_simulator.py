@@ -6,7 +6,7 @@ import pytest
 
 from tests.devices.task_graphs import machine, tasks
 from thalweg.placement.machine import Link
-from thalweg.placement.simulator import simulate
+from thalweg.placement.simulator import planned, simulate
 
 DIAMOND = [(0, 1), (0, 2), (1, 3), (2, 3)]
 
@@ -75,3 +75,28 @@ def test_an_empty_step_takes_no_time() -> None:
 @pytest.mark.parametrize("device", [0, 1])
 def test_a_step_without_edges_begins_at_once(device: int) -> None:
     assert simulate(tasks([1, 1], [], machine()), [device, 1 - device]).makespan == 1
+
+
+def test_fused_nodes_run_as_one_when_their_inputs_are_there_and_alone_if_they_are_apart() -> None:
+    # 2 and 3 are parts of 4, and read 0 and 1.
+    step = tasks([5, 1, 0, 0, 2], [(0, 2), (1, 3), (2, 4), (3, 4)], machine(link=Link(0.0)))
+    step.fused, step.parts = [[2, 3, 4]], {2, 3}
+    step.alone = {2: [1.5, 1.5], 3: [1.5, 1.5], 4: [1.0, 1.0]}
+    assert step.times([0, 1, 0, 0, 0]) == [5, 1, 0, 0, 2]
+    assert step.times([0, 1, 0, 1, 0]) == [5, 1, 1.5, 1.5, 1]
+    assert simulate(step, [0, 1, 0, 0, 0]).start[4] == 5
+    assert simulate(step, [0, 1, 0, 0, 0]).makespan == 7
+    assert simulate(step, [0, 1, 0, 1, 0]).makespan == 5 + 1.5 + 1
+    # A part holds no memory of its own.
+    step.sizes, step.cheap = [8.0] * len(step.sizes), [False] * 5
+    assert simulate(step, [0, 0, 0, 0, 0]).peak[0] == 16
+    assert simulate(step, [0, 0, 0, 0, 1]).peak[0] == 24
+
+
+def test_a_plan_goes_by_deadlines_where_ranks_are_misled() -> None:
+    # The way from node 0 is longer, but there is time until 2 has run, while a device has much to do after 1.
+    edges = [(0, 6), (1, 3), (1, 4), (1, 5), (2, 6)]
+    step = tasks([2, 2, 8, 4, 4, 4, 6], edges, machine([1.0, 1.0, 1.0], link=Link(0.0)))
+    where = [0, 0, 2, 1, 1, 1, 2]
+    assert simulate(step, where).makespan == 16
+    assert planned(step, where).makespan == 14

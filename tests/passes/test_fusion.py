@@ -12,6 +12,7 @@ import thalweg as tf
 from thalweg._native import core
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.fusion import fusions
 from thalweg.passes.prune import prune
 
 RANDOM = np.random.default_rng(0)
@@ -243,3 +244,18 @@ def test_training_steps_are_the_same_fused_and_not() -> None:
             losses[fused] = [sess.run([loss, step], {x: images, labels: classes})[0] for _ in range(5)]
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-4)
     assert losses[True][-1] < losses[True][0]
+
+
+def test_what_would_become_one_is_found_whatever_its_devices() -> None:
+    x = tf.placeholder(tf.float32, [8, 4])
+    with tf.device("/cpu:1"):
+        product = tf.matmul(x, tf.constant(array(4, 4)), name="product")
+    relu = tf.nn.relu(tf.nn.bias_add(product, tf.constant(array(4)), name="bias"), name="relu")
+    parts = [tf.matmul(x, x * float(k), transpose_a=True, name=f"part{k}") for k in range(1, 4)]
+    large = [tf.matmul(p, p, transpose_a=True) for p in (tf.placeholder(tf.float32, [1, 64]) for _ in range(3))]
+    total = tf.add_n(large, name="total")
+    feeds = [op.outputs[0] for op in tf.get_default_graph().get_operations() if op.type == "Placeholder"]
+    found = fusions(prune(feeds, [relu, tf.add_n(parts), total], []), core.operands_of_rows)
+    assert ["product", "bias", "relu"] in found
+    assert [*(each.op.name for each in large), "total"] in found
+    assert not any("part1" in names for names in found)  # Joining them would not pay.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,40 @@ def test_the_executor_runs_what_the_other_device_waits_for_first() -> None:
         for node in stats.node_stats
     }
     assert starts["sent"] <= min(start for name, start in starts.items() if name.startswith("local"))
+
+
+def test_what_arrives_goes_before_what_was_ready_if_it_is_more_urgent() -> None:
+    ran: list[str] = []
+    sent = threading.Event()
+
+    def node(name: str, *inputs: Any, action: Any = None) -> Any:
+        def run(*_: Any) -> Any:
+            if action is not None:
+                action()
+            ran.append(name)
+            return np.float32(1)
+
+        return tf.py_func(run, list(inputs), tf.float32, name=name)
+
+    start = tf.placeholder(tf.float32, [])
+    with on(0):
+        first = node("first", start, action=lambda: sent.wait(60))
+        with tf.control_dependencies([first]):
+            ready = [node(f"ready{k}", start) for k in range(4)]
+    with on(1):
+        value = node("value", start)
+        # Runs when the value has been handed over.
+        with tf.control_dependencies([value]):
+            after = node("after", start, action=sent.set)
+    with on(0):
+        urgent = node("urgent", value)
+    with on(1):
+        y = tf.fill([300, 300], tf.reshape(urgent, []))
+        for _ in range(6):
+            y = tf.matmul(y, y) / 300.0
+    with tf.Session(config=CONFIG) as sess:
+        sess.run([*ready, after, tf.reduce_sum(y)], {start: 0.0})
+    assert ran.index("urgent") < min(ran.index(f"ready{k}") for k in range(4)), ran
 
 
 def test_spans_respect_edges_and_devices() -> None:

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from thalweg.graph.dtypes import float32
-from thalweg.passes.joint_schedule import Costs, JointSchedule, Key, Span, transfer
+from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer
+from thalweg.passes.list_schedule import Key, Span
 from thalweg.passes.partition import Partition, in_order, short_name, transfer_attrs
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 

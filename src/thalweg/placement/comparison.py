@@ -19,7 +19,7 @@ from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.costs import CostModel
 from thalweg.placement.machine import Machine
-from thalweg.placement.simulator import Schedule, simulate
+from thalweg.placement.simulator import Schedule, planned
 from thalweg.placement.strategies import STRATEGIES, chooser
 from thalweg.placement.tasks import Tasks, tasks_of
 
@@ -117,7 +117,6 @@ def compare(
     chosen = [(name, chooser(name)) for name in (names or STRATEGIES)]
     step = step_of(graph, fetches if isinstance(fetches, (list, tuple)) else [fetches])
     tasks = _tasks(step, graph, machine, costs or CostModel(), soft)
-    ranks = tasks.ranks()
     found = []
     for name, choose in chosen:
         if progress is not None:
@@ -125,7 +124,7 @@ def compare(
         begin = time.perf_counter()
         choice = choose(tasks)
         seconds = time.perf_counter() - begin
-        found.append(_compared(name, tasks, simulate(tasks, tasks.where(choice), ranks), seconds))
+        found.append(_compared(name, tasks, planned(tasks, tasks.where(choice)), seconds))
     return found
 
 

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from thalweg.passes.list_schedule import ListSchedule
 from thalweg.placement.tasks import Tasks
 
 
@@ -65,12 +66,26 @@ def simulate(tasks: Tasks, where: Sequence[int], ranks: Sequence[float] | None =
     return run.schedule()
 
 
+def planned(tasks: Tasks, where: Sequence[int]) -> Schedule:
+    """The schedule of a step as a session would run it: by deadlines, unless that takes longer (list_schedule.py)."""
+    keys = [(device, node) for node, device in enumerate(where)]
+    cost = dict(zip(keys, tasks.times(where), strict=True))
+    edges = (
+        (keys[tasks.producers[tensor]], keys[reader]) for reader, wanted in enumerate(tasks.inputs) for tensor in wanted
+    )
+    spans = ListSchedule(cost, edges).spans()
+    by_deadline = simulate(tasks, where, [-spans[key].latest for key in keys])
+    by_rank = simulate(tasks, where)
+    return by_deadline if by_deadline.makespan <= by_rank.makespan else by_rank
+
+
 class _Run:
     def __init__(self, tasks: Tasks, where: Sequence[int], ranks: Sequence[float]) -> None:
         count, devices = len(tasks.nodes), len(tasks.machine.processors)
         self._tasks = tasks
         self._where = list(where)
         self._times = tasks.times(where)
+        self._parts = tasks.parts - tasks.apart(where)
         self._ranks = ranks
         self._waiting = [len(inputs) for inputs in tasks.inputs]
         self._start = [0.0] * count
@@ -141,7 +156,7 @@ class _Run:
     def _size(self, tensor: int, device: int) -> float:
         """The memory that a tensor takes on a device: none where its node only hands on what is there, or is a part."""
         producer = self._tasks.producers[tensor]
-        nothing = self._tasks.cheap[producer] or producer in self._tasks.parts
+        nothing = self._tasks.cheap[producer] or producer in self._parts
         return 0.0 if nothing and self._where[producer] == device else self._tasks.sizes[tensor]
 
     def _hold(self, tensor: int, device: int) -> None:

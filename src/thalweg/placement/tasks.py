@@ -80,13 +80,16 @@ class Tasks:
         """The device of each node if unit i is on device choice[i]."""
         return [choice[unit] for unit in self.unit_of]
 
+    def apart(self, where: Sequence[int]) -> set[int]:
+        """The nodes that cannot run as one with others if node i is on device where[i]."""
+        split = (nodes for nodes in self.fused if any(where[node] != where[nodes[0]] for node in nodes))
+        return {node for nodes in split for node in nodes}
+
     def times(self, where: Sequence[int]) -> list[float]:
         """How long each node takes if node i is on device where[i]."""
         found = [seconds[device] for seconds, device in zip(self.seconds, where, strict=True)]
-        for nodes in self.fused:
-            if any(where[node] != where[nodes[0]] for node in nodes):
-                for node in nodes:
-                    found[node] = self.alone[node][where[node]]
+        for node in self.apart(where):
+            found[node] = self.alone[node][where[node]]
         return found
 
     def ranks(self) -> list[float]:
