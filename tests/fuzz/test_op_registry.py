@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import thalweg
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,7 +22,8 @@ def test_random_calls_of_ops_never_end_the_process(fuzz_seconds: float, tmp_path
     seed = 1 if fuzz_seconds <= 60 else int(time.time())
     log = tmp_path / "calls"
     command = [sys.executable, "-m", "tests.fuzz.worker", "--seed", str(seed), "--seconds", str(fuzz_seconds)]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    package = Path(thalweg.__file__).parents[1]  # that of a sanitizer, if this runs under one
+    environment = {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{ROOT}"}
     done = subprocess.run(
         [*command, "--log", str(log)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
         timeout=fuzz_seconds + 120,
