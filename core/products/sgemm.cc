@@ -200,6 +200,10 @@ void multiply_transposed(const Product& x, bool parallel) {
 }  // namespace
 
 void sgemm(const Product& x, bool parallel) {
+  if (x.inner == 0) {
+    for (int64_t i = 0; i < x.rows && !x.accumulate; ++i) std::fill_n(x.c + i * x.c_stride, x.columns, 0.0f);
+    return;
+  }
   if (x.b.column_stride != 1 && x.a.column_stride == 1 && x.rows < kRowsToTranspose && x.columns > x.rows)
     return multiply_transposed(x, parallel);
   const double work = static_cast<double>(x.rows) * x.columns * x.inner;
