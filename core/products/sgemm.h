@@ -18,7 +18,7 @@ struct Product {
   bool accumulate = false;
 };
 
-// c = a * b, or c += a * b. All sizes positive. Sums are formed in an order that depends on the sizes only, not on the
+// c = a * b, or c += a * b. `inner` may be 0. Sums are formed in an order that depends on the sizes only, not on the
 // number of threads. Spreads over threads if `parallel`. Thread-safe.
 void sgemm(const Product& product, bool parallel = true);
 
