@@ -259,3 +259,26 @@ def test_what_would_become_one_is_found_whatever_its_devices() -> None:
     assert ["product", "bias", "relu"] in found
     assert [*(each.op.name for each in large), "total"] in found
     assert not any("part1" in names for names in found)  # Joining them would not pay.
+
+
+def test_a_product_does_not_wait_for_what_it_is_added_to_if_that_comes_from_another_device() -> None:
+    x = tf.random_uniform([64, 64], seed=1)
+    with tf.device("/cpu:0"):
+        here = tf.matmul(x, x, name="here")
+    with tf.device("/cpu:1"):
+        there = tf.matmul(x, x, transpose_a=True, name="there")
+    with tf.device("/cpu:0"):
+        total = tf.add(here, there, name="total")
+    assert fusions(prune([], [total], []), core.operands_of_rows) == []
+    metadata = tf.RunMetadata()
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as sess:
+        result = sess.run(
+            [total, here * 1.0, there * 1.0],
+            options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE),
+            run_metadata=metadata,
+        )
+        np.testing.assert_allclose(result[0], result[1] + result[2], rtol=1e-5)
+        sess.run(total, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+    ops = [node.op for graph in metadata.partition_graphs for node in graph.node]
+    assert "_FusedMatMul" not in ops
+    assert ops.count("MatMul") == 2

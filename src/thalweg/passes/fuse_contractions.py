@@ -121,6 +121,8 @@ def _sum(graph: StepGraph, start: Node, before: Node, other: Edge, links: list[_
     last = result.dims[-1].value if result.dims else None
     if not links and added.rank == 1 and last is not None and added.dims is not None and added.dims[0].value == last:
         return _Link("BiasAdd", (other,)) if start.attrs.get("data_format", "NHWC") == "NHWC" else None
+    if graph.nodes[other[0]].op == "_Recv":
+        return None  # The product would wait for what another device computes meanwhile.
     same = result.is_fully_defined() and added.is_fully_defined() and result.as_list() == added.as_list()
     # A product in float32 is added in the registers, in the buffer of what it is added to if nobody else needs that.
     takes_sum = start.op == "Conv2D" or (not links and start.output_dtypes[0] is float32)

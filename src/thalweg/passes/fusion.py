@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
@@ -10,6 +11,8 @@ from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.join_products import join_products
 from thalweg.passes.step_graph import StepGraph, members_of
+
+_SUM: Final = "Add"  # among the fused ops of a contraction
 
 
 def fuse(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
@@ -25,11 +28,14 @@ def fuse(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
 def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[list[str]]:
     """The groups of nodes that become one if they are on one device, whatever devices they name now.
 
-    The last of a group is where the others' results come together: the node that made of them has its name.
+    The last of a group is where the others' results come together: the node that is made of them has its name. Sums of
+    a product and another tensor are left out: two products that are added may well run on two devices.
     """
     anywhere = graph.with_nodes({name: node._replace(device="") for name, node in graph.nodes.items()})
     found = []
     for name, node in fuse(merge_common_subexpressions(drop_identities(anywhere)), operands_of).nodes.items():
+        if _SUM in node.attrs.get("fused_ops", ()):
+            continue
         members = [each for each, _ in members_of(node) if each in graph.nodes]
         if len(members) > 1 and name in members:
             found.append([*(each for each in members if each != name), name])
