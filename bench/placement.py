@@ -12,6 +12,7 @@ more threads than the machine has cores: beyond that many devices, the measured 
 """
 
 import argparse
+import itertools
 import os
 import shutil
 import statistics
@@ -34,6 +35,8 @@ from thalweg.placement.tasks import tasks_of
 
 # From here on ranks count as the same; below, the script fails.
 SAME_RANKS = 0.9
+# Predictions that differ by less than this are equal as far as anybody can say: costs are measured no better.
+EQUAL = 0.05
 STRATEGIES = ("single", "hash", "depth_first", "greedy", "critical_path", "heft", "search")
 
 
@@ -152,6 +155,20 @@ def spearman(a, b):
     return float(np.corrcoef(ranks(a), ranks(b))[0, 1])
 
 
+def agreement(predicted, measured):
+    """Of the pairs whose predicted times differ, how many more are measured in the same order than in the other.
+
+    A number from -1 to 1 (Goodman and Kruskal's gamma), and the number of such pairs.
+    """
+    same = other = 0
+    for i, j in itertools.combinations(range(len(predicted)), 2):
+        (a, b), (c, d) = (predicted[i], predicted[j]), (measured[i], measured[j])
+        if abs(a - b) > EQUAL * min(a, b):
+            same += (a < b) == (c < d)
+            other += (a < b) != (c < d)
+    return (same - other) / max(1, same + other), same + other
+
+
 def compare(name, options, folder):
     """Prints predicted and measured times of one model; returns their rank correlation."""
     model, machine = MODELS[name], Machine.of_cpus(options.devices)
@@ -192,9 +209,12 @@ def compare(name, options, folder):
         print(f"{median:12.1f}{schedules[label][0].transfers:12}")
     losses = {float(each.loss) for each in places.values()}
     found = [measured[each] for each in places]
-    correlation = spearman([expected[each] for each in places], found)
-    print(f"rank correlation (Spearman) of planned and measured times: {correlation:.2f}; ", end="")
-    print(f"of simulated and measured times: {spearman([simulated[each] for each in places], found):.2f}")
+    for kind, times_of in (("simulated", simulated), ("planned", expected)):
+        times_found = [times_of[each] for each in places]
+        correlation = spearman(times_found, found)
+        gamma, pairs = agreement(times_found, found)
+        print(f"{kind} and measured times: rank correlation (Spearman) {correlation:.2f}; ", end="")
+        print(f"of the {pairs} pairs that differ by {EQUAL:.0%}: {gamma:.2f} (gamma)")
     print(f"losses of the first step: {sorted(losses)}")
     for each in places.values():
         each.close()
