@@ -4,7 +4,7 @@
 
 Costs are measured on one device. Then every strategy, and some placements that nobody would choose, place the training
 step over all devices; each is simulated with the measured costs, and run. Kernels use one thread, so that a device is
-a core. Rounds run in turn, so that noise meets all alike; times are medians.
+a core. Rounds run in turn, so that noise meets all alike; times are lower quartiles, medians are shown beside them.
 
 With --sleep, the heaviest nodes of the step are replaced by ones that sleep for their estimated time, and the others
 left out: so partitioning, transfers and executors can be compared with the simulator beside other work. (A step has no
@@ -189,7 +189,7 @@ def compare(name, options, folder):
     times = {label: [] for label in places}
     start = time.perf_counter()
     # The machine's own speed changes by a third within a second or so: short steps need many rounds.
-    while len(times["single"]) < options.rounds or time.perf_counter() < start + options.seconds:
+    while len(times["single"]) < max(2, options.rounds) or time.perf_counter() < start + options.seconds:
         for label, each in places.items():
             begin = time.perf_counter()
             each.run()
