@@ -61,6 +61,11 @@ def test_text_and_costs_and_a_machine(towers, tmp_path, capsys):
     [
         "import thalweg as tf\ny = tf.matmul(tf.random_normal([64, 64]), tf.random_normal([64, 64]))\n",
         "import thalweg as tf\ndef build():\n    return tf.exp(tf.random_normal([64]))\n",
+        "import thalweg as tf\ntf.reset_default_graph()\ny = tf.exp(tf.random_normal([64]))\n",
+        "import thalweg as tf\ng = tf.Graph()\nwith g.as_default():\n    y = tf.exp(tf.random_normal([64]))\n",
+        "import thalweg as tf\ndef build():\n    with tf.Graph().as_default() as g:\n"
+        "        tf.exp(tf.random_normal([64]))\n    return g\n",
+        "import sys, thalweg as tf\nassert len(sys.argv) == 1\ny = tf.exp(tf.random_normal([64]))\n",
     ],
 )
 def test_a_script_is_drawn(tmp_path, capsys, script):
@@ -122,6 +127,19 @@ def test_a_file_without_a_usable_graph_is_one_line(tmp_path, capsys, name, conte
     error = capsys.readouterr().err
     assert error.startswith("thalweg place: ")
     assert words in error
+
+
+def test_a_script_that_fails_shows_where_and_leaves_the_default_graph_alone(tmp_path, capsys):
+    path = tmp_path / "model.py"
+    path.write_text("import thalweg as tf\ntf.zeros([2])\ndef f():\n    raise ValueError('no such size')\nf()\n")
+    with tf.Graph().as_default() as graph:
+        assert main(["place", str(path)]) == 1
+        assert tf.get_default_graph() is graph
+    assert not graph.get_operations()
+    error = capsys.readouterr().err
+    assert "line 4, in f" in error
+    assert error.endswith("ValueError: no such size\n")
+    assert "runpy" not in error
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,10 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     costs = CostModel.load(options.costs) if options.costs else None
     names = options.strategies.split(",") if options.strategies else None
-    graph = read_graph(options.graph)
+    try:
+        graph = read_graph(options.graph)
+    except _ProgramError:
+        return 1
     fetches = options.fetch or program_targets(graph)
     if not fetches:
         raise ValueError(f"{options.graph} has no operations whose results could be fetched")
@@ -125,30 +128,46 @@ def read_graph(path: str) -> Graph:
     """
     from thalweg.graph.graph import Graph
 
-    graph = Graph()
-    with graph.as_default():
-        if path.endswith(".py"):
-            _run_script(path)
-        else:
+    if path.endswith(".py"):
+        graph = _built_by(path)
+    else:
+        graph = Graph()
+        with graph.as_default():
             _import(path)
     if not graph.get_operations():
-        raise ValueError(f"{path} holds no operations: a script builds its graph at once, or in a function build()")
+        raise ValueError(
+            f"{path} holds no operations: a script builds its graph at once, or in a function build(). (What stands "
+            "under `if __name__ == '__main__'` is not run.)"
+        )
     return graph
 
 
-def _run_script(path: str) -> None:
-    import runpy
+class _ProgramError(Exception):
+    """A script has failed; it has been told why."""
 
-    folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
-    try:
-        names = runpy.run_path(path, run_name="__place__")
-        if callable(names.get("build")):
-            names["build"]()
-    except SystemExit as e:
-        raise ValueError(f"{path} ended itself with exit code {e.code!r} before its graph could be placed") from None
-    finally:
-        sys.path.remove(folder)
+
+def _built_by(path: str) -> Graph:
+    """The graph that a script builds: its default graph, or if that is empty the one that it holds or returns."""
+    from thalweg.graph.default_graph import get_default_graph, own_default_graphs
+    from thalweg.graph.graph import Graph
+    from thalweg.platform.programs import print_failure, run_program
+
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no program '{path}'")
+    with own_default_graphs():
+        try:
+            names = run_program(path, name="__place__")
+            returned = names["build"]() if callable(names.get("build")) else None
+        except SystemExit as e:
+            raise ValueError(
+                f"{path} ended itself with exit code {e.code!r} before its graph could be placed"
+            ) from None
+        except Exception as e:
+            print_failure(e, path)
+            raise _ProgramError from None
+        found = [get_default_graph(), getattr(returned, "graph", returned), *names.values()]
+    graphs = [each for each in found if isinstance(each, Graph)]
+    return next((graph for graph in graphs if graph.get_operations()), graphs[0])
 
 
 def _import(path: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import runpy
 import sys
 import traceback
 from typing import Any
@@ -49,11 +48,10 @@ def run(options: Any) -> int:
 
 def _run_script(script: str, arguments: list[str]) -> int:
     """Runs a program as `python script arguments` would; returns its exit code."""
-    argv, path = sys.argv, sys.path[:]
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    from thalweg.platform.programs import print_failure, run_program
+
     try:
-        runpy.run_path(script, run_name="__main__")
+        run_program(script, arguments)
     except SystemExit as end:
         if end.code is None:
             return 0
@@ -65,14 +63,8 @@ def _run_script(script: str, arguments: list[str]) -> int:
         traceback.print_exc()
         return 130
     except Exception as error:
-        # Without the frames of this command and of runpy, which are none of the program's.
-        shown = error.__traceback__
-        while shown is not None and shown.tb_frame.f_code.co_filename != script:
-            shown = shown.tb_next
-        traceback.print_exception(type(error), error, shown or error.__traceback__)
+        print_failure(error, script)
         return 1
-    finally:
-        sys.argv, sys.path[:] = argv, path
     return 0
 
 

@@ -55,6 +55,18 @@ def reset_default_graph() -> None:
     _global_graph = Graph()
 
 
+@contextmanager
+def own_default_graphs() -> Iterator[None]:
+    """A block for a program of its own: it begins with an empty default graph, and may reset it."""
+    global _global_graph
+    outer = _global_graph, _default_graphs.stack
+    _global_graph, _default_graphs.stack = None, []
+    try:
+        yield
+    finally:
+        _global_graph, _default_graphs.stack = outer
+
+
 class default_graph_scope:
     """`with` block in which `graph` is the default of the current thread."""
 

@@ -1,0 +1,29 @@
+"""Runs a Python program inside of this process, for the commands that look at what it does or builds."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+
+def run_program(script: str, arguments: Sequence[str] = (), name: str = "__main__") -> dict[str, Any]:
+    """Runs a script as `python script arguments` would, with `name` as its `__name__`; returns its global names."""
+    argv, path = sys.argv, sys.path[:]
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    try:
+        return runpy.run_path(script, run_name=name)
+    finally:
+        sys.argv, sys.path[:] = argv, path
+
+
+def print_failure(error: BaseException, script: str) -> None:
+    """Prints an error of a program without the frames above it, which are none of its own."""
+    shown = error.__traceback__
+    while shown is not None and shown.tb_frame.f_code.co_filename != script:
+        shown = shown.tb_next
+    traceback.print_exception(type(error), error, shown or error.__traceback__)
