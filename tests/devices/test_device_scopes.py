@@ -73,10 +73,19 @@ def test_blocks_are_merged(blocks: list[Any], device: str) -> None:
         assert tf.constant(1.0, name="c").device == device
 
 
-@pytest.mark.parametrize("name", ["/job:ps/task:x", "/foo:1", "nonsense", "/cpu:a", "/cpu:0/gpu:0"])
+@pytest.mark.parametrize("name", ["/job:ps/task:x", "/foo:1", "nonsense", "/cpu:a", "/cpu:0/gpu:0", "/device:"])
 def test_what_is_no_device_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="device spec"), tf.device(name):
         pass
+
+
+def test_specs_are_changed_copied_and_merged() -> None:
+    one = tf.DeviceSpec(job="ps", task=1)
+    one.device_type = "gpu"
+    assert one.to_string() == "/job:ps/task:1/device:GPU:*"
+    assert one.replace(task=None, device_index=2).to_string() == "/job:ps/device:GPU:2"
+    assert one.make_merged_spec(tf.DeviceSpec.from_string("/job:w/cpu:0")).to_string() == "/job:w/task:1/device:CPU:0"
+    assert one.to_string() == "/job:ps/task:1/device:GPU:*"
 
 
 def test_a_colocated_operation_has_the_device_of_the_other() -> None:

@@ -86,6 +86,11 @@ def test_soft_placement_gives_up_the_device_but_not_the_task() -> None:
         b = tf.add(a, 1.0, name="b")
     where = placed(b, soft=True)
     assert where["a"] == where["b"] == "CPU:0"
+    with tf.device("/job:worker/task:1/gpu:0"):
+        c = tf.add(a, 2.0, name="c")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="None of them is in /job:worker/task:1"):
+        placed(c, soft=True)
+    assert placed(c, soft=True, keep_task=False)["c"] == "CPU:0"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,7 @@ def test_soft_placement_gives_up_the_device_but_not_the_task() -> None:
     [
         ("/gpu:7", ["'b'", "/device:GPU:7", "available devices", "CPU:2", "Devices that would do"]),
         ("/gpu:0", ["'b'", "no kernel for AddV2", "CPU:1"]),
-        ("/job:worker", ["'b'", "/job:worker", "allow_soft_placement"]),
+        ("/job:worker", ["'b'", "/job:worker", "does not leave the task"]),
     ],
 )
 def test_an_impossible_wish_names_node_device_and_devices_that_would_do(device: str, words: list[str]) -> None:

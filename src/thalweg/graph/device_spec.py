@@ -8,6 +8,8 @@ from typing import Any
 
 from thalweg.graph.op_registry import export
 
+FIELDS = ("job", "replica", "task", "device_type", "device_index")
+
 
 @export("DeviceSpec")
 class DeviceSpec:
@@ -18,7 +20,7 @@ class DeviceSpec:
         '/job:worker/device:CPU:0'
     """
 
-    __slots__ = ("device_index", "device_type", "job", "replica", "task")
+    __slots__ = ("_device_type", "device_index", "job", "replica", "task")
 
     def __init__(
         self,
@@ -32,8 +34,17 @@ class DeviceSpec:
         self.job = None if job is None else str(job)
         self.replica = None if replica is None else int(replica)
         self.task = None if task is None else int(task)
-        self.device_type = None if device_type is None else str(device_type).upper()
+        self.device_type = device_type
         self.device_index = None if device_index is None else int(device_index)
+
+    @property
+    def device_type(self) -> str | None:
+        """The type of the device, in capitals."""
+        return self._device_type
+
+    @device_type.setter
+    def device_type(self, device_type: str | None) -> None:
+        self._device_type = None if device_type is None else str(device_type).upper()
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
@@ -60,7 +71,7 @@ class DeviceSpec:
                 self.job = values[0]
             elif key in ("replica", "task") and len(values) == 1:
                 setattr(self, key, int(values[0]))
-            elif key == "device" and 1 <= len(values) <= 2:
+            elif key == "device" and 1 <= len(values) <= 2 and values[0]:
                 self._set_type(values[0], values[1:])
             elif len(values) <= 1 and _is_device_type(key.upper()):
                 self._set_type(key, values)
@@ -76,15 +87,25 @@ class DeviceSpec:
     def _set_type(self, device_type: str, index: list[str]) -> None:
         if self.device_type is not None:
             raise ValueError("more than one device type")
-        self.device_type = device_type.upper()
+        self.device_type = device_type
         self.device_index = None if not index or index[0] == "*" else int(index[0])
 
     def merge_from(self, other: DeviceSpec) -> None:
         """Takes over every field that `other` sets."""
-        for field in ("job", "replica", "task", "device_type", "device_index"):
+        for field in FIELDS:
             value = getattr(other, field)
             if value is not None:
                 setattr(self, field, value)
+
+    def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
+        """A new spec: this one, with every field that `dev` sets."""
+        spec = self.replace()
+        spec.merge_from(dev)
+        return spec
+
+    def replace(self, **kwargs: Any) -> DeviceSpec:
+        """A new spec: this one, with other values for some fields."""
+        return type(self)(**{**{field: getattr(self, field) for field in FIELDS}, **kwargs})
 
     def to_string(self) -> str:
         """The canonical name."""

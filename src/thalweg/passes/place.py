@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from thalweg import errors
-from thalweg.graph.device_spec import DeviceSpec
+from thalweg.graph.device_spec import FIELDS, DeviceSpec
 from thalweg.graph.dtypes import resource
 from thalweg.passes.inline_functions import is_call
 from thalweg.passes.step_graph import Node, StepGraph
@@ -25,7 +25,7 @@ from thalweg.passes.step_graph import Node, StepGraph
 if TYPE_CHECKING:
     from thalweg.graph.operation import Operation
 
-_FIELDS = ("job", "replica", "task", "device_type", "device_index")
+
 _LOCATION = b"loc:@"
 
 
@@ -84,6 +84,7 @@ def place(
     strategy: Strategy = first_device,
     fixed: Mapping[str, str] | None = None,
     survey: Survey | None = None,
+    keep_task: bool = True,
 ) -> StepGraph:
     """Returns the step with the full name of a device in every node.
 
@@ -95,6 +96,7 @@ def place(
         strategy: Decides where the constraints leave a choice.
         fixed: Where nodes with state have been placed by earlier steps; their groups go there.
         survey: What the whole program asks for: a step that initializes a variable sees only some of its users.
+        keep_task: Whether even a soft placement stays within the task that was asked for.
 
     Raises:
         errors.InvalidArgumentError: If constraints cannot be met.
@@ -102,7 +104,7 @@ def place(
     groups = groups_of(graph)
     for group in groups:
         group.asked = _asked(group, survey)
-        group.feasible = _feasible(group, devices, has_kernel, soft)
+        group.feasible = _feasible(group, devices, has_kernel, soft, keep_task)
         placed = next((fixed[node.name] for node in group.nodes if node.name in fixed), None) if fixed else None
         if placed is not None:
             group.feasible = [device for device in group.feasible if device.name == placed] or group.feasible
@@ -215,10 +217,12 @@ def _locations(groups: Iterable[bytes] | None) -> list[str]:
 def matches(device: str, constraint: str) -> bool:
     """Whether a full device name has all that a partial one asks for."""
     full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
-    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in _FIELDS)
+    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in FIELDS)
 
 
-def _feasible(group: Group, devices: Sequence[Device], has_kernel: HasKernel, soft: bool) -> list[Device]:
+def _feasible(
+    group: Group, devices: Sequence[Device], has_kernel: HasKernel, soft: bool, keep_task: bool
+) -> list[Device]:
     able = [device for device in devices if all(has_kernel(node, device.type) for node in group.nodes)]
     asked = {DeviceSpec.from_string(constraint).device_type for constraint in group.asked}
     able = [device for device in able if not device.on_request or device.type in asked]
@@ -231,9 +235,11 @@ def _feasible(group: Group, devices: Sequence[Device], has_kernel: HasKernel, so
     if found:
         return found
     if soft and able:
-        # The task stays what was asked for if it can; the device within it is given up.
+        # The device is given up, the task that it is in is not.
         tasks = [_task_of(constraint) for constraint in group.asked]
-        return [device for device in able if all(matches(device.name, task) for task in tasks)] or able
+        near = [device for device in able if all(matches(device.name, task) for task in tasks)]
+        if near or not keep_task:
+            return near or able
     raise _impossible(group, devices, able, has_kernel)
 
 
@@ -256,11 +262,17 @@ def _impossible(group: Group, devices: Sequence[Device], able: list[Device], has
             return error(node.name, f"no device has a kernel for {node.op}. Devices: {there}.")
     for constraint, (name, _) in group.asked.items():
         if not any(matches(device.name, constraint) for device in devices):
+            in_task = any(matches(device.name, _task_of(constraint)) for device in devices)
+            remedy = (
+                "Make sure that the device specification refers to a valid device, or use "
+                "ConfigProto(allow_soft_placement=True)."
+                if in_task
+                else f"None of them is in {_task_of(constraint)}: allow_soft_placement does not leave the task."
+            )
             return error(
                 name,
                 f"it was explicitly assigned to {constraint}, but available devices are [ {there} ]. Devices that "
-                f"would do: {would_do}. Make sure that the device specification refers to a valid device, or use "
-                "ConfigProto(allow_soft_placement=True).",
+                f"would do: {would_do}. {remedy}",
             )
     for constraint in group.asked:
         for node in group.nodes:

@@ -138,7 +138,16 @@ def _tasks(step: StepGraph, graph: Graph, machine: Machine, costs: CostModel, so
         made.append(tasks_of(step, machine, costs, groups, decided))
         return [group.feasible[0] for group in groups]
 
-    place(step, [processor.device for processor in machine.processors], _has_kernel, soft, look, None, survey)
+    place(
+        step,
+        [processor.device for processor in machine.processors],
+        _has_kernel,
+        soft,
+        look,
+        None,
+        survey,
+        keep_task=False,
+    )
     return made[0]
 
 
