@@ -86,6 +86,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 # Tests, distributions and tools for placement are loaded only by the programs that use them.
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
+    ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
     ("profiler", "profiler.recording"): ("Recording", "record"),
     ("profiler", "profiler.model_profile"): ("Profiler", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),

@@ -150,3 +150,24 @@ def test_the_placement_is_logged_once(capfd: pytest.CaptureFixture[str]) -> None
             sess.run(a, {"x:0": 1.0})
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("a: ")]
     assert lines == [f"a: (Mul): {TASK}/device:CPU:1"]
+
+
+def test_the_devices_of_the_process_can_be_listed_without_a_session() -> None:
+    from thalweg.python.client import device_lib
+
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    assert [each.name for each in device_lib.list_local_devices(config)] == ["/device:CPU:0", "/device:CPU:1"]
+    assert [each.device_type for each in device_lib.list_local_devices()] == ["CPU"]
+
+
+def test_a_colocation_that_was_set_as_a_message_counts() -> None:
+    with tf.device("/cpu:1"):
+        a = tf.constant(1.0, name="a")
+    b = tf.add(a, 1.0, name="b")
+    b.op._set_attr("_class", tf.AttrValue(list=tf.AttrValue.ListValue(s=[b"loc:@a"])))
+    assert placed(b)["b"] == "CPU:1"
+    with tf.device("/cpu:2"):
+        c = tf.add(a, 1.0, name="c")
+    c.op._set_attr("_class", tf.AttrValue(list=tf.AttrValue.ListValue(s=[b"loc:@a", b"loc:@nowhere"])))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not agree"):
+        placed(c)

@@ -132,6 +132,11 @@ class Operation:
     # The rest changes a finished node. The counter of mutations tells sessions that compiled steps are out of date.
 
     def _set_attr(self, name: str, value: Any) -> None:
+        """Sets an attribute, given as a value or, as in TensorFlow, an AttrValue."""
+        if hasattr(value, "WhichOneof"):
+            from thalweg.graph.attr_values import read_any
+
+            value = read_any(value)
         with self.graph._lock:
             self.attrs[name] = value
             self.graph._mutations += 1
