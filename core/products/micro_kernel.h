@@ -28,7 +28,8 @@ struct PackedA {  // kTileRows elements of column after column
 struct TileOfC {
   int64_t row_stride;
   int columns;      // the tile's own: 1 to kTileColumns
-  bool accumulate;  // adds to what is there
+  bool accumulate;  // adds to what is there,
+  float scale = 1;  // so many times
 };
 
 namespace detail {
@@ -38,9 +39,9 @@ inline __m256i mask_of(int columns) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones + 8 - columns));
 }
 
-inline void store_part(float* to, __m256 value, int columns, bool accumulate) {
+inline void store_part(float* to, __m256 value, int columns, const TileOfC& out) {
   const __m256i mask = mask_of(columns);
-  if (accumulate) value = _mm256_add_ps(value, _mm256_maskload_ps(to, mask));
+  if (out.accumulate) value = _mm256_fmadd_ps(value, _mm256_set1_ps(out.scale), _mm256_maskload_ps(to, mask));
   _mm256_maskstore_ps(to, mask, value);
 }
 
@@ -76,14 +77,15 @@ inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b
     float* to = c + i * out.row_stride;
     if (out.columns == kTileColumns) {
       if (out.accumulate) {
-        sums[i][0] = _mm256_add_ps(sums[i][0], _mm256_loadu_ps(to));
-        sums[i][1] = _mm256_add_ps(sums[i][1], _mm256_loadu_ps(to + 8));
+        const __m256 scale = _mm256_broadcast_ss(&out.scale);
+        sums[i][0] = _mm256_fmadd_ps(sums[i][0], scale, _mm256_loadu_ps(to));
+        sums[i][1] = _mm256_fmadd_ps(sums[i][1], scale, _mm256_loadu_ps(to + 8));
       }
       _mm256_storeu_ps(to, sums[i][0]);
       _mm256_storeu_ps(to + 8, sums[i][1]);
     } else {
-      store_part(to, sums[i][0], out.columns < 8 ? out.columns : 8, out.accumulate);
-      if (out.columns > 8) store_part(to + 8, sums[i][1], out.columns - 8, out.accumulate);
+      store_part(to, sums[i][0], out.columns < 8 ? out.columns : 8, out);
+      if (out.columns > 8) store_part(to + 8, sums[i][1], out.columns - 8, out);
     }
   }
 }

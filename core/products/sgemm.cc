@@ -1,6 +1,7 @@
 // How a product is cut: blocks of C over the threads, blocks of the inner dimension that fit the caches.
 #include "products/sgemm.h"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,8 +12,9 @@ namespace thalweg::products {
 namespace {
 
 constexpr int64_t kInnerBlock = 256;  // of a packed B: a panel of this length takes half of the first-level cache
-constexpr int64_t kMostInner = 384;   // otherwise blocks are equal, up to this length: fewer visits to C count for more
-constexpr int64_t kRowBlock = 192;    // rows of A that stay in the second-level cache
+constexpr int64_t kMostInner =
+    kLongestWhole;                  // otherwise blocks are equal, up to this length: fewer visits to C count for more
+constexpr int64_t kRowBlock = 192;  // rows of A that stay in the second-level cache
 constexpr int64_t kColumnBlock = 256;  // columns of B that a thread packs at a time, and that stay there as well
 // A row-major A is read where it is, if so few columns use it that packing would cost more.
 constexpr int64_t kFewColumns = 256;
@@ -91,7 +93,7 @@ void multiply_block(const Product& x, const PackedRows* packed_a, Range rows, Ra
       pack_b_block(x.b, p, length, j, width, packed_b);
       b = packed_b;
     }
-    const TileOfC out{x.c_stride, static_cast<int>(width), x.accumulate || p > 0};
+    const TileOfC out{x.c_stride, static_cast<int>(width), x.accumulate || p > 0, x.scale};
     for (int64_t i = some.begin; i < some.end; i += kTileRows) {
       const int height = static_cast<int>(std::min<int64_t>(kTileRows, some.end - i));
       float* to = x.c + i * x.c_stride + j;
@@ -148,7 +150,7 @@ void multiply_parts(const Product& x, bool parallel) {
   for (int64_t i = 0; i < x.rows; i += rows)
     for (int64_t p = 0; p < x.inner; p += inner)
       multiply_blocks({std::min(rows, x.rows - i), x.columns, std::min(inner, x.inner - p), x.a.from(i, p),
-                       x.b.from(p, 0), x.c + i * x.c_stride, x.c_stride, x.accumulate || p > 0},
+                       x.b.from(p, 0), x.c + i * x.c_stride, x.c_stride, x.accumulate || p > 0, x.scale},
                       parallel);
 }
 
@@ -176,7 +178,7 @@ void multiply_slices(const Product& x, int64_t slices) {
       if (s == 0 && !x.accumulate)
         std::copy_n(from, x.columns, to);
       else
-        for (int64_t j = 0; j < x.columns; ++j) to[j] += from[j];
+        for (int64_t j = 0; j < x.columns; ++j) to[j] = std::fma(from[j], x.scale, to[j]);
     }
   }
 }
@@ -190,7 +192,7 @@ void multiply_transposed(const Product& x, bool parallel) {
       float* to = x.c + i * x.c_stride;
       const float* from = result.get() + i;
       if (x.accumulate)
-        for (int64_t j = 0; j < x.columns; ++j) to[j] += from[j * x.rows];
+        for (int64_t j = 0; j < x.columns; ++j) to[j] = std::fma(from[j * x.rows], x.scale, to[j]);
       else
         for (int64_t j = 0; j < x.columns; ++j) to[j] = from[j * x.rows];
     }

@@ -125,6 +125,26 @@ for _rule in RULES:
         for _reference in (False, True) if _rule.reference else (False,):
             _define(_rule, _sparse, _reference)
 
+
+def _product_descent(c: ShapeContext) -> list[TensorShape]:
+    shapes.with_rank(c.input(1), 0)
+    a, b = shapes.with_rank(c.input(2), 2), shapes.with_rank(c.input(3), 2)
+    shapes.merge(
+        value_shape(c, dtypes.float32), shapes.matmul_shape(a, b, c.attr("transpose_a"), c.attr("transpose_b"))
+    )
+    return []
+
+
+define(
+    "_MatMulGradientDescent",
+    "var: resource, alpha: float, a: float, b: float ->",
+    "transpose_a: bool = false, transpose_b: bool = false",
+    shape=_product_descent,
+    stateful=True,
+    doc="Gradient descent along the product of `a` and `b`, as passes make it.",
+)
+not_differentiable("_MatMulGradientDescent")
+
 _RULES_BY_NAME = {rule.name: rule for rule in RULES}
 
 
