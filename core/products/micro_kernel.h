@@ -8,11 +8,13 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace thalweg::products {
 
 constexpr int kTileRows = 6;
 constexpr int kTileColumns = 16;
+constexpr int kRowsAhead = 8;  // of a B that is not packed yet
 
 // How the elements of A lie that one tile needs: element (i, p) at a[i * row_stride + p * inner_stride].
 struct RowsOfA {  // rows of a row-major matrix, read where they are
@@ -34,20 +36,46 @@ struct TileOfC {
 
 namespace detail {
 
-inline __m256i mask_of(int columns) {
-  alignas(32) static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ones + 8 - columns));
+// A tile of fewer columns, element by element: masked stores take dozens of cycles on some processors.
+[[gnu::noinline]] inline void store_narrow(const float* sums, int rows, float* c, const TileOfC& out) {
+  for (int i = 0; i < rows; ++i, sums += kTileColumns, c += out.row_stride)
+    for (int j = 0; j < out.columns; ++j) c[j] = out.accumulate ? c[j] + sums[j] * out.scale : sums[j];
 }
 
-inline void store_part(float* to, __m256 value, int columns, const TileOfC& out) {
-  const __m256i mask = mask_of(columns);
-  if (out.accumulate) value = _mm256_fmadd_ps(value, _mm256_set1_ps(out.scale), _mm256_maskload_ps(to, mask));
-  _mm256_maskstore_ps(to, mask, value);
+template <int kRows>
+inline void store_tile(const __m256 (&sums)[kRows][2], float* c, const TileOfC& out) {
+  const int64_t row_stride = out.row_stride;
+  if (out.columns < kTileColumns) {
+    alignas(32) float values[kRows][kTileColumns];
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i) {
+      _mm256_store_ps(values[i], sums[i][0]);
+      _mm256_store_ps(values[i] + 8, sums[i][1]);
+    }
+    store_narrow(values[0], kRows, c, out);
+  } else if (out.accumulate) {
+    const __m256 scale = _mm256_set1_ps(out.scale);
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i, c += row_stride) {
+      _mm256_storeu_ps(c, _mm256_add_ps(_mm256_loadu_ps(c), _mm256_mul_ps(sums[i][0], scale)));
+      _mm256_storeu_ps(c + 8, _mm256_add_ps(_mm256_loadu_ps(c + 8), _mm256_mul_ps(sums[i][1], scale)));
+    }
+  } else {
+#pragma GCC unroll 6
+    for (int i = 0; i < kRows; ++i, c += row_stride) {
+      _mm256_storeu_ps(c, sums[i][0]);
+      _mm256_storeu_ps(c + 8, sums[i][1]);
+    }
+  }
 }
 
-template <int kRows, bool kFetch, typename LayoutOfA>
-inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride, float* c,
-                 const TileOfC& out, const float* next) {
+// What a tile does beside its sums: it fetches a panel of B, or packs the one that it reads.
+enum class Aside { nothing, fetch, pack };
+
+template <int kRows, Aside kAside, typename LayoutOfA>
+[[gnu::always_inline]] inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b,
+                                        int64_t b_stride, float* c, const TileOfC& out,
+                                        std::conditional_t<kAside == Aside::pack, float*, const float*> panel) {
   __m256 sums[kRows][2];
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
@@ -65,45 +93,27 @@ inline void tile(int64_t inner, const float* a, LayoutOfA layout, const float* b
       sums[i][0] = _mm256_fmadd_ps(element, left, sums[i][0]);
       sums[i][1] = _mm256_fmadd_ps(element, right, sums[i][1]);
     }
-    if constexpr (kFetch) {
-      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
-      next += kTileColumns;
+    if constexpr (kAside == Aside::fetch) {
+      _mm_prefetch(reinterpret_cast<const char*>(panel), _MM_HINT_T0);
+      panel += kTileColumns;
+    }
+    if constexpr (kAside == Aside::pack) {
+      _mm_prefetch(reinterpret_cast<const char*>(b + kRowsAhead * b_stride), _MM_HINT_T0);
+      _mm256_storeu_ps(panel, left);
+      _mm256_storeu_ps(panel + 8, right);
+      panel += kTileColumns;
     }
     a += LayoutOfA::inner_stride;
     b += b_stride;
   }
-#pragma GCC unroll 6
-  for (int i = 0; i < kRows; ++i) {
-    float* to = c + i * out.row_stride;
-    if (out.columns == kTileColumns) {
-      if (out.accumulate) {
-        const __m256 scale = _mm256_broadcast_ss(&out.scale);
-        sums[i][0] = _mm256_fmadd_ps(sums[i][0], scale, _mm256_loadu_ps(to));
-        sums[i][1] = _mm256_fmadd_ps(sums[i][1], scale, _mm256_loadu_ps(to + 8));
-      }
-      _mm256_storeu_ps(to, sums[i][0]);
-      _mm256_storeu_ps(to + 8, sums[i][1]);
-    } else {
-      store_part(to, sums[i][0], out.columns < 8 ? out.columns : 8, out);
-      if (out.columns > 8) store_part(to + 8, sums[i][1], out.columns - 8, out);
-    }
-  }
+  store_tile<kRows>(sums, c, out);
 }
 
 }  // namespace detail
 
-// C = A * B (or C += A * B) for `rows` <= kTileRows rows of A and kTileColumns columns of B, whose row p begins at
-// b + p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns. Meanwhile as many packed
-// rows of B as these are asked for at `next`, unless it is null.
-template <typename LayoutOfA>
-void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
-                   float* c, const TileOfC& out, const float* next = nullptr) {
-  const auto with = [&]<int kRows>() {
-    if (next != nullptr)
-      detail::tile<kRows, true>(inner, a, layout, b, b_stride, c, out, next);
-    else
-      detail::tile<kRows, false>(inner, a, layout, b, b_stride, c, out, next);
-  };
+// Calls with.operator()<kRows>() for a number of rows from 1 to kTileRows.
+template <typename With>
+[[gnu::always_inline]] inline void with_rows(int rows, const With& with) {
   switch (rows) {
     case 1:
       return with.template operator()<1>();
@@ -118,6 +128,29 @@ void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, co
     default:
       return with.template operator()<6>();
   }
+}
+
+// C = A * B (or C += A * B) for `rows` <= kTileRows rows of A and kTileColumns columns of B, whose row p begins at
+// b + p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns. Meanwhile as many packed
+// rows of B as these are asked for at `next`, unless it is null.
+template <typename LayoutOfA>
+void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
+                   float* c, const TileOfC& out, const float* next = nullptr) {
+  with_rows(rows, [&]<int kRows>() {
+    if (next != nullptr)
+      detail::tile<kRows, detail::Aside::fetch>(inner, a, layout, b, b_stride, c, out, next);
+    else
+      detail::tile<kRows, detail::Aside::nothing>(inner, a, layout, b, b_stride, c, out, next);
+  });
+}
+
+// The same, with B's rows copied to `packed` on the way, for the tiles that follow.
+template <typename LayoutOfA>
+void multiply_tile_and_pack(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
+                            float* c, const TileOfC& out, float* packed) {
+  with_rows(rows, [&]<int kRows>() {
+    detail::tile<kRows, detail::Aside::pack>(inner, a, layout, b, b_stride, c, out, packed);
+  });
 }
 
 }  // namespace thalweg::products

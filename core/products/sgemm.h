@@ -16,13 +16,13 @@ struct Product {
   float* c = nullptr;
   int64_t c_stride = 0;  // c is row-major
   bool accumulate = false;
-  float scale = 1;  // of the product that is added to c
+  float scale = 1;  // of the product that is added to c; 1 if none is
 };
 
 // Up to here a product is finished before it is added to c: rounded as if it had been stored and added afterwards.
 constexpr int64_t kLongestWhole = 384;
 
-// c = a * b, or c += scale * a * b. `inner` may be 0. Sums are formed in an order that depends on the sizes only, not
+// c = a * b, or c += scale * a * b. Any size may be 0. Sums are formed in an order that depends on the sizes only, not
 // on the number of threads. Spreads over threads if `parallel`. Thread-safe.
 void sgemm(const Product& product, bool parallel = true);
 

@@ -1,6 +1,7 @@
 // The helpers that join the loops of kernels, and the process-wide number of threads.
 #include "thread/parallel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -21,30 +22,59 @@ thread_local const std::atomic<int>* sharers = nullptr;
 
 // One loop under way. It lives on its caller's stack: the caller takes it off the list, so that no helper can join any
 // more, and then waits for those that have.
-struct Loop {
-  const void* body;
-  void (*invoke)(const void*, int64_t, int64_t);
-  int64_t n;
-  int64_t grain;
-  int64_t most;   // of a piece
-  int64_t share;  // a piece is at most this part of what is left
-  int places;     // how many helpers may still join; guarded by the crew's lock
-  Account* account = current_account();
-  std::atomic<int64_t> next{0};
-  std::atomic<int> helping{0};
-
-  void work() {
-    inside_loop = true;
-    int64_t begin = next.load(std::memory_order_relaxed);
-    while (begin < n) {
-      const int64_t end = std::min(n, begin + std::max(grain, std::min(most, (n - begin) / share)));
-      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
-      invoke(body, begin, end);
-      begin = next.load(std::memory_order_relaxed);
+//
+// Each worker has a stretch of the loop to begin with, the same one in every loop: what it wrote in one loop it finds
+// in its cache in the next. Whoever is done with his own takes pieces of the others'.
+class Loop {
+ public:
+  Loop(const void* body, void (*invoke)(const void*, int64_t, int64_t), int64_t n, int64_t grain, int threads)
+      : places(threads - 1), body_(body), invoke_(invoke), grain_(grain), count_(std::min(threads, kMostStretches)) {
+    most_ = (n + 4 * threads - 1) / (4 * threads);
+    for (int i = 0; i < count_; ++i) {
+      stretches_[i].next.store(n * i / count_, std::memory_order_relaxed);
+      stretches_[i].end = n * (i + 1) / count_;
     }
+  }
+
+  void work(int worker) {
+    inside_loop = true;
+    for (int i = 0; i < count_; ++i) take(stretches_[(worker + i) % count_]);
     inside_loop = false;
   }
-  bool open() const { return places > 0 && next.load(std::memory_order_relaxed) < n; }
+  bool open() const {
+    return places > 0 && std::any_of(stretches_, stretches_ + count_, [](const Stretch& s) { return s.left() > 0; });
+  }
+
+  int places;  // how many helpers may still join; guarded by the crew's lock
+  std::atomic<int> helping{0};
+  Account* const account = current_account();
+
+ private:
+  static constexpr int kMostStretches = 16;
+  struct alignas(64) Stretch {
+    std::atomic<int64_t> next;
+    int64_t end;
+    int64_t left() const { return end - next.load(std::memory_order_relaxed); }
+  };
+
+  // Pieces become smaller towards the end, so that all threads finish together, and one that was held up leaves little
+  // behind. Where they begin and end does not depend on who takes them.
+  void take(Stretch& from) {
+    int64_t begin = from.next.load(std::memory_order_relaxed);
+    while (begin < from.end) {
+      const int64_t end = std::min(from.end, begin + std::max(grain_, std::min(most_, (from.end - begin) / 2)));
+      if (!from.next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+      invoke_(body_, begin, end);
+      begin = from.next.load(std::memory_order_relaxed);
+    }
+  }
+
+  const void* const body_;
+  void (*const invoke_)(const void*, int64_t, int64_t);
+  const int64_t grain_;
+  int64_t most_;  // of a piece
+  const int count_;
+  Stretch stretches_[kMostStretches];
 };
 
 class Crew {
@@ -59,14 +89,14 @@ class Crew {
     {
       std::lock_guard lock(mutex_);
       while (static_cast<int>(threads_) < loop.places) {
-        std::thread([this] { help(); }).detach();
         ++threads_;
+        std::thread([this, worker = threads_] { help(worker); }).detach();
       }
       loops_.push_back(&loop);
       arrivals_.fetch_add(1, std::memory_order_release);
     }
     wake_.notify_all();
-    loop.work();
+    loop.work(0);
     {
       std::lock_guard lock(mutex_);
       std::erase(loops_, &loop);
@@ -92,7 +122,7 @@ class Crew {
     return nullptr;
   }
 
-  void help() {
+  void help(int worker) {
     // Kernels follow each other closely: looking out for some microseconds is cheaper than sleeping and being woken.
     constexpr int kLookouts = 2000;
     std::unique_lock lock(mutex_);
@@ -101,7 +131,7 @@ class Crew {
         lock.unlock();
         {
           AccountScope scope(loop->account);
-          loop->work();
+          loop->work(worker);
         }
         loop->helping.fetch_sub(1, std::memory_order_release);
         int64_t seen = arrivals_.load(std::memory_order_acquire);
@@ -144,9 +174,7 @@ void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(
     invoke(body, 0, n);
     return;
   }
-  // Pieces become smaller towards the end, so that all threads finish together, and one that was held up leaves little
-  // behind. Where they begin and end does not depend on who takes them.
-  Loop loop{body, invoke, n, grain, (n + 4 * threads - 1) / (4 * threads), 2 * threads, threads - 1};
+  Loop loop(body, invoke, n, grain, threads);
   Crew::shared().run(loop);
 }
 

@@ -1,17 +1,17 @@
 """Lets the gradient of a matrix go straight into its update by gradient descent.
 
-The gradient of the weights of a layer is a product, as large as the weights. Stored by one node and read by the next, it
-passes through memory twice; the node that this pass makes of both adds each tile to the weights while it is in
+The gradient of the weights of a layer is a product, as large as the weights. Stored by one node and read by the next,
+it passes through memory twice; the node that this pass makes of both adds each tile to the weights while it is in
 registers. Results are equal bit for bit.
 
-An optimizer's gradients are gated (passes/drop_gates.py): the update waits for an Identity, that for a NoOp, and that for
-all gradients of the layer. The new node waits for the same, but for its own product, which it is.
+An optimizer's gradients are gated (passes/drop_gates.py): the update waits for an Identity, that for a NoOp, and that
+for all gradients of the layer. The new node waits for the same, except for the product, which is its own work.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 from thalweg.graph.dtypes import float32
 from thalweg.passes.drop_gates import GATES
@@ -80,7 +80,7 @@ def _chain(graph: StepGraph, readers: Counter[Edge], waiting: set[str], update: 
 
 def _fuse(chain: list[Node], update: Node) -> Node:
     product = chain[0]
-    attrs = {name: product.attrs[name] for name in ("transpose_a", "transpose_b") if name in product.attrs}
+    attrs: dict[str, Any] = {key: product.attrs[key] for key in ("transpose_a", "transpose_b") if key in product.attrs}
     return update._replace(
         op=UPDATE,
         attrs=standing_for(attrs, [*chain, update]),
