@@ -48,11 +48,12 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
   });
 }
 
-JointStep::JointStep(const std::vector<Part>& parts) : parts_(parts), left_(parts.size()), fetched_(parts.size()) {
-  set_rendezvous(std::make_shared<Rendezvous>());
+JointStep::JointStep(const std::vector<Part>& parts, std::shared_ptr<Rendezvous> rendezvous)
+    : parts_(parts), left_(parts.size()), fetched_(parts.size()) {
+  set_rendezvous(std::move(rendezvous));
   for (const Part& part : parts) {
     executors_.push_back(std::make_shared<Executor>(part.plan));
-    executors_.back()->set_rendezvous(rendezvous());
+    executors_.back()->set_rendezvous(this->rendezvous());
     executors_.back()->drive_with(this);
   }
 }
@@ -91,7 +92,7 @@ void JointStep::share(Taken& taken) {
 void JointStep::wake_one() {
   if (sleeping_ > 0) {
     wake_.notify_all();
-  } else if (helpers_ < most_helpers(parts_.size())) {
+  } else if (helpers_ < most_helpers(executors_.size())) {
     ++helpers_;
     ThreadPool::shared().submit([self = shared_from_this()] { self->drive(false); });
   }
@@ -147,12 +148,20 @@ void JointStep::poll() {
 
 void JointStep::finished(size_t part, std::optional<Error> error, std::vector<Tensor> fetched) {
   if (error) abort(*error);
-  std::lock_guard lock(mutex_);
-  fetched_[part] = std::move(fetched);
-  if (--left_ == 0) wake_.notify_all();
+  Done done;
+  std::optional<Error> first;
+  {
+    std::lock_guard lock(mutex_);
+    fetched_[part] = std::move(fetched);
+    if (--left_ > 0) return;
+    wake_.notify_all();
+    done = std::move(done_);
+    first = error_;
+  }
+  if (done) done(std::move(first));
 }
 
-std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_fetches) {
+std::vector<Executor*> JointStep::prepare(const std::vector<Tensor>& feeds) {
   std::vector<Executor*> first;
   std::vector<Tensor> fed;
   for (size_t i = 0; i < executors_.size(); ++i) {
@@ -163,6 +172,21 @@ std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_
     };
     if (executors_[i]->prepare(fed, std::move(end))) first.push_back(executors_[i].get());
   }
+  return first;
+}
+
+void JointStep::start(Done done) {
+  done_ = std::move(done);
+  std::vector<Executor*> first = prepare({});
+  std::lock_guard lock(mutex_);
+  for (Executor* executor : first) {
+    ready_.push_back(executor);
+    wake_one();
+  }
+}
+
+std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_fetches) {
+  std::vector<Executor*> first = prepare(feeds);
   {
     std::lock_guard lock(mutex_);
     for (Executor* executor : first) {

@@ -38,13 +38,18 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   // Finds the Sends of parts that can hand their values over directly, and links them with their Recvs.
   static void link(const std::vector<std::shared_ptr<Plan>>& plans);
   // The parts must live until `run` returns.
-  explicit JointStep(const std::vector<Part>& parts);
+  explicit JointStep(const std::vector<Part>& parts,
+                     std::shared_ptr<Rendezvous> rendezvous = std::make_shared<Rendezvous>());
 
   // One observer for each part.
   void observe(std::deque<StepStats>& stats);
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
   // Runs the step; the fetched tensors in the step's order. Throws the first error of all parts.
   std::vector<Tensor> run(const std::vector<Tensor>& feeds, size_t num_fetches);
+  // Starts a step without feeds and fetches, and returns. `done` is called once, with the first error, when all parts
+  // have ended; until then the parts must live.
+  using Done = std::function<void(std::optional<Error>)>;
+  void start(Done done);
 
   void abort(const Error& error) override;
   void tick() override {}
@@ -53,6 +58,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   Executor& part(int32_t i) override { return *executors_[i]; }
 
  private:
+  // Gives each part its feeds; returns those that have something to run.
+  std::vector<Executor*> prepare(const std::vector<Tensor>& feeds);
   void finished(size_t part, std::optional<Error> error, std::vector<Tensor> fetched);
   // Drives executors that are ready until there is none; the thread that called `run` stays until the step has ended.
   void drive(bool stays);
@@ -73,6 +80,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   size_t left_;
   std::vector<std::vector<Tensor>> fetched_;
   std::optional<Error> error_;
+  Done done_;
 };
 
 }  // namespace thalweg

@@ -159,7 +159,6 @@ class CompiledStep {
   const std::vector<FeedSpec>& feeds() const { return feeds_; }
   Session& session() { return session_; }
   const std::vector<JointStep::Part>& parts() { return parts_; }
-  const nb::object& session_object() { return session_object_; }
 
  private:
   std::vector<std::shared_ptr<const Plan>> plans() const {
@@ -230,23 +229,31 @@ class CompiledStep {
 // A partial run: a step whose feeds and fetches pass through its rendezvous while it runs.
 class PartialStep {
  public:
-  explicit PartialStep(CompiledStep& compiled)
-      : keep_(compiled.session_object()),
-        executor_(std::make_shared<Executor>(compiled.parts()[0].plan)),
-        rendezvous_(std::make_shared<Rendezvous>()),
-        running_(compiled.session(), executor_.get()) {
-    executor_->set_rendezvous(rendezvous_);
-    done_ = finished_.get_future().share();
+  explicit PartialStep(CompiledStep& compiled) : keep_(nb::find(compiled)) {
+    auto ended = std::make_shared<std::promise<void>>();
+    done_ = ended->get_future();
+    auto rendezvous = rendezvous_ = std::make_shared<Rendezvous>();
+    auto end = [ended, rendezvous](std::optional<Error> error) {
+      if (error) rendezvous->abort(*error);
+      ended->set_value();
+    };
     WithoutGil unlocked;
-    executor_->start({}, [this](std::optional<Error> error, std::vector<Tensor>) {
-      if (error) rendezvous_->abort(*error);
-      finished_.set_value();
-    });
+    if (compiled.parts().size() == 1) {
+      auto executor = std::make_shared<Executor>(compiled.parts()[0].plan);
+      executor->set_rendezvous(rendezvous);
+      begin(compiled, executor);
+      executor->start({}, [end](std::optional<Error> error, std::vector<Tensor>) { end(std::move(error)); });
+    } else {
+      auto joint = std::make_shared<JointStep>(compiled.parts(), rendezvous);
+      begin(compiled, joint);
+      joint->start(end);
+    }
   }
   ~PartialStep() {
     WithoutGil unlocked;
-    executor_->abort(Error(Code::cancelled, "the partial run was dropped"));
+    step_->abort(Error(Code::cancelled, "the partial run was dropped"));
     done_.wait();
+    running_.reset();
   }
 
   void send(const std::string& key, int dtype, nb::handle value) {
@@ -272,7 +279,7 @@ class PartialStep {
       while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
         WithGil gil;
         if (PyErr_CheckSignals() != 0) {
-          executor_->abort(Error(Code::cancelled, "interrupted"));
+          step_->abort(Error(Code::cancelled, "interrupted"));
           throw nb::python_error();
         }
       }
@@ -284,12 +291,16 @@ class PartialStep {
   }
 
  private:
-  nb::object keep_;
-  std::shared_ptr<Executor> executor_;
+  void begin(CompiledStep& compiled, std::shared_ptr<Step> step) {
+    step_ = std::move(step);
+    running_.emplace(compiled.session(), step_.get());
+  }
+
+  nb::object keep_;  // the compiled step, and with it the session
+  std::shared_ptr<Step> step_;
   std::shared_ptr<Rendezvous> rendezvous_;
-  std::promise<void> finished_;
-  std::shared_future<void> done_;
-  Session::Running running_;
+  std::future<void> done_;
+  std::optional<Session::Running> running_;
 };
 
 }  // namespace

@@ -154,6 +154,17 @@ def test_it_works_between_host_and_both_devices(toy: str) -> None:
         np.testing.assert_allclose(sess.run(d, {x: value}), np.exp(2 * value) + 2 * value + 1, rtol=1e-6)
 
 
+def test_partial_runs_feed_and_fetch_it(toy: str) -> None:
+    a, b = (tf.placeholder(tf.float32, [2], name=name) for name in "ab")
+    with tf.device(TOY):
+        x = tf.nn.relu(a)
+        y = x + b
+    with tf.Session(config=config()) as session:
+        handle = session.partial_run_setup([x, y], [a, b])
+        assert session.partial_run(handle, x, {a: [-1.0, 2.0]}).tolist() == [0.0, 2.0]
+        assert session.partial_run(handle, y, {b: [1.0, 1.0]}).tolist() == [1.0, 3.0]
+
+
 def test_an_input_for_the_host_is_given_there(toy: str) -> None:
     x, shape = tf.placeholder(tf.float32, [6]), tf.placeholder(tf.int32, [None])
     with tf.device(TOY):

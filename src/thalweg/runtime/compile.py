@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from thalweg import errors
@@ -122,6 +122,29 @@ def step_parts(
     compiler = Compiler(session, options, unfused, precision)
     parts = placer.partition(compiler.prepared(prune(feeds, fetches, targets), placer))
     return {device: compiler.fused(part) for device, (part, _, _) in parts.items()}
+
+
+def compile_whole(
+    session: Any,
+    feeds: Sequence[Tensor],
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    options: PassOptions,
+    precision: DType | None,
+    placer: Placer,
+    change: Callable[[StepGraph], StepGraph],
+) -> Any:
+    """Compiles a step that `change` alters once it is placed. No node waits for what it does not need.
+
+    So nothing is fused, and nothing is put off until another device wants it.
+    """
+    compiler = Compiler(session, options, True, precision)
+    graph = change(compiler.prepared(prune(feeds, fetches, targets), placer))
+    native = []
+    for device, (part, fed, fetched) in placer.partition(graph).items():
+        native.append((device, *compiler.specs(compiler.for_device(part, device), device=device), fed, fetched))
+    compiler.define_functions()
+    return _compiled(session, native, graph)
 
 
 def compile_graph(session: Any, graph: StepGraph) -> Any:

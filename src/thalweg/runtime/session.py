@@ -16,7 +16,7 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.options import pass_options
-from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, register_python_kernels, step_parts
+from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, compile_whole, register_python_kernels, step_parts
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.native_errors import with_operation
 from thalweg.runtime.placement import Placer
@@ -384,7 +384,18 @@ class BaseSession:
         from thalweg.runtime.partial_run import PartialRun
 
         self._check_open()
-        run = PartialRun(self._graph, self._native, fetches, list(feeds or ()))
+
+        def compiled(feeds: Any, fetches: Any, targets: Any, change: Any) -> Any:
+            register_python_kernels()
+            with self._graph._lock:
+                return compile_whole(
+                    self._native, feeds, fetches, targets, self._pass_options, self._precision(), self._placer, change
+                )
+
+        try:
+            run = PartialRun(self._graph, fetches, list(feeds or ()), self._placer.devices[0].name, compiled)
+        except errors.OpError as e:
+            raise with_operation(e, self._graph) from None
         with self._lock:
             handle = f"partial_run_{len(self._partial_runs)}_{id(run)}"
             self._partial_runs[handle] = run
@@ -392,6 +403,7 @@ class BaseSession:
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
         """Continues a step that `partial_run_setup` prepared: gives it more feeds and waits for these fetches."""
+        self._check_open()
         run = self._partial_runs.get(handle)
         if run is None:
             raise errors.InvalidArgumentError(
