@@ -207,5 +207,7 @@ def test_bad_inputs() -> None:
         tf.layers.Dense(2, nonsense=1)
     with pytest.raises(ValueError, match="units"):
         tf.layers.Dense(0)
+    with pytest.raises(TypeError, match="int32"):
+        tf.layers.dense(tf.placeholder(tf.int32, [None, 3]), 2)
     with tf.Graph().as_default(), pytest.raises(ValueError, match="graph"):
         layer(tf.ones([1, 3]))

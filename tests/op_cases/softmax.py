@@ -49,6 +49,14 @@ def _cross_entropy_reference(logits, labels):
 _MATRIX_BAD = [Bad(Args(real(2, 3), real(4, 5)), match="[2,3]"), Bad(Args(real(2, 3), real(2, 4)), match="[2,4]")]
 case(
     "SoftmaxCrossEntropyWithLogits",
+    lambda x, y: tf.nn.softmax_cross_entropy_with_logits(
+        labels=tf.ensure_shape(y, [2, 3, 4, 5]), logits=tf.ensure_shape(x, [2, 3, 4, 5]), axis=1
+    ),
+    lambda x, y: _cross_entropy_reference(np.moveaxis(x, 1, -1), np.moveaxis(y, 1, -1)),
+    samples=[Args(real(2, 3, 4, 5), real(2, 3, 4, 5, low=0.1, high=1))],
+)
+case(
+    "SoftmaxCrossEntropyWithLogits",
     _cross_entropy,
     _normalized_reference,
     order=2,

@@ -166,6 +166,12 @@ def test_losses_want_named_arguments() -> None:
         tf.nn.softmax_cross_entropy_with_logits([1.0], [1.0])
 
 
+def test_softmax_along_an_axis_that_is_not_there() -> None:
+    for function in (tf.nn.softmax, tf.nn.log_softmax):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="axis 4 is out of range"):
+            function(tf.zeros([2, 3, 4]), axis=4)
+
+
 def test_large_tensors_run_in_parallel_and_in_place_alike() -> None:
     x = np.linspace(-3, 3, 300_001).astype(np.float32)
     got = run(lambda: tf.exp(tf.tanh(tf.nn.relu(tf.constant(x) * 2.0)) + 1.0))

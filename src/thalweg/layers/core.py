@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
+from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -85,6 +86,8 @@ class Dense(Layer):
         size = shape.as_list()[-1] if shape.ndims else None
         if size is None:
             raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
+        if self.dtype is not None and not (as_dtype(self.dtype).is_floating or as_dtype(self.dtype).is_complex):
+            raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {as_dtype(self.dtype)}.")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
         self.kernel = self.add_weight(
             "kernel", [size, self.units], initializer=self.kernel_initializer, regularizer=self.kernel_regularizer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from thalweg import errors
 from thalweg.graph import shape_functions as shapes
 from thalweg.graph import work as works
 from thalweg.graph.apply import apply
@@ -46,30 +47,28 @@ def log_softmax(logits: Any, axis: int | None = None, name: str | None = None, d
 
 def _along_axis(op_type: str, logits: Any, axis: int | None, name: str | None) -> Tensor:
     logits = convert_to_tensor(logits, name="logits")
-    last = _swap_with_last(logits, -1 if axis is None else axis)
-    if last is None:
+    axis = _before_last(logits, -1 if axis is None else axis)
+    if axis is None:
         return unary(op_type, logits, name)
+    swapped = list(range(len(logits.shape)))
+    swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
     with name_scope(name, op_type, [logits]):
-        order = convert_to_tensor(last, "int32")
+        order = convert_to_tensor(swapped, "int32")
         result: Tensor = apply("Transpose", unary(op_type, apply("Transpose", logits, order)), order)
         return result
 
 
-def _swap_with_last(tensor: Tensor, axis: int) -> list[int] | None:
-    """The order of dimensions that swaps `axis` and the last one; None if it is the last."""
+def _before_last(tensor: Tensor, axis: int) -> int | None:
+    """The axis counted from the front; None if it is the last one."""
     if axis == -1:
         return None
     rank = tensor.shape.ndims
     if rank is None:
         raise ValueError(f"softmax along axis {axis} needs logits of known rank, got '{tensor.name}'.")
     if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of range for logits of rank {rank}.")
+        raise errors.InvalidArgumentError(None, None, f"axis {axis} is out of range for logits of rank {rank}.")
     axis %= rank
-    if axis == rank - 1:
-        return None
-    order = list(range(rank))
-    order[axis], order[-1] = order[-1], order[axis]
-    return order
+    return axis if axis != rank - 1 else None
 
 
 def _row_sum(x: Tensor) -> Tensor:
@@ -197,8 +196,10 @@ def _cross_entropy(labels: Any, logits: Any, axis: int, name: str) -> Tensor:
         logits = apply("Cast", logits, DstT=float32)
     if labels.dtype.base_dtype != logits.dtype.base_dtype:
         labels = apply("Cast", labels, DstT=logits.dtype)
-    order = _swap_with_last(logits, axis)
-    if order is not None:
+    place = _before_last(logits, axis)
+    if place is not None:  # The classes go last; the other dimensions, which the result keeps, stay in their order.
+        order = [d for d in range(len(logits.shape)) if d != place]
+        order.append(place)
         logits, labels = apply("Transpose", logits, order), apply("Transpose", labels, order)
     rank = logits.shape.ndims
     if rank == 2 and labels.shape.ndims == 2:
