@@ -91,3 +91,11 @@ def test_inputs_that_are_not_numbers_end_in_a_result_or_an_error() -> None:
             session.run(tf.nn.ctc_loss(tf.SparseTensor([[0, 0]], np.array([1], np.int32), [1, 1]), x, [5]))
             session.run(tf.nn.ctc_greedy_decoder(x, [5])[1])
             session.run(tf.nn.ctc_beam_search_decoder(x, [5], beam_width=5)[1])
+
+
+def test_the_different_labels_of_rows() -> None:
+    unique, idx = tf.nn.ctc_unique_labels(tf.constant([[1, 2, 0], [3, 0, 0], [4, 4, 2]]))
+    with tf.Session() as session:
+        found = session.run([unique, idx])
+    assert found[0].tolist() == [[1, 2, 0], [3, 0, 0], [4, 2, 0]]
+    assert found[1].tolist() == [[0, 1, 2], [0, 1, 1], [0, 0, 1]]

@@ -235,6 +235,8 @@ def test_other_types(dtype: Any) -> None:
 
 
 def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="depth of inputs"):
+        tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(2), tf.placeholder(tf.float32, [None, 4, None]), dtype=tf.float32)
     x = tf.zeros([3, 6, 4])
     with pytest.raises(TypeError, match="not an RNNCell"):
         tf.nn.dynamic_rnn("cell", x, dtype=tf.float32)

@@ -166,6 +166,13 @@ def test_losses_want_named_arguments() -> None:
         tf.nn.softmax_cross_entropy_with_logits([1.0], [1.0])
 
 
+def test_swish_takes_a_slope() -> None:
+    x = np.array([-1.0, 2.0], np.float32)
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(tf.nn.silu(x)), x / (1 + np.exp(-x)), rtol=1e-6)
+        np.testing.assert_allclose(session.run(tf.nn.swish(x, beta=2.0)), x / (1 + np.exp(-2 * x)), rtol=1e-6)
+
+
 def test_softmax_along_an_axis_that_is_not_there() -> None:
     for function in (tf.nn.softmax, tf.nn.log_softmax):
         with pytest.raises(tf.errors.InvalidArgumentError, match="axis 4 is out of range"):

@@ -116,3 +116,12 @@ def test_order_of_elements() -> None:
         x = tf.constant(values, tf.int32)
         assert bool(_run(tf.is_non_decreasing(x))) is not_decreasing
         assert bool(_run(tf.is_strictly_increasing(x))) is increasing
+
+
+@pytest.mark.parametrize("combiner", ["mean", "sqrtn"])
+def test_rows_without_ids_are_zeros_with_weights_too(combiner: str) -> None:
+    ids = tf.SparseTensor([[0, 0], [2, 0], [3, 0]], tf.constant([1, 0, 1], tf.int64), [4, 1])
+    weights = tf.SparseTensor(ids.indices, [2.0, 3.0, 0.0], [4, 1])
+    rows = tf.nn.embedding_lookup_sparse(tf.constant([[1.0, 2.0], [3.0, 4.0]]), ids, weights, combiner=combiner)
+    with tf.Session() as session:
+        assert session.run(rows).tolist() == [[3.0, 4.0], [0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]

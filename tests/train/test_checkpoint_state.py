@@ -181,3 +181,27 @@ def test_the_best_checkpoints_are_kept(tmp_path: Path) -> None:
     for wrong in ({"mode": "best"}, {"max_to_keep": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             tf.train.BestSaver(prefix, saver=best.saver, **wrong)
+
+
+def test_checkpoints_are_waited_for(tmp_path: Path) -> None:
+    tf.get_variable("v", [2])
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found: list[str] = []
+        asked: list[int] = []
+        for prefix in tf.train.checkpoints_iterator(
+            str(tmp_path),
+            timeout=0.01,
+            timeout_fn=lambda: asked.append(1) or len(asked) > 1,  # type: ignore[func-returns-value]
+        ):
+            found.append(os.path.basename(prefix))
+            if len(found) < 3:
+                saver.save(session, str(tmp_path / "m"), global_step=len(found))
+        assert found == [] and len(asked) == 2
+        saver.save(session, str(tmp_path / "m"), global_step=0)
+        for prefix in tf.train.checkpoints_iterator(str(tmp_path), timeout=0.01):
+            found.append(os.path.basename(prefix))
+            if len(found) < 3:
+                saver.save(session, str(tmp_path / "m"), global_step=len(found))
+    assert found == ["m-0", "m-1", "m-2"]

@@ -1,4 +1,4 @@
-"""CTC with labels as dense rows and any class as the blank: `nn.ctc_loss_v2`, `nn.collapse_repeated`."""
+"""CTC with labels as dense rows and any class as the blank, and what prepares such labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.control_flow.functional import map_fn
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
@@ -113,3 +114,30 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         width = cast(apply("Reshape", width, [1]), int64)
         sizes = apply("ConcatV2", [apply("Shape", number, out_type=int64), width], 0)
         return apply("ScatterNd", places, values, sizes), number
+
+
+@export("nn.ctc_unique_labels")
+def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Finds the different labels of each row, as the argument `unique` of `ctc_loss_v2`.
+
+    Args:
+        labels: `[batch, longest]`, zeros behind the end.
+        name: A name scope.
+
+    Returns:
+        (unique, idx), both of the shape of `labels`: the labels of each row in the order in which they appear, with
+        zeros behind; and for each label its place among them.
+    """
+    with name_scope(name, "ctc_unique_labels", [labels]):
+        rows = cast(labels, int64)
+
+        def different(row: Tensor) -> tuple[Tensor, Tensor]:
+            found = apply("Unique", row)
+            space = apply("Sub", apply("Size", row), apply("Size", found.y))
+            padding = apply("Reshape", apply("Pack", [0, space]), [1, 2])
+            return apply("Pad", found.y, padding), found.idx
+
+        unique, idx = map_fn(different, rows, dtype=(int64, int32))
+        unique.set_shape(rows.shape)
+        idx.set_shape(rows.shape)
+        return unique, idx

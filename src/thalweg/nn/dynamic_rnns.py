@@ -74,6 +74,11 @@ def dynamic_rnn(
         for tensor in flat_inputs:
             if tensor.shape.ndims is not None and tensor.shape.ndims < 2:
                 raise ValueError(f"Inputs need the axes batch and time, got {tensor} of rank {tensor.shape.ndims}.")
+            if tensor.shape.ndims is not None and None in tensor.shape.as_list()[2:]:
+                raise ValueError(
+                    "Input size (depth of inputs) must be accessible via shape inference, but saw value None for "
+                    f"{tensor} of shape {tensor.shape}."
+                )
         batch_size = batch_size_of(flat_inputs, 1)
         lengths = None if sequence_length is None else checked_lengths(sequence_length, batch_size)
         state = first_state(cell, initial_state, batch_size, dtype)

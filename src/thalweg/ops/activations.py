@@ -11,6 +11,7 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.op_registry import define, export, gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.casting import cast
 from thalweg.ops.division import realdiv
 from thalweg.ops.element_types import FLOATS, REALS
 from thalweg.ops.math import add, multiply, square
@@ -170,11 +171,12 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
         return unary("Relu", both)
 
 
-@export("nn.swish")
-def swish(features: Any) -> Tensor:
-    """Returns `x * sigmoid(x)` element by element."""
+@export("nn.swish", "nn.silu")
+def swish(features: Any, beta: Any = 1.0) -> Tensor:
+    """Returns `x * sigmoid(beta * x)` element by element."""
     features = convert_to_tensor(features, name="features")
-    return multiply(features, unary("Sigmoid", features))
+    scaled = features if isinstance(beta, float) and beta == 1.0 else multiply(features, cast(beta, features.dtype))
+    return multiply(features, unary("Sigmoid", scaled))
 
 
 @export("nn.xw_plus_b")

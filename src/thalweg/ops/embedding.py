@@ -168,10 +168,11 @@ def _weighted(found: Tensor, idx: Tensor, rows: Tensor, weights: Tensor, combine
     ones = apply("Fill", apply("ExpandDims", apply("Sub", apply("Rank", found), 1), 0), 1)
     weights = apply("Reshape", weights, apply("ConcatV2", [apply("Shape", weights), ones], 0))
     total: Tensor = apply("SegmentSum", apply("Mul", found, weights), rows)
+    # A row without ids, or whose weights sum to zero, is zeros.
     if combiner == "mean":
-        total = apply("RealDiv", total, apply("SegmentSum", weights, rows))
+        total = apply("DivNoNan", total, apply("SegmentSum", weights, rows))
     elif combiner == "sqrtn":
-        total = apply("RealDiv", total, apply("Sqrt", apply("SegmentSum", apply("Mul", weights, weights), rows)))
+        total = apply("DivNoNan", total, apply("Sqrt", apply("SegmentSum", apply("Mul", weights, weights), rows)))
     return total
 
 

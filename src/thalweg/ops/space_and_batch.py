@@ -134,7 +134,7 @@ def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None
     return apply("BatchToSpaceND", input, block_shape, crops, name=name)  # type: ignore[no-any-return]
 
 
-@export("space_to_batch")
+@export("space_to_batch", "nn.space_to_batch")
 def space_to_batch(
     input: Any, paddings: Any, block_size: Any = None, name: str | None = None, block_shape: Any = None
 ) -> Tensor:

@@ -28,6 +28,7 @@ class FtrlOptimizer(RuleOptimizer):
         accum_name: str | None = None,
         linear_name: str | None = None,
         l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float | None = None,
     ) -> None:
         """Creates an optimizer.
 
@@ -42,6 +43,7 @@ class FtrlOptimizer(RuleOptimizer):
             accum_name: The name of the slot with the sum of squares.
             linear_name: The name of the slot with the linear term.
             l2_shrinkage_regularization_strength: As L2, but leaves the sum of squares alone.
+            beta: Added to the root of the sum of squares, as L2 of strength beta / (2 * learning_rate) is; 0 if None.
 
         Raises:
             ValueError: If one of the numbers has the wrong sign.
@@ -62,6 +64,7 @@ class FtrlOptimizer(RuleOptimizer):
         self._l1_regularization_strength = l1_regularization_strength
         self._l2_regularization_strength = l2_regularization_strength
         self._l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength
+        self._beta = beta or 0.0
         self._accum_name = accum_name
         self._linear_name = linear_name
         self._learning_rate_tensor: Any = None
@@ -82,6 +85,8 @@ class FtrlOptimizer(RuleOptimizer):
             "learning_rate_power",
         ):  # fmt: skip
             setattr(self, f"_{name}_tensor", self._tensor_of(getattr(self, f"_{name}"), name))
+        if self._beta:
+            self._l2_regularization_strength_tensor += self._beta / (2.0 * self._learning_rate_tensor)
 
     def _step(self, grad: Tensor, var: Any, indices: Tensor | None) -> Any:
         return apply_rule(
