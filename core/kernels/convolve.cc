@@ -6,6 +6,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/kept_filter.h"
 #include "kernels/patch_convolution.h"
+#include "onednn/invalid_operations.h"
 #include "onednn/matmul.h"
 #include "winograd/winograd.h"
 
@@ -45,8 +46,8 @@ void finish(const ConvolutionShape& s, const std::vector<PostOp>& post_ops, cons
   });
 }
 
-bool has_sum(const std::vector<PostOp>& post_ops) {
-  return std::any_of(post_ops.begin(), post_ops.end(), [](const PostOp& op) { return op.kind == PostOp::sum; });
+bool has(const std::vector<PostOp>& post_ops, PostOp::Kind kind) {
+  return std::any_of(post_ops.begin(), post_ops.end(), [=](const PostOp& op) { return op.kind == kind; });
 }
 
 // Up to this many elements the gradient of a filter of one pixel is best made as a plain product of matrices. oneDNN's
@@ -90,6 +91,18 @@ bool repeated_depthwise(ConvolutionPass pass, const ConvolutionShape& s, const C
   return true;
 }
 
+// By oneDNN, with the post-ops in it. Its relu makes 0 of NaN: where it may have done so, false as if it could not
+// fuse, and all is to be done again with our own activations.
+bool fused_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShape& s,
+                       const std::vector<PostOp>& post_ops, const ConvolutionData& data) {
+  const bool sums = has(post_ops, PostOp::sum), relu6 = has(post_ops, PostOp::relu6);
+  const bool hides_nan = relu6 || (has(post_ops, PostOp::relu) && !sums);
+  if (!hides_nan) return onednn_convolution(pass, dtype, s, post_ops, data);
+  if (sums) return false;  // What the output held before, the addend, could not be had a second time.
+  clear_invalid_operations();
+  return onednn_convolution(pass, dtype, s, post_ops, data) && !had_invalid_operations();
+}
+
 // The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.
 template <typename T>
 void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
@@ -97,11 +110,11 @@ void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const st
   const bool onednn = std::is_same_v<T, float> && s.work() > kSmall && fits_onednn(s);
   if (onednn && pass == ConvolutionPass::filter_gradient && pointwise_filter_gradient(s, data)) return;
   if (onednn && post_ops.empty() && !data.bias && repeated_depthwise(pass, s, data)) return;
-  if (onednn && onednn_convolution(pass, DType::float32, s, post_ops, data)) return;
+  if (onednn && fused_convolution(pass, DType::float32, s, post_ops, data)) return;
   T* output = static_cast<T*>(data.output);
   const bool fused = data.bias || !post_ops.empty();
   Tensor addend;
-  if (has_sum(post_ops)) {
+  if (has(post_ops, PostOp::sum)) {
     addend = Tensor(dtype_of<T>, Shape{s.output_size()});
     copy_large(dtype_of<T>, addend.raw(), output, s.output_size());
   }
@@ -124,7 +137,7 @@ template <typename T>
 void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                          const ConvolutionData& data, Sums sums) {
   if (data.bias == nullptr && s.work() > kSmall && fits_onednn(s) &&
-      onednn_convolution(pass, dtype_of<T>, s, post_ops, data))
+      fused_convolution(pass, dtype_of<T>, s, post_ops, data))
     return;
   auto widened = [](const void* from, int64_t count, bool read) {
     Tensor out(DType::float32, Shape{count});
@@ -134,7 +147,7 @@ void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const 
   const bool forward = pass == ConvolutionPass::forward;
   Tensor input = widened(data.input, s.input_size(), pass != ConvolutionPass::input_gradient);
   Tensor filter = widened(data.filter, s.filter_size(), pass != ConvolutionPass::filter_gradient);
-  Tensor output = widened(data.output, s.output_size(), !forward || has_sum(post_ops));
+  Tensor output = widened(data.output, s.output_size(), !forward || has(post_ops, PostOp::sum));
   Tensor bias;
   if (data.bias) bias = widened(data.bias, s.out_channels, true);
   convolve(pass, DType::float32, s, post_ops,

@@ -1,6 +1,7 @@
 // Convolutions by oneDNN: the descriptors, the choice of layouts, and the reorders around a primitive.
 #include "onednn/convolution.h"
 
+#include <limits>
 #include <string_view>
 
 #include "kernels/kept_filter.h"
@@ -74,9 +75,17 @@ memory::desc layout_of(const Problem& p, Part part, bool any) {
 dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
   using dnnl::algorithm;
   dnnl::post_ops list;
+  bool added = false;
   for (const PostOp& op : post_ops) switch (op.kind) {
       case PostOp::relu:
-        list.append_eltwise(algorithm::eltwise_relu, 0, 0);
+        if (added) {
+          // What was added to is gone, the convolution cannot be done again if there was NaN (convolve.cc): x times
+          // (0 if x < 0, 1 else) keeps it, at some cost; + 0 makes 0 of -0.
+          list.append_eltwise(algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0);
+          list.append_eltwise(algorithm::eltwise_linear, 1, 0);
+        } else {
+          list.append_eltwise(algorithm::eltwise_relu, 0, 0);
+        }
         break;
       case PostOp::relu6:
         list.append_eltwise(algorithm::eltwise_clip, 0, 6);
@@ -95,6 +104,7 @@ dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
         break;
       case PostOp::sum:
         list.append_sum(1);
+        added = true;
         break;
     }
   dnnl::primitive_attr attr;
