@@ -135,7 +135,8 @@ CachedPrimitive make(const Problem& p, bool any) {
         engine, forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, direct, in, filter,
         bias, out, stride, gaps, before, after, attr);
     auto keep = [&](const auto& pd, dnnl::primitive primitive, std::vector<std::pair<int, memory::desc>> arguments) {
-      if (std::string_view(pd.impl_info_str()).starts_with("ref")) return;
+      const std::string_view name = pd.impl_info_str();
+      if (name.starts_with("ref") || (name.find("gemm") != name.npos && !p.post_ops.empty())) return;
       result.primitive = std::move(primitive);
       result.arguments = std::move(arguments);
       result.scratchpad = pd.scratchpad_desc();

@@ -282,3 +282,43 @@ def test_a_product_does_not_wait_for_what_it_is_added_to_if_that_comes_from_anot
     ops = [node.op for graph in metadata.partition_graphs for node in graph.node]
     assert "_FusedMatMul" not in ops
     assert ops.count("MatMul") == 2
+
+
+@pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6], ids=["relu", "relu6"])
+@pytest.mark.parametrize(
+    ("size", "inputs", "outputs", "filter_size", "stride"),
+    [(9, 8, 16, 5, 1), (14, 16, 16, 1, 1), (14, 8, 16, 3, 2), (23, 3, 16, 11, 4), (9, 4, 4, 3, 1)],
+)
+def test_activations_in_convolutions_keep_nan(
+    activation: Any, size: int, inputs: int, outputs: int, filter_size: int, stride: int
+) -> None:
+    x = tf.placeholder(tf.float32, [None, size, size, inputs])
+    sums = tf.nn.conv2d(x, array(filter_size, filter_size, inputs, outputs), [1, stride, stride, 1], "SAME")
+    y = activation(tf.nn.bias_add(sums, array(outputs)))
+    assert "_FusedConv2D" in ops_after([y], [x])
+    image = array(2, size, size, inputs)
+    whole, _ = run_both(y, {x: image})
+    assert np.isfinite(whole).all()
+    assert not np.signbit(whole).any(), "no zero is a negative one"
+    image[0, 4, 4, 0], image[1, 4, 4, 1] = np.nan, -np.inf
+    fused, separate = run_both(y, {x: image})
+    assert np.isnan(separate[0]).any()
+    np.testing.assert_allclose(fused, separate, rtol=1e-4, atol=1e-4)  # NaN where NaN is.
+    again, _ = run_both(y, {x: np.nan_to_num(image, neginf=0.0)})
+    assert np.isfinite(again).all()
+
+
+@pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6], ids=["relu", "relu6"])
+def test_activations_after_a_sum_with_a_convolution_keep_nan(activation: Any) -> None:
+    x = tf.placeholder(tf.float32, [2, 14, 14, 16])
+    added = tf.placeholder(tf.float32, [2, 14, 14, 32])
+    y = activation(tf.nn.conv2d(x, array(1, 1, 16, 32), [1, 1, 1, 1], "SAME") + added)
+    assert "_FusedConv2D" in ops_after([y], [x, added])
+    values = {x: array(2, 14, 14, 16), added: array(2, 14, 14, 32)}
+    fused, separate = run_both(y, values)
+    np.testing.assert_allclose(fused, separate, rtol=1e-4, atol=1e-5)
+    assert not np.signbit(fused).any(), "no zero is a negative one"
+    values[x][0, 4, 4, 0] = values[added][1, 2, 3, 4] = np.nan
+    fused, separate = run_both(y, values)
+    assert np.isnan(fused).sum() == 33
+    np.testing.assert_allclose(fused, separate, rtol=1e-4, atol=1e-5)
