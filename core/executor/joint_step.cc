@@ -19,6 +19,9 @@ struct Driven {
 };
 thread_local Driven driven;
 
+// About what it takes to wake a thread: so nobody looks out for much longer than he would have slept in vain.
+constexpr std::chrono::microseconds kLookout(100);
+
 int most_helpers(size_t parts) {
   const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   return std::min(static_cast<int>(parts), cores) - 1;
@@ -76,20 +79,19 @@ void JointStep::ready(Executor& executor) {
     return;
   }
   std::lock_guard lock(mutex_);
-  ready_.push_back(&executor);
-  wake_one();
+  add(&executor);
 }
 
 void JointStep::share(Taken& taken) {
   std::lock_guard lock(mutex_);
-  for (Executor* executor : taken) {
-    ready_.push_back(executor);
-    wake_one();
-  }
+  for (Executor* executor : taken) add(executor);
   taken.clear();
 }
 
-void JointStep::wake_one() {
+void JointStep::add(Executor* executor) {
+  ready_.push_back(executor);
+  changes_.fetch_add(1, std::memory_order_release);
+  if (ready_.size() <= looking_) return;
   if (sleeping_ > 0) {
     wake_.notify_all();
   } else if (helpers_ < most_helpers(executors_.size())) {
@@ -98,13 +100,28 @@ void JointStep::wake_one() {
   }
 }
 
+void JointStep::look_out(std::unique_lock<std::mutex>& lock) {
+  using Clock = std::chrono::steady_clock;
+  const int64_t seen = changes_.load(std::memory_order_relaxed);
+  ++looking_;
+  lock.unlock();
+  const auto until = Clock::now() + kLookout;
+  do {
+    for (int i = 0; i < 64 && changes_.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
+  } while (changes_.load(std::memory_order_acquire) == seen && Clock::now() < until);
+  lock.lock();
+  --looking_;
+}
+
 void JointStep::drive(bool stays) {
   Taken taken;
   const Driven outer = std::exchange(driven, {this, &taken});
   ShareScope cores(active_);
   std::unique_lock lock(mutex_);
+  bool looked = false;
   while (true) {
     if (!ready_.empty()) {
+      looked = false;
       Executor* executor = ready_.front();
       ready_.pop_front();
       lock.unlock();
@@ -119,7 +136,12 @@ void JointStep::drive(bool stays) {
       }
       active_.fetch_sub(1, std::memory_order_relaxed);
       lock.lock();
-    } else if (!stays || left_ == 0) {
+    } else if (left_ == 0) {
+      break;
+    } else if (!looked) {
+      look_out(lock);
+      looked = true;
+    } else if (!stays) {
       break;
     } else {
       ++sleeping_;
@@ -154,6 +176,7 @@ void JointStep::finished(size_t part, std::optional<Error> error, std::vector<Te
     std::lock_guard lock(mutex_);
     fetched_[part] = std::move(fetched);
     if (--left_ > 0) return;
+    changes_.fetch_add(1, std::memory_order_release);
     wake_.notify_all();
     done = std::move(done_);
     first = error_;
@@ -179,21 +202,16 @@ void JointStep::start(Done done) {
   done_ = std::move(done);
   std::vector<Executor*> first = prepare({});
   std::lock_guard lock(mutex_);
-  for (Executor* executor : first) {
-    ready_.push_back(executor);
-    wake_one();
-  }
+  for (Executor* executor : first) add(executor);
 }
 
 std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_fetches) {
   std::vector<Executor*> first = prepare(feeds);
   {
     std::lock_guard lock(mutex_);
-    for (Executor* executor : first) {
-      ready_.push_back(executor);
-      // This thread drives one of them.
-      if (ready_.size() > 1) wake_one();
-    }
+    looking_ = 1;  // This thread drives one of them.
+    for (Executor* executor : first) add(executor);
+    looking_ = 0;
   }
   drive(true);
   if (error_) throw *error_;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.devices.task_graphs import machine, tasks
+from thalweg.passes.fusion import Fusion
 from thalweg.placement.machine import Link
 from thalweg.placement.simulator import planned, simulate
 
@@ -80,7 +81,7 @@ def test_a_step_without_edges_begins_at_once(device: int) -> None:
 def test_fused_nodes_run_as_one_when_their_inputs_are_there_and_alone_if_they_are_apart() -> None:
     # 2 and 3 are parts of 4, and read 0 and 1.
     step = tasks([5, 1, 0, 0, 2], [(0, 2), (1, 3), (2, 4), (3, 4)], machine(link=Link(0.0)))
-    step.fused, step.parts = [[2, 3, 4]], {2, 3}
+    step.fused, step.parts = [Fusion([2, 3, 4])], {2, 3}
     step.alone = {2: [1.5, 1.5], 3: [1.5, 1.5], 4: [1.0, 1.0]}
     assert step.times([0, 1, 0, 0, 0]) == [5, 1, 0, 0, 2]
     assert step.times([0, 1, 0, 1, 0]) == [5, 1, 1.5, 1.5, 1]

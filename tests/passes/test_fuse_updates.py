@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg._native import core
 from thalweg.graph.apply import apply
+from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fuse_updates import UPDATE, fuse_updates
+from thalweg.passes.fusion import fuse, fusions
 from thalweg.passes.prune import prune
 
 RATE = 0.3
@@ -175,3 +178,17 @@ def test_a_variable_without_a_value_or_of_another_type_is_refused() -> None:
             sess.run(step, {x: np.ones([2, 3])})
         with pytest.raises(ValueError, match="wrong dtype"):
             apply(UPDATE, other.handle, RATE, np.ones([2, 3], np.float32), np.ones([3, 4], np.float32), name="step")
+
+
+def test_placement_sees_sums_of_products_as_one_and_updates_apart() -> None:
+    x = tf.placeholder(tf.float32, [3, 4, 100])
+    v = tf.Variable(array(100, 100), use_resource=True)
+    loss = tf.add_n([tf.reduce_sum(tf.square(tf.matmul(x[i], v))) for i in range(3)])
+    step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
+    graph = prune([x], [], [step])
+    groups = [{graph.nodes[name].op for name in fusion.nodes} for fusion in fusions(graph, core.operands_of_rows)]
+    assert {"MatMul", "AddN"} in groups
+    assert not any("ResourceApplyGradientDescent" in ops for ops in groups)
+    made = [node.op for node in fuse(drop_identities(graph), core.operands_of_rows).nodes.values()]
+    assert made.count(UPDATE) == 1
+    assert "AddN" not in made

@@ -12,7 +12,7 @@ import thalweg as tf
 from thalweg._native import core
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
-from thalweg.passes.fusion import fusions
+from thalweg.passes.fusion import Fusion, fusions
 from thalweg.passes.prune import prune
 
 RANDOM = np.random.default_rng(0)
@@ -256,9 +256,20 @@ def test_what_would_become_one_is_found_whatever_its_devices() -> None:
     total = tf.add_n(large, name="total")
     feeds = [op.outputs[0] for op in tf.get_default_graph().get_operations() if op.type == "Placeholder"]
     found = fusions(prune(feeds, [relu, tf.add_n(parts), total], []), core.operands_of_rows)
-    assert ["product", "bias", "relu"] in found
-    assert [*(each.op.name for each in large), "total"] in found
-    assert not any("part1" in names for names in found)  # Joining them would not pay.
+    assert Fusion(["product", "bias", "relu"], False) in found
+    assert Fusion([*(each.op.name for each in large), "total"], True) in found
+    assert not any("part1" in fusion.nodes for fusion in found)  # Joining them would not pay.
+
+
+def test_of_a_sum_of_products_those_on_its_device_become_one() -> None:
+    fusion = Fusion(["a", "b", "c", "d", "sum"], True)
+    here = dict.fromkeys(fusion.nodes, "/cpu:0")
+    assert fusion.together(here) == fusion.nodes
+    assert fusion.together({**here, "b": "/cpu:1"}) == ["a", "c", "d", "sum"]
+    assert fusion.together({**here, "b": "/cpu:1", "c": "/cpu:1"}) == []  # Two are too few.
+    assert fusion._replace(is_sum=False).together({**here, "b": "/cpu:1"}) == []
+    # It reads what is made of those three and the fourth, and writes; of all, it would read four.
+    assert fusion.left_to_add(["a", "c", "d", "sum"]) == 3 / 5
 
 
 def test_a_product_does_not_wait_for_what_it_is_added_to_if_that_comes_from_another_device() -> None:

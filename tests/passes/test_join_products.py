@@ -95,3 +95,34 @@ def test_sums_in_loops_stay() -> None:
         result = sess.run(total, feeds)
     expected = 3 * sum(feeds[x].T @ feeds[y] for x, y in zip(a, b, strict=True))
     np.testing.assert_allclose(result, expected, atol=1e-4)
+
+
+def test_what_else_is_in_a_sum_is_added_to_the_joined_products() -> None:
+    a, b, feeds = pairs(5)
+    products = [tf.matmul(x, y, transpose_a=True) for x, y in zip(a, b, strict=True)]
+    other = tf.placeholder(tf.float32, [16, 12])
+    feeds[other] = RANDOM.standard_normal([16, 12]).astype(np.float32)
+    total = tf.add_n([products[0], other, *products[1:], products[4] * 1.0])
+    ops = ops_after([total, products[3]], [*a, *b, other])
+    assert ops.count("MatMul") == 1 + 2  # The fourth is fetched, the fifth has two readers.
+    assert ops.count("AddN") == 1
+    with tf.Session() as sess:
+        result = sess.run([total, products[3]], feeds)[0]
+    expected = [feeds[x].T @ feeds[y] for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(result, sum(expected) + expected[4] + feeds[other], atol=1e-5)
+
+
+def test_products_on_the_device_of_a_sum_become_one() -> None:
+    a, b, feeds = pairs(5)
+    with tf.device("/cpu:1"):
+        far = tf.matmul(a[0], b[0], transpose_a=True)
+    with tf.device("/cpu:0"):
+        near = [tf.matmul(x, y, transpose_a=True) for x, y in zip(a[1:], b[1:], strict=True)]
+        total = tf.add_n([near[0], far, *near[1:]])
+    metadata = tf.RunMetadata()
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as sess:
+        options = tf.RunOptions(output_partition_graphs=True)
+        result = sess.run(total, feeds, options=options, run_metadata=metadata)
+    ops = [[node.op for node in graph.node] for graph in metadata.partition_graphs]
+    assert sorted(each.count("MatMul") for each in ops) == [1, 1]
+    np.testing.assert_allclose(result, sum(feeds[x].T @ feeds[y] for x, y in zip(a, b, strict=True)), atol=1e-5)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
-from thalweg.passes.fuse_updates import UPDATE, fuse_updates
-from thalweg.passes.join_products import join_products
+from thalweg.passes.fuse_updates import fuse_updates
+from thalweg.passes.join_products import FEWEST, join_products
 from thalweg.passes.step_graph import StepGraph, members_of
 
 _SUM: Final = "Add"  # among the fused ops of a contraction
@@ -23,22 +23,51 @@ def fuse(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
         graph: The step.
         operands_of: How many operands an op that can be fused element by element has; 0 for all others.
     """
-    return fuse_elementwise(fuse_contractions(fuse_updates(join_products(graph))), operands_of)
+    return _fuse_values(fuse_updates(join_products(graph)), operands_of)
 
 
-def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[list[str]]:
+class Fusion(NamedTuple):
+    """Nodes that become one if they are on one device.
+
+    Attributes:
+        nodes: Their names, or numbers. The last is where the others' results come together.
+        is_sum: Whether it is a sum of products: if some of them are elsewhere, the others still become one.
+    """
+
+    nodes: list[Any]
+    is_sum: bool = False
+
+    def together(self, where: Any) -> list[Any]:
+        """The nodes that become one if node x is on device where[x]."""
+        place = where[self.nodes[-1]]
+        here = [node for node in self.nodes if where[node] == place]
+        if len(here) == len(self.nodes) or (self.is_sum and len(here) > FEWEST):
+            return here
+        return []
+
+    def left_to_add(self, here: list[Any]) -> float:
+        """Of a sum of products, some of them elsewhere: how much of its own work is left if the others become one."""
+        return (len(self.nodes) - len(here) + 2) / len(self.nodes)
+
+
+def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]:
     """The groups of nodes that become one if they are on one device, whatever devices they name now.
 
-    The last of a group is where the others' results come together: the node that is made of them has its name. Sums of
-    a product and another tensor are left out: two products that are added may well run on two devices. So are updates
-    by a product, which need not run where the variable is.
+    Sums of a product and another tensor are left out: two products that are added may well run on two devices. So are
+    updates by a product, which need not run where the variable is.
     """
     anywhere = graph.with_nodes({name: node._replace(device="") for name, node in graph.nodes.items()})
     found = []
-    for name, node in fuse(merge_common_subexpressions(drop_identities(anywhere)), operands_of).nodes.items():
-        if _SUM in node.attrs.get("fused_ops", ()) or node.op == UPDATE:
+    known = join_products(merge_common_subexpressions(drop_identities(anywhere)))
+    for name, node in _fuse_values(known, operands_of).nodes.items():
+        if _SUM in node.attrs.get("fused_ops", ()):
             continue
         members = [each for each, _ in members_of(node) if each in graph.nodes]
         if len(members) > 1 and name in members:
-            found.append([*(each for each in members if each != name), name])
+            others = [each for each in members if each != name]
+            found.append(Fusion([*others, name], graph.nodes[name].op == "AddN" and node.op == "MatMul"))
     return found
+
+
+def _fuse_values(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
+    return fuse_elementwise(fuse_contractions(graph), operands_of)

@@ -1,7 +1,8 @@
 """Joins sums of products: AddN of A₁ᵀB₁, …, AₙᵀBₙ is one product of the Aᵢ and the Bᵢ laid end to end.
 
 That is how the gradient of a recurrent network's weights looks when its steps are unrolled: n results of the weights'
-size, and a sum over them, become one product with a longer inner dimension. Equal to within rounding.
+size, and a sum over them, become one product with a longer inner dimension. What else is in the sum, products of other
+devices perhaps, is added to that one. Equal to within rounding.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections import Counter
 import numpy as np
 
 from thalweg.graph.dtypes import float32, int32
-from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
+from thalweg.passes.step_graph import SHAPE, Edge, Node, StepGraph, standing_for
 
 # Where the operands are no smaller than the results, laying them end to end costs what it saves.
 _SMALLEST_GAIN = 2
+FEWEST = 3  # products
 
 
 def join_products(graph: StepGraph) -> StepGraph:
     """Returns the step with sums of products of transposed matrices joined."""
-    sums = [node for node in graph.nodes.values() if node.op == "AddN" and len(node.inputs) > 2 and _is_outside(node)]
+    sums = [
+        node for node in graph.nodes.values() if node.op == "AddN" and len(node.inputs) >= FEWEST and _is_outside(node)
+    ]
     if not sums:
         return graph
     reads = Counter(edge for node in graph.nodes.values() for edge in node.inputs)
@@ -32,18 +36,22 @@ def join_products(graph: StepGraph) -> StepGraph:
     joined: dict[str, list[Node]] = {}
     gone: set[str] = set()
     for node in sums:
-        products, controls, passed = [], list(node.controls), []
-        for name, _ in node.inputs:
-            product = graph.nodes[name]
+        products, others, controls, names = list[Node](), list[Edge](), list[str](), list[str]()
+        for edge in node.inputs:
+            product = graph.nodes[edge[0]]
+            way = [product]
             if product.op == "Identity":
-                controls += product.controls
-                passed.append(name)
                 product = graph.nodes[product.inputs[0][0]]
+                way.append(product)
+            seen = any(reads[(each.name, 0)] != 1 or each.name in kept for each in way)
+            if seen or not _joins(graph, product, node):
+                others.append(edge)
+                continue
             products.append(product)
-        names = [*passed, *(p.name for p in products)]
-        single = all(reads[(name, 0)] == 1 and name not in kept for name in names)
-        if single and all(_joins(graph, p, node) for p in products):
-            joined[node.name] = _join(node._replace(controls=tuple(dict.fromkeys(controls))), products)
+            controls += (control for each in way for control in each.controls)
+            names += (each.name for each in way)
+        if len(products) >= FEWEST:
+            joined[node.name] = _join(graph, node, products, tuple(dict.fromkeys(controls)), tuple(others))
             gone.update(names)
     if not joined:
         return graph
@@ -74,7 +82,10 @@ def _joins(graph: StepGraph, product: Node, total: Node) -> bool:
     return rows * columns >= _SMALLEST_GAIN * inner * (rows + columns)
 
 
-def _join(total: Node, products: list[Node]) -> list[Node]:
+def _join(
+    graph: StepGraph, total: Node, products: list[Node], controls: tuple[str, ...], others: tuple[Edge, ...]
+) -> list[Node]:
+    """The nodes that take the place of a sum: products, and others that stay."""
     axis = Node(f"{total.name}/_joined/axis", "Const", {"value": np.array(0, np.int32), "dtype": int32}, (), (),
                 total.device, (), (int32,), None)  # fmt: skip
 
@@ -95,8 +106,21 @@ def _join(total: Node, products: list[Node]) -> list[Node]:
     a, b = end_to_end(0), end_to_end(1)
     product = total._replace(
         op="MatMul",
-        attrs=standing_for(products[0].attrs, [*products, total]),
+        attrs=standing_for(products[0].attrs, products if others else [*products, total]),
         inputs=((a.name, 0), (b.name, 0)),
+        controls=controls if others else tuple(dict.fromkeys((*controls, *total.controls))),
         input_dtypes=(float32, float32),
     )
-    return [axis, a, b, product]
+    if not others:
+        return [axis, a, b, product]
+    product = product._replace(
+        name=f"{total.name}/_joined/product",
+        attrs={**product.attrs, SHAPE: graph.shape((total.name, 0))},
+        origin=None,
+    )
+    rest = total._replace(
+        attrs={**total.attrs, "N": 1 + len(others)},
+        inputs=((product.name, 0), *others),
+        input_dtypes=(float32,) * (1 + len(others)),
+    )
+    return [axis, a, b, product, rest]

@@ -30,6 +30,8 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 # One core of a present-day CPU.
 FLOPS: Final = 3e10
 BYTES_PER_SECOND: Final = 8e9
+CACHE: Final = 4e6  # so many bytes are read and written at the other speed
+CACHED_BYTES_PER_SECOND: Final = 4e10
 OVERHEAD: Final = 4e-7
 FREE_OVERHEAD: Final = 5e-8
 
@@ -209,11 +211,18 @@ def placed_seconds(graph: StepGraph, costs: CostModel, type_of: Mapping[str, str
         type_of: The types of the devices, by full name.
     """
     found = {name: costs.seconds(graph, node, type_of.get(node.device, "CPU")) for name, node in graph.nodes.items()}
-    for names in fusions(graph, core.operands_of_rows):
-        nodes = [graph.nodes[name] for name in names]
-        if len({node.device for node in nodes}) > 1:
-            for node in nodes:
-                found[node.name] = costs.seconds_alone(graph, node, type_of.get(node.device, "CPU"))
+    place = {name: node.device for name, node in graph.nodes.items()}
+    for fusion in fusions(graph, core.operands_of_rows):
+        here = fusion.together(place)
+        if len(here) == len(fusion.nodes):
+            continue
+        for name in fusion.nodes:
+            if name not in here:
+                found[name] = costs.seconds_alone(graph, graph.nodes[name], type_of.get(place[name], "CPU"))
+        if here:
+            last = graph.nodes[here[-1]]
+            alone = costs.seconds_alone(graph, last, type_of.get(last.device, "CPU"))
+            found[last.name] += fusion.left_to_add(here) * alone
     return found
 
 
@@ -224,7 +233,8 @@ def estimate(graph: StepGraph, node: Node) -> float:
     work = work_of(graph, node)
     if work.flops == 0 and work.bytes == 0:
         return FREE_OVERHEAD
-    return OVERHEAD + max(work.flops / FLOPS, work.bytes / BYTES_PER_SECOND)
+    moving = min(work.bytes, CACHE) / CACHED_BYTES_PER_SECOND + max(0.0, work.bytes - CACHE) / BYTES_PER_SECOND
+    return OVERHEAD + max(work.flops / FLOPS, moving)
 
 
 def work_of(graph: StepGraph, node: Node) -> Work:

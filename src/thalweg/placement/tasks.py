@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from thalweg import errors
 from thalweg._native import core
 from thalweg.graph.work import free, is_light
-from thalweg.passes.fusion import fusions
+from thalweg.passes.fusion import Fusion, fusions
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.place import Device, Group, Union
 from thalweg.passes.step_graph import Node, StepGraph
@@ -55,7 +55,8 @@ class Tasks:
         units: What is placed as one.
         cheap: For each node, whether it does no work: then it can wait for its reader to choose a device.
         machine: The devices.
-        fused: Nodes that run as one if they are on one device: the last of each list takes the time of all.
+        fused: Nodes that run as one if they are on one device: the last of each takes the time of all.
+        shares: For those nodes, their shares of that time on each device.
         alone: For those nodes, their times on each device if they are on several.
         parts: Those nodes but the last ones.
     """
@@ -72,7 +73,8 @@ class Tasks:
     units: list[Unit]
     cheap: list[bool]
     machine: Machine
-    fused: list[list[int]] = field(default_factory=list)
+    fused: list[Fusion] = field(default_factory=list)
+    shares: dict[int, list[float]] = field(default_factory=dict)
     alone: dict[int, list[float]] = field(default_factory=dict)
     parts: set[int] = field(default_factory=set)
 
@@ -82,14 +84,21 @@ class Tasks:
 
     def apart(self, where: Sequence[int]) -> set[int]:
         """The nodes that cannot run as one with others if node i is on device where[i]."""
-        split = (nodes for nodes in self.fused if any(where[node] != where[nodes[0]] for node in nodes))
-        return {node for nodes in split for node in nodes}
+        return {node for fusion in self.fused for node in set(fusion.nodes).difference(fusion.together(where))}
 
     def times(self, where: Sequence[int]) -> list[float]:
         """How long each node takes if node i is on device where[i]."""
         found = [seconds[device] for seconds, device in zip(self.seconds, where, strict=True)]
-        for node in self.apart(where):
-            found[node] = self.alone[node][where[node]]
+        for fusion in self.fused:
+            here = fusion.together(where)
+            away = set(fusion.nodes).difference(here)
+            for node in away:
+                found[node] = self.alone[node][where[node]]
+            if here and away:
+                last = here[-1]
+                device = where[last]
+                shared = sum(self.shares[node][device] for node in here)
+                found[last] = shared + fusion.left_to_add(here) * self.alone[last][device]
         return found
 
     def ranks(self) -> list[float]:
@@ -163,18 +172,19 @@ def tasks_of(
 def _fuse(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], costs: CostModel, constant: set[str]) -> None:
     """Finds the nodes that run as one, and moves their times to the last of them."""
     machine = tasks.machine
-    for names in fusions(graph, core.operands_of_rows):
-        if any(name in constant for name in names):
+    for fusion in fusions(graph, core.operands_of_rows):
+        if any(name in constant for name in fusion.nodes):
             continue
-        nodes = [index[name] for name in names]
+        nodes = [index[name] for name in fusion.nodes]
         for node in nodes:
+            tasks.shares[node] = tasks.seconds[node]
             once = {kind: costs.seconds_alone(graph, tasks.nodes[node], kind) for kind in machine.types()}
             tasks.alone[node] = [once[p.type] / p.speed * tasks.runs[node] for p in machine.processors]
-        times = [tasks.seconds[node] for node in nodes]
+        times = [tasks.shares[node] for node in nodes]
         tasks.seconds[nodes[-1]] = [sum(each) for each in zip(*times, strict=True)]
         for node in nodes[:-1]:
             tasks.seconds[node] = [0.0] * len(machine.processors)
-        tasks.fused.append(nodes)
+        tasks.fused.append(Fusion(nodes, fusion.is_sum))
         tasks.parts.update(nodes[:-1])
 
 
@@ -272,8 +282,8 @@ def _make_units(
             free_nodes = [node.name for node in (*frame.enters, *frame.nodes) if node.name in group_of]
             for name in free_nodes[1:]:
                 tie(free_nodes[0], name, anyway=True)
-    for nodes in tasks.fused:
-        names = [tasks.nodes[node].name for node in nodes if tasks.nodes[node].name in group_of]
+    for fusion in tasks.fused:
+        names = [tasks.nodes[node].name for node in fusion.nodes if tasks.nodes[node].name in group_of]
         for name in names[1:]:
             tie(names[0], name, anyway=True)
     for earlier, later in _fusible(tasks, graph):
