@@ -91,6 +91,25 @@ def test_a_measurement_replaces_the_estimate_and_corrects_its_kind() -> None:
     assert costs.seconds(graph, graph.nodes["a"], "GPU") == guess
 
 
+def test_small_nodes_tell_nothing_about_large_ones() -> None:
+    sizes = {"tiny": 8, "small": 16, "middle": 512, "large": 700, "huge": 4096}
+    sums = [tf.add_n([tf.ones([n, n])] * 2, name=name) for name, n in sizes.items()]
+    graph = step(*sums)
+    guess = {name: estimate(graph, graph.nodes[name]) for name in sizes}
+    costs = CostModel()
+
+    def ratio(name: str) -> float:
+        return costs.seconds(graph, graph.nodes[name], "CPU") / guess[name]
+
+    costs.record(graph, [Observation("tiny", "AddN", 20 * guess["tiny"], 1, 1)], "CPU")
+    assert ratio("small") == pytest.approx(20)
+    assert ratio("huge") == 1
+    costs.record(graph, [Observation("middle", "AddN", 0.5 * guess["middle"], 1, 1)], "CPU")
+    assert ratio("small") == pytest.approx(20)
+    assert ratio("large") == pytest.approx(0.5)
+    assert ratio("huge") == pytest.approx(0.5)  # nothing better is known
+
+
 def test_the_time_of_a_fused_node_is_shared() -> None:
     x = tf.placeholder(tf.float32, [256, 256])
     product = tf.matmul(x, x, name="product")
@@ -101,6 +120,30 @@ def test_the_time_of_a_fused_node_is_shared() -> None:
     times = {name: costs.seconds(graph, graph.nodes[name], "CPU") for name in ("product", "bias", "relu")}
     assert sum(times.values()) == pytest.approx(1.0)
     assert times["product"] > 5 * times["relu"] > 0
+
+
+def test_what_serves_a_node_that_became_part_of_another_counts_with_that() -> None:
+    x = tf.placeholder(tf.float32, [3, 4, 100])
+    v = tf.Variable(np.zeros([100, 100], np.float32), use_resource=True)
+    loss = tf.add_n([tf.reduce_sum(tf.square(tf.matmul(x[i], v))) for i in range(3)])
+    graph = prune([x], [], [tf.train.GradientDescentOptimizer(0.1).minimize(loss)])
+    total = next(name for name, node in graph.nodes.items() if node.op == "AddN" and name.startswith("gradients"))
+    products = [name for name, _ in graph.nodes[total].inputs]
+    update = next(name for name, node in graph.nodes.items() if node.op == "ResourceApplyGradientDescent")
+    members = (*products, total, update)
+    costs = CostModel()
+    costs.record(
+        graph,
+        [
+            Observation(f"{total}/_joined/a", "ConcatV2", 0.5, 1, 1),
+            Observation(update, "_MatMulGradientDescent", 1.0, 1, 1, members),
+        ],
+        "CPU",
+    )
+    found = {name: costs.measurement(node, "CPU") for name, node in graph.nodes.items()}
+    assert not any(found[name].alone for name in members)
+    # Nothing else was seen, so that all that they read counts with them as well.
+    assert sum(each.seconds for each in found.values() if each is not None) == pytest.approx(1.5)
 
 
 def test_the_time_of_a_lowered_loop_belongs_to_its_body() -> None:

@@ -1,7 +1,8 @@
 """The cost model: how long nodes take on types of devices, estimated from shapes, then measured.
 
 An estimate divides the work of a node (graph/work.py) by what one core does, and adds what starting any kernel takes. A
-measurement of a node replaces it, and for nodes of the same op type that were never measured it corrects the estimate.
+measurement of a node replaces it, and for nodes of the same op type that were never measured it corrects the estimate,
+above all for those of about the same size.
 
 Passes make one node of several after placement, so that the core reports fewer nodes than the placed step has: the
 time of a fused node is shared among those that it stands for, in proportion to their estimates. Where a placement keeps
@@ -10,6 +11,8 @@ such nodes apart, their shares say nothing: they are estimated again (`seconds_a
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import math
 import os
@@ -35,6 +38,8 @@ CACHED_BYTES_PER_SECOND: Final = 4e10
 OVERHEAD: Final = 4e-7
 FREE_OVERHEAD: Final = 5e-8
 
+_LIKE: Final = 8  # Nodes of one op type are alike if their estimates differ by no more than this factor.
+_SMALL: Final = 2e-5
 _GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch.
 _GUESSED_TRIPS: Final = 16
 _DEEPEST_LOOP: Final = 3
@@ -73,6 +78,31 @@ class Observation(NamedTuple):
     members: tuple[str, ...] = ()  # the nodes of the step that it stands for, if a pass has made it
 
 
+class _Ratios:
+    """How much longer than estimated the measured nodes of one op type took."""
+
+    def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
+        """Takes estimated and measured times."""
+        ordered = sorted(pairs)
+        self._guesses = [guess for guess, _ in ordered]
+        self._sums = [0.0, *itertools.accumulate(guess for guess, _ in ordered)]
+        self._times = [0.0, *itertools.accumulate(time for _, time in ordered)]
+
+    def at(self, guess: float) -> float:
+        """The ratio for a node that is estimated to take so long: that of nodes of about this size.
+
+        If there are none, small ones tell nothing: what they take does not grow with them.
+        """
+        for least, most in ((guess / _LIKE, guess * _LIKE), (_SMALL, math.inf)):
+            begin, end = bisect.bisect_left(self._guesses, least), bisect.bisect_right(self._guesses, most)
+            if begin < end:
+                return (self._times[end] - self._times[begin]) / (self._sums[end] - self._sums[begin])
+        return 1.0
+
+
+_NO_RATIOS: Final = _Ratios(())
+
+
 class CostModel:
     """Times of nodes by type of device.
 
@@ -86,7 +116,7 @@ class CostModel:
         """Begins with nothing measured."""
         self._measured: dict[str, dict[str, Measurement]] = {}
         self._estimated: dict[str, dict[str, float]] = {}  # of the same nodes, to correct other estimates by
-        self._corrections: dict[str, dict[str, float]] = {}
+        self._ratios: dict[str, dict[str, _Ratios]] = {}
 
     @property
     def num_measured(self) -> int:
@@ -103,37 +133,36 @@ class CostModel:
         found = self.measurement(node, device_type)
         if found is not None:
             return found.seconds
-        return estimate(graph, node) * self._correction(node.op, device_type)
+        return self._corrected(graph, node, device_type)
 
     def seconds_alone(self, graph: StepGraph, node: Node, device_type: str) -> float:
         """The same if passes do not make one node of it and others."""
         found = self.measurement(node, device_type)
         if found is not None and found.alone:
             return found.seconds
-        return estimate(graph, node) * self._correction(node.op, device_type)
+        return self._corrected(graph, node, device_type)
 
     def runs(self, node: Node, device_type: str, depth: int) -> float:
         """How often a node runs in a step; `depth` is the number of loops that it is in."""
         found = self.measurement(node, device_type) if depth else None
         return found.runs if found is not None else float(_GUESSED_TRIPS ** min(depth, _DEEPEST_LOOP))
 
-    def _correction(self, op: str, device_type: str) -> float:
-        """How much slower than estimated the measured nodes of this op type were."""
-        known = self._corrections.get(device_type)
+    def _corrected(self, graph: StepGraph, node: Node, device_type: str) -> float:
+        guess = estimate(graph, node)
+        return guess * self._ratios_of(device_type).get(node.op, _NO_RATIOS).at(guess)
+
+    def _ratios_of(self, device_type: str) -> dict[str, _Ratios]:
+        known = self._ratios.get(device_type)
         if known is None:
-            taken: dict[bool, dict[str, float]] = {True: {}, False: {}}
-            guesses_of: dict[bool, dict[str, float]] = {True: {}, False: {}}
+            pairs: dict[bool, dict[str, list[tuple[float, float]]]] = {False: {}, True: {}}
             for name, measured in self._measured.get(device_type, {}).items():
-                times, guesses = taken[measured.alone], guesses_of[measured.alone]
-                times[measured.op] = times.get(measured.op, 0.0) + measured.seconds
-                guesses[measured.op] = guesses.get(measured.op, 0.0) + self._estimated[device_type].get(name, 0.0)
-            known = {}
-            for alone in (False, True):  # What was measured alone counts, if there is any.
-                known |= {
-                    op: t / guesses_of[alone][op] for op, t in taken[alone].items() if t > 0 < guesses_of[alone][op]
-                }
-            self._corrections[device_type] = known
-        return known.get(op, 1.0)
+                guess = self._estimated[device_type].get(name, 0.0)
+                if guess > 0 < measured.seconds:
+                    pairs[measured.alone].setdefault(measured.op, []).append((guess, measured.seconds))
+            # What was measured alone counts, if there is any.
+            known = {op: _Ratios(found) for op, found in (pairs[False] | pairs[True]).items()}
+            self._ratios[device_type] = known
+        return known
 
     def record(self, graph: StepGraph, observations: Iterable[Observation], device_type: str) -> None:
         """Takes in what the core has seen of a step.
@@ -153,7 +182,7 @@ class CostModel:
                 alone = len(total.members) < 2 or node.name not in total.members
                 measured[node.name] = Measurement(node.op, total.seconds * part, total.runs, total.samples, alone)
                 estimated[node.name] = guess
-        self._corrections.pop(device_type, None)
+        self._ratios.pop(device_type, None)
 
     def save(self, path: str) -> None:
         """Writes the measurements to a JSON file, at once or not at all."""
@@ -306,14 +335,14 @@ def _behind(graph: StepGraph, edge: Edge) -> Shape | None:
 def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple[list[Node], Observation]]:
     """For each group of the step's nodes that the core ran as one or few: what it took."""
     seen: dict[str, Observation] = {}
-    for each in observations:
-        if each.op in ("_Send", "_Recv"):
-            continue
+    computing = [each for each in observations if each.op not in ("_Send", "_Recv")]
+    part_of = {member: each.name for each in computing for member in each.members}
+    for each in computing:
         name = each.name
-        if each.op != "_Loop":
-            # What passes add is called after the node that it serves.
-            while name not in graph.nodes and "/" in name:
-                name = name.rpartition("/")[0]
+        if each.op != "_Loop" and name not in graph.nodes:
+            # What serves a node that has become part of another serves that.
+            name = _served(graph, name)
+            name = _served(graph, part_of.get(name, name))
         if name in seen:
             known = seen[name]
             total = known.seconds * known.runs + each.seconds * each.runs
@@ -328,6 +357,13 @@ def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple
         if host is not None and node.op not in _OWN_SOURCES and (name in seen or name not in constant):
             members.setdefault(host, []).append(node)
     return [(members[host], total) for host, total in seen.items() if host in members]
+
+
+def _served(graph: StepGraph, name: str) -> str:
+    """The node that passes have made a node for: it is called after that."""
+    while name not in graph.nodes and "/" in name:
+        name = name.rpartition("/")[0]
+    return name
 
 
 def _hosts(graph: StepGraph, seen: Mapping[str, Observation]) -> dict[str, str]:
