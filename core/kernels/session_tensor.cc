@@ -42,7 +42,8 @@ const std::string& handle_name(Context& ctx) {
 void get_tensor(Context& ctx) {
   const std::string& name = handle_name(ctx);
   auto kept = std::dynamic_pointer_cast<SessionTensor>(ctx.device().resources.find("", name));
-  require(kept != nullptr, "The tensor with handle '", name, "' is not in the session store.");
+  require(kept != nullptr, "The tensor with handle '", name, "' is not in the session store of ", ctx.device().name,
+          ".");
   require(kept->value.dtype() == ctx.output_dtype(0), "The tensor with handle '", name, "' has type ",
           kept->value.dtype(), ", the op expects ", ctx.output_dtype(0));
   ctx.set_output(0, kept->value);
@@ -51,7 +52,8 @@ void get_tensor(Context& ctx) {
 void delete_tensor(Context& ctx) {
   const std::string& name = handle_name(ctx);
   auto kept = std::dynamic_pointer_cast<SessionTensor>(ctx.device().resources.find("", name));
-  require(kept != nullptr, "The tensor with handle '", name, "' is not in the session store.");
+  require(kept != nullptr, "The tensor with handle '", name, "' is not in the session store of ", ctx.device().name,
+          ".");
   ctx.device().resources.erase("", name);
 }
 

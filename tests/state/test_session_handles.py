@@ -54,3 +54,26 @@ def test_deleted_unknown_and_foreign_handles_are_refused():
         handle.delete()
         with pytest.raises(tf.errors.InvalidArgumentError, match="not in the session store"):
             handle.eval()
+
+
+def test_values_stay_on_their_devices() -> None:
+    handles = []
+    for i in range(3):
+        with tf.device(f"/cpu:{i}"):
+            handles.append(tf.get_session_handle(tf.fill([2], float(i))))
+    with tf.device("/cpu:2"):
+        x = tf.placeholder(tf.float32, [2])
+        y = x + 1.0
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 3})) as sess:
+        kept = sess.run(handles)
+        for i, handle in enumerate(kept):
+            assert handle.handle.endswith(f"/device:CPU:{i}")
+            with tf.device("/cpu:0"):
+                holder, value = tf.get_session_tensor(handle.handle, tf.float32)
+            assert value.device.endswith(f"/device:CPU:{i}")
+            assert sess.run(value, {holder: handle.handle}).tolist() == [i, i]
+            assert handle.eval().tolist() == [i, i]
+            assert sess.run(y, {x: handle}).tolist() == [i + 1, i + 1]
+            handle.delete()
+            with pytest.raises(tf.errors.InvalidArgumentError, match=f"not in the session store of .*CPU:{i}"):
+                handle.eval()

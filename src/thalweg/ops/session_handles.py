@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from thalweg.graph import dtypes
 from thalweg.graph import shape_functions as shapes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import device
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.op_registry import define, export, not_differentiable
 from thalweg.graph.operation import Operation
@@ -41,21 +44,26 @@ class TensorHandle:
         return self._dtype
 
     def _nodes(self) -> tuple[Tensor, Tensor, Tensor, Operation]:
-        """The nodes that read and delete values of this type: made once per graph."""
-        made: dict[DType, Any] = self._session.graph._attachments.setdefault("session_tensors", {})
-        if self._dtype not in made:
+        """The nodes that read and delete values of this type on their device: made once per graph."""
+        made: dict[tuple[DType, str], Any] = self._session.graph._attachments.setdefault("session_tensors", {})
+        kind = self._dtype, _device_of(self._handle)
+        if kind not in made:
             with self._session.graph.as_default(), self._session.graph.control_dependencies(None):
-                made[self._dtype] = (
+                made[kind] = (
                     *get_session_tensor(self._handle, self._dtype),
                     *delete_session_tensor(self._handle),
                 )
-        nodes: tuple[Tensor, Tensor, Tensor, Operation] = made[self._dtype]
+        nodes: tuple[Tensor, Tensor, Tensor, Operation] = made[kind]
         return nodes
 
     def eval(self) -> Any:
         """The value."""
         holder, value, _, _ = self._nodes()
         return self._session.run(value, {holder: self._handle})
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The value, so that a handle can be fed in its place."""
+        return np.asarray(self.eval(), dtype)
 
     def delete(self) -> None:
         """Makes the session forget the value."""
@@ -92,16 +100,25 @@ def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tupl
     """A placeholder for a handle, and the value that the handle fed there names.
 
     Args:
-        handle: The handle, or any other of the same session.
+        handle: The handle, or any other of the same session and device.
         dtype: The type of the value.
         name: The node's name.
     """
-    holder = placeholder(dtypes.string, shape=[])
-    return holder, apply("GetSessionTensor", holder, dtype=as_dtype(dtype), name=name)
+    with device(_device_of(handle)):
+        holder = placeholder(dtypes.string, shape=[])
+        return holder, apply("GetSessionTensor", holder, dtype=as_dtype(dtype), name=name)
 
 
 @export("delete_session_tensor")
 def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor, Operation]:
     """A placeholder for a handle, and the operation that makes the session forget the value it names."""
-    holder = placeholder(dtypes.string, shape=[])
-    return holder, apply("DeleteSessionTensor", holder, name=name)
+    with device(_device_of(handle)):
+        holder = placeholder(dtypes.string, shape=[])
+        return holder, apply("DeleteSessionTensor", holder, name=name)
+
+
+def _device_of(handle: Any) -> str:
+    """The device that a handle's value is on: its last part; "" for what is no handle."""
+    text = handle.decode() if isinstance(handle, bytes) else str(handle)
+    _, separator, name = text.rpartition(";")
+    return name if separator and name.startswith("/") else ""
