@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from collections import Counter
 from typing import Any
 
@@ -344,3 +345,31 @@ def test_gradients_of_loops_with_arrays_span_devices() -> None:
             _, h, out = tf.while_loop(lambda i, *_: i < 3, body, (0, x[0], written), swap_memory=swap)
             y = tf.reduce_sum(out.stack() * h)
         both([y, *tf.gradients(y, x)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_device_function_may_scatter_the_nodes_of_loops(seed: int) -> None:
+    def anywhere(op: Any) -> str:
+        touches = any(tensor.dtype.base_dtype is tf.resource for tensor in op.inputs)
+        return "" if touches else f"/cpu:{zlib.crc32(f'{op.name}{seed}'.encode()) % 4}"
+
+    def build() -> list[Any]:
+        x = tf.placeholder_with_default([[1.2, 0.5], [0.1, 2.0], [0.3, 0.7]], [3, 2])
+
+        def outer(i: Any, a: Any) -> Any:
+            def inner(j: Any, b: Any) -> Any:
+                return j + 1, tf.cond(b > 1.0, lambda: b * 0.5, lambda: b + tf.sin(b))
+
+            return i + 1, tf.while_loop(lambda j, b: j < i, inner, [0, a])[1]
+
+        looped = tf.while_loop(lambda i, a: i < 4, outer, [0, tf.reduce_sum(x)])[1]
+        scanned = tf.scan(lambda carried, row: carried * row + 1.0, x)
+        return [looped, scanned, *tf.gradients([looped, scanned], x)]
+
+    with tf.Session() as sess:
+        expected = sess.run(build())
+    with tf.device(anywhere):
+        fetches = build()
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 4})) as sess:
+        for got, wanted in zip(sess.run(fetches), expected, strict=True):
+            np.testing.assert_array_equal(got, wanted)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from thalweg.autodiff.source import is_repeated
 from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph.apply import apply
-from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import DType, resource
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
@@ -41,8 +43,11 @@ def accumulate(loop: WhileContext, tensor: Tensor) -> tuple[Tensor, Tensor]:
     """
     graph = loop.graph
     counter = loop.counter()
-    with in_context(graph, loop.outer_context):
-        handle, flow = new_array(tensor.dtype.base_dtype, read_once=not is_repeated(tensor))
+    dtype = tensor.dtype.base_dtype
+    # A handle stays on the device of its resource, wherever a device function would put the array that keeps it.
+    place = graph.colocate_with(tensor.op, ignore_existing=True) if dtype is resource else nullcontext()
+    with in_context(graph, loop.outer_context), place:
+        handle, flow = new_array(dtype, read_once=not is_repeated(tensor))
 
     def update(before: Tensor) -> Tensor:
         written: Tensor = apply("TensorArrayWriteV3", handle, counter.body, tensor, before, name="keep")

@@ -67,7 +67,23 @@ def partition(
     devices = list(dict.fromkeys(node.device for node in graph.nodes.values()))
     if len(devices) == 1:
         return {devices[0]: whole(graph)}
+    graph = _with_merges(graph)
     return _Partitioner(graph, compressed, is_remote).run()
+
+
+def _with_merges(graph: StepGraph) -> StepGraph:
+    """The step with what enters an iteration on the device of the Merge where it does.
+
+    A device function may have put it elsewhere. The value would then be sent in one iteration and received in another.
+    """
+    moved = {
+        source: graph.nodes[source]._replace(device=node.device)
+        for node in graph.nodes.values()
+        if node.op == "Merge"
+        for source, _ in node.inputs
+        if graph.nodes[source].device != node.device and graph.nodes[source].op in ("Enter", "NextIteration")
+    }
+    return graph.with_nodes({**graph.nodes, **moved}) if moved else graph
 
 
 class _Partitioner:
