@@ -101,3 +101,22 @@ def test_a_plan_goes_by_deadlines_where_ranks_are_misled() -> None:
     where = [0, 0, 2, 1, 1, 1, 2]
     assert simulate(step, where).makespan == 16
     assert planned(step, where).makespan == 14
+
+
+def test_a_plan_waits_a_moment_rather_than_begin_something_long() -> None:
+    # After 0 and 1, both 2 (urgent) and 3 (long) could run on the first device, but 2 waits for a transfer.
+    edges = [(0, 2), (1, 3), (2, 4)]
+    step = tasks([1, 1, 1, 10, 10], edges, machine([1.0, 1.0], link=Link(0.125)))
+    where = [1, 0, 0, 0, 1]
+    assert simulate(step, where).makespan == 1 + 10 + 1 + 0.125 + 10
+    found = planned(step, where)
+    assert found.makespan == 1.125 + 1 + 0.125 + 10
+    assert found.start == [0, 0, 1.125, 2.125, 2.25]
+    assert found.critical == [0, 2, 4]
+
+
+def test_what_takes_no_time_is_not_waited_for_in_a_plan() -> None:
+    step = tasks([1, 0, 2, 0, 1], [(0, 1), (1, 2), (2, 3), (3, 4)], machine([1.0, 1.0], link=Link(0.0)))
+    found = planned(step, [0, 1, 0, 1, 0])
+    assert found.makespan == 4
+    assert found.finish == [1, 1, 3, 3, 4]

@@ -67,20 +67,31 @@ def simulate(tasks: Tasks, where: Sequence[int], ranks: Sequence[float] | None =
 
 
 def planned(tasks: Tasks, where: Sequence[int]) -> Schedule:
-    """The schedule of a step as a session would run it: by deadlines, unless that takes longer (list_schedule.py)."""
+    """The schedule of a step as a session would run it: by a plan (list_schedule.py), unless that takes longer.
+
+    A device that would have to wait for the next node of the plan waits. One that takes what is there instead may begin
+    something long while all others wait for what would have been next; sessions do, but then latencies of microseconds
+    decide about it.
+    """
     keys = [(device, node) for node, device in enumerate(where)]
     cost = dict(zip(keys, tasks.times(where), strict=True))
     edges = (
         (keys[tasks.producers[tensor]], keys[reader]) for reader, wanted in enumerate(tasks.inputs) for tensor in wanted
     )
-    spans = ListSchedule(cost, edges).spans()
-    by_deadline = simulate(tasks, where, [-spans[key].latest for key in keys])
-    by_rank = simulate(tasks, where)
-    return by_deadline if by_deadline.makespan <= by_rank.makespan else by_rank
+    starts = ListSchedule(cost, edges).planned()
+    run = _Run(tasks, where, [-starts[key] for key in keys], in_order=True)
+    run.go()
+    by_plan, by_rank = run.schedule(), simulate(tasks, where)
+    return by_plan if by_plan.makespan <= by_rank.makespan else by_rank
 
 
 class _Run:
-    def __init__(self, tasks: Tasks, where: Sequence[int], ranks: Sequence[float]) -> None:
+    """A device takes the ready node of the highest rank; or all in the order of their ranks, with `in_order`.
+
+    Then those that take no time are not waited for: they run as soon as they are ready.
+    """
+
+    def __init__(self, tasks: Tasks, where: Sequence[int], ranks: Sequence[float], in_order: bool = False) -> None:
         count, devices = len(tasks.nodes), len(tasks.machine.processors)
         self._tasks = tasks
         self._where = list(where)
@@ -92,6 +103,12 @@ class _Run:
         self._finish = [0.0] * count
         self._cause = [-1] * count  # the node that a node waited for last, or the one before it on its device
         self._ready: list[list[tuple[float, int]]] = [[] for _ in range(devices)]
+        self._to_come: list[list[tuple[float, int]]] | None = None
+        if in_order:
+            self._to_come = [[] for _ in range(devices)]
+            for node, device in enumerate(where):
+                if self._times[node] > 0:
+                    heapq.heappush(self._to_come[device], (-ranks[node], node))
         self._last = [-1] * devices
         self._idle = [True] * devices
         self._links = tasks.machine.links()
@@ -135,10 +152,9 @@ class _Run:
 
     def _dispatch(self, now: float) -> None:
         for device in range(self._devices):
-            ready = self._ready[device]
-            if not ready or not self._idle[device]:
+            node = self._next(device)
+            if node < 0:
                 continue
-            node = heapq.heappop(ready)[1]
             last = self._last[device]
             cause = self._cause[node]
             if last >= 0 and self._finish[last] == now and (cause < 0 or self._finish[cause] < now):
@@ -152,6 +168,17 @@ class _Run:
                 self._hold(tensor, device)
             self._order += 1
             heapq.heappush(self._events, (now + seconds, self._order, node, -1))
+
+    def _next(self, device: int) -> int:
+        """Takes the node that a device begins with now; -1 if there is none."""
+        ready = self._ready[device]
+        if not ready or not self._idle[device]:
+            return -1
+        if self._to_come is not None and self._times[ready[0][1]] > 0:
+            if self._to_come[device][0] != ready[0]:
+                return -1
+            heapq.heappop(self._to_come[device])
+        return heapq.heappop(ready)[1]
 
     def _size(self, tensor: int, device: int) -> float:
         """The memory that a tensor takes on a device: none where its node only hands on what is there, or is a part."""
