@@ -142,6 +142,35 @@ def test_hessians() -> None:
     np.testing.assert_allclose(got_y, [[[[18.0]]]])
 
 
+def test_hessians_by_variables() -> None:
+    v = tf.get_variable("v", initializer=[1.0, 2.0])
+    m = tf.get_variable("m", initializer=[[3.0, 1.0]])
+    hv, hm = tf.hessians(tf.reduce_sum(v**3) * tf.reduce_sum(m[:, :1] ** 2), [v, m])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        got_v, got_m = session.run([hv, hm])
+    np.testing.assert_allclose(got_v, [[54.0, 0.0], [0.0, 108.0]])
+    np.testing.assert_allclose(got_m.reshape(2, 2), [[18.0, 0.0], [0.0, 0.0]])
+
+
+def test_hessians_by_a_variable_in_a_conditional() -> None:
+    v = tf.get_variable("v", initializer=[1.0, 2.0])
+    (h,) = tf.hessians(tf.reduce_sum(tf.cond(v[0] > 0.0, lambda: v**3, lambda: v**2)), v)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(session.run(h), [[6.0, 0.0], [0.0, 12.0]])
+
+
+def test_a_loop_that_could_not_be_built_is_in_nobodys_way() -> None:
+    v = tf.get_variable("v", initializer=[1.0, 2.0])
+    with pytest.raises(ValueError):
+        tf.while_loop(lambda i: i < 3, lambda i: tf.reshape(v, [7]), [0])
+    (grad,) = tf.gradients(v * 3.0, v)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(grad).tolist() == [3.0, 3.0]
+
+
 def test_hessians_of_unknown_size() -> None:
     x = tf.placeholder(tf.float32, [None])
     (h,) = tf.hessians(tf.reduce_sum(x) * tf.reduce_sum(x * x), x)

@@ -55,10 +55,12 @@ def hessians(
     xs = _as_list(xs)
     with name_scope(name, "hessians"):
         firsts = gradients(ys, xs, **options)
-        return [_hessian(convert_to_tensor(x), first, options) for x, first in zip(xs, firsts, strict=True)]
+        return [_hessian(x, first, options) for x, first in zip(xs, firsts, strict=True)]
 
 
-def _hessian(x: Tensor, first: Any, options: dict[str, Any]) -> Tensor:
+def _hessian(source: Any, first: Any, options: dict[str, Any]) -> Tensor:
+    """The second derivatives by `source`, a tensor or a variable: of a variable, what is read here is not what was."""
+    x = convert_to_tensor(source)
     shape = apply("Shape", x)
     both = apply("ConcatV2", [shape, shape], 0)
     dtype = x.dtype.base_dtype.as_numpy_dtype
@@ -71,7 +73,7 @@ def _hessian(x: Tensor, first: Any, options: dict[str, Any]) -> Tensor:
         def row(j: Any) -> Tensor:
             # One in place j and zeros elsewhere picks element j without the gradient of a slice.
             seed = apply("Cast", apply("Equal", places, j), DstT=flat.dtype)
-            grad = gradients(flat, x, seed, unconnected_gradients=UnconnectedGradients.ZERO, **options)[0]
+            grad = gradients(flat, source, seed, unconnected_gradients=UnconnectedGradients.ZERO, **options)[0]
             return apply("Reshape", convert_to_tensor(grad), [-1])  # type: ignore[no-any-return]
 
         count = x.shape.num_elements()

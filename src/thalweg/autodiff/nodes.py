@@ -117,7 +117,8 @@ def outputs(node: Node) -> list[Tensor]:
         return node.outputs
     if isinstance(node, Conditional):
         return list(node.outputs)
-    return [variable.exit for variable in node.variables]
+    # A loop that is still being built, or whose building failed, has no exits: nothing depends on it.
+    return [variable.exit for variable in node.variables if hasattr(variable, "exit")]
 
 
 def name_of(node: Any) -> str:
