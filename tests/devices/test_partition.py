@@ -373,3 +373,13 @@ def test_a_device_function_may_scatter_the_nodes_of_loops(seed: int) -> None:
     with tf.Session(config=tf.ConfigProto(device_count={"CPU": 4})) as sess:
         for got, wanted in zip(sess.run(fetches), expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_merge_of_a_conditional_does_not_stand_for_that_of_a_loop() -> None:
+    def choose(op: Any) -> str:
+        return "/cpu:1" if op.type == "LoopCond" or op.name.endswith("cond/Merge") else "/cpu:2"
+
+    with tf.device(choose):
+        end = tf.while_loop(lambda i: i < 9, lambda i: tf.cond(i > 3, lambda: i + 1, lambda: i + 2), [0])
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 3})) as sess:
+        assert sess.run(end) == 9

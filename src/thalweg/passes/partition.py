@@ -228,7 +228,7 @@ class _Partitioner:
                 None, None, f"the loop '{frame.name}' has no condition, so that it cannot span devices"
             )
         if condition.device == device:
-            own = next((node.name for node in frame.nodes if node.op == "Merge" and node.device == device), None)
+            own = next((node.name for node in frame.nodes if node.device == device and self._begins(node)), None)
             if own is not None:
                 self._merges[frame.name, device] = own
                 return own
@@ -256,6 +256,10 @@ class _Partitioner:
         following = Node(back, "NextIteration", {"T": int32}, ((pivot.name, 0),), (), device, (int32,), (int32,), None)
         part.update({node.name: node for node in (switch, pivot, following)})
         return merge
+
+    def _begins(self, node: Node) -> bool:
+        """Whether a node is the Merge where a variable enters an iteration, and not one of a conditional."""
+        return node.op == "Merge" and any(self._graph.nodes[name].op == "NextIteration" for name, _ in node.inputs)
 
     def _token(self, frame: Frame, device: str) -> Edge:
         """A scalar on the deciding device, outside of the loop, that is dead if the loop does not run."""
