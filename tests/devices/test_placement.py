@@ -11,6 +11,7 @@ from thalweg.graph.apply import apply
 from thalweg.passes.place import Device, Group, place
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.python.framework import function
 
 TASK = "/job:localhost/replica:0/task:0"
 DEVICES = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(3)] + [Device(f"{TASK}/device:GPU:0", "GPU")]
@@ -77,6 +78,21 @@ def test_a_strategy_decides_what_is_left_open() -> None:
 def test_what_was_placed_stays_there() -> None:
     v = tf.Variable(1.0, name="v", use_resource=True)
     assert placed(v.read_value(), fixed={"v": f"{TASK}/device:CPU:2"})["v"] == "CPU:2"
+
+
+def test_a_call_that_needs_state_of_two_devices_names_both() -> None:
+    v, w = (tf.Variable(1.0, name=name, use_resource=True) for name in "vw")
+
+    @function.Defun(tf.float32, noinline=True)
+    def both(x: Any) -> Any:
+        return x * v + w
+
+    fixed = {"v": f"{TASK}/device:CPU:0", "w": f"{TASK}/device:CPU:2"}
+    y = both(1.0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"'v', which is on .*CPU:0, and 'w', .*CPU:2") as raised:
+        placed(y, fixed=fixed)
+    assert raised.value.op is y.op
+    assert set(placed(y, fixed={"w": f"{TASK}/device:CPU:2"}).values()) >= {"CPU:2"}
 
 
 def test_soft_placement_gives_up_the_device_but_not_the_task() -> None:

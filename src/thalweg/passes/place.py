@@ -105,7 +105,7 @@ def place(
     for group in groups:
         group.asked = _asked(group, survey)
         group.feasible = _feasible(group, devices, has_kernel, soft, keep_task)
-        placed = next((fixed[node.name] for node in group.nodes if node.name in fixed), None) if fixed else None
+        placed = _fixed_device(group, fixed) if fixed else None
         if placed is not None:
             group.feasible = [device for device in group.feasible if device.name == placed] or group.feasible
     choices = [group for group in groups if len(group.feasible) > 1]
@@ -113,6 +113,27 @@ def place(
     for group, device in zip(choices, strategy(graph, choices, where), strict=True):
         where.update((node.name, device) for node in group.nodes)
     return graph.with_nodes({name: node._replace(device=where[name].name) for name, node in graph.nodes.items()})
+
+
+def _fixed_device(group: Group, fixed: Mapping[str, str]) -> str | None:
+    """Where earlier steps have put a group, if they have.
+
+    Raises:
+        errors.InvalidArgumentError: If they have put state that is to be in one place in several.
+    """
+    known = [node for node in group.nodes if node.name in fixed]
+    state = [node for node in known if resource in node.output_dtypes and resource not in node.input_dtypes]
+    for node in state:
+        if fixed[node.name] != fixed[state[0].name]:
+            user = next((each for each in group.nodes if each.input_dtypes.count(resource) > 1), node)
+            raise errors.InvalidArgumentError(
+                None,
+                user.origin,
+                f"Cannot assign a device for operation '{user.name}': it needs '{state[0].name}', which is on "
+                f"{fixed[state[0].name]}, and '{node.name}', which is on {fixed[node.name]} since the step that "
+                "used it first. Put both on one device with tf.device.",
+            )
+    return fixed[(state or known)[0].name] if known else None
 
 
 class Union:
