@@ -268,3 +268,26 @@ def test_memory_of_a_deep_chain_falls_to_the_root_of_its_length() -> None:
             peaks.append((core.allocator_stats()["peak_bytes"] - before) / (batch * width * 4))
     assert peaks[0] >= layers
     assert peaks[1] <= 3 * np.sqrt(layers)
+
+
+def test_variables_of_the_function_may_be_on_several_devices() -> None:
+    def function(x: Any) -> Any:
+        for i in (1, 2):
+            with tf.device(f"/cpu:{i}"):
+                w = tf.get_variable(f"w{i}", [4, 4], initializer=tf.constant_initializer(0.1 * i))
+                x = tf.tanh(tf.matmul(x, w))
+        return x
+
+    results = []
+    for wrapped in (function, tf.recompute_grad(function)):
+        with tf.Graph().as_default():
+            loss = tf.reduce_sum(tf.square(wrapped(tf.placeholder_with_default(np.ones([3, 4], np.float32), [3, 4]))))
+            grads = tf.gradients(loss, tf.trainable_variables())
+            step = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+            with tf.Session(config=tf.ConfigProto(device_count={"CPU": 3})) as sess:
+                sess.run(tf.global_variables_initializer())
+                found = sess.run(grads)
+                sess.run(step)
+                results.append([*found, sess.run(loss)])
+    for plain, recomputed in zip(*results, strict=True):
+        np.testing.assert_array_equal(plain, recomputed)

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from thalweg import errors
 from thalweg.graph.device_spec import FIELDS, DeviceSpec
 from thalweg.graph.dtypes import resource
+from thalweg.passes.free_handles import free_handles
 from thalweg.passes.inline_functions import is_call
 from thalweg.passes.step_graph import Node, StepGraph
 
 if TYPE_CHECKING:
     from thalweg.graph.operation import Operation
+    from thalweg.graph.tensor import Tensor
 
 
 _LOCATION = b"loc:@"
@@ -101,6 +103,7 @@ def place(
     Raises:
         errors.InvalidArgumentError: If constraints cannot be met.
     """
+    graph = free_handles(graph)
     groups = groups_of(graph)
     for group in groups:
         group.asked = _asked(group, survey)
@@ -174,7 +177,9 @@ class Survey:
         for op in operations[self._seen :]:
             if is_call(op):  # The nodes of the function's body go where each of them wants.
                 continue
-            touched = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
+            if op.type == "IdentityN":  # See `free_handles`.
+                continue
+            touched = [_held(tensor).op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
             if op.device:
                 asked = self._asked.setdefault(self._union.root(op.name), {})
                 _add(asked, op.device, Wish(op.name, not touched))
@@ -202,6 +207,13 @@ def groups_of(graph: StepGraph) -> list[Group]:
     for name, node in graph.nodes.items():
         groups.setdefault(union.root(name), Group()).nodes.append(node)
     return list(groups.values())
+
+
+def _held(handle: Tensor) -> Tensor:
+    """A handle before it was handed on."""
+    while handle.op.type == "IdentityN":
+        handle = handle.op.inputs[handle.value_index]
+    return handle
 
 
 def _asked(group: Group, survey: Survey | None) -> dict[str, Wish]:
