@@ -194,3 +194,32 @@ def test_a_session_that_cannot_write_its_costs_still_ends(tmp_path: Path) -> Non
         sess.close()
     with pytest.raises(RuntimeError, match="closed"):
         sess.run(tf.constant(1.0))
+
+
+def test_state_that_is_found_by_name_is_looked_for_in_one_place() -> None:
+    area = tf.contrib.staging.StagingArea([tf.float32])
+    made = [tf.random_uniform([4, 4], seed=i) for i in range(4)]
+    put = area.put([tf.add_n(made)])
+    got = area.get()[0] * 2.0
+    queues = [tf.FIFOQueue(4, tf.float32, shared_name="shared") for _ in range(3)]
+    config = tf.ConfigProto(device_count={"CPU": 4})
+    tf.placement.configure(config, strategy="hash")
+    with tf.Session(config=config) as sess:
+        for _ in range(2):
+            sess.run(put)
+        assert sess.run(area.size()) == 2
+        assert sess.run(got).shape == (4, 4)
+        sess.run([queue.enqueue(1.0) for queue in queues])
+        assert sess.run([queue.size() for queue in queues]) == [3, 3, 3]
+
+
+def test_a_staging_area_stays_where_it_was_declared() -> None:
+    with tf.device("/cpu:1"):
+        area = tf.contrib.staging.StagingArea([tf.float32])
+    with tf.device("/cpu:2"):
+        put = area.put([tf.constant(1.0)])
+        (got,) = area.get()
+    assert put.device == got.device == "/device:CPU:1"
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 3})) as sess:
+        sess.run(put)
+        assert sess.run(got) == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from thalweg.graph import shape_functions as shapes
@@ -81,6 +82,9 @@ class BaseStagingArea:
         self._names = as_names(names, self._dtypes)
         self._capacity = capacity
         self._memory_limit = memory_limit
+        # The area is found by name, on one device: all its ops are where it was declared.
+        with name_scope(f"{self._name}_root"):
+            self._root: Operation = apply("NoOp")
 
     @property
     def name(self) -> str:
@@ -113,16 +117,18 @@ class BaseStagingArea:
         return self._memory_limit
 
     def _apply(self, op: str, *inputs: Any, name: str, dtypes: Any = None, **attrs: Any) -> Any:
-        return apply(
-            op,
-            *inputs,
-            dtypes=self._dtypes if dtypes is None else dtypes,
-            capacity=self._capacity,
-            memory_limit=self._memory_limit,
-            shared_name=self._name,
-            name=name,
-            **attrs,
-        )
+        graph = get_default_graph()
+        with graph.colocate_with(self._root) if graph is self._root.graph else nullcontext():
+            return apply(
+                op,
+                *inputs,
+                dtypes=self._dtypes if dtypes is None else dtypes,
+                capacity=self._capacity,
+                memory_limit=self._memory_limit,
+                shared_name=self._name,
+                name=name,
+                **attrs,
+            )
 
     def _positions(self, indices: Any) -> list[int]:
         """Names or numbers of components as numbers; of all if None."""

@@ -105,7 +105,8 @@ class Planning:
         def planned(graph: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
             for group in groups:
                 group.feasible = [device for device in group.feasible if device in usable] or group.feasible
-                if not places_state and any(makes_state(node) for node in group.nodes):
+                fixed = is_found_by_name if places_state else makes_state
+                if any(fixed(node) for node in group.nodes):
                     group.feasible = group.feasible[:1]
             return planner(graph, groups, decided)
 
@@ -172,4 +173,14 @@ def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Obs
 
 def makes_state(node: Node) -> bool:
     """Whether a node makes a variable, a queue or another resource, which lives where it is made."""
-    return node.stateful and resource in node.output_dtypes
+    return (node.stateful and resource in node.output_dtypes) or is_found_by_name(node)
+
+
+def is_found_by_name(node: Node) -> bool:
+    """Whether a node looks for state that nodes of other steps may have made: all have to look in one place.
+
+    Variables have names, too, but each is made by one node.
+    """
+    if not node.stateful or node.op == "VarHandleOp":
+        return False
+    return bool(node.attrs.get("shared_name")) or node.op.startswith(("Iterator", "OneShotIterator"))
