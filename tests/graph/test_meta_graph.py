@@ -182,7 +182,7 @@ def test_bad_files_and_arguments(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="does not exist"):
         tf.train.import_meta_graph(str(tmp_path / "none.meta"))
     (tmp_path / "bad.meta").write_bytes(b"\xff\xfenot a graph")
-    with pytest.raises(ValueError, match=r"bad\.meta"):
+    with pytest.raises(OSError, match=r"Cannot parse file .*bad\.meta"):
         tf.train.import_meta_graph(str(tmp_path / "bad.meta"))
     with pytest.raises(TypeError, match="MetaGraphDef"):
         tf.train.import_meta_graph(3)
@@ -207,3 +207,24 @@ def test_write_graph_writes_a_graph_or_a_graph_def(tmp_path: Path, as_text: bool
         read = text_format.Parse(data, tf.GraphDef()) if as_text else tf.GraphDef.FromString(data)
         assert read == graph.as_graph_def()
     assert tf.io.write_graph is tf.train.write_graph
+
+
+def test_handles_have_no_shapes_in_files() -> None:
+    """TensorFlow's handles of arrays have two elements, ours none: neither may keep the other from loading a graph."""
+    x = tf.placeholder(tf.float32, [None, 3], name="x")
+    tf.map_fn(lambda row: row * 2.0, x, name="twice")
+    tf.raw_ops.Barrier(component_types=[tf.float32])
+    graph_def = tf.get_default_graph().as_graph_def(add_shapes=True)
+    nodes = {node.name: node for node in graph_def.node}
+    handles = [node for node in graph_def.node if node.op in ("TensorArrayV3", "Barrier")]
+    assert len(handles) == 3
+    for node in handles:
+        shapes = node.attr["_output_shapes"].list.shape
+        assert shapes[0].unknown_rank
+        shapes[0].unknown_rank = False
+        shapes[0].dim.add(size=2)
+    assert [d.size for d in nodes["x"].attr["_output_shapes"].list.shape[0].dim] == [-1, 3]
+    with tf.Graph().as_default(), tf.Session() as session:
+        result = next(name for name in nodes if name.startswith("twice/") and nodes[name].op == "TensorArrayGatherV3")
+        (y,) = tf.import_graph_def(graph_def, return_elements=[f"{result}:0"], name="")
+        assert session.run(y, {"x:0": [[1.0, 2.0, 3.0]]}).tolist() == [[2.0, 4.0, 6.0]]

@@ -55,7 +55,9 @@ class _Restorer:
             merge = next(op for op in enter.consumers() if op.type in ("Merge", "RefMerge"))
             variable = LoopVariable(enter, merge.outputs[0])
             switch = next(op for op in merge.outputs[0].consumers() if op.type in ("Switch", "RefSwitch"))
-            variable.body = next(op for op in switch.outputs[1].consumers() if op.type == "Identity").outputs[0]
+            # Loops that gradients made count down without an Identity.
+            into = switch.outputs[1]
+            variable.body = next((op.outputs[0] for op in into.consumers() if op.type == "Identity"), into)
             variable.next = merge.inputs[1].op.inputs[0]
             for op in (enter.op, merge, switch, variable.body.op, merge.inputs[1].op):
                 op._control_flow_context = loop

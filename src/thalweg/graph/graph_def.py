@@ -6,11 +6,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph.attr_values import write_any, write_attr
-from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import DType, resource, string
 from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
+
+
+def is_handle(tensor: Tensor) -> bool:
+    """Whether a tensor stands for a resource.
+
+    Its shape says nothing, and is left out of files: those of TensorFlow have two elements for some kinds of resources
+    (arrays of tensors, stacks, barriers, accumulators), ours are scalars.
+    """
+    dtype = tensor.dtype.base_dtype
+    return dtype is resource or (dtype is string and tensor.op.op_def.outputs[0].name == "handle")
 
 
 def node_def_of(op: Operation) -> Any:
@@ -70,7 +82,8 @@ class _Writer:
             attr = declared.get(name)
             attrs[name] = self._attr(None if attr is None else attr.kind, value)
         if add_shapes and op.outputs:
-            attrs["_output_shapes"] = self._attr("list(shape)", [tensor.shape for tensor in op.outputs])
+            shapes = [TensorShape(None) if is_handle(tensor) else tensor.shape for tensor in op.outputs]
+            attrs["_output_shapes"] = self._attr("list(shape)", shapes)
         return self._node_def(name=op.name, op=op.type, input=inputs, device=op.device, attr=attrs)
 
     def _attr(self, kind: str | None, value: Any) -> Any:

@@ -15,6 +15,7 @@ from thalweg import errors
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.device_spec import canonical
+from thalweg.graph.graph_def import is_handle
 from thalweg.graph.import_nodes import (
     BACK_EDGE_SOURCES,
     MERGES,
@@ -485,6 +486,8 @@ def _apply_hints(node: ImportedNode, op: Operation) -> None:
             node.name, f"attr '_output_shapes' has {len(node.shape_hints)} shapes for {len(op.outputs)} outputs"
         )
     for index, (tensor, hint) in enumerate(zip(op.outputs, node.shape_hints, strict=True)):
+        if is_handle(tensor):
+            continue
         try:
             tensor.set_shape(hint)
         except ValueError as e:

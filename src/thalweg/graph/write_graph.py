@@ -64,8 +64,7 @@ def read_message(message: Any, path: str, what: str) -> Any:
     """Fills a protobuf from a file, binary or text.
 
     Raises:
-        OSError: If the file does not exist or cannot be read.
-        ValueError: If it is neither form of this protobuf.
+        OSError: If the file does not exist, cannot be read, or is neither form of this protobuf.
     """
     from google.protobuf import text_format
     from google.protobuf.message import DecodeError
@@ -82,5 +81,5 @@ def read_message(message: Any, path: str, what: str) -> Any:
     try:
         text_format.Parse(content, message)
     except (text_format.ParseError, UnicodeDecodeError) as e:
-        raise ValueError(f"Cannot parse file {path} as a {what}, neither as binary nor as text: {e}") from None
+        raise OSError(f"Cannot parse file {path} as a {what}, neither as binary nor as text: {e}") from None
     return message
