@@ -55,9 +55,7 @@ class _Restorer:
             merge = next(op for op in enter.consumers() if op.type in ("Merge", "RefMerge"))
             variable = LoopVariable(enter, merge.outputs[0])
             switch = next(op for op in merge.outputs[0].consumers() if op.type in ("Switch", "RefSwitch"))
-            # Loops that gradients made count down without an Identity.
-            into = switch.outputs[1]
-            variable.body = next((op.outputs[0] for op in into.consumers() if op.type == "Identity"), into)
+            variable.body = next(op for op in switch.outputs[1].consumers() if op.type == "Identity").outputs[0]
             variable.next = merge.inputs[1].op.inputs[0]
             for op in (enter.op, merge, switch, variable.body.op, merge.inputs[1].op):
                 op._control_flow_context = loop
@@ -162,7 +160,7 @@ def restore_from_meta_graph(graph: Any, meta_graph: Any, import_scope: str | Non
     try:
         contexts = restore_contexts(graph, loops, branches, scope)
     except (KeyError, ValueError, StopIteration) as e:
-        logging.warning("The contexts of imported loops and conditionals cannot be restored: %s", e)
+        logging.warning("The contexts of imported loops and conditionals cannot be restored: %r", e)
         return
     for context in contexts:
         if isinstance(context, WhileContext):
