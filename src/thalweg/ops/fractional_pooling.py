@@ -28,8 +28,10 @@ def _shape(c: ShapeContext) -> list[TensorShape]:
     if not min(ratio) >= 1:
         raise ValueError(f"pooling_ratio cannot be smaller than 1, got: {min(ratio)}")
     rows, columns = (None if size is None else int(size / r) for size, r in zip(dims[1:3], ratio[1:3], strict=True))
-    sequences = [TensorShape._of((None if size is None else size + 1,)) for size in (rows, columns)]
-    return [TensorShape._of((dims[0], rows, columns, dims[3])), *sequences]
+    # The sequences have one element more than rows and columns. TensorFlow says one less than it makes, and would not
+    # load a graph that says so.
+    sequence = TensorShape._of((None,))
+    return [TensorShape._of((dims[0], rows, columns, dims[3])), sequence, sequence]
 
 
 for _kind in ("Max", "Avg"):
