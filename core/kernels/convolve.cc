@@ -6,8 +6,8 @@
 #include "kernels/elementwise.h"
 #include "kernels/kept_filter.h"
 #include "kernels/patch_convolution.h"
+#include "kernels/product.h"
 #include "onednn/invalid_operations.h"
-#include "onednn/matmul.h"
 #include "winograd/winograd.h"
 
 namespace thalweg {
@@ -60,8 +60,9 @@ bool pointwise_filter_gradient(const ConvolutionShape& s, const ConvolutionData&
   if (s.channels_first || s.groups != 1 || s.filter_area() != 1 || !aligned || s.filter_size() > kPointwiseFilter)
     return false;
   const int64_t pixels = s.batch * s.out_area();
-  return onednn_matmul(DType::float32, {1, s.in_channels, s.out_channels, pixels}, {0, 1, s.in_channels}, data.input,
-                       {0, s.out_channels, 1}, data.output, data.filter);
+  product(DType::float32, {1, s.in_channels, s.out_channels, pixels}, {0, 1, s.in_channels}, data.input,
+          {0, s.out_channels, 1}, data.output, data.filter);
+  return true;
 }
 
 // A depthwise convolution with several filters per channel, as one with a filter per channel: every channel of the

@@ -211,6 +211,7 @@ struct FusedMatMul : MatMul {
     const int64_t columns = packed.weights ? packed.columns : b.dim(!transpose_b);
     const Shape shape{rows, columns};
     if ((!packed.weights && b.dim(transpose_b) != inner) || !(c.shape() == shape)) return false;
+    if (inner > products::kLongestWhole) return false;  // It would be rounded otherwise than by two nodes.
     Tensor& out = ctx.forward_or_allocate({2}, 0, shape);
     if (out.raw() != c.raw()) {
       float* to = out.flat<float>();

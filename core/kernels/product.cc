@@ -11,6 +11,12 @@ namespace {
 
 double work_of(const ProductShape& s) { return static_cast<double>(s.rows) * s.columns * s.inner; }
 
+// Whether tiles would be mostly empty.
+bool is_tiny(const ProductShape& s) {
+  const double work = work_of(s);
+  return work <= 1024 || (work <= kSmallProduct && (s.rows <= 2 || s.columns == 1));
+}
+
 template <typename T>
 void own_product(const ProductShape& s, const MatrixLayout& la, const T* a, const MatrixLayout& lb, const T* b, T* c) {
   const int64_t size = s.rows * s.columns;
@@ -116,7 +122,7 @@ void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const v
   };
   switch (dtype) {
     case DType::float32:
-      if (work_of(s) <= kSmallProduct) return own.template operator()<float>();
+      if (is_tiny(s) || (work_of(s) <= kSmallProduct && onednn_uses_avx512())) return own.template operator()<float>();
       if (!onednn_uses_avx512()) return packed_product(s, la, a, lb, b, c);
       if (!onednn_matmul(dtype, s, la, a, lb, b, c)) own.template operator()<float>();
       return;

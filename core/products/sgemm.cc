@@ -10,10 +10,7 @@
 namespace thalweg::products {
 namespace {
 
-constexpr int64_t kInnerBlock = 256;  // of a packed B: a panel of this length takes half of the first-level cache
-constexpr int64_t kMostInner =
-    kLongestWhole;                  // otherwise blocks are equal, up to this length: fewer visits to C count for more
-constexpr int64_t kRowBlock = 192;  // rows of A that stay in the second-level cache
+constexpr int64_t kRowBlock = 192;     // rows of A that stay in the second-level cache
 constexpr int64_t kColumnBlock = 256;  // columns of B that a thread packs at a time, and that stay there as well
 // A row-major A is read where it is, if so few columns use it that packing would cost more.
 constexpr int64_t kFewColumns = 256;
@@ -24,7 +21,7 @@ constexpr size_t kMostKept = 1 << 20;  // floats that a thread keeps
 constexpr int64_t kFewRows = 96;
 // A transposed B with so few rows of A to meet: it is cheaper to compute the transposed product.
 constexpr int64_t kRowsToTranspose = 96;
-constexpr int64_t kInnerSlices = 8;
+constexpr int64_t kSlices = 8;                // blocks of the inner dimension whose products are formed at once
 constexpr int64_t kSmallResult = 32 * 1024;   // has too few blocks for many threads
 constexpr double kWorthThreads = 128 * 1024;  // multiplications
 
@@ -48,6 +45,10 @@ struct Range {
 int64_t equal_parts(int64_t size, int64_t most, int64_t unit) {
   return ceil_div(ceil_div(size, ceil_div(size, most)), unit) * unit;
 }
+
+// The blocks of the inner dimension: equal, and as long as lets a panel of B stay in the first-level cache. They decide
+// how sums are rounded, so that nothing else may.
+int64_t depth_of(int64_t inner) { return equal_parts(inner, kLongestWhole, 8); }
 
 // An operand in panels, block after block of the inner dimension, packed by all threads.
 class Packed {
@@ -169,7 +170,7 @@ void multiply_few_rows(const Operands& operands, Range rows, Range columns) {
 }
 
 // A is packed once, by all threads, and so is a narrow B; otherwise each block of C packs the B that it needs.
-void multiply_blocks(const Product& x, bool parallel) {
+void multiply_blocks(const Product& x, int64_t depth, bool parallel) {
   // Blocks as large as leave enough of them for all threads.
   const int threads = parallel ? intra_op_threads() : 1;
   const int64_t wanted = threads == 1 ? 1 : std::max(8, 3 * threads);
@@ -185,7 +186,7 @@ void multiply_blocks(const Product& x, bool parallel) {
   if (down() * across() < wanted) column_block = 64;
   cut_rows(48);
 
-  Operands operands(x, equal_parts(x.inner, kMostInner, 8));
+  Operands operands(x, depth);
   if (x.a.column_stride != 1 || x.columns > kFewColumns) operands.pack_a(parallel);
   const bool few_rows = x.b.column_stride == 1 && row_block <= kFewRows;
   if (!few_rows && across() == 1 && down() > 1) operands.pack_b(parallel);
@@ -200,40 +201,38 @@ void multiply_blocks(const Product& x, bool parallel) {
 }
 
 // In parts of which A can be packed as a whole.
-void multiply_parts(const Product& x, bool parallel) {
-  const int64_t inner = equal_parts(x.inner, kMostPackedInner, 8), rows = kMostPacked / inner;
+void multiply_parts(const Product& x, int64_t depth, bool parallel) {
+  const int64_t inner = std::min(x.inner, kMostPackedInner / depth * depth), rows = kMostPacked / inner;
   for (int64_t i = 0; i < x.rows; i += rows)
     for (int64_t p = 0; p < x.inner; p += inner)
       multiply_blocks({std::min(rows, x.rows - i), x.columns, std::min(inner, x.inner - p), x.a.from(i, p),
                        x.b.from(p, 0), x.c + i * x.c_stride, x.c_stride, x.accumulate || p > 0, x.scale},
-                      parallel);
+                      depth, parallel);
 }
 
-// The inner dimension is cut too, each slice into a result of its own; the slices are added in their order.
-void multiply_slices(const Product& x, int64_t slices) {
-  const int64_t size = x.rows * x.columns;
-  std::unique_ptr<float[]> parts(new float[slices * size]);
-  const int64_t length = ceil_div(ceil_div(x.inner, slices), 8) * 8;
-  parallel_for(slices, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      const Range inner{std::min(x.inner, s * length), std::min(x.inner, (s + 1) * length)};
-      float* part = parts.get() + s * size;
-      if (inner.size() == 0)
-        std::fill(part, part + size, 0.0f);
-      else
-        multiply_parts(
-            {x.rows, x.columns, inner.size(), x.a.from(0, inner.begin), x.b.from(inner.begin, 0), part, x.columns},
-            false);
-    }
-  });
-  for (int64_t i = 0; i < x.rows; ++i) {
-    float* to = x.c + i * x.c_stride;
-    for (int64_t s = 0; s < slices; ++s) {
-      const float* from = parts.get() + s * size + i * x.columns;
-      if (s == 0 && !x.accumulate)
-        std::copy_n(from, x.columns, to);
-      else
-        for (int64_t j = 0; j < x.columns; ++j) to[j] += from[j] * x.scale;
+// A small result of a long inner dimension: threads form the products of its blocks, which are then added in order.
+void multiply_slices(const Product& x, int64_t depth) {
+  const int64_t size = x.rows * x.columns, blocks = ceil_div(x.inner, depth);
+  std::unique_ptr<float[]> parts(new float[kSlices * size]);
+  for (int64_t first = 0; first < blocks; first += kSlices) {
+    const int64_t count = std::min(kSlices, blocks - first);
+    parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        const int64_t p = (first + s) * depth;
+        multiply_blocks({x.rows, x.columns, std::min(depth, x.inner - p), x.a.from(0, p), x.b.from(p, 0),
+                         parts.get() + s * size, x.columns},
+                        depth, false);
+      }
+    });
+    for (int64_t i = 0; i < x.rows; ++i) {
+      float* to = x.c + i * x.c_stride;
+      for (int64_t s = 0; s < count; ++s) {
+        const float* from = parts.get() + s * size + i * x.columns;
+        if (first + s == 0 && !x.accumulate)
+          std::copy_n(from, x.columns, to);
+        else
+          for (int64_t j = 0; j < x.columns; ++j) to[j] += from[j] * x.scale;
+      }
     }
   }
 }
@@ -286,21 +285,23 @@ void sgemm(const Product& x, bool parallel) {
     return multiply_transposed(x, parallel);
   const double work = static_cast<double>(x.rows) * x.columns * x.inner;
   parallel = parallel && work >= kWorthThreads;
+  const int64_t depth = depth_of(x.inner);
   if (parallel && x.inner >= 1024 && x.inner >= 4 * std::max(x.rows, x.columns) && x.rows * x.columns <= kSmallResult)
-    return multiply_slices(x, kInnerSlices);
-  multiply_parts(x, parallel);
+    return multiply_slices(x, depth);
+  multiply_parts(x, depth, parallel);
 }
 
 int64_t packed_b_size(int64_t columns, int64_t inner) { return ceil_div(columns, kTileColumns) * kTileColumns * inner; }
 
 int64_t packed_b_index(int64_t columns, int64_t inner, int64_t i, int64_t j) {
-  const int64_t block = i / kInnerBlock * kInnerBlock, length = std::min(kInnerBlock, inner - block);
+  const int64_t depth = depth_of(inner), block = i / depth * depth, length = std::min(depth, inner - block);
   return packed_b_size(columns, block) + (j / kTileColumns * length + i - block) * kTileColumns + j % kTileColumns;
 }
 
 void pack_b(const Matrix& b, int64_t columns, int64_t inner, float* to) {
-  for (int64_t p = 0; p < inner; p += kInnerBlock) {
-    const int64_t length = std::min(kInnerBlock, inner - p);
+  const int64_t depth = depth_of(inner);
+  for (int64_t p = 0; p < inner; p += depth) {
+    const int64_t length = std::min(depth, inner - p);
     pack_b_block(b, p, length, 0, columns, to);
     to += length * ceil_div(columns, kTileColumns) * kTileColumns;
   }
@@ -311,8 +312,9 @@ namespace {
 // The columns of a product with a packed B, which has `all` of them.
 void multiply_packed_columns(int64_t rows, int64_t all, Range columns, int64_t inner, const float* a, int64_t a_stride,
                              const float* b, float* c, int64_t c_stride, bool accumulate) {
-  for (int64_t p = 0; p < inner; p += kInnerBlock) {
-    const int64_t length = std::min(kInnerBlock, inner - p);
+  const int64_t depth = depth_of(inner);
+  for (int64_t p = 0; p < inner; p += depth) {
+    const int64_t length = std::min(depth, inner - p);
     const float* block = b + packed_b_size(all, p);
     for (int64_t j = columns.begin; j < columns.end; j += kTileColumns) {
       const TileOfC out{c_stride, static_cast<int>(std::min<int64_t>(kTileColumns, columns.end - j)),

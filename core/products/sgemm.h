@@ -22,8 +22,8 @@ struct Product {
 // Up to here a product is finished before it is added to c: rounded as if it had been stored and added afterwards.
 constexpr int64_t kLongestWhole = 384;
 
-// c = a * b, or c += scale * a * b. Any size may be 0. Sums are formed in an order that depends on the sizes only, not
-// on the number of threads. Spreads over threads if `parallel`. Thread-safe.
+// c = a * b, or c += scale * a * b. Any size may be 0. How a sum is rounded depends on `inner` only: not on the number
+// of threads, nor on how operands lie or are packed. Spreads over threads if `parallel`. Thread-safe.
 void sgemm(const Product& product, bool parallel = true);
 
 // The number of floats that `pack_b` needs.

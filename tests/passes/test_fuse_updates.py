@@ -14,6 +14,7 @@ from thalweg.graph.apply import apply
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fuse_updates import UPDATE, fuse_updates
 from thalweg.passes.fusion import fuse, fusions
+from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.prune import prune
 
 RATE = 0.3
@@ -105,6 +106,21 @@ def test_what_changes_a_gradient_keeps_the_nodes_apart() -> None:
     assert UPDATE not in ops_after([optimizer.apply_gradients(pairs)], [x])
     momentum = tf.train.MomentumOptimizer(RATE, 0.9).minimize(loss)
     assert UPDATE not in ops_after([momentum], [x])
+
+
+def test_a_product_does_not_wait_for_the_gradients_of_other_layers() -> None:
+    x = tf.placeholder(tf.float32, [4, 8])
+    weights = [tf.Variable(array(8, 8, seed=k), use_resource=True) for k in range(3)]
+
+    def layers(h: Any) -> Any:
+        for w in weights:
+            h = tf.tanh(tf.matmul(h, w))
+        return h
+
+    for wrap, fused in ((lambda f: f, 3), (tf.recompute_grad, 0)):
+        step = tf.train.GradientDescentOptimizer(RATE).minimize(tf.reduce_sum(wrap(layers)(x)), var_list=weights)
+        graph = drop_identities(inline_functions(prune([x], [], [step])))
+        assert [node.op for node in fuse_updates(graph).nodes.values()].count(UPDATE) == fused
 
 
 def test_other_types_have_no_such_kernel() -> None:

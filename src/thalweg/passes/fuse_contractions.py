@@ -2,9 +2,12 @@
 
 A chain `Conv2D -> BiasAdd -> Relu` becomes one `_FusedConv2D`, which adds and clips each output while it is still in a
 register or in the cache. It takes the name and the place of the chain's last node. Nobody else may read, fetch or wait
-for the nodes before it. Results are those of the separate nodes, except for a batch normalization with fixed
-statistics, whose factor is multiplied into the filter, and for a sum with a long matrix product, whose pieces are added
-one by one (equal to within a few units in the last place).
+for the nodes before it. Results are those of the separate nodes to within a few units in the last place: a convolution
+may begin its sums with the bias, and the factor of a batch normalization with fixed statistics is multiplied into the
+filter. Chains behind matrix products give the very bits.
+
+The nodes of a chain must be on one device. Where bits may change, the program must also ask for one device for all of
+them: so it has the same results whether it gets the devices that it asks for or not.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any, NamedTuple
 
 from thalweg.graph.dtypes import bfloat16 as bfloat16_type
 from thalweg.graph.dtypes import float16, float32, float64
-from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
+from thalweg.passes.step_graph import Edge, Node, StepGraph, asked_device, standing_for
 
 _FUSED = {"Conv2D": "_FusedConv2D", "MatMul": "_FusedMatMul"}
 _ACTIVATIONS = frozenset({"Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"})
@@ -80,7 +83,9 @@ def _chain(graph: StepGraph, readers: _Readers, start: Node, taken: set[str]) ->
     chain, links = [start], list[_Link]()
     while True:
         reader = readers.only_reader(chain[-1])
-        if reader is None or reader.controls or reader.device != start.device or reader.name in taken:
+        if reader is None or reader.controls or reader.name in taken:
+            return chain, links
+        if reader.device != start.device or not _may_change(start, reader):
             return chain, links
         link = _link(graph, start, chain[-1], reader, links)
         if link is None:
@@ -89,6 +94,11 @@ def _chain(graph: StepGraph, readers: _Readers, start: Node, taken: set[str]) ->
         links.append(link)
         if link.op in _ACTIVATIONS:
             return chain, links
+
+
+def _may_change(start: Node, other: Node) -> bool:
+    """Whether a chain may be rounded together with what another node computes."""
+    return start.op == "MatMul" or asked_device(start) == asked_device(other)
 
 
 def _link(graph: StepGraph, start: Node, before: Node, node: Node, links: list[_Link]) -> _Link | None:
@@ -121,8 +131,10 @@ def _sum(graph: StepGraph, start: Node, before: Node, other: Edge, links: list[_
     last = result.dims[-1].value if result.dims else None
     if not links and added.rank == 1 and last is not None and added.dims is not None and added.dims[0].value == last:
         return _Link("BiasAdd", (other,)) if start.attrs.get("data_format", "NHWC") == "NHWC" else None
-    if graph.nodes[other[0]].op == "_Recv":
+    if graph.nodes[other[0]].op == "_Recv" and start.op == "MatMul":
         return None  # The product would wait for what another device computes meanwhile.
+    if not _may_change(start, graph.nodes[other[0]]):
+        return None
     same = result.is_fully_defined() and added.is_fully_defined() and result.as_list() == added.as_list()
     # A product in float32 is added in the registers, in the buffer of what it is added to if nobody else needs that.
     takes_sum = start.op == "Conv2D" or (not links and start.output_dtypes[0] is float32)

@@ -19,6 +19,8 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 UPDATE: Final = "_MatMulGradientDescent"
 _DELTA: Final = 2  # among the inputs of an update
+# A product that waits for more than the other gradient of its layer would keep its operands in memory meanwhile.
+_SMALL_GATE: Final = 2
 
 
 def fuse_updates(graph: StepGraph) -> StepGraph:
@@ -74,6 +76,8 @@ def _chain(graph: StepGraph, readers: Counter[Edge], waiting: set[str], update: 
         chain.append(node)
         if node.op != "Identity":
             break
+        if any(len(graph.nodes[name].controls) > _SMALL_GATE for name in node.controls):
+            return []
         edge = node.inputs[0]
     return chain[::-1] if node.op == "MatMul" and node.output_dtypes[0] is float32 else []
 

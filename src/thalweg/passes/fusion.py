@@ -53,14 +53,14 @@ class Fusion(NamedTuple):
 def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]:
     """The groups of nodes that become one if they are on one device, whatever devices they name now.
 
-    Sums of a product and another tensor are left out: two products that are added may well run on two devices. So are
-    updates by a product, which need not run where the variable is.
+    Sums of a product and another tensor are left out: two products that are added may well run on two devices, and the
+    bits are the same. So are updates by a product, which need not run where the variable is.
     """
     anywhere = graph.with_nodes({name: node._replace(device="") for name, node in graph.nodes.items()})
     found = []
     known = join_products(merge_common_subexpressions(drop_identities(anywhere)))
     for name, node in _fuse_values(known, operands_of).nodes.items():
-        if _SUM in node.attrs.get("fused_ops", ()):
+        if _SUM in node.attrs.get("fused_ops", ()) and node.op == "_FusedMatMul":
             continue
         members = [each for each, _ in members_of(node) if each in graph.nodes]
         if len(members) > 1 and name in members:

@@ -1,8 +1,11 @@
 """Joins sums of products: AddN of A₁ᵀB₁, …, AₙᵀBₙ is one product of the Aᵢ and the Bᵢ laid end to end.
 
 That is how the gradient of a recurrent network's weights looks when its steps are unrolled: n results of the weights'
-size, and a sum over them, become one product with a longer inner dimension. What else is in the sum, products of other
-devices perhaps, is added to that one. Equal to within rounding.
+size, and a sum over them, become one product with a longer inner dimension. What else is in the sum is added to that
+one. Equal to within rounding.
+
+A program that asks for different devices for the products gets the same bits whether it gets the devices or not: what
+is asked for decides, too, which products are joined.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections import Counter
 import numpy as np
 
 from thalweg.graph.dtypes import float32, int32
-from thalweg.passes.step_graph import SHAPE, Edge, Node, StepGraph, standing_for
+from thalweg.passes.step_graph import SHAPE, Edge, Node, StepGraph, asked_device, standing_for
 
 # Where the operands are no smaller than the results, laying them end to end costs what it saves.
 _SMALLEST_GAIN = 2
@@ -44,7 +47,7 @@ def join_products(graph: StepGraph) -> StepGraph:
                 product = graph.nodes[product.inputs[0][0]]
                 way.append(product)
             seen = any(reads[(each.name, 0)] != 1 or each.name in kept for each in way)
-            if seen or not _joins(graph, product, node):
+            if seen or len({asked_device(each) for each in (*way, node)}) > 1 or not _joins(graph, product, node):
                 others.append(edge)
                 continue
             products.append(product)

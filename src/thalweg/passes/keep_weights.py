@@ -16,9 +16,17 @@ _READS = frozenset({"ReadVariableOp", "VariableShape", "VarIsInitializedOp", "Re
 _WEIGHTS = frozenset({"ReadVariableOp", "Const"})
 
 
+def changes_resources(graph: StepGraph) -> bool:
+    """Whether a step may change a variable, or anything else that outlives it."""
+    return any(resource in node.input_dtypes and node.op not in _READS for node in graph.nodes.values())
+
+
 def keep_weights(graph: StepGraph) -> StepGraph:
-    """Returns the step with contractions marked that may keep their packed weights."""
-    if any(resource in node.input_dtypes and node.op not in _READS for node in graph.nodes.values()):
+    """Returns the step with contractions marked that may keep their packed weights.
+
+    If it is a part of a step, the whole step must not change resources.
+    """
+    if changes_resources(graph):
         return graph
     marked = {}
     for name, node in graph.nodes.items():

@@ -17,6 +17,8 @@ _PRODUCTS = frozenset({"MatMul", "_FusedMatMul"})
 _MOST_ROWS = 96  # With more rows, packing is a small part of the work.
 _FEWEST_USES = 3
 _LEAST_SIZE = 64 * 64
+# Such products are formed by other loops (core/kernels/product.cc), which round otherwise.
+_PLAIN_ROWS, _PLAIN_WORK = 2, 64 * 1024
 
 
 class _Weights(NamedTuple):
@@ -79,6 +81,8 @@ def _weights(graph: StepGraph, node: Node) -> _Weights | None:
     height = rows.as_list()[0]
     inner, columns = size.as_list()
     if height is None or inner is None or columns is None or height > _MOST_ROWS or inner * columns < _LEAST_SIZE:
+        return None
+    if height <= _PLAIN_ROWS and height * inner * columns <= _PLAIN_WORK:
         return None
     transposed = bool(node.attrs.get("transpose_b"))
     return _Weights(node.inputs[1], transposed, *((columns, inner) if transposed else (inner, columns)))

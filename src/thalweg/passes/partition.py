@@ -32,7 +32,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, float32, int32
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.remote_devices import HOST_INPUTS, REMOTE_CONST
-from thalweg.passes.step_graph import COMPRESS, SHAPE, Edge, Node, StepGraph
+from thalweg.passes.step_graph import ASKED, COMPRESS, SHAPE, Edge, Node, StepGraph, asked_device
 
 
 class Partition(NamedTuple):
@@ -185,6 +185,7 @@ class _Partitioner:
         received = {**attrs, "tensor_type": dtype, "_maybe_dead": self._conditional, "_host_memory": to_host}
         if edge[0] in self._graph.nodes:
             received[SHAPE] = self._graph.shape(edge)
+            received[ASKED] = asked_device(self._graph.nodes[edge[0]])
         recv = Node(found[0], "_Recv", received, (), controls, device, (), (dtype,), None)
         self._parts[device][recv.name] = recv
         return found

@@ -24,6 +24,8 @@ Edge = tuple[str, int]
 COMPRESS = "_compress_transfers"
 # The attribute of a `_Recv` that says what is known of the shape of its tensor.
 SHAPE = "_shape"
+# Another one: the device that the program asks for what it receives.
+ASKED = "_asked_device"
 
 
 class Node(NamedTuple):
@@ -62,6 +64,16 @@ def members_of(node: Node) -> list[tuple[str, str]]:
     if "_members" not in node.attrs:
         return [(node.name, node.op)]
     return list(zip(node.attrs["_members"], node.attrs["_member_ops"], strict=True))
+
+
+def asked_device(node: Node) -> str:
+    """The device that the program asks for, which may be a part of a name, or another than the node is on.
+
+    Of a `_Recv`: the device that the program asks for what is received.
+    """
+    if node.origin is not None:
+        return node.origin.device
+    return node.attrs.get(ASKED, node.device)  # type: ignore[no-any-return]
 
 
 def standing_for(attrs: dict[str, Any], nodes: Iterable[Node]) -> dict[str, Any]:

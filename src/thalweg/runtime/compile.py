@@ -20,7 +20,7 @@ from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.fusion import fuse
 from thalweg.passes.inline_functions import inline_functions
 from thalweg.passes.joint_schedule import planned
-from thalweg.passes.keep_weights import keep_weights
+from thalweg.passes.keep_weights import changes_resources, keep_weights
 from thalweg.passes.late_transfers import produce_late
 from thalweg.passes.lower_loops import LoopBody, lower_loops
 from thalweg.passes.mixed_precision import lower_precision
@@ -88,16 +88,15 @@ def compile_step(
     compiler = Compiler(session, options, unfused, precision)
     graph = compiler.prepared(prune(feeds, fetches, targets), placer)
     parts = placer.partition(graph) if placer is not None else {"": whole(graph)}
+    # What becomes one node must not depend on the order in which nodes are to run.
+    parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
     ranks: Mapping[str, Mapping[str, float]] = {}
     if placer is not None and len(parts) > 1:
         costs = placer.costs(graph)
         parts = produce_late(parts, costs) if options.optimized else parts
-        parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
         plan = planned(parts, costs)
         ranks = plan.priorities if plan is not None else {}
         placer.expected_seconds = plan.seconds if plan is not None else None
-    else:
-        parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
     native = []
     for device, (part, fed, fetched) in parts.items():
         native.append((device, *compiler.specs(part, device=device, ranks=ranks.get(device, {})), fed, fetched))
@@ -173,6 +172,7 @@ class Compiler:
         self._options = options
         self._unfused = unfused
         self._precision = precision
+        self._changes_resources = False  # the step, or one of its functions so far
         self._waiting: list[tuple[Any, GraphFunction, str]] = []  # Declared functions without bodies, and devices.
 
     def prepared(self, graph: StepGraph, placer: Placer | None = None) -> StepGraph:
@@ -183,6 +183,7 @@ class Compiler:
             graph = placer.place(graph)
         if self._precision is not None:
             graph = lower_precision(graph, self._precision, _supports)
+        self._changes_resources |= changes_resources(graph)
         return optimize(graph, options) if options.optimized else graph
 
     def for_device(self, part: StepGraph, device: str) -> StepGraph:
@@ -200,7 +201,8 @@ class Compiler:
                 graph = travel_layouts(graph, core.operands_of_rows)
             if options.fused:
                 graph = fuse(graph, core.operands_of_rows)
-            graph = keep_weights(graph)
+            if not self._changes_resources:
+                graph = keep_weights(graph)
             if core.packs_products():
                 graph = pack_weights(graph)
             graph = lower_loops(graph, _is_synchronous)
