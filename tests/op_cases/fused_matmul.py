@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.op_cases import Args, Bad, case, real
+from tests.op_cases import Args, Bad, case, covered_elsewhere, real
 from tests.op_cases.convolution import FLOATS
 from tests.op_cases.fused_convolution import ACTIVATIONS
 from thalweg.graph.apply import apply
@@ -52,3 +52,5 @@ case(
         Bad(Args(real(2, 3), real(4, 5), ops="Relu"), match="3"),
     ],
 )
+
+covered_elsewhere("It changes a variable: tests/passes/test_fuse_updates.py.", "_MatMulGradientDescent")
