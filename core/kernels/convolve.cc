@@ -16,9 +16,16 @@ namespace {
 // Below this many multiplications our own loops are done before a oneDNN primitive is set up.
 constexpr double kSmall = 8 * 1024;
 
+bool is_pointwise(const ConvolutionShape& s) { return s.filter_area() == 1; }
+bool has_strides(const ConvolutionShape& s) { return s.stride != std::array<int64_t, 3>{1, 1, 1}; }
+
 // oneDNN's kernels are made for paddings that leave some of the filter on the image, and compute offsets in 32 bits.
-bool fits_onednn(const ConvolutionShape& s) {
+// The gradient of a filter of one pixel with strides writes past its scratch memory if there are fewer channels than a
+// block has (issue 6035 of oneDNN): a block has 8 or 16.
+bool fits_onednn(ConvolutionPass pass, const ConvolutionShape& s) {
   constexpr int64_t kFar = 1 << 15;
+  if (pass == ConvolutionPass::filter_gradient && is_pointwise(s) && has_strides(s) && s.group_inputs() % 16 != 0)
+    return false;
   for (int i = 0; i < 3; ++i)
     if (s.before[i] >= s.extent(i) || s.after[i] >= s.extent(i) || s.extent(i) > kFar || s.stride[i] > kFar)
       return false;
@@ -54,13 +61,35 @@ bool has(const std::vector<PostOp>& post_ops, PostOp::Kind kind) {
 // passes over a larger result, one for each block of pixels, cost more than the reorders of its convolution.
 constexpr int64_t kPointwiseFilter = 48 * 1024;
 
+// The pixels that a filter of one pixel meets, without padding.
+Tensor strided_pixels(const ConvolutionShape& s, const float* input) {
+  Tensor found(DType::float32, Shape{s.batch * s.out_area(), s.in_channels});
+  float* to = found.flat<float>();
+  const int64_t rows = s.batch * s.out[0] * s.out[1], row = s.out[2] * s.in_channels;
+  parallel_for(rows, std::max<int64_t>(1, kElementGrain / row), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t y = r % s.out[1] * s.stride[1], z = r / s.out[1] % s.out[0] * s.stride[0];
+      const int64_t image = r / s.out[1] / s.out[0];
+      const float* from = input + ((image * s.in[0] + z) * s.in[1] + y) * s.in[2] * s.in_channels;
+      for (int64_t x = 0; x < s.out[2]; ++x)
+        std::copy_n(from + x * s.stride[2] * s.in_channels, s.in_channels, to + r * row + x * s.in_channels);
+    }
+  });
+  return found;
+}
+
 bool pointwise_filter_gradient(const ConvolutionShape& s, const ConvolutionData& data) {
-  const std::array<int64_t, 3> ones{1, 1, 1}, none{};
-  const bool aligned = s.stride == ones && s.before == none && s.in == s.out;
-  if (s.channels_first || s.groups != 1 || s.filter_area() != 1 || !aligned || s.filter_size() > kPointwiseFilter)
-    return false;
-  const int64_t pixels = s.batch * s.out_area();
-  product(DType::float32, {1, s.in_channels, s.out_channels, pixels}, {0, 1, s.in_channels}, data.input,
+  if (s.channels_first || s.groups != 1 || !is_pointwise(s)) return false;
+  if (s.filter_size() > kPointwiseFilter && fits_onednn(ConvolutionPass::filter_gradient, s)) return false;
+  for (int i = 0; i < 3; ++i)
+    if (s.before[i] != 0 || (s.out[i] - 1) * s.stride[i] >= s.in[i]) return false;
+  const float* input = static_cast<const float*>(data.input);
+  Tensor pixels;
+  if (s.in != s.out) {
+    pixels = strided_pixels(s, input);
+    input = pixels.flat<float>();
+  }
+  product(DType::float32, {1, s.in_channels, s.out_channels, s.batch * s.out_area()}, {0, 1, s.in_channels}, input,
           {0, s.out_channels, 1}, data.output, data.filter);
   return true;
 }
@@ -108,8 +137,8 @@ bool fused_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShape
 template <typename T>
 void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                        const ConvolutionData& data) {
-  const bool onednn = std::is_same_v<T, float> && s.work() > kSmall && fits_onednn(s);
-  if (onednn && pass == ConvolutionPass::filter_gradient && pointwise_filter_gradient(s, data)) return;
+  const bool large = std::is_same_v<T, float> && s.work() > kSmall, onednn = large && fits_onednn(pass, s);
+  if (large && pass == ConvolutionPass::filter_gradient && pointwise_filter_gradient(s, data)) return;
   if (onednn && post_ops.empty() && !data.bias && repeated_depthwise(pass, s, data)) return;
   if (onednn && fused_convolution(pass, DType::float32, s, post_ops, data)) return;
   T* output = static_cast<T*>(data.output);
@@ -137,7 +166,7 @@ void convert(const From* from, To* to, int64_t count) {
 template <typename T>
 void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                          const ConvolutionData& data, Sums sums) {
-  if (data.bias == nullptr && s.work() > kSmall && fits_onednn(s) &&
+  if (data.bias == nullptr && s.work() > kSmall && fits_onednn(pass, s) &&
       fused_convolution(pass, dtype_of<T>, s, post_ops, data))
     return;
   auto widened = [](const void* from, int64_t count, bool read) {
