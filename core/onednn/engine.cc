@@ -63,8 +63,9 @@ const dnnl::engine& onednn_engine() {
 }
 
 bool onednn_uses_avx512() {
+  // The first use asks Python, and must not do so while others, who may have the GIL, wait for the constant below.
+  onednn_engine();
   static const bool answer = [] {
-    onednn_engine();
     const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
     return (isa & static_cast<int>(dnnl::cpu_isa::avx512_core)) == static_cast<int>(dnnl::cpu_isa::avx512_core);
   }();
