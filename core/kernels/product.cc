@@ -32,7 +32,7 @@ void own_product(const ProductShape& s, const MatrixLayout& la, const T* a, cons
                });
 }
 
-// By our own product for large matrices (products/sgemm.h says why, and where).
+// By our own product (products/sgemm.h says why, and where).
 void packed_product(const ProductShape& s, const MatrixLayout& la, const void* a, const MatrixLayout& lb, const void* b,
                     void* c) {
   const bool few = s.batch < 2 * intra_op_threads();
