@@ -129,8 +129,8 @@ bool fused_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShape
   const bool hides_nan = relu6 || (has(post_ops, PostOp::relu) && !sums);
   if (!hides_nan) return onednn_convolution(pass, dtype, s, post_ops, data);
   if (sums) return false;  // What the output held before, the addend, could not be had a second time.
-  clear_invalid_operations();
-  return onednn_convolution(pass, dtype, s, post_ops, data) && !had_invalid_operations();
+  InvalidOperations invalid;
+  return onednn_convolution(pass, dtype, s, post_ops, data) && !invalid.any();
 }
 
 // The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.

@@ -26,12 +26,13 @@ struct Problem {
   const ConvolutionShape& shape;
   const std::vector<PostOp>& post_ops;
   bool bias;
+  int threads;
 
   PrimitiveKey key() const {
     PrimitiveKey key = {kConvolution,
                         static_cast<int64_t>(pass),
                         static_cast<int64_t>(dtype),
-                        intra_op_threads(),
+                        threads,
                         bias,
                         shape.spatial,
                         shape.channels_first,
@@ -248,8 +249,9 @@ bool onednn_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShap
                         const std::vector<PostOp>& post_ops, const ConvolutionData& data) {
   if (onednn_type(dtype) == memory::data_type::undef) return false;
   onednn_engine();
-  OnednnThreads threads;
-  const Problem problem{pass, dtype, shape, post_ops, data.bias != nullptr};
+  const bool forward = pass == ConvolutionPass::forward;
+  const OnednnThreads threads(forward ? intra_op_threads() : undivided_intra_op_threads());
+  const Problem problem{pass, dtype, shape, post_ops, data.bias != nullptr, threads.count()};
   const PrimitiveKey key = problem.key();
   auto primitive = PrimitiveCache::global().get(key, [&] { return choose(problem); });
   if (!primitive->available) return false;
@@ -259,7 +261,6 @@ bool onednn_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShap
   const Operand input = operand(kInput, data.input);
   Operand filter = operand(kFilter, data.filter);
   const Operand output = operand(kOutput, data.output);
-  const bool forward = pass == ConvolutionPass::forward;
   bool adds = false;
   for (const PostOp& op : post_ops) adds |= op.kind == PostOp::sum;
   if (pass != ConvolutionPass::input_gradient) input.bring();

@@ -37,6 +37,8 @@ void cap_instruction_set(const std::string& name) {
   if (found != known.end()) dnnl::set_max_cpu_isa(found->second);
 }
 
+thread_local int settled_threads = 0;  // by the first OnednnThreads of this thread that is alive; 0: none is
+
 }  // namespace
 
 void set_isa_probe(std::function<std::string()> probe) {
@@ -99,18 +101,20 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   }
 }
 
-OnednnThreads::OnednnThreads() {
+OnednnThreads::OnednnThreads(int wanted) : outer_(settled_threads) {
 #ifdef _OPENMP
-  const int wanted = intra_op_threads(), now = omp_get_max_threads();
-  if (wanted != now) {
+  count_ = settled_threads = outer_ != 0 ? outer_ : wanted;
+  const int now = omp_get_max_threads();
+  if (count_ != now) {
     before_ = now;
-    omp_set_num_threads(wanted);
+    omp_set_num_threads(count_);
   }
 #endif
 }
 
 OnednnThreads::~OnednnThreads() {
 #ifdef _OPENMP
+  settled_threads = outer_;
   if (before_ != 0) omp_set_num_threads(before_);
 #endif
 }

@@ -40,16 +40,19 @@ dnnl::stream& onednn_stream();
 // oneDNN's name of an element type; undef if it has none.
 dnnl::memory::data_type onednn_type(DType dtype);
 
-// For the time of its life, oneDNN uses as many threads as other kernels do.
+// For the time of its life, oneDNN uses this many threads, or as many as an earlier one says that is still alive. (The
+// number that a thread may use changes while its devices share the cores; what belongs together goes by one number.)
 class OnednnThreads {
  public:
-  OnednnThreads();
+  explicit OnednnThreads(int wanted);
   ~OnednnThreads();
   OnednnThreads(const OnednnThreads&) = delete;
   OnednnThreads& operator=(const OnednnThreads&) = delete;
 
+  int count() const { return count_; }
+
  private:
-  int before_ = 0;
+  int count_ = 1, before_ = 0, outer_ = 0;
 };
 
 // What distinguishes a primitive from others.

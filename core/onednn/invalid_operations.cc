@@ -2,11 +2,8 @@
 #include "onednn/invalid_operations.h"
 
 #include <cfenv>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
-#include "onednn/engine.h"
+#include "thread/parallel.h"
 
 namespace thalweg {
 namespace {
@@ -19,13 +16,12 @@ bool take() {
 
 }  // namespace
 
-void clear_invalid_operations() { take(); }
+InvalidOperations::InvalidOperations() : threads_(intra_op_threads()) { take(); }
 
-bool had_invalid_operations() {
+bool InvalidOperations::any() {
   bool any = take();
 #ifdef _OPENMP
-  OnednnThreads threads;
-  if (omp_get_max_threads() > 1) {
+  if (threads_.count() > 1) {
 #pragma omp parallel reduction(|| : any)
     any = take() || any;
   }

@@ -6,12 +6,19 @@
 // answer may be true without NaN, then, but is never false with it.
 #pragma once
 
+#include "onednn/engine.h"
+
 namespace thalweg {
 
-// Forgets what happened on the calling thread.
-void clear_invalid_operations();
+class InvalidOperations {
+ public:
+  // Forgets what happened on the calling thread. oneDNN works on the same team until the end of this object's life.
+  InvalidOperations();
+  // Whether there was an invalid operation since; forgets it.
+  bool any();
 
-// Whether there was an invalid operation since; forgets it.
-bool had_invalid_operations();
+ private:
+  OnednnThreads threads_;
+};
 
 }  // namespace thalweg

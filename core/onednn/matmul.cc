@@ -41,10 +41,10 @@ CachedPrimitive make(DType dtype, const ProductShape& s, const MatrixLayout& a, 
 bool onednn_matmul(DType dtype, const ProductShape& shape, const MatrixLayout& a_layout, const void* a,
                    const MatrixLayout& b_layout, const void* b, void* c) {
   onednn_engine();
-  OnednnThreads threads;
+  const OnednnThreads threads(undivided_intra_op_threads());  // How many there are may decide how it sums up.
   const PrimitiveKey key = {kMatMul,
                             static_cast<int64_t>(dtype),
-                            intra_op_threads(),
+                            threads.count(),
                             shape.batch,
                             shape.rows,
                             shape.columns,

@@ -160,10 +160,14 @@ ShareScope::~ShareScope() { sharers = before_; }
 
 void set_intra_op_threads(int n) { chosen_threads.store(std::max(0, n)); }
 
-int intra_op_threads() {
+int undivided_intra_op_threads() {
   static const int cores = std::max(1u, std::thread::hardware_concurrency());
-  int n = chosen_threads.load(std::memory_order_relaxed);
-  if (n <= 0) n = cores;
+  const int n = chosen_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : cores;
+}
+
+int intra_op_threads() {
+  const int n = undivided_intra_op_threads();
   return sharers == nullptr ? n : std::max(1, n / std::max(1, sharers->load(std::memory_order_relaxed)));
 }
 

@@ -16,7 +16,9 @@ namespace thalweg {
 
 // How many threads a kernel may use; 0 restores the default (all cores).
 void set_intra_op_threads(int n);
+// As many as that, or this thread's share of them at the moment (thread/share_scope.h).
 int intra_op_threads();
+int undivided_intra_op_threads();
 
 // Calls invoke(body, begin, end) from several threads until [0, n) is covered.
 void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(const void*, int64_t, int64_t));

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg import _core as core
 
 Model = Callable[[bool], tuple[list[Any], dict[Any, np.ndarray], list[Any]]]
 
@@ -71,6 +72,7 @@ def by_name(count: int, share: int = 100) -> Callable[[Any], str]:
 
 def results(model: Model, training: bool, function: Any, config: tf.ConfigProto) -> list[np.ndarray]:
     config.allow_soft_placement = True
+    core.set_intra_op_threads(config.intra_op_parallelism_threads)  # A test before may have chosen another number.
     with tf.Graph().as_default(), tf.device(function):
         tf.set_random_seed(5)
         fetches, feeds, variables = model(training)
@@ -100,6 +102,22 @@ def test_devices_that_a_strategy_chooses(model: Model, training: bool, strategy:
     tf.placement.configure(config, strategy=strategy)
     for a, b in zip(one, results(model, training, None, config), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("model", [language_model, convolutional])
+@pytest.mark.parametrize("threads", [2, 4, 8])
+def test_devices_that_share_threads(model: Model, threads: int) -> None:
+    """However many threads kernels may use, and whatever part of them a device has at the moment."""
+    function = by_name(2)
+    one, *many = (
+        results(
+            model, True, function, tf.ConfigProto(intra_op_parallelism_threads=threads, device_count={"CPU": count})
+        )
+        for count in (1, 2, 2, 2)
+    )
+    for others in many:
+        for a, b in zip(one, others, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("model", [language_model, convolutional])
