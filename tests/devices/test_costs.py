@@ -92,7 +92,7 @@ def test_a_measurement_replaces_the_estimate_and_corrects_its_kind() -> None:
 
 
 def test_small_nodes_tell_nothing_about_large_ones() -> None:
-    sizes = {"tiny": 8, "small": 16, "middle": 512, "large": 700, "huge": 4096}
+    sizes = {"tiny": 8, "small": 16, "middle": 512, "large": 700, "huge": 1700, "enormous": 8192}
     sums = [tf.add_n([tf.ones([n, n])] * 2, name=name) for name, n in sizes.items()]
     graph = step(*sums)
     guess = {name: estimate(graph, graph.nodes[name]) for name in sizes}
@@ -108,6 +108,7 @@ def test_small_nodes_tell_nothing_about_large_ones() -> None:
     assert ratio("small") == pytest.approx(20)
     assert ratio("large") == pytest.approx(0.5)
     assert ratio("huge") == pytest.approx(0.5)  # nothing better is known
+    assert ratio("enormous") == 1  # the others were done in the cache
 
 
 def test_the_time_of_a_fused_node_is_shared() -> None:

@@ -11,7 +11,7 @@ from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.fuse_updates import fuse_updates
 from thalweg.passes.join_products import FEWEST, join_products
-from thalweg.passes.step_graph import StepGraph, members_of
+from thalweg.passes.step_graph import ASKED, StepGraph, asked_device, members_of
 
 _SUM: Final = "Add"  # among the fused ops of a contraction
 
@@ -32,15 +32,17 @@ class Fusion(NamedTuple):
     Attributes:
         nodes: Their names, or numbers. The last is where the others' results come together.
         is_sum: Whether it is a sum of products: if some of them are elsewhere, the others still become one.
+        strangers: Those that do not become one with the last wherever they are: the program asks for another device.
     """
 
     nodes: list[Any]
     is_sum: bool = False
+    strangers: frozenset[Any] = frozenset()
 
     def together(self, where: Any) -> list[Any]:
         """The nodes that become one if node x is on device where[x]."""
         place = where[self.nodes[-1]]
-        here = [node for node in self.nodes if where[node] == place]
+        here = [node for node in self.nodes if where[node] == place and node not in self.strangers]
         if len(here) == len(self.nodes) or (self.is_sum and len(here) > FEWEST):
             return here
         return []
@@ -56,7 +58,9 @@ def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]
     Sums of a product and another tensor are left out: two products that are added may well run on two devices, and the
     bits are the same. So are updates by a product, which need not run where the variable is.
     """
-    anywhere = graph.with_nodes({name: node._replace(device="") for name, node in graph.nodes.items()})
+    anywhere = graph.with_nodes(
+        {name: node._replace(device="", attrs={**node.attrs, ASKED: ""}) for name, node in graph.nodes.items()}
+    )
     found = []
     known = join_products(merge_common_subexpressions(drop_identities(anywhere)))
     for name, node in _fuse_values(known, operands_of).nodes.items():
@@ -65,7 +69,11 @@ def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]
         members = [each for each, _ in members_of(node) if each in graph.nodes]
         if len(members) > 1 and name in members:
             others = [each for each in members if each != name]
-            found.append(Fusion([*others, name], graph.nodes[name].op == "AddN" and node.op == "MatMul"))
+            is_sum = graph.nodes[name].op == "AddN" and node.op == "MatMul"
+            rounds = is_sum or node.op == "_FusedConv2D"
+            asked = asked_device(graph.nodes[name])
+            strangers = (each for each in others if rounds and asked_device(graph.nodes[each]) != asked)
+            found.append(Fusion([*others, name], is_sum, frozenset(strangers)))
     return found
 
 

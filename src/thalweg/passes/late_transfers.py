@@ -18,7 +18,7 @@ import numpy as np
 from thalweg.graph.dtypes import float32
 from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer
 from thalweg.passes.list_schedule import Key, Span
-from thalweg.passes.partition import Partition, in_order, short_name, transfer_attrs
+from thalweg.passes.partition import Partition, in_order, short_name, transfer_pair
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 LARGE = 1 << 20  # bytes
@@ -152,13 +152,11 @@ class _Late:
         if recv in self._added[device]:
             return recv
         empty = {"value": np.zeros([0], np.float32), "dtype": float32}
-        attrs = transfer_attrs(f"{name}:0", key[0], device)
         token = Node(name, "Const", empty, (), (key[1],), key[0], (), (float32,), None)
-        send = Node(f"{name}/{short_name(device)}/_send", "_Send", {**attrs, "T": float32}, ((name, 0),), (), key[0],
-                    (float32,), (), None)  # fmt: skip
-        received = {**attrs, "tensor_type": float32, "_maybe_dead": False}
+        send, self._added[device][recv] = transfer_pair(
+            (name, 0), float32, key[0], device, f"{name}/{short_name(device)}"
+        )
         self._added[key[0]].update({token.name: token, send.name: send})
-        self._added[device][recv] = Node(recv, "_Recv", received, (), (), device, (), (float32,), None)
         return recv
 
     def parts(self) -> dict[str, Partition]:

@@ -175,19 +175,17 @@ class _Partitioner:
         to_host = host and self._is_remote(device)
         name = f"{edge[0]}/_{edge[1]}/{short_name(device)}" + ("/_host" if to_host else "")
         found = self._received[edge, device, host] = (f"{name}/_recv", 0)
-        attrs = transfer_attrs(f"{edge[0]}:{edge[1]}{'/host' if to_host else ''}", source.device, device)
+        send, recv = transfer_pair(edge, dtype, source.device, device, name, "/host" if to_host else "")
         # A token is sent for its arrival, and has no elements.
         if dtype is float32 and source.op != "Const" and (self._compressed or source.attrs.get(COMPRESS)):
-            attrs["_compress"] = True
-        send = Node(f"{name}/_send", "_Send", {**attrs, "T": dtype}, (edge,), (), source.device, (dtype,), (), None)
+            send.attrs["_compress"] = recv.attrs["_compress"] = True
         self._parts[source.device][send.name] = send
         controls = () if frame is self._root else (self._control_loop(frame, device),)
-        received = {**attrs, "tensor_type": dtype, "_maybe_dead": self._conditional, "_host_memory": to_host}
+        recv.attrs.update(_maybe_dead=self._conditional, _host_memory=to_host)
         if edge[0] in self._graph.nodes:
-            received[SHAPE] = self._graph.shape(edge)
-            received[ASKED] = asked_device(self._graph.nodes[edge[0]])
-        recv = Node(found[0], "_Recv", received, (), controls, device, (), (dtype,), None)
-        self._parts[device][recv.name] = recv
+            recv.attrs[SHAPE] = self._graph.shape(edge)
+            recv.attrs[ASKED] = asked_device(self._graph.nodes[edge[0]])
+        self._parts[device][recv.name] = recv._replace(controls=controls)
         return found
 
     def _local_control(self, name: str, device: str) -> str:
@@ -311,15 +309,29 @@ def _base(condition: Node, device: str) -> str:
     return f"{condition.name}/_control/{short_name(device)}"
 
 
-def transfer_attrs(tensor: str, source: str, device: str) -> dict[str, Any]:
-    """What a Send and its Recv agree on: the tensor, and where it goes from and to."""
-    return {
-        "tensor_name": tensor.encode(),
+def transfer_pair(edge: Edge, dtype: DType, source: str, device: str, name: str, kind: str = "") -> tuple[Node, Node]:
+    """A Send and its Recv, which agree on the tensor and on where it goes from and to.
+
+    Args:
+        edge: The tensor.
+        dtype: Its type.
+        source: The device that has it.
+        device: The one that wants it.
+        name: What the names of the two begin with.
+        kind: Tells several transfers of one tensor between the same devices apart.
+    """
+    attrs: dict[str, Any] = {
+        "tensor_name": f"{edge[0]}:{edge[1]}{kind}".encode(),
         "send_device": source.encode(),
         "recv_device": device.encode(),
         "send_device_incarnation": 0,
         "client_terminated": False,
     }
+    received = {**attrs, "tensor_type": dtype, "_maybe_dead": False}
+    return (
+        Node(f"{name}/_send", "_Send", {**attrs, "T": dtype}, (edge,), (), source, (dtype,), (), None),
+        Node(f"{name}/_recv", "_Recv", received, (), (), device, (), (dtype,), None),
+    )
 
 
 def short_name(device: str) -> str:

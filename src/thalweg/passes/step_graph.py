@@ -71,9 +71,10 @@ def asked_device(node: Node) -> str:
 
     Of a `_Recv`: the device that the program asks for what is received.
     """
-    if node.origin is not None:
-        return node.origin.device
-    return node.attrs.get(ASKED, node.device)  # type: ignore[no-any-return]
+    known = node.attrs.get(ASKED)
+    if known is None:
+        known = node.origin.device if node.origin is not None else node.device
+    return str(known)
 
 
 def standing_for(attrs: dict[str, Any], nodes: Iterable[Node]) -> dict[str, Any]:

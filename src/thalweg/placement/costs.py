@@ -32,13 +32,14 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # One core of a present-day CPU.
 FLOPS: Final = 3e10
-BYTES_PER_SECOND: Final = 8e9
+BYTES_PER_SECOND: Final = 1e10
 CACHE: Final = 4e6  # so many bytes are read and written at the other speed
 CACHED_BYTES_PER_SECOND: Final = 4e10
 OVERHEAD: Final = 4e-7
 FREE_OVERHEAD: Final = 5e-8
 
 _LIKE: Final = 8  # Nodes of one op type are alike if their estimates differ by no more than this factor.
+_FAR: Final = 64  # Those of a node that is larger by more than this tell nothing about it.
 _SMALL: Final = 2e-5
 _GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch.
 _GUESSED_TRIPS: Final = 16
@@ -91,9 +92,10 @@ class _Ratios:
     def at(self, guess: float) -> float:
         """The ratio for a node that is estimated to take so long: that of nodes of about this size.
 
-        If there are none, small ones tell nothing: what they take does not grow with them.
+        If there are none, small ones tell nothing: what they take does not grow with them, or they are done in the
+        cache.
         """
-        for least, most in ((guess / _LIKE, guess * _LIKE), (_SMALL, math.inf)):
+        for least, most in ((guess / _LIKE, guess * _LIKE), (max(_SMALL, guess / _FAR), math.inf)):
             begin, end = bisect.bisect_left(self._guesses, least), bisect.bisect_right(self._guesses, most)
             if begin < end:
                 return (self._times[end] - self._times[begin]) / (self._sums[end] - self._sums[begin])

@@ -30,6 +30,7 @@ from thalweg.passes.pack_weights import pack_weights
 from thalweg.passes.partition import whole
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
+from thalweg.passes.share_packed import share_packed
 from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 from thalweg.passes.travel_layouts import travel_layouts
 from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
@@ -92,6 +93,7 @@ def compile_step(
     parts = {device: part._replace(graph=compiler.for_device(part.graph, device)) for device, part in parts.items()}
     ranks: Mapping[str, Mapping[str, float]] = {}
     if placer is not None and len(parts) > 1:
+        parts = share_packed(parts)
         costs = placer.costs(graph)
         parts = produce_late(parts, costs) if options.optimized else parts
         plan = planned(parts, costs)
