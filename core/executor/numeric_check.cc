@@ -1,8 +1,10 @@
 // Looking for NaN and infinity.
 #include "executor/numeric_check.h"
 
-#include <algorithm>
+#include <atomic>
 #include <cmath>
+
+#include "thread/parallel.h"
 
 namespace thalweg {
 namespace {
@@ -19,14 +21,14 @@ bool is_checked(DType dtype) {
 template <typename Bits>
 bool all_finite(const void* data, int64_t count, Bits exponent) {
   const Bits* bits = static_cast<const Bits*>(data);
-  constexpr int64_t kBlock = 4096;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    int64_t end = std::min(begin + kBlock, count);
+  constexpr int64_t kGrain = 32 * 1024;
+  std::atomic<bool> all = true;
+  parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
     Bits found = 0;
     for (int64_t i = begin; i < end; ++i) found |= static_cast<Bits>((bits[i] & exponent) == exponent);
-    if (found) return false;
-  }
-  return true;
+    if (found) all = false;
+  });
+  return all;
 }
 
 bool is_finite(const Tensor& t) {

@@ -180,6 +180,26 @@ def test_the_nan_guard_names_the_operation_that_made_the_first_nan() -> None:
     assert "test_hooks.py" in str(info.value)
 
 
+def test_the_nan_guard_names_the_gradient_that_was_nan_in_the_step_before() -> None:
+    w = tf.Variable([0.0, 1.0], name="w")
+    loss = tf.reduce_sum(tf.sqrt(w) * [0.0, 1.0])  # finite, but the gradient of the first is 0 * infinity
+    step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    with pytest.raises(tf.train.NanLossDuringTrainingError, match="in the step before") as info:
+        with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss, find_origin=True)]) as session:
+            session.run(step)
+            session.run(step)
+    assert info.value.origins[0].node.startswith("gradients/Sqrt_grad")
+
+
+def test_a_nan_guard_may_watch_a_graph_that_is_not_the_default_one() -> None:
+    with tf.Graph().as_default() as graph:
+        loss = tf.log(tf.constant(-1.0))
+        session = tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss)])
+    assert tf.get_default_graph() is not graph
+    with pytest.raises(tf.train.NanLossDuringTrainingError), session:
+        session.run(loss)
+
+
 def test_final_ops_and_waiting(log: list[str]) -> None:
     step = tf.train.get_or_create_global_step()
     final = tf.train.FinalOpsHook({"step": step}, None)

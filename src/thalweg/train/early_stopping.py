@@ -7,7 +7,6 @@ from typing import Any
 
 from thalweg.graph.op_registry import export
 from thalweg.platform import logging
-from thalweg.train.basic_hooks import as_graph_element
 from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
 
@@ -72,7 +71,7 @@ class EarlyStoppingHook(SessionRunHook):
         """Fetches the metric if it is time."""
         self._request = self._steps % self._every_n_steps == 0
         self._steps += 1
-        return SessionRunArgs(as_graph_element(self._metric)) if self._request else None
+        return SessionRunArgs(self._metric) if self._request else None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Compares the metric with the best one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from thalweg.errors import creation_line
 from thalweg.graph.op_registry import export
 from thalweg.platform import logging
 from thalweg.runtime import numerics
-from thalweg.train.basic_hooks import as_graph_element
 from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
 
@@ -34,12 +33,17 @@ class NanLossDuringTrainingError(RuntimeError):
         return str(self.args[0])
 
 
+# What is NaN here was so before the step.
+_READS: Final = frozenset({"ReadVariableOp", "Variable", "VariableV2"})
+
+
 @export("train.NanTensorHook", "estimator.NanTensorHook")
 class NanTensorHook(SessionRunHook):
     """Stops the training when a tensor is NaN.
 
     With `find_origin`, the results of every operation are looked at in every step, which costs some time, and the error
-    names the operations that made NaN or infinity out of finite inputs: usually the first one is the cause.
+    names the operations that made NaN or infinity out of finite inputs: usually the first one is the cause. If
+    variables were NaN before this step, those of the step before are named: its loss was finite, but not its gradients.
 
     Example:
         >>> x = tf.placeholder(tf.float32)
@@ -63,20 +67,25 @@ class NanTensorHook(SessionRunHook):
         self._loss_tensor = loss_tensor
         self._fail_on_nan_loss = fail_on_nan_loss
         self._find_origin = find_origin
+        self._before: list[numerics.Origin] = []  # what the last step made
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         """Fetches the loss, and asks for the check."""
         options = numerics.check_options() if self._find_origin else None
-        return SessionRunArgs(as_graph_element(self._loss_tensor), options=options)
+        return SessionRunArgs(self._loss_tensor, options=options)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Looks at the loss."""
         loss = run_values.results
+        origins = numerics.origins(run_values.run_metadata) if self._find_origin else []
         # Usually a scalar, for which NumPy's way is ten times slower.
         if not (math.isnan(loss) if isinstance(loss, (float, np.floating)) else np.isnan(loss).any()):
+            self._before = origins
             return
-        origins = numerics.origins(run_values.run_metadata) if self._find_origin else []
-        message = self._message(run_context.session.graph, origins)
+        graph = run_context.session.graph
+        earlier = bool(self._before) and (not origins or _type(graph, origins[0].node) in _READS)
+        origins = self._before if earlier else origins
+        message = self._message(graph, origins, " in the step before" if earlier else "")
         if self._fail_on_nan_loss:
             logging.error("%s", message)
             raise NanLossDuringTrainingError(message, origins)
@@ -84,17 +93,21 @@ class NanTensorHook(SessionRunHook):
         # The training ends without an error: the loss may be NaN on purpose.
         run_context.request_stop()
 
-    def _message(self, graph: Any, origins: list[numerics.Origin]) -> str:
+    def _message(self, graph: Any, origins: list[numerics.Origin], when: str) -> str:
         start = "NaN loss during training."
         if not self._find_origin:
             return f"{start} tf.train.NanTensorHook(loss, find_origin=True) says which operation made the first NaN."
         if not origins:
-            return f"{start} No operation of this step made it out of finite inputs."
-        lines = [start, "The first operations with NaN or infinity:"]
+            return f"{start} No operation of this step, or of the one before, made it out of finite inputs."
+        lines = [start, f"The first operations with NaN or infinity{when}:"]
         for node, what in origins[:3]:
             op = graph._operations_by_name.get(node)
             where = creation_line(op) if op is not None else None
-            lines.append(
-                f"  {node}{f' ({op.type})' if op is not None else ''}: {what}{f', created at {where}' if where else ''}"
-            )
+            kind = _type(graph, node)
+            lines.append(f"  {node}{f' ({kind})' if kind else ''}: {what}{f', created at {where}' if where else ''}")
         return "\n".join(lines)
+
+
+def _type(graph: Any, node: str) -> str:
+    op = graph._operations_by_name.get(node)
+    return op.type if op is not None else ""
