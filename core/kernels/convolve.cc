@@ -121,16 +121,32 @@ bool repeated_depthwise(ConvolutionPass pass, const ConvolutionShape& s, const C
   return true;
 }
 
-// By oneDNN, with the post-ops in it. Its relu makes 0 of NaN: where it may have done so, false as if it could not
-// fuse, and all is to be done again with our own activations.
-bool fused_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShape& s,
-                       const std::vector<PostOp>& post_ops, const ConvolutionData& data) {
-  const bool sums = has(post_ops, PostOp::sum), relu6 = has(post_ops, PostOp::relu6);
-  const bool hides_nan = relu6 || (has(post_ops, PostOp::relu) && !sums);
-  if (!hides_nan) return onednn_convolution(pass, dtype, s, post_ops, data);
-  if (sums) return false;  // What the output held before, the addend, could not be had a second time.
+// max(x, 0), at most 6 if `six`; NaN stays NaN.
+template <typename T>
+void rectify(bool six, T* elements, int64_t count) {
+  parallel_for(count, kElementGrain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float x = static_cast<float>(elements[i]);
+      elements[i] = static_cast<T>(x < 0 ? 0 : six && x > 6 ? 6 : x);
+    }
+  });
+}
+
+// By oneDNN, with the post-ops in it. Its relu makes 0 of NaN: where it may have done so, all is done again with our
+// own. That gives the same bits if there was none after all: processors tell of NaN in lanes that nobody wants, too.
+template <typename T>
+bool fused_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
+                       const ConvolutionData& data) {
+  const bool sums = has(post_ops, PostOp::sum), six = has(post_ops, PostOp::relu6);
+  const bool hides_nan = six || (has(post_ops, PostOp::relu) && !sums);
+  if (!hides_nan) return onednn_convolution(pass, dtype_of<T>, s, post_ops, data);
+  if (post_ops.size() > 1) return false;  // What the output held before, an addend, could not be had a second time.
   InvalidOperations invalid;
-  return onednn_convolution(pass, dtype, s, post_ops, data) && !invalid.any();
+  if (!onednn_convolution(pass, dtype_of<T>, s, post_ops, data)) return false;
+  if (!invalid.any()) return true;
+  if (!onednn_convolution(pass, dtype_of<T>, s, {}, data)) return false;
+  rectify(six, static_cast<T*>(data.output), s.output_size());
+  return true;
 }
 
 // The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.
@@ -140,7 +156,8 @@ void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const st
   const bool large = std::is_same_v<T, float> && s.work() > kSmall, onednn = large && fits_onednn(pass, s);
   if (large && pass == ConvolutionPass::filter_gradient && pointwise_filter_gradient(s, data)) return;
   if (onednn && post_ops.empty() && !data.bias && repeated_depthwise(pass, s, data)) return;
-  if (onednn && fused_convolution(pass, DType::float32, s, post_ops, data)) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (onednn && fused_convolution<float>(pass, s, post_ops, data)) return;
   T* output = static_cast<T*>(data.output);
   const bool fused = data.bias || !post_ops.empty();
   Tensor addend;
@@ -167,7 +184,7 @@ template <typename T>
 void reduced_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                          const ConvolutionData& data, Sums sums) {
   if (data.bias == nullptr && s.work() > kSmall && fits_onednn(pass, s) &&
-      fused_convolution(pass, dtype_of<T>, s, post_ops, data))
+      fused_convolution<T>(pass, s, post_ops, data))
     return;
   auto widened = [](const void* from, int64_t count, bool read) {
     Tensor out(DType::float32, Shape{count});

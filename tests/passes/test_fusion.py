@@ -333,6 +333,27 @@ def test_activations_in_convolutions_keep_nan(
     assert np.isfinite(again).all()
 
 
+@pytest.mark.parametrize("channels", [10, 16])
+@pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6])
+def test_a_suspicion_of_nan_does_not_change_bits(activation: Any, channels: int) -> None:
+    """What is beside the last channels may be NaN for the processor; then all is computed a second time."""
+    x = tf.placeholder(tf.float32, [2, 8, 8, 3])
+    filters, bias = tf.constant(array(5, 5, 3, channels)), tf.constant(array(channels))
+    y = activation(tf.nn.bias_add(tf.nn.conv2d(x, filters, 1, "SAME"), bias))
+    image, damaged = array(2, 8, 8, 3), np.full([2, 8, 8, 3], np.nan, np.float32)
+    found = []
+    try:
+        with session(True) as sess:
+            for threads in (1, 1, 2, 4, 8, 1):
+                core.set_intra_op_threads(threads)
+                found.append(sess.run(y, {x: image}))
+                sess.run(y, {x: damaged})
+    finally:
+        core.set_intra_op_threads(0)
+    for each in found[1:]:
+        np.testing.assert_array_equal(each, found[0])
+
+
 @pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6], ids=["relu", "relu6"])
 def test_activations_after_a_sum_with_a_convolution_keep_nan(activation: Any) -> None:
     x = tf.placeholder(tf.float32, [2, 14, 14, 16])
