@@ -153,7 +153,8 @@ def test_spans_respect_edges_and_devices() -> None:
     assert spans[CPU(0), "made5"].latest > spans[CPU(0), "made0"].latest + 4e-2
     plan = planned(parts, FAN_COSTS)
     assert plan is not None
-    assert plan.seconds == pytest.approx(1e-4 + 6 * 1e-2, rel=1e-3)
+    fetched = 6 * 256 * 256 * 4 / 1e10  # by the readers, into their core's cache
+    assert plan.seconds == pytest.approx(1e-4 + 6 * 1e-2 + fetched, rel=1e-3)
 
 
 def test_receives_wait_until_their_device_is_near() -> None:

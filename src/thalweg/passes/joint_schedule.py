@@ -18,6 +18,9 @@ Costs = Mapping[str, float]
 
 _UNKNOWN = 1e-7  # seconds
 _INSTANT = frozenset({"_Send", "_Recv", "_Arg", "Const"})  # These take no time of their device.
+# Who reads what another core has made brings it into his own cache; most of a large tensor was in none any more.
+_FETCHED_PER_SECOND = 1e10
+_MOST_FETCHED = 1 << 20
 _SOON_FREED = 2
 _SHRINKS = 4
 
@@ -31,7 +34,25 @@ class JointSchedule(ListSchedule):
             (device, name): node for device, part in parts.items() for name, node in part.graph.nodes.items()
         }
         self._graphs = {device: part.graph for device, part in parts.items()}
-        super().__init__({key: _cost(node, costs) for key, node in self.nodes.items()}, self._edges())
+        cost = {key: _cost(node, costs) for key, node in self.nodes.items()}
+        for key, seconds in self._fetching():
+            cost[key] += seconds
+        super().__init__(cost, self._edges())
+
+    def _fetching(self) -> Iterator[tuple[Key, float]]:
+        """The first readers of what other devices have made, and how long they take to fetch it."""
+        seen: set[Key] = set()
+        for key, node in self.nodes.items():
+            for name, _ in node.inputs:
+                source = key[0], name
+                if source not in seen and self.nodes[source].op == "_Recv" and node.op not in _INSTANT:
+                    seen.add(source)
+                    yield key, min(self._size(source), _MOST_FETCHED) / _FETCHED_PER_SECOND
+
+    def _size(self, key: Key) -> int:
+        """The bytes of a node's first output, if its shape is known."""
+        count = self._graphs[key[0]].shape((key[1], 0)).num_elements()
+        return (count or 0) * (self.nodes[key].output_dtypes[0].base_dtype.size or 0)
 
     def _edges(self) -> Iterator[tuple[Key, Key]]:
         sends = {transfer(node): key for key, node in self.nodes.items() if node.op == "_Send"}

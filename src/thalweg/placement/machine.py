@@ -35,8 +35,9 @@ class Link(NamedTuple):
         return self.latency + size / self.bandwidth
 
 
-# Within a process, tensors of the host's devices are handed over by reference: only the other thread has to notice.
-HAND_OVER = Link(5e-6)
+# Within a process, tensors of the host's devices are handed over by reference: the other thread has to notice, and to
+# bring what it reads into its own cache.
+HAND_OVER = Link(5e-6, 1e10)
 BUS = Link(2e-5, 1e10)
 NETWORK = Link(1e-4, 1e9)
 
