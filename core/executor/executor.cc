@@ -42,7 +42,7 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
   }
   if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
   Started started = starting;
-  if (stats_) started.record = stats_->begin(node, inputs, called_);
+  if (stats_) started.record = stats_->begin(node.def, node.kernel.get(), inputs, called_);
   // What a kernel does on this thread until it has started runs within its node.
   if (node.kind == NodeKind::async && !node.prompt) {
     start_async(node, inputs, iteration, started);
@@ -60,7 +60,7 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
     if (stats_) stats_->leave(started.record);
     return false;
   }
-  if (stats_) stats_->end(started.record, node, outputs);
+  if (stats_) stats_->end(started.record, node.kernel.get(), ctx, outputs);
   return true;
 }
 

@@ -107,10 +107,11 @@ namespace {
 // Runs the nodes of a function's body as part of the step that calls it.
 struct WithinStep {
   bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started&) {
-    const int32_t record = stats ? stats->begin(node.def, true) : -1;
+    Kernel* kernel = node.kernel.get();
+    const int32_t record = stats ? stats->begin(node.def, kernel, inputs, true) : -1;
     Context ctx(node.def, device, step, inputs, outputs, iteration);
-    node.kernel->compute(ctx);
-    if (stats) stats->end(record, node.num_outputs, outputs);
+    kernel->compute(ctx);
+    if (stats) stats->end(record, kernel, ctx, outputs);
     if ((++ticks & 1023) == 0) step.tick();
     return true;
   }

@@ -80,10 +80,11 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
     const Item& item = items_[i];
     if (!item.kernel) continue;
     try {
-      const int32_t record = stats ? stats->begin(item.def) : -1;
+      Kernel* kernel = item.kernel.get();
+      const int32_t record = stats ? stats->begin(item.def, kernel, slots + item.first_slot, false) : -1;
       Context ctx(item.def, device_, step, slots + item.first_slot, outputs, 0);
-      item.kernel->compute(ctx);
-      if (stats) stats->end(record, item.num_outputs, outputs);
+      kernel->compute(ctx);
+      if (stats) stats->end(record, kernel, ctx, outputs);
       for (int k = 0; k < item.num_outputs; ++k)
         if (!outputs[k].defined()) fail(Code::internal, "the kernel left output ", k, " unset");
     } catch (Error& error) {

@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tensor/account.h"
 
 namespace thalweg {
@@ -22,6 +24,8 @@ int32_t StepStats::this_thread() {
 }
 
 void StepStats::fed(const Plan& plan, std::span<const Tensor> feeds) {
+  if (numerics_)
+    for (const Tensor& value : feeds) numerics_->fed(value);
   if (!options_.details) return;
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (plan.feeds()[i] < 0) continue;
@@ -32,13 +36,13 @@ void StepStats::fed(const Plan& plan, std::span<const Tensor> feeds) {
 }
 
 void StepStats::arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread) {
-  if (at < 0) return;
+  if (numerics_) check_outputs(at, node.def, node.kernel.get(), nullptr, outputs);
+  if (at < 0 || !options_.runs) return;
   NodeRun& run = runs_[at];
   run.end = time;
   run.thread = thread;
   run.in_use = in_use();
   if (options_.details) describe(run, node.num_outputs, outputs);
-  if (numerics_) check_outputs(at, node, outputs);
 }
 
 void StepStats::measure_memory(NodeRun& run) {
@@ -63,7 +67,7 @@ void StepStats::describe(NodeRun& run, int num_outputs, const Tensor* outputs) {
 
 StepStats::Caller StepStats::caller() {
   Caller out;
-  if (!looks_inside() || open_ < 0) return out;
+  if (!options_.details || numerics_ || open_ < 0) return out;
   if (!calls_) calls_ = std::make_shared<Calls>();
   out.calls_ = calls_;
   out.within_ = call_;
@@ -105,21 +109,31 @@ std::vector<StepStats::Call> StepStats::Calls::take(size_t& left_out) {
 
 std::vector<StepStats::Call> StepStats::take_calls() { return calls_ ? calls_->take(left_out_) : std::vector<Call>(); }
 
-int32_t StepStats::begin_checked(const NodeItem& node, const Tensor* inputs) {
-  NumericCheck::Inputs found = numerics_->look_at_inputs(node, inputs);
-  const int32_t at = begin(node.def);
-  if (!found.finite) inputs_[at] = std::move(found);
-  return at;
+void StepStats::check_outputs(int32_t at, const NodeDef& def, Kernel* kernel, Context* ctx, const Tensor* outputs) {
+  // Nearly always the last one: only what is asynchronous ends out of turn.
+  auto begun = std::find_if(inputs_.rbegin(), inputs_.rend(), [at](const auto& each) { return each.first == at; });
+  NumericCheck::Inputs inputs;
+  if (begun != inputs_.rend()) {
+    inputs = std::move(begun->second);
+    inputs_.erase(std::next(begun).base());
+  }
+  numerics_->after(def, kernel, ctx, std::move(inputs), outputs);
 }
 
-void StepStats::check_outputs(int32_t at, const NodeItem& node, const Tensor* outputs) {
-  std::string found = numerics_->look_at_outputs(node, outputs);
-  auto known = inputs_.find(at);
-  if (known != inputs_.end()) {
-    found = std::move(known->second.from_outside);
-    inputs_.erase(known);
+std::vector<std::pair<std::string, std::string>> StepStats::findings() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  if (!numerics_) return found;
+  for (const auto& [def, what] : numerics_->findings()) {
+    const auto members = def->attr<std::vector<std::string>>("_members", {});
+    if (members.size() < 2) {
+      found.emplace_back(members.empty() ? def->name : members[0], what);
+      continue;
+    }
+    std::string others = cat(what, "; it ran as one with ", members[1]);
+    for (size_t i = 2; i < members.size(); ++i) others += cat(", ", members[i]);
+    found.emplace_back(members[0], std::move(others));
   }
-  if (!found.empty()) findings_.emplace_back(&node.def, std::move(found));
+  return found;
 }
 
 }  // namespace thalweg

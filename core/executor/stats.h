@@ -17,7 +17,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -57,6 +56,7 @@ class StepStats {
   struct Options {
     bool numerics = false;
     bool details = true;  // outputs, memory, and what runs within nodes; otherwise only when each node ran
+    bool runs = true;     // when each node ran
   };
   // So many runs are recorded; those that come after them are left out.
   static constexpr size_t kMostRuns = size_t{1} << 20;
@@ -73,6 +73,7 @@ class StepStats {
 
   // A node is about to run: the number of its record, or -1 if it is left out. `within` others if `called` or lowered.
   int32_t begin(const NodeDef& def, bool called = false) {
+    if (!options_.runs) return next_++;
     if (runs_.size() >= kMostRuns) [[unlikely]] {
       ++left_out_;
       return -1;
@@ -87,14 +88,15 @@ class StepStats {
     run.start = TraceClock::now();
     return at;
   }
-  int32_t begin(const NodeItem& node, const Tensor* inputs, bool called) {
+  int32_t begin(const NodeDef& def, Kernel* kernel, const Tensor* inputs, bool called) {
+    const int32_t at = begin(def, called);
     if (numerics_) [[unlikely]]
-      return begin_checked(node, inputs);
-    return begin(node.def, called);
+      inputs_.emplace_back(at, numerics_->before(def, kernel, inputs));
+    return at;
   }
   void end(int32_t at, int num_outputs, const Tensor* outputs) {
     const int64_t now = TraceClock::now();
-    if (at < 0) [[unlikely]]
+    if (at < 0 || !options_.runs) [[unlikely]]
       return;
     NodeRun& run = runs_[at];
     run.end = now;
@@ -105,14 +107,14 @@ class StepStats {
       describe(run, num_outputs, outputs);
     }
   }
-  void end(int32_t at, const NodeItem& node, const Tensor* outputs) {
-    end(at, node.num_outputs, outputs);
+  void end(int32_t at, Kernel* kernel, Context& ctx, const Tensor* outputs) {
+    end(at, ctx.num_outputs(), outputs);
     if (numerics_) [[unlikely]]
-      check_outputs(at, node, outputs);
+      check_outputs(at, ctx.def(), kernel, &ctx, outputs);
   }
   // The kernel that has begun, and has been started, goes on asynchronously.
   void leave(int32_t at) {
-    if (at < 0) return;
+    if (at < 0 || !options_.runs) return;
     NodeRun& run = runs_[at];
     run.waits = true;
     open_ = run.parent;
@@ -125,7 +127,7 @@ class StepStats {
     MemoryTrace* senders = memory_trace;
     end(begin(node.def), 1, &value);
     memory_trace = senders;
-    if (numerics_) numerics_->look_at_outputs(node, &value);
+    if (numerics_) numerics_->received(value);
   }
   // An error is on its way out of the nodes that have begun.
   void interrupt() {
@@ -155,15 +157,15 @@ class StepStats {
   void keep(std::shared_ptr<const void> body) { kept_.insert(std::move(body)); }
 
   // Whether it wants to know what runs within nodes.
-  bool looks_inside() const { return options_.details && !numerics_; }
+  bool looks_inside() const { return options_.details || numerics_; }
   static int32_t this_thread();
 
   // After the step.
   const std::vector<NodeRun>& runs() const { return runs_; }
   const std::vector<OutputRun>& outputs() const { return outputs_; }
   size_t left_out() const { return left_out_; }
-  // Nodes, and what is not finite about them.
-  const std::vector<std::pair<const NodeDef*, std::string>>& findings() const { return findings_; }
+  // Names of nodes of the program, and what is not finite about them. Before the plans and bodies go.
+  std::vector<std::pair<std::string, std::string>> findings() const;
   // An asynchronous call that has ended.
   struct Call {
     int64_t number;  // from 1 on
@@ -175,8 +177,7 @@ class StepStats {
   std::vector<Call> take_calls();
 
  private:
-  int32_t begin_checked(const NodeItem& node, const Tensor* inputs);
-  void check_outputs(int32_t at, const NodeItem& node, const Tensor* outputs);
+  void check_outputs(int32_t at, const NodeDef& def, Kernel* kernel, Context* ctx, const Tensor* outputs);
   void describe(NodeRun& run, int num_outputs, const Tensor* outputs);
   // While a node runs, its record holds what the thread's counters were before.
   void remember_memory(NodeRun& run) {
@@ -192,11 +193,11 @@ class StepStats {
   std::unique_ptr<NumericCheck> numerics_;
   std::vector<NodeRun> runs_;
   std::vector<OutputRun> outputs_;
+  int32_t next_ = 0;   // what the next node gets where runs are not recorded
   int32_t open_ = -1;  // the innermost record that has not ended
   size_t left_out_ = 0;
   MemoryTrace memory_;
-  std::unordered_map<int32_t, NumericCheck::Inputs> inputs_;  // of records whose inputs are not finite
-  std::vector<std::pair<const NodeDef*, std::string>> findings_;
+  std::vector<std::pair<int32_t, NumericCheck::Inputs>> inputs_;  // of nodes that have begun and are checked
   std::set<std::shared_ptr<const void>> kept_;
   std::shared_ptr<Calls> calls_;  // of the whole step; made when there is one
   int64_t call_ = 0;              // the number of the call that it observes

@@ -95,7 +95,7 @@ Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr
       const int32_t around = caller != kept.end() ? caller->second.at(call.record) : -1;
       if (around >= 0) kept[call.number] = add_runs(*call.stats, static_cast<int32_t>(i), around, scale);
     }
-    for (const auto& [def, what] : stats[i].findings()) findings_.emplace_back(def->name, what);
+    for (auto& finding : stats[i].findings()) findings_.push_back(std::move(finding));
   }
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,14 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void compute(Context& ctx) = 0;
+};
+
+// A kernel of a node that stands for several: it can also run them one by one, for whoever wants to know which of them
+// did what, and shows each of them with what it read and made.
+class DivisibleKernel : public Kernel {
+ public:
+  using Part = std::function<void(const NodeDef& node, std::span<const Tensor> inputs, const Tensor& output)>;
+  virtual void compute_in_parts(Context& ctx, const Part& part) = 0;
 };
 
 // The context of an asynchronous kernel: it owns its inputs and outputs until it is done.

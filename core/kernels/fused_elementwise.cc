@@ -24,7 +24,7 @@ constexpr size_t kFewValues = 64;
 // From here on code is made for a chain: it takes some 20 microseconds, once.
 constexpr int64_t kWorthCode = 1024;
 
-struct FusedElementwise : Kernel {
+struct FusedElementwise : DivisibleKernel {
   struct Op {
     std::unique_ptr<Kernel> kernel;
     NodeDef def;
@@ -88,7 +88,8 @@ struct FusedElementwise : Kernel {
     }
     for (int i = 0; i < num_inputs; ++i) {
       const Tensor& t = ctx.input(i);
-      if (!(t.shape() == *shape) && !(t.num_elements() == 1 && t.rank() <= shape->rank())) return one_by_one(ctx);
+      if (!(t.shape() == *shape) && !(t.num_elements() == 1 && t.rank() <= shape->rank()))
+        return compute_in_parts(ctx, nullptr);
     }
     const Shape result = *shape;
     // Blocks of the output are written after all that is read of the same elements, so it may take over an input.
@@ -189,7 +190,7 @@ struct FusedElementwise : Kernel {
     }
   }
 
-  void one_by_one(Context& ctx) const {
+  void compute_in_parts(Context& ctx, const Part& part) override {
     std::vector<Tensor> values(num_inputs + ops.size());
     for (int i = 0; i < num_inputs; ++i) values[i] = ctx.input(i);
     for (size_t i = 0; i < ops.size(); ++i) {
@@ -197,6 +198,7 @@ struct FusedElementwise : Kernel {
       Tensor inputs[2] = {values[op.left], op.right < 0 ? Tensor() : values[op.right]};
       Context inner(op.def, ctx.device(), ctx.step(), inputs, &values[num_inputs + i], ctx.iteration());
       op.kernel->compute(inner);
+      if (part) part(op.def, std::span(inputs, op.right < 0 ? 1 : 2), values[num_inputs + i]);
     }
     ctx.set_output(0, std::move(values.back()));
   }

@@ -146,9 +146,19 @@ class CompiledStep {
   }
   // The fetched values and a Trace.
   nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics) {
-    std::deque<StepStats> stats = observers({numerics, details});
+    std::deque<StepStats> stats = observers({.numerics = numerics, .details = details});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
     return nb::make_tuple(fetched, Trace(nodes(), plans(), stats));
+  }
+
+  // The fetched values, and what was not finite: names of nodes of the program, and what is wrong with their results.
+  nb::object run_checked(nb::handle values, int64_t timeout_ms) {
+    std::deque<StepStats> stats = observers({.numerics = true, .details = false, .runs = false});
+    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
+    nb::list found;
+    for (const StepStats& each : stats)
+      for (const auto& [node, what] : each.findings()) found.append(nb::make_tuple(node, what));
+    return nb::make_tuple(fetched, found);
   }
 
   const std::shared_ptr<NodeTable>& nodes() {
@@ -313,6 +323,8 @@ void bind_compiled_step(nb::module_& m) {
       .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "details"_a = true,
            "numerics"_a = false,
            "Runs the step observed: the fetched values and a Trace. Without details: only when each node ran.")
+      .def("run_checked", &CompiledStep::run_checked, "feeds"_a, "timeout_ms"_a = 0,
+           "Runs the step: the fetched values, and the nodes that made NaN or infinity out of finite values.")
       .def(
           "nodes", [](CompiledStep& s, size_t first) { return nodes_to_python(*s.nodes(), first); }, "first"_a = 0,
           "What the numbers of nodes in records mean: (device's number, caller, name, op, inputs, controls, names and "

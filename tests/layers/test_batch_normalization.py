@@ -88,10 +88,78 @@ def test_channels_first() -> None:
     np.testing.assert_allclose(np.moveaxis(a, 1, -1), b, rtol=1e-4, atol=1e-5)
 
 
+def _normalized(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) / np.sqrt(variance + 1e-3)
+
+
+@pytest.mark.parametrize("shape", [[6, 5], [6, 2, 3, 4]])
+def test_virtual_batches_are_normalized_by_themselves(shape: list[int]) -> None:
+    values = np.random.default_rng(2).standard_normal(shape).astype(np.float32) * 3.0 + 1.0
+    x = tf.placeholder(tf.float32, [None, *shape[1:]])
+    training = tf.placeholder_with_default(True, [])
+    y = tf.layers.batch_normalization(x, virtual_batch_size=2, momentum=0.0, training=training, name="norm")
+    assert y.shape.as_list() == [None, *shape[1:]]
+    names = {variable.op.name: variable.shape.as_list() for variable in tf.global_variables()}
+    assert names["norm/gamma"] == [1] * len(shape) + [shape[-1]]  # as in TensorFlow's checkpoints
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        trained, _ = session.run([y, tf.get_collection(tf.GraphKeys.UPDATE_OPS)], {x: values})
+        used = session.run(y, {x: values, training: False})
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(y, {x: values[:5]})
+    # Three of them: images 0 and 3, 1 and 4, 2 and 5.
+    axes = tuple(range(len(shape) - 1))
+    expected, parts = np.empty_like(values), [values[i::3] for i in range(3)]
+    for i, part in enumerate(parts):
+        expected[i::3] = _normalized(part, axes)
+    np.testing.assert_allclose(trained, expected, rtol=1e-4, atol=1e-5)
+    mean, variance = (np.mean([each(part, axes) for part in parts], axis=0) for each in (np.mean, np.var))
+    np.testing.assert_allclose(used, (values - mean) / np.sqrt(variance + 1e-3), rtol=1e-4, atol=1e-5)
+
+
+def test_virtual_batches_with_renormalization_train() -> None:
+    x = tf.placeholder(tf.float32, [None, 3])
+    y = tf.layers.batch_normalization(x, virtual_batch_size=4, renorm=True, training=True)
+    values = np.random.default_rng(3).standard_normal((8, 3)).astype(np.float32)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first, _ = session.run([y, tf.get_collection(tf.GraphKeys.UPDATE_OPS)], {x: values})
+    assert first.shape == (8, 3)
+    assert np.isfinite(first).all()
+
+
+def test_an_adjustment_is_applied_while_training_before_gamma_and_beta() -> None:
+    values = np.random.default_rng(4).standard_normal((8, 3)).astype(np.float32)
+    x = tf.placeholder(tf.float32, [None, 3])
+    training = tf.placeholder(tf.bool, [])
+    shapes = []
+
+    def adjust(shape: Any) -> Any:
+        shapes.append(shape)
+        return tf.fill([shape[0], 1], 2.0), tf.constant(0.5)
+
+    y = tf.layers.batch_normalization(
+        x, adjustment=adjust, gamma_initializer=tf.constant_initializer(3.0),
+        beta_initializer=tf.constant_initializer(-1.0), training=training, name="norm",
+    )  # fmt: skip
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        trained, size = session.run([y, shapes[0]], {x: values, training: True})
+        used = session.run(y, {x: values, training: False})
+    assert list(size) == [8, 3]
+    np.testing.assert_allclose(trained, 3.0 * (2.0 * _normalized(values, (0,)) + 0.5) - 1.0, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(used, 3.0 * values / np.sqrt(1.0 + 1e-3) - 1.0, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("shape", "options", "match"),
     [([2, 3], {"axis": 2}, "Invalid axis"), ([2, 3], {"axis": [1, -1]}, "Duplicate"), ([2, None], {}, "undefined"),
-     (None, {}, "rank"), ([2, 3], {"fused": True}, "fused"), ([2, 3], {"virtual_batch_size": 2}, "support"),
+     (None, {}, "rank"), ([2, 3], {"fused": True}, "fused"), ([2, 3], {"virtual_batch_size": 0}, "positive"),
+     ([4, 3], {"virtual_batch_size": 2, "axis": 0}, "axis cannot include 0"),
+     ([4, 3], {"virtual_batch_size": 2, "adjustment": lambda _: (1.0, 0.0)}, "adjustment"),
+     ([4, 3, 3, 4], {"virtual_batch_size": 2, "fused": True}, "virtual_batch_size"),
+     ([4, 3, 3, 4], {"adjustment": lambda _: (1.0, 0.0), "fused": True}, "adjustment"),
      ([2, 3], {"renorm": True, "renorm_clipping": {"r": 1}}, "renorm_clipping"),
      ([2, 3, 3, 4], {"renorm": True, "fused": True}, "renorm")],
 )  # fmt: skip

@@ -63,6 +63,74 @@ def test_a_variable_that_is_not_finite_is_named_by_its_read() -> None:
     assert "v" in origin.node or "Read" in origin.node
 
 
+def test_what_is_fed_is_no_origin_where_nothing_is_made_of_it() -> None:
+    x = tf.placeholder(tf.float32, [2], name="x")
+    kept = tf.where(tf.is_finite(x), x, tf.zeros_like(x))
+    assert _origins(tf.reduce_sum(kept), {x: [np.inf, 1.0]}) == []
+
+
+def test_a_scalar_that_is_fed_is_not_taken_for_what_its_reader_made() -> None:
+    x = tf.placeholder(tf.float64, [], name="x")  # copied into the step, which may write over it
+    [origin] = _origins(tf.sin(tf.negative(x, name="reader")), {x: np.float64("nan")})
+    assert origin.node == "reader"
+    assert "fed or constant" in origin.what
+
+
+def test_a_chain_that_runs_as_one_names_its_member() -> None:
+    x = tf.placeholder(tf.float32, [5000], name="x")
+    y = tf.square(x * 2.0)
+    y = tf.log(y - 1.0, name="culprit")
+    y = tf.tanh(y * 0.5, name="end")
+    values = np.full(5000, 3.0, np.float32)
+    values[4321] = 0.1
+    assert [o.node for o in _origins(y, {x: values})] == ["culprit"]
+
+
+def test_a_product_that_runs_as_one_with_others_is_named_with_them() -> None:
+    x = tf.placeholder(tf.float32, [2, 3], name="x")
+    w = tf.Variable(np.full((3, 4), 1e30, np.float32), name="w")
+    y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w, name="product"), tf.ones([4]), name="biased"), name="cut")
+    [origin] = _origins(tf.reduce_sum(y), {x: np.full((2, 3), 1e30)})
+    assert origin.node == "product"
+    if "as one" in origin.what:
+        assert "biased" in origin.what and "cut" in origin.what
+
+
+def test_a_checked_step_is_the_step_that_runs_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    from thalweg.runtime import session as module
+
+    compile_step, compiled = module.compile_step, []
+    monkeypatch.setattr(module, "compile_step", lambda *args: compiled.append(compile_step(*args)) or compiled[-1])
+    x = tf.placeholder(tf.float32, [1000], name="x")
+    y = tf.tanh(tf.exp(x * 0.3) - 0.7)
+    values = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+    with tf.Session() as session:
+        plain = session.run(y, {x: values})
+        checked = session.run(y, {x: values}, options=numerics.check_options())
+    assert np.array_equal(plain, checked)
+    assert len(compiled) == 1
+
+
+def test_functions_that_are_called_are_looked_into() -> None:
+    @tf.experimental.Defun(tf.float32, func_name="inner", noinline=True)
+    def inner(x: Any) -> Any:
+        return tf.log(x - 1.0, name="inside") * 2.0
+
+    x = tf.placeholder(tf.float32, [3], name="x")
+    y = tf.reduce_sum(inner(x))
+    assert [o.node for o in _origins(y, {x: [2.0, 0.5, 3.0]})] == ["inside"]
+    assert _origins(y, {x: [2.0, 1.5, 3.0]}) == []
+
+
+def test_a_tensor_in_the_place_of_one_that_was_not_finite_is_looked_at_anew() -> None:
+    x = tf.placeholder(tf.float32, [100_000], name="x")
+    first = tf.log(x, name="first")
+    with tf.control_dependencies([tf.reduce_sum(tf.where(tf.is_nan(first), tf.ones_like(first), first))]):
+        # The allocator hands out the memory of what has gone by now.
+        second = tf.sqrt(tf.identity(x), name="second")
+    assert [o.node for o in _origins(tf.reduce_sum(second), {x: np.full(100_000, -1.0)})] == ["first", "second"]
+
+
 def test_in_place_results_do_not_hide_the_origin() -> None:
     x = tf.placeholder(tf.float32, [1000])
     y = tf.add(x, 1.0)

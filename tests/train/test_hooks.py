@@ -154,10 +154,11 @@ def test_stopping_needs_one_of_two_numbers() -> None:
 def test_a_nan_loss_stops_the_training(log: list[str]) -> None:
     x = tf.placeholder(tf.float32)
     loss = tf.log(x)
-    with pytest.raises(tf.train.NanLossDuringTrainingError, match="find_origin"):
-        with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss)]) as session:
+    with pytest.raises(tf.train.NanLossDuringTrainingError, match="find_origin") as info:
+        with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss, find_origin=False)]) as session:
             assert session.run(loss, {x: 1.0}) == 0.0
             session.run(loss, {x: -1.0})
+    assert info.value.origins == []
     with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook("Log:0", fail_on_nan_loss=False)]) as session:
         session.run(loss, {x: -1.0})
         assert session.should_stop()
@@ -168,7 +169,7 @@ def test_the_nan_guard_names_the_operation_that_made_the_first_nan() -> None:
     w = tf.Variable([1.0, 1.0, 1.0], name="w")
     root = tf.sqrt(x * w, name="culprit")
     loss = tf.reduce_mean(tf.square(root), name="loss")
-    guard = tf.train.NanTensorHook(loss, find_origin=True)
+    guard = tf.train.NanTensorHook(loss)
     with pytest.raises(tf.train.NanLossDuringTrainingError) as info:
         with tf.train.MonitoredSession(hooks=[guard]) as session:
             assert session.run(loss, {x: [1.0, 2.0, 3.0]}) == 2.0
@@ -185,10 +186,25 @@ def test_the_nan_guard_names_the_gradient_that_was_nan_in_the_step_before() -> N
     loss = tf.reduce_sum(tf.sqrt(w) * [0.0, 1.0])  # finite, but the gradient of the first is 0 * infinity
     step = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
     with pytest.raises(tf.train.NanLossDuringTrainingError, match="in the step before") as info:
-        with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss, find_origin=True)]) as session:
+        with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss)]) as session:
             session.run(step)
             session.run(step)
     assert info.value.origins[0].node.startswith("gradients/Sqrt_grad")
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_the_nan_guard_names_the_gradient_where_its_update_shows_no_result(use_resource: bool) -> None:
+    x = tf.placeholder(tf.float32, [4, 64])
+    w = tf.get_variable("w", [64, 64], initializer=tf.ones_initializer(), use_resource=use_resource)
+    loss = tf.reduce_mean(tf.matmul(x, w, name="product") * 1e-30)
+    step = tf.train.GradientDescentOptimizer(1e37).minimize(loss)  # the update, one with the product, overflows
+    with pytest.raises(tf.train.NanLossDuringTrainingError, match="in the step before") as info:
+        with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss)]) as session:
+            session.run(step, {x: np.full((4, 64), 1e35)})
+            session.run(step, {x: np.zeros((4, 64))})
+    [origin] = info.value.origins
+    assert origin.node.startswith("gradients/product_grad")
+    assert "the gradient of 'w', or its update 'GradientDescent/update_w" in origin.what
 
 
 def test_a_nan_guard_may_watch_a_graph_that_is_not_the_default_one() -> None:

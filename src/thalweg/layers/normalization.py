@@ -18,7 +18,11 @@ from thalweg.nn.initializers import Ones, Zeros
 from thalweg.nn.normalization import batch_normalization as nn_batch_normalization
 from thalweg.nn.normalization import fused_batch_norm, moments
 from thalweg.ops.constants import constant
+from thalweg.ops.filling import ones_like, zeros_like
+from thalweg.ops.joining import concat
+from thalweg.ops.reductions import reduce_mean
 from thalweg.ops.shapes_of_tensors import reshape
+from thalweg.ops.shapes_of_tensors import shape as shape_of
 
 
 @export("layers.BatchNormalization", "layers.BatchNorm")
@@ -74,19 +78,25 @@ class BatchNormalization(Layer):
             renorm_momentum: How much of the averages for that correction stays in a step.
             fused: Whether one op does it all; where possible, if None.
             trainable: Whether optimizers change beta and gamma.
-            virtual_batch_size: Not supported.
-            adjustment: Not supported.
+            virtual_batch_size: The size of sub-batches, each of which is normalized by itself; it must divide that of
+                the batch ("ghost" batches, Hoffer et al., 2017).
+            adjustment: A function of the dynamic shape of the inputs that gives a factor and an offset for the
+                normalized values, before gamma and beta; only while training.
             name: The layer's name.
             **kwargs: `dtype`, `_scope`, `_reuse`.
 
         Raises:
-            ValueError: If arguments contradict each other, or are not supported.
+            ValueError: If arguments contradict each other.
         """
         super().__init__(trainable=trainable, name=name, **kwargs)
-        if virtual_batch_size is not None or adjustment is not None:
-            raise ValueError("BatchNormalization does not support virtual_batch_size and adjustment.")
-        if fused and renorm:
-            raise ValueError("Passing both `fused=True` and `renorm=True` is not supported")
+        composed = {"renorm": renorm, "virtual_batch_size": virtual_batch_size, "adjustment": adjustment}
+        for argument, value in composed.items():
+            if fused and value:
+                raise ValueError(f"Passing both `fused=True` and `{argument}={value}` is not supported")
+        if virtual_batch_size is not None and virtual_batch_size <= 0:
+            raise ValueError(f"virtual_batch_size must be positive, got {virtual_batch_size}")
+        if virtual_batch_size is not None and adjustment is not None:
+            raise ValueError("When using virtual_batch_size, adjustment cannot be specified")
         self.axis = list(axis) if isinstance(axis, (list, tuple)) else [int(axis)]
         self.momentum = momentum
         self.epsilon = epsilon
@@ -101,7 +111,9 @@ class BatchNormalization(Layer):
         self.beta_constraint = beta_constraint
         self.gamma_constraint = gamma_constraint
         self.renorm = renorm
-        self.fused = fused
+        self.virtual_batch_size = virtual_batch_size
+        self.adjustment = adjustment
+        self.fused = fused if not any(composed.values()) else False
         self._renormalization = Renormalization(renorm_clipping, renorm_momentum) if renorm else None
         self.gamma: Any = None
         self.beta: Any = None
@@ -125,16 +137,21 @@ class BatchNormalization(Layer):
             )
         self.input_spec = InputSpec(ndim=len(sizes), axes={axis: sizes[axis] for axis in self._axes})
         self._choose_fused(sizes)
-        self._param_shape = (
-            [sizes[self._axes[0]]]
-            if len(self._axes) == 1
-            else [sizes[i] if i in self._axes else 1 for i in range(len(sizes))]
-        )
+        self._param_shape = [sizes[i] if i in self._axes else 1 for i in range(len(sizes))]
+        if self.virtual_batch_size is not None:
+            if 0 in self._axes:
+                raise ValueError(f"When using virtual_batch_size, axis cannot include 0, the batch. Got {self.axis}")
+            # The second dimension, of what is normalized, are the sub-batches.
+            self._param_shape.insert(1, 1)
+            self._axes = [axis + 1 for axis in self._axes]
+        elif len(self._axes) == 1:
+            self._param_shape = [sizes[self._axes[0]]]
+        self._broadcasts = len(self._param_shape) > 1
         self._add_variables()
         self.built = True
 
     def _choose_fused(self, sizes: list[int | None]) -> None:
-        possible = len(sizes) == 4 and self._axes in ([1], [3]) and not self.renorm
+        possible = len(sizes) == 4 and self._axes in ([1], [3])
         if self.fused and not possible:
             raise ValueError(
                 f"Unsupported axis, fused batch norm only supports axis == [1] or axis == [3], got {self.axis}"
@@ -168,7 +185,16 @@ class BatchNormalization(Layer):
 
     def call(self, inputs: Any, training: Any = False) -> Any:
         """Normalizes by the batch if `training`, which may be a tensor; else by the moving averages."""
-        return self._call_fused(inputs, training) if self.fused else self._call_composed(inputs, training)
+        if self.fused:
+            return self._call_fused(inputs, training)
+        if self.virtual_batch_size is None:
+            return self._call_composed(inputs, training)
+        shape: Any = shape_of(inputs)
+        batches = reshape(inputs, concat([[self.virtual_batch_size, -1], shape[1:]], 0))
+        batches.set_shape([self.virtual_batch_size, None, *inputs.shape[1:]])
+        output = reshape(self._call_composed(batches, training), concat([[-1], shape[1:]], 0))
+        output.set_shape(inputs.shape)
+        return output
 
     def _call_fused(self, inputs: Any, training: Any) -> Any:
         gamma = self.gamma if self.scale else constant(1.0, self._param_dtype, self._param_shape)
@@ -198,7 +224,8 @@ class BatchNormalization(Layer):
             self.add_update(moved(self.moving_variance, variance, momentum), inputs=True)
 
     def _call_composed(self, inputs: Any, training: Any) -> Any:
-        others = [i for i in range(inputs.shape.ndims) if i not in self._axes]
+        kept = self._axes if self.virtual_batch_size is None else [1, *self._axes]
+        others = [i for i in range(inputs.shape.ndims) if i not in kept]
         values = inputs
         if inputs.dtype.base_dtype is not self._param_dtype:
             values = apply("Cast", inputs, DstT=self._param_dtype)
@@ -206,11 +233,15 @@ class BatchNormalization(Layer):
         if known_choice(training) is False:
             mean, variance = self.moving_mean, self.moving_variance
         else:
-            mean, variance = moments(values, others, keep_dims=len(self._axes) > 1)
+            mean, variance = moments(values, others, keep_dims=self._broadcasts)
+            batch_mean, batch_variance = mean, variance
+            if self.virtual_batch_size is not None:  # The averages move once, by the mean of all sub-batches.
+                mean, variance = (reduce_mean(value, 1, keepdims=True) for value in (mean, variance))
+            if self.adjustment is not None:
+                factor, offset = self._adjusted(factor, offset, inputs, training)
             if self._renormalization is not None:
                 factor, offset = self._renormalized(mean, variance, factor, offset, inputs, training)
             self._update_averages(mean, variance, training)
-            batch_mean, batch_variance = mean, variance
             mean = choose(training, lambda: batch_mean, lambda: self.moving_mean.value())
             variance = choose(training, lambda: batch_variance, lambda: self.moving_variance.value())
         output = nn_batch_normalization(
@@ -227,20 +258,32 @@ class BatchNormalization(Layer):
         assert self._renormalization is not None
         r, d = self._renormalization.correct(self, mean, variance, training)
         r, d = self._shaped(r, inputs), self._shaped(d, inputs)
-        # What the plain layer would multiply with and add, applied to the corrected values.
-        shift = d if factor is None else d * factor
-        return r if factor is None else r * factor, shift if offset is None else shift + offset
+        return _then(r, d, factor, offset)
+
+    def _adjusted(self, factor: Any, offset: Any, inputs: Any, training: Any) -> tuple[Any, Any]:
+        assert self.adjustment is not None
+        r, d = self.adjustment(shape_of(inputs))
+        return _then(
+            choose(training, lambda: r, lambda: ones_like(r)), choose(training, lambda: d, lambda: zeros_like(d)),
+            factor, offset,
+        )  # fmt: skip
 
     def _shaped(self, value: Any, inputs: Any) -> Any:
         """A value per channel in a shape that broadcasts to the inputs."""
         rank = inputs.shape.ndims
-        if value is None or len(self._axes) > 1 or self._axes == [rank - 1]:
+        if value is None or self._broadcasts or self._axes == [rank - 1]:
             return value
         return reshape(value, [self._param_shape[0] if i in self._axes else 1 for i in range(rank)])
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the input."""
         return input_shape
+
+
+def _then(r: Any, d: Any, factor: Any, offset: Any) -> tuple[Any, Any]:
+    """The factor and the offset of `factor * (r * x + d) + offset`."""
+    shift = d if factor is None else d * factor
+    return r if factor is None else r * factor, shift if offset is None else shift + offset
 
 
 batch_normalization = export_function(

@@ -70,7 +70,6 @@ def compile_step(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     options: PassOptions = _ALL,
-    unfused: bool = False,
     precision: DType | None = None,
     placer: Placer | None = None,
 ) -> Any:
@@ -82,11 +81,10 @@ def compile_step(
         fetches: Tensors to return.
         targets: Operations to run for their effect.
         options: Which passes run.
-        unfused: Whether every node of the program must run by itself: then nodes are neither fused nor lowered.
         precision: The 16-bit type to compute products in, if any.
         placer: Decides which devices nodes run on; without one, all run on the session's first.
     """
-    compiler = Compiler(session, options, unfused, precision)
+    compiler = Compiler(session, options, precision)
     graph = compiler.prepared(prune(feeds, fetches, targets), placer)
     parts = placer.partition(graph) if placer is not None else {"": whole(graph)}
     # What becomes one node must not depend on the order in which nodes are to run.
@@ -104,7 +102,7 @@ def compile_step(
         native.append((device, *compiler.specs(part, device=device, ranks=ranks.get(device, {})), fed, fetched))
     compiler.define_functions()
     compiled = _compiled(session, native, graph)
-    if placer is not None and not unfused:
+    if placer is not None:
         placer.observe(compiled)
     return compiled
 
@@ -115,12 +113,11 @@ def step_parts(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     options: PassOptions,
-    unfused: bool,
     precision: DType | None,
     placer: Placer,
 ) -> dict[str, StepGraph]:
     """What `compile_step` hands to the core, for each device: somebody wants to look at it."""
-    compiler = Compiler(session, options, unfused, precision)
+    compiler = Compiler(session, options, precision)
     parts = placer.partition(compiler.prepared(prune(feeds, fetches, targets), placer))
     return {device: compiler.fused(part) for device, (part, _, _) in parts.items()}
 
@@ -139,7 +136,7 @@ def compile_whole(
 
     So nothing is fused, and nothing is put off until another device wants it.
     """
-    compiler = Compiler(session, options, True, precision)
+    compiler = Compiler(session, options, precision, unfused=True)
     graph = change(compiler.prepared(prune(feeds, fetches, targets), placer))
     native = []
     for device, (part, fed, fetched) in placer.partition(graph).items():
@@ -167,9 +164,9 @@ class Compiler:
     """Runs the passes over steps and functions of one session, and makes the core's specs of the nodes."""
 
     def __init__(
-        self, session: Any, options: PassOptions = _ALL, unfused: bool = False, precision: DType | None = None
+        self, session: Any, options: PassOptions = _ALL, precision: DType | None = None, unfused: bool = False
     ) -> None:
-        """See `compile_step`."""
+        """See `compile_step`; `unfused`: every node of the program runs by itself."""
         self._session = session
         self._options = options
         self._unfused = unfused

@@ -67,6 +67,8 @@ def is_requested(options: Any) -> bool:
 
 def fill(run_metadata: Any, found: list[Origin], device: str) -> None:
     """Adds the findings of a step to a RunMetadata."""
+    if not found:
+        return
     stats = run_metadata.step_stats.dev_stats.add(device=device + _MARK)
     for origin in found:
         stats.node_stats.add(node_name=origin.node, timeline_label=origin.what)

@@ -237,16 +237,25 @@ class BaseSession:
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
 
-    def _resolve(
-        self, fetches: Any, feed_dict: Any, unfused: bool = False
-    ) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
+    def _resolve(self, fetches: Any, feed_dict: Any) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
         self._check_open()
         if feed_dict is not None and not hasattr(feed_dict, "items"):
             raise TypeError(f"feed_dict must be a dictionary, got {feed_dict!r}.")
         plan = FetchPlan(self._graph, fetches, self)
         given = resolve_feeds(self._graph, feed_dict) if feed_dict else {}
         feeds = tuple(given)
-        return plan, feeds, list(given.values()), self._compiled(plan, feeds, unfused)
+        return plan, feeds, list(given.values()), self._compiled(plan, feeds)
+
+    def _prepared(self, fetches: Any, feed_dict: Any) -> tuple[_Step, list[Any]]:
+        """The compiled step, which is remembered, and the values that it is to be fed with."""
+        key = _key_of_nested(fetches, feed_dict)
+        step = self._fast.get(key)
+        if step is not None and step.mutations == self._graph._mutations:
+            return step, list(feed_dict.values()) if feed_dict else []
+        _, feeds, values, step = self._resolve(fetches, feed_dict)
+        if key is not None and list(feed_dict or ()) == list(feeds):
+            self._fast[key] = step
+        return step, values
 
     def _check_open(self) -> None:
         if self._closed:
@@ -254,9 +263,9 @@ class BaseSession:
         if not self._graph._operations_by_name:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
-    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...], unfused: bool = False) -> _Step:
+    def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...]) -> _Step:
         mutations = self._graph._mutations
-        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations, unfused)
+        signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations)
         compiled = self._steps.get(signature)
         if compiled is None:
             try:
@@ -265,7 +274,7 @@ class BaseSession:
                     compiled = self._steps.get(signature)  # Another thread may have wanted the same.
                     if compiled is None:
                         compiled = compile_step(
-                            self._native, feeds, plan.tensors, plan.targets, self._pass_options, unfused,
+                            self._native, feeds, plan.tensors, plan.targets, self._pass_options,
                             self._precision(), self._placer,
                         )  # fmt: skip
                         with self._lock:
@@ -281,45 +290,47 @@ class BaseSession:
         traced = run_metadata is not None and options is not None and options.trace_level > 0
         checked = numerics.is_requested(options)
         timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
-        if not traced and not checked:
-            plan, _, values, step = self._resolve(fetches, feed_dict)
+        found: list[numerics.Origin] = []
+        if traced:
+            result, compiled, trace = self._run_traced(fetches, feed_dict, timeout, checked)
+            metadata.fill(run_metadata, compiled, trace, self._graph)
+            found = [numerics.Origin(*finding) for finding in trace.findings]
+        else:
+            step, values = self._prepared(fetches, feed_dict)
+            compiled = step.compiled
             try:
-                fetched = step.compiled.run(values, timeout)
+                if checked:
+                    fetched, findings = compiled.run_checked(values, timeout)
+                    found = [numerics.Origin(*finding) for finding in findings]
+                else:
+                    fetched = compiled.run(values, timeout)
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
-            if run_metadata is not None:
-                self._fill_cost_graph(run_metadata, step.compiled)
-                self._fill_partition_graphs(run_metadata, options, fetches, feed_dict)
-            return plan.build(fetched)
-        result, compiled, trace = self._run_traced(fetches, feed_dict, timeout, checked)
-        if traced:
-            metadata.fill(run_metadata, compiled, trace, self._graph)
-            self._fill_cost_graph(run_metadata, compiled)
-        if checked:
-            found = [numerics.Origin(*finding) for finding in trace.findings]
-            if run_metadata is not None:
+            result = step.build(fetched)
+        if run_metadata is not None:
+            if traced or not checked:
+                self._fill_cost_graph(run_metadata, compiled)
+            if checked:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
-            elif found:
-                raise numerics.error(found[0], self._graph)
-        self._fill_partition_graphs(run_metadata, options, fetches, feed_dict, checked)
+            self._fill_partition_graphs(run_metadata, options, fetches, feed_dict)
+        elif found:
+            raise numerics.error(found[0], self._graph)
         return result
 
     def _run_traced(self, fetches: Any, feed_dict: Any, timeout_ms: int = 0, checked: bool = False) -> tuple[Any, ...]:
         """Runs one step observed: the values of the fetches, the core's CompiledStep, and its Trace.
 
-        It is the very step that runs without an observer; only if it is checked for NaN, every node runs by itself.
+        It is the very step that runs without an observer.
         """
-        plan, _, values, step = self._resolve(fetches, feed_dict, unfused=checked)
+        step, values = self._prepared(fetches, feed_dict)
         try:
             fetched, trace = step.compiled.run_traced(values, timeout_ms, numerics=checked)
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
-        return plan.build(fetched), step.compiled, trace
+        return step.build(fetched), step.compiled, trace
 
-    def _fill_partition_graphs(
-        self, run_metadata: Any, options: Any, fetches: Any, feed_dict: Any, unfused: bool = False
-    ) -> None:
-        if run_metadata is None or options is None or not options.output_partition_graphs:
+    def _fill_partition_graphs(self, run_metadata: Any, options: Any, fetches: Any, feed_dict: Any) -> None:
+        if options is None or not options.output_partition_graphs:
             return
         from thalweg.runtime import partition_graphs
 
@@ -327,9 +338,8 @@ class BaseSession:
         feeds = tuple(resolve_feeds(self._graph, feed_dict)) if feed_dict else ()
         with self._graph._lock:
             parts = step_parts(
-                self._native, feeds, plan.tensors, plan.targets, self._pass_options, unfused, self._precision(),
-                self._placer,
-            )  # fmt: skip
+                self._native, feeds, plan.tensors, plan.targets, self._pass_options, self._precision(), self._placer
+            )
         partition_graphs.fill(run_metadata, parts)
 
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:

@@ -1,4 +1,4 @@
-"""NanTensorHook: stops when the loss is NaN, and can say which operation made the first NaN or infinity."""
+"""NanTensorHook: stops when the loss is NaN, and says which operation made the first NaN or infinity."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ class NanLossDuringTrainingError(RuntimeError):
 
 # What is NaN here was so before the step.
 _READS: Final = frozenset({"ReadVariableOp", "Variable", "VariableV2"})
+# The arguments of updates that are gradients.
+_GRADIENTS: Final = frozenset({"grad", "delta"})
 
 
 @export("train.NanTensorHook", "estimator.NanTensorHook")
 class NanTensorHook(SessionRunHook):
     """Stops the training when a tensor is NaN.
 
-    With `find_origin`, the results of every operation are looked at in every step, which costs some time, and the error
+    The results of every operation are looked at in every step, which costs some percent of its time, and the error
     names the operations that made NaN or infinity out of finite inputs: usually the first one is the cause. If
     variables were NaN before this step, those of the step before are named: its loss was finite, but not its gradients.
 
@@ -49,30 +51,30 @@ class NanTensorHook(SessionRunHook):
         >>> x = tf.placeholder(tf.float32)
         >>> loss = tf.reduce_sum(tf.log(x, name="root_of_evil"))
         >>> try:
-        ...     with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss, find_origin=True)]) as session:
+        ...     with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss)]) as session:
         ...         session.run(loss, {x: [1.0, -1.0]})
         ... except tf.train.NanLossDuringTrainingError as error:
         ...     print(error.origins[0].node)
         root_of_evil
     """
 
-    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True, find_origin: bool = False) -> None:
+    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True, find_origin: bool = True) -> None:
         """Takes what to watch.
 
         Args:
             loss_tensor: The tensor, or its name.
             fail_on_nan_loss: Whether to raise NanLossDuringTrainingError, or only to stop.
-            find_origin: Whether to find out where the first NaN came from.
+            find_origin: Whether to find out where the first NaN came from; otherwise only the loss is looked at.
         """
         self._loss_tensor = loss_tensor
         self._fail_on_nan_loss = fail_on_nan_loss
         self._find_origin = find_origin
+        self._options = numerics.check_options() if find_origin else None
         self._before: list[numerics.Origin] = []  # what the last step made
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         """Fetches the loss, and asks for the check."""
-        options = numerics.check_options() if self._find_origin else None
-        return SessionRunArgs(self._loss_tensor, options=options)
+        return SessionRunArgs(self._loss_tensor, options=self._options)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Looks at the loss."""
@@ -83,9 +85,13 @@ class NanTensorHook(SessionRunHook):
             self._before = origins
             return
         graph = run_context.session.graph
-        earlier = bool(self._before) and (not origins or _type(graph, origins[0].node) in _READS)
-        origins = self._before if earlier else origins
-        message = self._message(graph, origins, " in the step before" if earlier else "")
+        before = []
+        if not origins:
+            before = self._before
+        elif _type(graph, origins[0].node) in _READS:
+            before = self._before or _updates(graph, origins[0].node)
+        origins = before or origins
+        message = self._message(graph, origins, " in the step before" if before else "")
         if self._fail_on_nan_loss:
             logging.error("%s", message)
             raise NanLossDuringTrainingError(message, origins)
@@ -96,7 +102,7 @@ class NanTensorHook(SessionRunHook):
     def _message(self, graph: Any, origins: list[numerics.Origin], when: str) -> str:
         start = "NaN loss during training."
         if not self._find_origin:
-            return f"{start} tf.train.NanTensorHook(loss, find_origin=True) says which operation made the first NaN."
+            return f"{start} With find_origin=True, tf.train.NanTensorHook says which operation made the first NaN."
         if not origins:
             return f"{start} No operation of this step, or of the one before, made it out of finite inputs."
         lines = [start, f"The first operations with NaN or infinity{when}:"]
@@ -111,3 +117,19 @@ class NanTensorHook(SessionRunHook):
 def _type(graph: Any, node: str) -> str:
     op = graph._operations_by_name.get(node)
     return op.type if op is not None else ""
+
+
+def _updates(graph: Any, read: str) -> list[numerics.Origin]:
+    """What changes the variable that is read: an update that is one with the gradient before it shows no result."""
+    variable = graph._operations_by_name[read]
+    source = variable.inputs[0] if variable.inputs else variable.outputs[0]
+    found = []
+    for op in source.consumers():
+        arguments = op.op_def.inputs
+        if len(arguments) != len(op.inputs):
+            continue
+        for argument, tensor in zip(arguments, op.inputs, strict=True):
+            if argument.name in _GRADIENTS:
+                what = f"the gradient of '{source.op.name}', or its update '{op.name}'"
+                found.append(numerics.Origin(tensor.op.name, what))
+    return found

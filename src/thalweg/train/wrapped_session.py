@@ -225,10 +225,7 @@ class HookedSession(WrappedSession):
         """The fetches of the caller and of hooks, by which hooks, all feeds, and the merged options or None."""
         all_fetches, takers = [fetches], []
         hook_feeds: dict[Any, Any] = {}
-        merged = None
-        if options is not None:
-            merged = _run_options()
-            merged.CopyFrom(options)
+        merged = options
         for position, hook in enumerate(self._hooks):
             request = hook.before_run(context)
             if request is None:
@@ -240,8 +237,7 @@ class HookedSession(WrappedSession):
                 _raise_if_feeds_intersect(hook_feeds, request.feed_dict, "Same tensor is fed by two hooks.")
                 hook_feeds.update(request.feed_dict)
             if request.options is not None:
-                merged = merged if merged is not None else _run_options()
-                _merge_options(merged, request.options)
+                merged = request.options if merged is None else _merged(merged, request.options)
         if not hook_feeds:
             return all_fetches, takers, feed_dict, merged
         if feed_dict:
@@ -256,12 +252,16 @@ def _raise_if_feeds_intersect(first: Any, second: Any, message: str) -> None:
         raise RuntimeError(f"{message} Conflict(s): {sorted(str(key) for key in both)}")
 
 
-def _merge_options(options: Any, incoming: Any) -> None:
+def _merged(first: Any, incoming: Any) -> Any:
+    """New RunOptions with what either asks for."""
+    options = _run_options()
+    options.CopyFrom(first)
     options.trace_level = max(options.trace_level, incoming.trace_level)
     options.timeout_in_ms = max(options.timeout_in_ms, incoming.timeout_in_ms)
     options.inter_op_thread_pool = max(options.inter_op_thread_pool, incoming.inter_op_thread_pool)
     options.output_partition_graphs = max(options.output_partition_graphs, incoming.output_partition_graphs)
     options.debug_options.debug_tensor_watch_opts.extend(incoming.debug_options.debug_tensor_watch_opts)
+    return options
 
 
 def _run_options() -> Any:
