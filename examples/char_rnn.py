@@ -1,6 +1,6 @@
 """A character-level language model: two LSTM layers learn to spell from a text, and then write some of their own.
 
-On the whole of Moby-Dick, `--data moby-dick.txt --steps 1500` reaches a held-out perplexity of 5.68 per character in
+On the whole of Moby-Dick, `--data moby-dick.txt --steps 1500` reaches a held-out perplexity of 5.69 per character in
 109 s of one core: English words, most of them real ones, and no sense yet.
 """
 

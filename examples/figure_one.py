@@ -13,7 +13,7 @@ So a checkpoint is a consistent cut between two updates, while the steps before 
 Kill it at any moment and start it again: it goes on from the last checkpoint. The variable `times_seen` counts how
 often each example was trained on, in the same update that counts the step; whatever happened, it adds up.
 
-Measured: 93.8% of the 2,000 test images of the sample after the default 2,000 steps (4.5 s of one core).
+Measured: 92.9 to 95.0% of the 2,000 test images of the sample after the default 2,000 steps (six runs).
 """
 
 from __future__ import annotations

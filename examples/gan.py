@@ -4,8 +4,8 @@ The measure is how a classifier that learned from real digits sees the made-up o
 digits): exp of the mean KL divergence between its answers and their average. It is 1 for noise, and 10 if every image
 is clearly one digit and all ten occur equally often.
 
-Measured with the sample of MNIST that the package ships and the default 2,000 steps: 5.83 (72 s of one core), most
-images a digit that one can read. With `--data <folder>` it trains on the full set.
+Measured with the sample of MNIST that the package ships and the default 2,000 steps: 5.8 to 6.1 (72 s of one core),
+most images a digit that one can read. With `--data <folder>` it trains on the full set.
 """
 
 from __future__ import annotations

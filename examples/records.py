@@ -3,7 +3,7 @@
 The files are written first, if they are not there yet. Nothing is fed: a queue of file names, a reader, a parser and a
 shuffling queue run on threads of their own, ahead of the training step.
 
-Measured: 94.6% of the 2,000 test images of the sample after the default 2,000 steps (5.5 s of one core).
+Measured: 94.2 to 94.8% of the 2,000 test images of the sample after the default 2,000 steps (six runs, 5.5 s each).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Trains a convolutional network of the papers (examples/models) on digits or on random images, and shows its speed.
 
 python examples/train_convnet.py --model resnet_50 --batch 8 --steps 5
-python examples/train_convnet.py --model alexnet --images mnist --size 64 --classes 10 --batch 32 --steps 200
+python examples/train_convnet.py --model alexnet --images mnist --size 64 --classes 10 --batch 32 --steps 600
 
-The second, with the full MNIST (`--data <folder>`), begins to learn after 150 steps and is right for 44.5 % of the
-images of its last 20 steps, after 38 s of one core.
+The second, with the full MNIST (`--data <folder>`), begins to learn after 150 steps and is right for 94.7% of the
+images of its last 60 steps, after two minutes of one core.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "checkpoint/wire.h"
+#include "checkpoint/shape_proto.h"
 #include "io/crc32c.h"
 
 namespace thalweg {
@@ -18,9 +18,9 @@ constexpr size_t kChunk = 1 << 20;  // Checksummed and written while it is in th
 
 std::string index_bytes(const BundleEntries& entries, int num_shards) {
   std::string version, header;
-  wire::put_number(version, 1, 1);  // The producer's version of the format.
-  wire::put_number(header, 1, static_cast<uint64_t>(num_shards));
-  wire::put_bytes(header, 3, version);
+  proto::put_number(version, 1, 1);  // The producer's version of the format.
+  proto::put_number(header, 1, static_cast<uint64_t>(num_shards));
+  proto::put_bytes(header, 3, version);
   TableWriter table;
   table.add("", header);
   for (const auto& [key, entry] : entries) table.add(key, entry.to_proto());
@@ -82,41 +82,29 @@ bool link_as(const std::string& prefix, int count, int from, int to) {
 }  // namespace
 
 std::string BundleEntry::to_proto() const {
-  std::string out, shape;
-  for (int64_t size : dims) {
-    std::string dim;
-    wire::put_number(dim, 1, static_cast<uint64_t>(size));
-    wire::put_bytes(shape, 2, dim);
-  }
-  wire::put_number(out, 1, static_cast<uint64_t>(dtype));
-  wire::put_bytes(out, 2, shape);
-  wire::put_number(out, 3, static_cast<uint64_t>(shard));
-  wire::put_number(out, 4, static_cast<uint64_t>(offset));
-  wire::put_number(out, 5, static_cast<uint64_t>(size));
+  std::string out;
+  proto::put_number(out, 1, static_cast<uint64_t>(dtype));
+  proto::put_bytes(out, 2, dims_to_proto(dims));
+  proto::put_number(out, 3, static_cast<uint64_t>(shard));
+  proto::put_number(out, 4, static_cast<uint64_t>(offset));
+  proto::put_number(out, 5, static_cast<uint64_t>(size));
   if (crc != 0) {
-    wire::put_varint(out, 6 << 3 | 5);
-    wire::put_fixed32(out, crc);
+    proto::put_varint(out, 6 << 3 | 5);
+    proto::put_fixed32(out, crc);
   }
-  for (const TensorSlice& slice : slices) wire::put_bytes(out, 7, slice.to_proto());
+  for (const TensorSlice& slice : slices) proto::put_bytes(out, 7, slice.to_proto());
   return out;
 }
 
 BundleEntry BundleEntry::from_proto(std::string_view message, const std::string& what) {
   BundleEntry out;
-  for (wire::Fields field(message, what); field.next();) {
+  for (proto::Fields field(message, what); field.next();) {
     switch (field.field) {
       case 1:
-        out.dtype = static_cast<DType>(field.number < 24 ? field.number : 0);
+        out.dtype = dtype_from_number(field.number);
         break;
       case 2:
-        for (wire::Fields part(field.text, what); part.next();) {
-          if (part.field != 2) continue;
-          int64_t size = 0;
-          for (wire::Fields dim(part.text, what); dim.next();) {
-            if (dim.field == 1) size = static_cast<int64_t>(dim.number);
-          }
-          out.dims.push_back(size);
-        }
+        out.dims = dims_from_proto(field.text, what);
         break;
       case 3:
         out.shard = static_cast<int32_t>(field.number);
@@ -140,13 +128,7 @@ BundleEntry BundleEntry::from_proto(std::string_view message, const std::string&
   return out;
 }
 
-Shape BundleEntry::shape(const std::string& what) const {
-  try {
-    return Shape(dims);
-  } catch (const Error& error) {
-    fail(Code::data_loss, "corrupted ", what, ": ", error.message());
-  }
-}
+Shape BundleEntry::shape(const std::string& what) const { return checked_shape(dims, what); }
 
 std::string index_path(const std::string& prefix) { return prefix + ".index"; }
 
@@ -258,10 +240,10 @@ void BundleWriter::write_strings(const Tensor& tensor, BundleEntry& entry) {
   std::string lengths;
   for (int64_t i = 0; i < count; ++i) {
     uint64_t size = tensor.strings()[i].size();
-    wire::put_varint(lengths, size);
+    proto::put_varint(lengths, size);
     crc = crc32c(&size, size <= UINT32_MAX ? 4 : 8, crc);
   }
-  wire::put_fixed32(lengths, mask_crc(crc));
+  proto::put_fixed32(lengths, mask_crc(crc));
   crc = crc32c(lengths.data() + lengths.size() - 4, 4, crc);
   data_.append(lengths.data(), lengths.size());
   for (int64_t i = 0; i < count; ++i) {

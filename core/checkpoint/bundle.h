@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "checkpoint/files.h"
-#include "checkpoint/slice.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/table.h"
 
 namespace thalweg {
@@ -62,22 +62,17 @@ class BundleWriter {
   BundleEntries entries_;
 };
 
-class BundleReader {
+class BundleReader : public CheckpointReader {
  public:
   explicit BundleReader(std::string prefix);
 
-  struct Request {
-    std::string name;
-    std::string shape_and_slice;
-    DType dtype = DType::invalid;  // Any, if invalid.
-  };
-  // Reads several tensors, with all cores. Several threads may call it; they take turns.
-  std::vector<Tensor> read(const std::vector<Request>& requests);
-
-  bool has(const std::string& name) const { return table_.find(name).data() != nullptr && !name.empty(); }
+  // With all cores.
+  std::vector<Tensor> read(const std::vector<Request>& requests) override;
+  bool has(const std::string& name) const override { return table_.find(name).data() != nullptr && !name.empty(); }
+  Stored stored(const std::string& name) const override;
+  // Without the keys of slices.
+  std::vector<std::string> names() const override;
   BundleEntry entry(const std::string& name) const;
-  // The tensors' names, in order, without the keys of slices.
-  std::vector<std::string> names() const;
   int num_shards() const { return num_shards_; }
   const Table& table() const { return table_; }
   const std::string& index() const { return index_; }

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "checkpoint/bundle.h"
-#include "checkpoint/wire.h"
+#include "checkpoint/proto.h"
 #include "io/crc32c.h"
 #include "thread/parallel.h"
 
@@ -44,12 +44,12 @@ BundleReader::BundleReader(std::string prefix)
     : prefix_(std::move(prefix)), index_(index_path(prefix_)), table_(open_index(prefix_), index_) {
   std::string_view header = table_.find("");
   if (header.data() == nullptr) fail(Code::data_loss, index_, " is not the index of a checkpoint: it has no header");
-  for (wire::Fields field(header, index_); field.next();) {
+  for (proto::Fields field(header, index_); field.next();) {
     if (field.field == 1) num_shards_ = static_cast<int>(field.number);
     if (field.field == 2 && field.number != 0)
       fail(Code::unimplemented, index_, " was written on a big-endian machine, this is a little-endian one");
     if (field.field != 3) continue;
-    for (wire::Fields part(field.text, index_); part.next();) {
+    for (proto::Fields part(field.text, index_); part.next();) {
       if (part.field == 2 && part.number > 1)
         fail(Code::invalid_argument, index_, " needs a reader of version ", part.number, ", this one is of version 1");
     }
@@ -62,6 +62,11 @@ BundleEntry BundleReader::entry(const std::string& name) const {
   std::string_view found = name.empty() ? std::string_view{} : table_.find(name);
   if (found.data() == nullptr) fail(Code::not_found, "Key ", name, " not found in checkpoint ", prefix_);
   return BundleEntry::from_proto(found, index_);
+}
+
+CheckpointReader::Stored BundleReader::stored(const std::string& name) const {
+  const BundleEntry found = entry(name);
+  return {found.dtype, found.shape(index_)};
 }
 
 std::vector<std::string> BundleReader::names() const {
@@ -157,7 +162,7 @@ void BundleReader::run(std::vector<Piece>& pieces) {
 }
 
 void BundleReader::Piece::make_strings() {
-  wire::Reader reader(bytes, file->path());
+  proto::Reader reader(bytes, file->path());
   int64_t count = tensor.num_elements();
   std::vector<uint64_t> lengths(static_cast<size_t>(count));
   uint32_t crc = 0;
@@ -169,7 +174,7 @@ void BundleReader::Piece::make_strings() {
     crc = crc32c(&length, length <= UINT32_MAX ? 4 : 8, crc);
   }
   std::string_view stored = reader.bytes(4);
-  if (mask_crc(crc) != wire::Reader(stored, file->path()).fixed32())
+  if (mask_crc(crc) != proto::Reader(stored, file->path()).fixed32())
     fail(Code::data_loss, "The lengths of the strings of ", name, " do not match their checksum in ", file->path());
   crc = crc32c(stored.data(), 4, crc);
   crc = crc32c(reader.rest().data(), reader.rest().size(), crc);
@@ -191,17 +196,9 @@ std::vector<Tensor> BundleReader::read(const std::vector<Request>& requests) {
   std::vector<Wanted> wanted;
   for (const Request& request : requests) {
     BundleEntry found = entry(request.name);
-    require(request.dtype == DType::invalid || request.dtype == found.dtype, "tensor_name = ", request.name,
-            "; expected dtype ", request.dtype, " does not equal original dtype ", found.dtype);
-    Shape full = found.shape(index_);
-    TensorSlice whole = TensorSlice{std::vector<TensorSlice::Extent>(static_cast<size_t>(full.rank()))}.within(full);
-    Wanted want{whole, {}, pieces.size()};
-    if (!request.shape_and_slice.empty()) {
-      ShapeAndSlice where = parse_shape_and_slice(request.shape_and_slice);
-      require(where.shape == full, "Shape in shape_and_slice spec ", where.shape,
-              " does not match the shape stored in checkpoint: ", full, " (", request.name, ")");
-      want.slice = where.slice.within(full);
-    }
+    const Shape full = found.shape(index_);
+    const TensorSlice whole = wanted_slice({request.name, "", request.dtype}, {found.dtype, full});
+    Wanted want{wanted_slice(request, {found.dtype, full}), {}, pieces.size()};
     if (found.slices.empty()) {
       want.sources.push_back(whole);
       plan(found, full, request.name, pieces);

@@ -3,7 +3,7 @@
 
 #include <charconv>
 
-#include "checkpoint/wire.h"
+#include "checkpoint/proto.h"
 
 namespace thalweg {
 namespace {
@@ -103,22 +103,22 @@ std::string TensorSlice::to_proto() const {
   for (const Extent& e : extents) {
     std::string extent;
     if (e.length != kAll) {
-      wire::put_number(extent, 1, static_cast<uint64_t>(e.start));
+      proto::put_number(extent, 1, static_cast<uint64_t>(e.start));
       // The length is in a oneof: written even if it is 0.
-      wire::put_varint(extent, 2 << 3);
-      wire::put_varint(extent, static_cast<uint64_t>(e.length));
+      proto::put_varint(extent, 2 << 3);
+      proto::put_varint(extent, static_cast<uint64_t>(e.length));
     }
-    wire::put_bytes(out, 1, extent);
+    proto::put_bytes(out, 1, extent);
   }
   return out;
 }
 
 TensorSlice TensorSlice::from_proto(std::string_view message, std::string_view what) {
   TensorSlice out;
-  for (wire::Fields field(message, what); field.next();) {
+  for (proto::Fields field(message, what); field.next();) {
     if (field.field != 1 || field.type != 2) continue;
     Extent extent;
-    for (wire::Fields part(field.text, what); part.next();) {
+    for (proto::Fields part(field.text, what); part.next();) {
       if (part.field == 1) extent.start = static_cast<int64_t>(part.number);
       if (part.field == 2) extent.length = static_cast<int64_t>(part.number);
     }

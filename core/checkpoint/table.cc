@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "checkpoint/wire.h"
+#include "checkpoint/proto.h"
 #include "io/crc32c.h"
 
 namespace thalweg {
@@ -53,9 +53,9 @@ void TableWriter::Block::add(std::string_view key, std::string_view value) {
   } else {
     shared = common_prefix(last_key, key);
   }
-  wire::put_varint(bytes, shared);
-  wire::put_varint(bytes, key.size() - shared);
-  wire::put_varint(bytes, value.size());
+  proto::put_varint(bytes, shared);
+  proto::put_varint(bytes, key.size() - shared);
+  proto::put_varint(bytes, value.size());
   bytes.append(key.substr(shared));
   bytes.append(value);
   last_key = key;
@@ -64,19 +64,19 @@ void TableWriter::Block::add(std::string_view key, std::string_view value) {
 
 std::string TableWriter::Block::finish() {
   std::string out = std::move(bytes);
-  for (uint32_t restart : restarts) wire::put_fixed32(out, restart);
-  wire::put_fixed32(out, static_cast<uint32_t>(restarts.size()));
+  for (uint32_t restart : restarts) proto::put_fixed32(out, restart);
+  proto::put_fixed32(out, static_cast<uint32_t>(restarts.size()));
   *this = Block(interval);
   return out;
 }
 
 std::string TableWriter::append_block(std::string contents) {
   std::string handle;
-  wire::put_varint(handle, file_.size());
-  wire::put_varint(handle, contents.size());
+  proto::put_varint(handle, file_.size());
+  proto::put_varint(handle, contents.size());
   contents.push_back(0);  // Not compressed.
   file_.append(contents);
-  wire::put_fixed32(file_, mask_crc(crc32c(contents.data(), contents.size())));
+  proto::put_fixed32(file_, mask_crc(crc32c(contents.data(), contents.size())));
   return handle;
 }
 
@@ -100,7 +100,7 @@ std::string TableWriter::finish() {
   if (!pending_handle_.empty()) index_.add(successor(last_key_), pending_handle_);
   footer += append_block(index_.finish());
   footer.resize(kFooter - 8);
-  wire::put_fixed64(footer, kMagic);
+  proto::put_fixed64(footer, kMagic);
   return file_ + footer;
 }
 
@@ -111,7 +111,7 @@ struct Handle {
   uint64_t size;
 };
 
-Handle read_handle(wire::Reader& reader) {
+Handle read_handle(proto::Reader& reader) {
   uint64_t offset = reader.varint();
   return {offset, reader.varint()};
 }
@@ -119,12 +119,12 @@ Handle read_handle(wire::Reader& reader) {
 // The entries of a block, once its checksum is found right.
 template <typename Visit>
 void read_block(std::string_view file, Handle handle, const std::string& name, const Visit& visit) {
-  wire::Reader whole(file, name);
+  proto::Reader whole(file, name);
   if (handle.offset > file.size() || handle.size > file.size() - handle.offset ||
       kTrailer > file.size() - handle.offset - handle.size)
     whole.bad("a block that lies beyond the end of the file");
   std::string_view stored = file.substr(handle.offset, handle.size + kTrailer);
-  wire::Reader trailer(stored.substr(handle.size + 1), name);
+  proto::Reader trailer(stored.substr(handle.size + 1), name);
   if (unmask_crc(trailer.fixed32()) != crc32c(stored.data(), handle.size + 1))
     fail(Code::data_loss, "block checksum mismatch in ", name, " at offset ", handle.offset);
   if (stored[handle.size] != 0)
@@ -132,9 +132,9 @@ void read_block(std::string_view file, Handle handle, const std::string& name, c
          "); tables are read without compression only");
   std::string_view contents = stored.substr(0, handle.size);
   if (contents.size() < 4) whole.bad("a block without restarts");
-  uint64_t restarts = wire::Reader(contents.substr(contents.size() - 4), name).fixed32();
+  uint64_t restarts = proto::Reader(contents.substr(contents.size() - 4), name).fixed32();
   if (restarts > (contents.size() - 4) / 4) whole.bad("more restarts than a block has room for");
-  wire::Reader reader(contents.substr(0, contents.size() - 4 - 4 * restarts), name);
+  proto::Reader reader(contents.substr(0, contents.size() - 4 - 4 * restarts), name);
   std::string key;
   while (!reader.done()) {
     uint64_t shared = reader.varint(), rest = reader.varint(), size = reader.varint();
@@ -151,8 +151,8 @@ Table::Table(std::string file, const std::string& name) : file_(std::move(file))
   if (file_.size() < kFooter)
     fail(Code::data_loss, name, " is too short for a table: it has ", file_.size(), " bytes, a footer has ", kFooter);
   std::string_view bytes(file_);
-  wire::Reader footer(bytes.substr(bytes.size() - kFooter), name);
-  wire::Reader handles(footer.bytes(kFooter - 8), name);
+  proto::Reader footer(bytes.substr(bytes.size() - kFooter), name);
+  proto::Reader handles(footer.bytes(kFooter - 8), name);
   uint64_t magic = 0;
   std::memcpy(&magic, footer.bytes(8).data(), 8);
   if (magic != kMagic)
@@ -166,7 +166,7 @@ Table::Table(std::string file, const std::string& name) : file_(std::move(file))
     handles.bad("a damaged footer");
   read_block(bytes, metaindex, name, [](const std::string&, std::string_view) {});
   read_block(bytes, index, name, [&](const std::string&, std::string_view value) {
-    wire::Reader reader(value, name);
+    proto::Reader reader(value, name);
     read_block(bytes, read_handle(reader), name, [&](const std::string& key, std::string_view row) {
       if (!rows_.empty() && key <= rows_.back().first) reader.bad("keys that are out of order");
       rows_.emplace_back(key, row);

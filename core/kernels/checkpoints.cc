@@ -5,6 +5,7 @@
 #include <set>
 
 #include "checkpoint/bundle.h"
+#include "checkpoint/old_format.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -15,8 +16,8 @@ const std::string& text(Context& ctx, int i, const char* what) {
   return *ctx.input(i).strings();
 }
 
-void check_names(Context& ctx, int64_t tensors) {
-  for (int i : {1, 2}) {
+void check_names(Context& ctx, int64_t tensors, bool sliced = true) {
+  for (int i = 1; i <= (sliced ? 2 : 1); ++i) {
     require(ctx.input(i).rank() == 1 && ctx.input(i).num_elements() == tensors,
             i == 1 ? "tensor_names" : "shape_and_slices", " must be a vector of ", tensors,
             " strings, one per tensor, got shape ", ctx.input(i).shape());
@@ -51,25 +52,51 @@ std::pair<uint64_t, int64_t> identity(const std::string& path) {
   return {info.st_ino, info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
 }
 
-void restore(Context& ctx) {
-  const std::string& prefix = text(ctx, 0, "prefix");
-  check_names(ctx, ctx.num_outputs());
-  std::vector<BundleReader::Request> requests;
-  for (int i = 0; i < ctx.num_outputs(); ++i)
-    requests.push_back({ctx.input(1).strings()[i], ctx.input(2).strings()[i], ctx.output_dtype(i)});
+// Reads tensors of a checkpoint that somebody may be replacing at the time.
+std::vector<Tensor> read_tensors(const std::string& prefix, const std::vector<CheckpointReader::Request>& requests) {
   for (int attempt = 0;; ++attempt) {
     auto before = identity(index_path(prefix));
     try {
-      BundleReader reader(prefix);
-      std::vector<Tensor> values = reader.read(requests);
-      for (int i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, std::move(values[i]));
-      return;
+      return open_checkpoint(prefix)->read(requests);
     } catch (const Error& error) {
-      // Somebody may be replacing the checkpoint; then the index is another one by now.
+      // Then the index is another one by now.
       bool torn = error.code() == Code::data_loss || error.code() == Code::not_found;
       if (!torn || attempt == 10 || identity(index_path(prefix)) == before) throw;
     }
   }
+}
+
+void restore(Context& ctx) {
+  const std::string& prefix = text(ctx, 0, "prefix");
+  check_names(ctx, ctx.num_outputs());
+  std::vector<CheckpointReader::Request> requests;
+  for (int i = 0; i < ctx.num_outputs(); ++i)
+    requests.push_back({ctx.input(1).strings()[i], ctx.input(2).strings()[i], ctx.output_dtype(i)});
+  std::vector<Tensor> values = read_tensors(prefix, requests);
+  for (int i = 0; i < ctx.num_outputs(); ++i) ctx.set_output(i, std::move(values[i]));
+}
+
+// The ops of graphs that were made before 0.12: one tensor at a time, and the old format.
+template <bool sliced>
+void restore_one(Context& ctx) {
+  const std::string& name = text(ctx, 1, "tensor_name");
+  const std::string spec = sliced ? text(ctx, 2, "shape_and_slice") : "";
+  ctx.set_output(0, std::move(read_tensors(text(ctx, 0, "file_pattern"), {{name, spec, ctx.output_dtype(0)}})[0]));
+}
+
+template <bool sliced>
+void save_old_format(Context& ctx) {
+  constexpr int first = sliced ? 3 : 2;
+  const int count = ctx.num_inputs() - first;
+  check_names(ctx, count, sliced);
+  OldFormatWriter writer(text(ctx, 0, "filename"));
+  for (int i = 0; i < count; ++i) {
+    const Tensor& value = ctx.input(first + i);
+    const std::string spec = sliced ? ctx.input(2).strings()[i] : "";
+    const ShapeAndSlice whole{value.shape(), {std::vector<TensorSlice::Extent>(static_cast<size_t>(value.rank()))}};
+    writer.add(ctx.input(1).strings()[i], spec.empty() ? whole : parse_shape_and_slice(spec), value);
+  }
+  writer.finish();
 }
 
 struct Merge : Kernel {
@@ -112,6 +139,10 @@ void sharded_filespec(Context& ctx) {
 
 REGISTER(kernel("SaveV2").function<save>());
 REGISTER(kernel("RestoreV2").function<restore>());
+REGISTER(kernel("Save").function<save_old_format<false>>());
+REGISTER(kernel("SaveSlices").function<save_old_format<true>>());
+REGISTER(kernel("Restore").function<restore_one<false>>());
+REGISTER(kernel("RestoreSlice").function<restore_one<true>>());
 REGISTER(kernel("MergeV2Checkpoints").make<Merge>());
 REGISTER(kernel("ShardedFilename").function<sharded_filename>());
 REGISTER(kernel("ShardedFilespec").function<sharded_filespec>());

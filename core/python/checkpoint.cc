@@ -3,8 +3,9 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
-#include "checkpoint/bundle.h"
+#include "checkpoint/reader.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -13,29 +14,35 @@ using namespace nb::literals;
 namespace thalweg {
 
 void bind_checkpoint(nb::module_& m) {
-  nb::class_<BundleReader>(m, "CheckpointReader", "The tensors of one checkpoint; its index is read when it is made.")
-      .def(nb::init<std::string>(), "prefix"_a, nb::call_guard<nb::gil_scoped_release>())
+  nb::class_<CheckpointReader>(m, "CheckpointReader",
+                               "The tensors of one checkpoint; its index is read when it is made.")
+      .def(nb::new_([](const std::string& prefix) {
+             nb::gil_scoped_release release;
+             return open_checkpoint(prefix);
+           }),
+           "prefix"_a)
       .def(
           "names",
-          [](const BundleReader& reader) {
+          [](const CheckpointReader& reader) {
             nb::list out;
             for (const std::string& name : reader.names()) out.append(nb::bytes(name.data(), name.size()));
             return out;
           },
           "The names of the tensors, as bytes, in order.")
-      .def("has", [](const BundleReader& reader, nb::bytes name) { return reader.has({name.c_str(), name.size()}); })
+      .def("has",
+           [](const CheckpointReader& reader, nb::bytes name) { return reader.has({name.c_str(), name.size()}); })
       .def(
           "entry",
-          [](const BundleReader& reader, nb::bytes name) {
-            BundleEntry entry = reader.entry({name.c_str(), name.size()});
+          [](const CheckpointReader& reader, nb::bytes name) {
+            const auto [dtype, shape] = reader.stored({name.c_str(), name.size()});
             nb::list dims;
-            for (int64_t size : entry.shape(reader.index())) dims.append(size);
-            return nb::make_tuple(static_cast<int>(entry.dtype), dims);
+            for (int64_t size : shape) dims.append(size);
+            return nb::make_tuple(static_cast<int>(dtype), dims);
           },
           "name"_a, "The number of the element type, and the shape of the whole tensor.")
       .def(
           "read",
-          [](BundleReader& reader, nb::bytes name) {
+          [](CheckpointReader& reader, nb::bytes name) {
             Tensor value;
             {
               std::string key(name.c_str(), name.size());

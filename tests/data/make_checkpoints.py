@@ -49,6 +49,10 @@ SLICES: list[tuple[str, str, Any]] = [
 ]
 
 
+# The types that TensorFlow's writer of the old format lacks.
+NEW_TYPES = ("type/bfloat16", "type/uint32", "type/uint64")
+
+
 def weights() -> dict[str, Any]:
     """The variables of the small networks."""
     rng = np.random.default_rng(3)
@@ -95,6 +99,22 @@ def main() -> None:
             tensors=[tf.constant(value) for _, _, value in SLICES],
         )
         session.run(save)
+        # The format from before TensorFlow 0.12.
+        old = [name for name in names if name not in NEW_TYPES]
+        save = tf.raw_ops.SaveSlices(
+            filename=str(FOLDER / "old_types"), tensor_names=old, shapes_and_slices=[""] * len(old),
+            data=[feeds[names.index(name)] for name in old],
+        )  # fmt: skip
+        session.run(save, dict(zip(feeds, values.values(), strict=True)))
+        for shard in range(2):  # The slices of each tensor are spread over the two files.
+            mine = SLICES[shard::2]
+            save = tf.raw_ops.SaveSlices(
+                filename=str(FOLDER / f"old_slices-{shard:05d}-of-00002"),
+                tensor_names=[name for name, _, _ in mine],
+                shapes_and_slices=[spec for _, spec, _ in mine],
+                data=[tf.constant(value) for _, _, value in mine],
+            )
+            session.run(save)
     for kind, use_resource in (("reference", False), ("resource", True)):
         with tf.Graph().as_default(), tf.Session() as session:
             x, y = network(tf, use_resource)

@@ -10,6 +10,9 @@ from tests.op_cases import Args, Bad, case, covered_elsewhere
 covered_elsewhere(
     "reads or writes files; see tests/train/test_tensor_bundle.py", "SaveV2", "RestoreV2", "MergeV2Checkpoints"
 )
+covered_elsewhere(
+    "reads or writes files; see tests/train/test_old_checkpoints.py", "Save", "SaveSlices", "Restore", "RestoreSlice"
+)
 
 
 def _int32(value: int) -> np.ndarray:

@@ -122,6 +122,23 @@ def test_functions_that_are_called_are_looked_into() -> None:
     assert _origins(y, {x: [2.0, 1.5, 3.0]}) == []
 
 
+def test_what_another_device_made_is_named_once() -> None:
+    x = tf.placeholder(tf.float32, [100], name="x")
+    with tf.device("/cpu:1"):
+        bad = tf.log(x, name="bad")
+    with tf.device("/cpu:0"):
+        there = tf.reduce_sum(tf.sqrt(tf.abs(x), name="fine") + bad)
+    with tf.device("/cpu:1"):
+        back = there * 2.0 + tf.reduce_max(bad)
+    metadata = tf.RunMetadata()
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        for _ in range(20):
+            metadata.Clear()
+            values = {x: np.linspace(-1.0, 1.0, 100)}
+            session.run(back, values, options=numerics.check_options(), run_metadata=metadata)
+            assert [o.node for o in numerics.origins(metadata)] == ["bad"]
+
+
 def test_a_tensor_in_the_place_of_one_that_was_not_finite_is_looked_at_anew() -> None:
     x = tf.placeholder(tf.float32, [100_000], name="x")
     first = tf.log(x, name="first")

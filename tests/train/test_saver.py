@@ -247,8 +247,6 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
             tf.train.Saver(var_list)
     with pytest.raises(ValueError, match="deferred"):
         tf.train.Saver([v], defer_build=True)
-    with pytest.raises(NotImplementedError, match="V2"):
-        tf.train.Saver([v], write_version=tf.train.SaverDef.V1)
 
 
 def test_a_meta_graph_brings_its_saver(tmp_path: Path) -> None:

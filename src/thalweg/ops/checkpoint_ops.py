@@ -8,15 +8,27 @@ from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
 
 
-def _check_names(c: ShapeContext, tensors: int) -> None:
+def _check_names(c: ShapeContext, tensors: int, vectors: int = 2) -> None:
     shapes.with_rank(c.input(0), 0)
-    for i in (1, 2):
+    for i in range(1, 1 + vectors):
         shapes.merge(c.input(i), TensorShape([tensors]))
 
 
 def _save_shape(c: ShapeContext) -> list[TensorShape]:
     _check_names(c, len(c.attr("dtypes")))
     return []
+
+
+def _save_old_format_shape(c: ShapeContext) -> list[TensorShape]:
+    _check_names(c, len(c.attr("T")), 1 if c.op_type == "Save" else 2)
+    return []
+
+
+def _restore_one_shape(c: ShapeContext) -> list[TensorShape]:
+    for i in range(2 if c.op_type == "Restore" else 3):
+        shapes.with_rank(c.input(i), 0)
+    spec = c.constant(2) if c.op_type == "RestoreSlice" else None
+    return [shapes.UNKNOWN if spec is None else _slice_shape(spec.item())]
 
 
 def _restore_shape(c: ShapeContext) -> list[TensorShape]:
@@ -63,6 +75,18 @@ define(
     shape=shapes.no_outputs,
     stateful=True,
 )
+# Those of graphs from before TensorFlow 0.12: they write the old format, and read either.
+define("Save", "filename: string, tensor_names: string, data: T ->", "T: list(type) >= 1",
+       shape=_save_old_format_shape, stateful=True)  # fmt: skip
+define("SaveSlices", "filename: string, tensor_names: string, shapes_and_slices: string, data: T ->",
+       "T: list(type) >= 1", shape=_save_old_format_shape, stateful=True)  # fmt: skip
+define("Restore", "file_pattern: string, tensor_name: string -> tensor: dt", "dt: type, preferred_shard: int = -1",
+       shape=_restore_one_shape, stateful=True)  # fmt: skip
+define("RestoreSlice", "file_pattern: string, tensor_name: string, shape_and_slice: string -> tensor: dt",
+       "dt: type, preferred_shard: int = -1", shape=_restore_one_shape, stateful=True)  # fmt: skip
 define("ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string", shape=shapes.scalar)
 define("ShardedFilespec", "basename: string, num_shards: int32 -> filename: string", shape=shapes.scalar)
-not_differentiable("SaveV2", "RestoreV2", "MergeV2Checkpoints", "ShardedFilename", "ShardedFilespec")
+not_differentiable(
+    "SaveV2", "RestoreV2", "MergeV2Checkpoints", "Save", "SaveSlices", "Restore", "RestoreSlice", "ShardedFilename",
+    "ShardedFilespec",
+)  # fmt: skip

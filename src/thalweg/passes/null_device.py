@@ -32,7 +32,7 @@ _REAL = frozenset({
     "TensorArrayReadV3", "StackPushV2", "StackPopV2",
 })  # fmt: skip
 # What a value that was not computed must not decide, and what would write it down.
-_NEVER = frozenset({"Assert", "CheckNumerics", "Print", "SaveV2", "PrintV2"})
+_NEVER = frozenset({"Assert", "CheckNumerics", "Print", "Save", "SaveSlices", "SaveV2", "PrintV2"})
 _UPDATES = re.compile(r"Resource(Sparse)?Apply|ResourceScatter|Assign(Add|Sub)Variable")
 
 _graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()

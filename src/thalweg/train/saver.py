@@ -82,7 +82,7 @@ class Saver:
             builder: What makes the nodes, if not a BulkSaverBuilder.
             defer_build: Whether to wait with the nodes until `build` is called.
             allow_empty: Whether a graph without variables is fine: nothing is saved, then.
-            write_version: The format: SaverDef.V2.
+            write_version: The format: SaverDef.V2, or V1 for readers from before TensorFlow 0.12. Both are restored.
             pad_step_number: Whether the step has 8 digits in file names, so that they sort.
             save_relative_paths: Whether the `checkpoint` file has relative paths, so that the directory can be moved.
             filename: The default of the node with the path.

@@ -18,6 +18,8 @@ from thalweg.train.saveable import SaveableObject, SaveSpec, cpu_of, saveables_f
 Saveables: TypeAlias = Sequence[SaveableObject]
 PerDevice: TypeAlias = list[tuple[str, list[SaveableObject]]]
 
+# SaverDef.V1 and V2.
+_V1, _V2 = 1, 2
 # Savers that write into an object store write the parts beside the whole.
 _REMOTE = r"^s3://.*"
 
@@ -29,22 +31,16 @@ class BaseSaverBuilder:
     SaveableObject = SaveableObject
 
     def __init__(self, write_version: int = 2) -> None:
-        """Takes the version of the format to write.
-
-        Raises:
-            NotImplementedError: For the old format, V1.
-        """
-        if write_version != 2:
-            raise NotImplementedError(
-                "Checkpoints are written in the format V2 only (SaverDef.V2); TensorFlow 0.12 and later read it."
-            )
+        """Takes the version of the format to write: SaverDef.V2, or V1, that of TensorFlow before 0.12."""
+        if write_version not in (_V1, _V2):
+            raise ValueError(f"write_version must be SaverDef.V1 or SaverDef.V2, got {write_version}.")
         self._write_version = write_version
 
     def save_op(self, filename_tensor: Tensor, saveables: Saveables) -> Operation:
         """The operation that saves."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
         return apply(  # type: ignore[no-any-return]
-            "SaveV2",
+            "SaveV2" if self._write_version == _V2 else "SaveSlices",
             filename_tensor,
             [spec.name for spec in specs],
             [spec.slice_spec for spec in specs],
@@ -82,6 +78,8 @@ class BaseSaverBuilder:
 
     def _add_sharded_save_ops(self, prefix: Tensor, per_device: PerDevice) -> Tensor:
         """Each device writes a part of its own, and then one of them puts the parts together."""
+        if self._write_version == _V1:
+            return self._add_sharded_old_format(prefix, per_device)
         with device("/device:CPU:*"):
             remote = apply("StaticRegexFullMatch", prefix, pattern=_REMOTE)
             # A name of its own: two savers of one prefix must not write into each other's parts.
@@ -101,6 +99,16 @@ class BaseSaverBuilder:
             merge = apply("MergeV2Checkpoints", names, prefix, delete_old_dirs=True)
             with control_dependencies([merge]):
                 return apply("Identity", prefix)  # type: ignore[no-any-return]
+
+    def _add_sharded_old_format(self, prefix: Tensor, per_device: PerDevice) -> Tensor:
+        """Each device writes a file of its own; the pattern that fits all of them names the checkpoint."""
+        num_shards = constant(len(per_device), name="num_shards")
+        saved: list[Tensor] = []
+        for shard, (where, saveables) in enumerate(per_device):
+            with device(cpu_of(where)):
+                saved.append(self._add_save_ops(self.sharded_filename(prefix, shard, num_shards), saveables))
+        with control_dependencies(saved):
+            return apply("ShardedFilespec", prefix, num_shards)  # type: ignore[no-any-return]
 
     def _add_restore_ops(
         self,

@@ -11,7 +11,7 @@
 
 #include "error.h"
 
-namespace thalweg::wire {
+namespace thalweg::proto {
 
 inline void put_varint(std::string& out, uint64_t value) {
   while (value >= 0x80) {
@@ -109,4 +109,4 @@ class Fields {
   Reader reader_;
 };
 
-}  // namespace thalweg::wire
+}  // namespace thalweg::proto
