@@ -140,6 +140,22 @@ def test_tensors_stay_there_between_its_kernels(toy: str) -> None:
     assert sum("_recv" in name for name in nodes["CPU:0"]) == 1
 
 
+def test_numeric_checks_leave_its_memory_alone(toy: str) -> None:
+    x = tf.placeholder(tf.float32, [4])
+    with tf.device(TOY):
+        y = x
+        for _ in range(20):
+            y = y * x
+    z = tf.negative(y, name="here")
+    metadata = tf.RunMetadata()
+    with tf.Session(config=config()) as sess:
+        options = tf.debugging.check_numerics_options()
+        np.testing.assert_array_equal(sess.run(z, {x: [1, 1, -1, 2]}, options), [-1, -1, 1, -(2**21)])
+        assert np.isinf(sess.run(z, {x: [1, 2, 3, 1e30]}, options, metadata)[3])
+    # What was made there is found when it arrives.
+    assert "1 infinite of 4" in tf.debugging.non_finite_origins(metadata)[0].what
+
+
 def test_it_works_between_host_and_both_devices(toy: str) -> None:
     x = tf.placeholder(tf.float32, [3])
     with tf.device("/device:TOY:0"):
