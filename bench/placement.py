@@ -1,4 +1,4 @@
-"""Do predicted and measured step times rank the same? Inception-v3 and an LSTM language model over several devices.
+"""Do predicted and measured step times rank the same? Convnets and an LSTM language model over several devices.
 
     PYTHONPATH=src python bench/placement.py [--devices 2] [--rounds 7] [--models inception_v3 lstm_lm] [--sleep]
 
@@ -12,6 +12,7 @@ more threads than the machine has cores: beyond that many devices, the measured 
 """
 
 import argparse
+import functools
 import itertools
 import os
 import shutil
@@ -68,13 +69,13 @@ BY_HAND = {
 }
 
 
-def inception_v3(quick):
-    """The training step: (fetches, feeds, initialize)."""
-    batch, size = (2, 299) if quick else (4, 299)
+def convnet(name, size, quick):
+    """The training step of a network: (fetches, feeds, initialize)."""
+    batch = 2 if quick else 4
     random = np.random.default_rng(3)
     x, y = tf.placeholder(tf.float32, [batch, size, size, 3]), tf.placeholder(tf.int64, [batch])
     net = GraphNet(tf, training=True)
-    logits = NETWORKS["inception_v3"][0](net, x)
+    logits = NETWORKS[name][0](net, x)
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
     step = tf.train.GradientDescentOptimizer(1e-4).minimize(loss, var_list=net.variables)
     other = tf.variables_initializer(net.other_variables())
@@ -103,7 +104,12 @@ def lstm_lm(quick):
     return [loss, step], {x: words, y: following}, lambda sess: sess.run(start)
 
 
-MODELS = {"inception_v3": inception_v3, "lstm_lm": lstm_lm}
+MODELS = {
+    "inception_v3": functools.partial(convnet, "inception_v3", 299),
+    "lstm_lm": lstm_lm,
+    # By this one no constant of the simulator was chosen.
+    "googlenet": functools.partial(convnet, "googlenet", 224),
+}
 
 
 class Placed:
