@@ -5,6 +5,7 @@
 
 #include "executor/loop_program.h"
 #include "function/function.h"
+#include "python/gil.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -19,6 +20,14 @@ PartialShape shape_from_python(nb::handle shape) {
   out.known_rank = true;
   for (nb::handle d : dims) out.dims.push_back(d.is_none() ? -1 : nb::cast<int64_t>(d));
   return out;
+}
+
+// A loop that a Python object owns. The pointer that nanobind makes asks for the GIL in its own way, which would end
+// the process if a thread lets go of a step while the interpreter ends (python/gil.h).
+std::shared_ptr<const LoopProgram> loop_from_python(nb::handle value) {
+  const LoopProgram* loop = nb::cast<LoopProgram*>(value);
+  value.inc_ref();
+  return {loop, [owner = value.ptr()](const LoopProgram*) { drop_reference(owner); }};
 }
 
 std::string bytes_from_python(nb::handle value) {
@@ -92,9 +101,7 @@ AttrValue attr_from_python(nb::handle value) {
   if (has(value, "as_datatype_enum")) return dtype_from_python(value);
   if (has(value, "dims_tuple")) return shape_from_python(value);
   if (dtype_of_array(p) != DType::invalid) return tensor_of(value);
-  if (nb::isinstance<LoopProgram>(value)) {
-    return std::shared_ptr<const LoopProgram>(nb::cast<std::shared_ptr<LoopProgram>>(value));
-  }
+  if (nb::isinstance<LoopProgram>(value)) return loop_from_python(value);
   if (nb::isinstance<Function>(value)) return nb::cast<std::shared_ptr<Function>>(value);
   // Whatever else only Python kernels read.
   return std::monostate{};

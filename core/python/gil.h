@@ -44,6 +44,13 @@ class WithGil {
   PyGILState_STATE state_;
 };
 
+// Drops a reference, on any thread: steps end on threads that do not have the lock.
+inline void drop_reference(PyObject* object) {
+  if (!Py_IsInitialized()) return;
+  WithGil gil;
+  Py_DECREF(object);
+}
+
 // Gives the lock away for as long as it lives.
 class WithoutGil {
  public:

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "python/gil.h"
 #include "python/opaque.h"
 
 namespace thalweg {
@@ -44,13 +45,7 @@ Shape shape_of(PyArrayObject* array) {
   return Shape(std::span<const int64_t>(reinterpret_cast<const int64_t*>(PyArray_DIMS(array)), rank));
 }
 
-void release_object(void* owner) {
-  // Steps end on threads that do not hold the GIL.
-  if (!Py_IsInitialized()) return;
-  PyGILState_STATE state = PyGILState_Ensure();
-  Py_DECREF(static_cast<PyObject*>(owner));
-  PyGILState_Release(state);
-}
+void release_object(void* owner) { drop_reference(static_cast<PyObject*>(owner)); }
 
 void bytes_of(PyObject* item, std::string& out) {
   char* data;

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.devices.random_graphs import COUNTS, STRATEGIES, check
@@ -20,3 +25,14 @@ def test_random_graphs_give_the_same_bits_wherever_a_strategy_puts_them(seed: in
 def test_what_enters_an_inner_loop_for_another_device_only() -> None:
     # A constant Enter that waits for its outer loop, alone in the inner loop on its device: it once came only once.
     check(234, 16)
+
+
+@pytest.mark.processes
+def test_a_process_that_ran_them_ends_quietly() -> None:
+    """A thread may still be letting go of a step, and of the Python objects in it, while the interpreter ends."""
+    for _ in range(4):
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.devices.random_graphs", "3"], capture_output=True, text=True, timeout=100,
+            cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
