@@ -155,7 +155,11 @@ std::vector<Tensor> OldFormatReader::read(const std::vector<Request>& requests) 
       out.emplace_back(found.dtype, wanted.shape());
       continue;
     }
-    Tensor result;
+    struct Piece {
+      Tensor value;
+      TensorSlice slice, shared;
+    };
+    std::vector<Piece> pieces;
     uint64_t covered = 0;
     for (const Part& part : tensors_.at(request.name).parts) {
       TensorSlice known, shared;
@@ -165,23 +169,21 @@ std::vector<Tensor> OldFormatReader::read(const std::vector<Request>& requests) 
         fail(Code::data_loss, "corrupted ", files_[part.file], ": ", error.message());
       }
       if (!known.intersect(wanted, &shared)) continue;
-      Tensor value = this->value(request.name, part, found.dtype, known.shape());
-      if (known == wanted) {
-        result = std::move(value);
-        covered = static_cast<uint64_t>(result.num_elements());
-        break;
-      }
-      if (!result.defined()) {
-        result = Tensor(found.dtype, wanted.shape());
-        // Slices that overlap may hide a gap: never show what was in memory before.
-        if (is_plain(result.dtype())) std::memset(result.raw(), 0, result.bytes());
-      }
+      pieces.push_back({value(request.name, part, found.dtype, known.shape()), known, shared});
       covered += static_cast<uint64_t>(shared.shape().num_elements());
-      copy_box(value, known, result, wanted, shared);
     }
-    require(result.defined() && covered >= static_cast<uint64_t>(wanted.shape().num_elements()), "the checkpoint ",
-            files_[0], " does not have all parts of ", request.name, ": of the slice ", wanted.str(), " only ", covered,
+    // What is there is read before memory is taken for all of it: the shape may be a lie.
+    require(covered >= static_cast<uint64_t>(wanted.shape().num_elements()), "the checkpoint ", files_[0],
+            " does not have all parts of ", request.name, ": of the slice ", wanted.str(), " only ", covered,
             " elements are there");
+    if (pieces.size() == 1 && pieces[0].slice == wanted) {
+      out.push_back(std::move(pieces[0].value));
+      continue;
+    }
+    Tensor result(found.dtype, wanted.shape());
+    // Slices that overlap may hide a gap: never show what was in memory before.
+    if (is_plain(result.dtype())) std::memset(result.raw(), 0, result.bytes());
+    for (const Piece& piece : pieces) copy_box(piece.value, piece.slice, result, wanted, piece.shared);
     out.push_back(std::move(result));
   }
   return out;

@@ -3,14 +3,14 @@
 //
 //   SavedTensorSlices { SavedTensorSliceMeta meta = 1; SavedSlice data = 2; }
 //   SavedTensorSliceMeta { repeated SavedSliceMeta tensor = 1; VersionDef versions = 2; }
-//   SavedSliceMeta { string name = 1; TensorShapeProto shape = 2; DataType type = 3; repeated TensorSliceProto slice =
-//   4; } SavedSlice { string name = 1; TensorSliceProto slice = 2; TensorProto data = 3; }
+//   SavedSliceMeta { string name = 1; TensorShapeProto shape = 2; DataType type = 3;
+//                    repeated TensorSliceProto slice = 4; }
+//   SavedSlice { string name = 1; TensorSliceProto slice = 2; TensorProto data = 3; }
 //
 // Old models come in it. Files are read and written as a whole, in memory.
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 

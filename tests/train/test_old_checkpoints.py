@@ -174,6 +174,12 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "bad").exists()
 
 
+def test_a_shape_that_lies_takes_no_memory(tmp_path: Path) -> None:
+    save(tmp_path / "huge", ["a"], [np.float32([1, 2])], ["4000000000000 0,2"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not have all parts of a"):
+        restore(tmp_path / "huge", ["a"], [tf.float32])
+
+
 def test_files_that_disagree(tmp_path: Path) -> None:
     save(tmp_path / "m-00000-of-00002", ["a"], [np.float32([1, 2])], ["4 0,2"])
     save(tmp_path / "m-00001-of-00002", ["a"], [np.float32([3, 4, 5])], ["5 2,3"])
