@@ -1,6 +1,6 @@
 // Decoding JPEG files by libjpeg, into tensors, without the GIL.
 //
-// The library is Pillow's own copy: Python tells where it is (ops/image_formats.py). Without it, and for every file
+// The library is Pillow's own copy: Python tells where it is (ops/image/formats.py). Without it, and for every file
 // that it cannot decode to the end (damaged ones, four-channel ones, too large ones), `decode_jpeg` has no answer, and
 // the kernel in Python takes over, which knows what to say.
 #pragma once

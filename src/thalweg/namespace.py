@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
-from thalweg.graph import op_registry
+from thalweg.graph.definitions import op_registry
 
 _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
@@ -58,7 +58,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
     ("train", "ClusterDef"): _PROTO + "cluster_pb2",
     ("train", "JobDef"): _PROTO + "cluster_pb2",
     **{
-        ("train", name): "thalweg.train.example_messages"
+        ("train", name): "thalweg.train.input.example_messages"
         for name in (
             "BytesList",
             "Example",
@@ -140,12 +140,12 @@ def assemble(target: dict[str, Any]) -> None:
 
 def _import_families() -> None:
     for family in _FAMILIES:
-        folder = os.path.join(_FOLDER, family)
-        if not os.path.isdir(folder):
-            continue
-        for entry in sorted(os.listdir(folder)):
-            if entry.endswith(".py") and entry != "__init__.py":
-                importlib.import_module(f"{_PACKAGE}.{family}.{entry[:-3]}")
+        for folder, folders, entries in os.walk(os.path.join(_FOLDER, family)):
+            folders.sort()
+            package = ".".join((_PACKAGE, *os.path.relpath(folder, _FOLDER).split(os.sep)))
+            for entry in sorted(entries):
+                if entry.endswith(".py") and entry != "__init__.py":
+                    importlib.import_module(f"{package}.{entry[:-3]}")
 
 
 def _export_base() -> None:

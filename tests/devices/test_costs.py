@@ -61,8 +61,8 @@ def test_updates_count_what_lies_behind_the_handle() -> None:
 
 
 def test_every_op_of_the_registry_can_be_estimated() -> None:
-    from thalweg.graph.op_registry import all_ops
-    from thalweg.graph.work import WorkContext
+    from thalweg.graph.definitions.op_registry import all_ops
+    from thalweg.graph.definitions.work import WorkContext
 
     for op in all_ops():
         if op.work is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.graph.op_registry import exports
+from thalweg.graph.definitions.op_registry import exports
 
 
 def _documented() -> dict[str, Any]:

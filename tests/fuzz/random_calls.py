@@ -9,9 +9,9 @@ import numpy as np
 import thalweg as tf
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
+from thalweg.graph.definitions.op_registry import OpDef
+from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import OpDef
-from thalweg.graph.op_signature import ArgDef, AttrDef
 
 _PLAIN = [
     dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16, dtypes.int8, dtypes.int16, dtypes.int32,

@@ -17,7 +17,7 @@ import numpy as np
 import thalweg as tf
 from tests.fuzz.random_calls import RandomCall, Skip
 from thalweg._native import core
-from thalweg.graph.op_registry import OpDef, all_ops
+from thalweg.graph.definitions.op_registry import OpDef, all_ops
 from thalweg.runtime.compile import register_python_kernels
 
 MEMORY_LIMIT = 1 << 30

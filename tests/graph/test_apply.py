@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.graph import op_registry
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import define
-from thalweg.graph.shape_functions import unknown
+from thalweg.graph.definitions import op_registry
+from thalweg.graph.definitions.op_registry import define
+from thalweg.graph.definitions.shape_functions import unknown
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 import thalweg as tf
-from thalweg.graph.op_registry import is_defined
-from thalweg.ops.math_gradients import _stretched_axes, reduce_to_shape
+from thalweg.graph.definitions.op_registry import is_defined
+from thalweg.ops.math.math_gradients import _stretched_axes, reduce_to_shape
 
 
 @pytest.fixture(autouse=True)

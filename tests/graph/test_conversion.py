@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.graph.op_registry import is_defined
+from thalweg.graph.definitions.op_registry import is_defined
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.graph import attr_values
+from thalweg.graph.formats import attr_values
 from thalweg.graph.operation import NameAttrList
 
 

@@ -7,7 +7,7 @@ import pytest
 from google.protobuf import text_format
 
 import thalweg as tf
-from thalweg.graph import op_registry
+from thalweg.graph.definitions import op_registry
 
 A = """node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
        attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } } """

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf import any_pb2, wrappers_pb2
 
 import thalweg as tf
-from thalweg.graph import meta_graph, proto_functions
-from thalweg.graph.import_meta_graph import import_scoped_meta_graph
+from thalweg.graph.formats import meta_graph, proto_functions
+from thalweg.graph.formats.import_meta_graph import import_scoped_meta_graph
 
 
 @pytest.fixture(autouse=True)

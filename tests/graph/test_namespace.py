@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import thalweg as tf
-from thalweg.graph import op_registry
+from thalweg.graph.definitions import op_registry
 
 
 def _python(code: str) -> str:

@@ -8,9 +8,9 @@ import pytest
 
 import thalweg as tf
 from thalweg import errors
-from thalweg.graph import op_registry
-from thalweg.graph.op_registry import define, gradient_function, op_def
-from thalweg.graph.op_signature import parse_attrs, parse_signature
+from thalweg.graph.definitions import op_registry
+from thalweg.graph.definitions.op_registry import define, gradient_function, op_def
+from thalweg.graph.definitions.op_signature import parse_attrs, parse_signature
 
 
 def test_attributes_of_every_kind_parse() -> None:

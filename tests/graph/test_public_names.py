@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import thalweg as tf
-from thalweg.graph.op_registry import deprecated_exports
+from thalweg.graph.definitions.op_registry import deprecated_exports
 
 _NAMES = (Path(__file__).parents[1] / "data" / "public_names.txt").read_text().split()
 _OLD = ["mul", "sub", "neg", "pack", "unpack", "select", "complex_abs", "inv", "listdiff", "batch_matmul",

@@ -9,7 +9,7 @@ import pytest
 
 import thalweg as tf
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import is_defined
+from thalweg.graph.definitions.op_registry import is_defined
 from thalweg.graph.static_value import constant_value, constant_value_as_shape
 
 needs_array_ops = pytest.mark.skipif(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.op_cases import covered_elsewhere
-from thalweg.graph.op_registry import all_ops
+from thalweg.graph.definitions.op_registry import all_ops
 
 _READERS = ("WholeFileReader", "IdentityReader", "TextLineReader", "TFRecordReader", "FixedLengthRecordReader")
 

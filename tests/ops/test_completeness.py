@@ -6,7 +6,7 @@ import thalweg as tf  # noqa: F401 (defines the ops)
 from tests.op_cases import CASES, COVERED_ELSEWHERE
 from tests.ops import test_op_cases  # noqa: F401 (loads the cases)
 from thalweg._native import core
-from thalweg.graph.op_registry import all_ops
+from thalweg.graph.definitions.op_registry import all_ops
 from thalweg.runtime.compile import register_python_kernels
 
 # "Several hundred": raise it when a family is added, so that none gets lost.

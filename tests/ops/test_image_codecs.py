@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import thalweg as tf
-from thalweg.ops import image_formats
+from thalweg.ops.image import formats as image_formats
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.passes.test_fusion import ops_after, run_both
 import thalweg as tf
 from thalweg._native import core
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import all_ops
+from thalweg.graph.definitions.op_registry import all_ops
 
 SPECIAL = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-40, -1e-40, 3e38, -3e38, 100.0, -100.0, 1.0, -1.0]
 

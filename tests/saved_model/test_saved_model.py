@@ -13,7 +13,7 @@ from google.protobuf import text_format
 
 import thalweg as tf
 from tests.data.make_checkpoints import FOLDER, inputs, network
-from thalweg.train.checkpoint_messages import saved_model_class
+from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
 
 SERVE = tf.saved_model.tag_constants.SERVING
 

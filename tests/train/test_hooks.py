@@ -228,7 +228,7 @@ def test_a_worker_waits_for_the_global_step(monkeypatch: pytest.MonkeyPatch, log
     add = step.assign_add(5)
     sessions: list[Any] = []
     # The chief's steps happen while the worker sleeps.
-    monkeypatch.setattr("thalweg.train.basic_hooks.time.sleep", lambda _: sessions[0].run(add))
+    monkeypatch.setattr("thalweg.train.hooks.basic_hooks.time.sleep", lambda _: sessions[0].run(add))
 
     class Keep(tf.train.SessionRunHook):
         def after_create_session(self, session: Any, coord: Any) -> None:

@@ -168,7 +168,7 @@ def test_lost_tasks_are_recovered_from(error: type[Exception], tmp_path: Path) -
 
 def test_a_session_that_cannot_be_made_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("thalweg.train.wrapped_session.time.sleep", pauses.append)
+    monkeypatch.setattr("thalweg.train.sessions.wrapped_session.time.sleep", pauses.append)
 
     class Creator(tf.train.SessionCreator):
         def create_session(self) -> Any:

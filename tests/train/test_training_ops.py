@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.ops.training_ops import RULES
+from thalweg.ops.nn.training_ops import RULES
 
 
 def _reference(name: str, value: Any) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 
 @export("AggregationMethod")

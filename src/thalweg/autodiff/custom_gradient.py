@@ -13,8 +13,8 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_registry import _forget_gradient, _set_gradient, export
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import _forget_gradient, _set_gradient, export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

@@ -14,8 +14,8 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.func_graph import FuncGraph
-from thalweg.graph.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

@@ -176,8 +176,8 @@ def _import(path: str) -> None:
     from tensorboard.compat.proto.graph_pb2 import GraphDef
     from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
 
-    from thalweg.graph.import_graph_def import import_graph_def
-    from thalweg.graph.import_meta_graph import import_scoped_meta_graph
+    from thalweg.graph.formats.import_graph_def import import_graph_def
+    from thalweg.graph.formats.import_meta_graph import import_scoped_meta_graph
 
     data = Path(path).read_bytes()
     message: Any = MetaGraphDef() if ".meta" in os.path.basename(path) else GraphDef()

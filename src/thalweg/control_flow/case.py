@@ -9,9 +9,9 @@ from thalweg.control_flow.cond import cond
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.constants import group, no_op
+from thalweg.ops.array.constants import group, no_op
 
 
 @export("case")

@@ -11,10 +11,10 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.tensor_array import TensorArray
+from thalweg.ops.state.tensor_array import TensorArray
 
 
 class _Elements:

@@ -17,8 +17,8 @@ import numpy as np
 from thalweg.data.dataset import Dataset
 from thalweg.data.generator import from_generator
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 
 _ROWS = 1024  # of a batch

@@ -15,8 +15,8 @@ from thalweg.data.seeds import seed_tensors
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.definitions.op_registry import export, export_value
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import export, export_value
 from thalweg.graph.static_value import constant_value, constant_value_as_shape
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.tensor_spec import TensorSpec

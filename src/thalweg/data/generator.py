@@ -22,7 +22,7 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.tensor_spec import TensorSpec
-from thalweg.ops.py_func import py_func
+from thalweg.ops.flow.py_func import py_func
 
 
 class _Running:

@@ -14,7 +14,7 @@ from thalweg.data.reducing import check_key, scan
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.tensor_spec import TensorSpec
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph import shape_functions as shapes
-from thalweg.graph.op_registry import define, not_differentiable
-from thalweg.graph.shape_context import ShapeContext
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, not_differentiable
+from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
 
 _ELEMENTS = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"

@@ -7,7 +7,7 @@ from typing import Any
 from thalweg.data import structure
 from thalweg.data.iterator import Iterator
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 
 

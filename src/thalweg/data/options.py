@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, ClassVar
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 
 class _OptionsBase:

@@ -10,7 +10,7 @@ from thalweg.data.dataset import Dataset
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_spec import TensorSpec
 
 _MOST_ROUNDS = 32  # A shape can lose each of its dimensions once.

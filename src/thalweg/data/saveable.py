@@ -10,14 +10,14 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_collection
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
-from thalweg.train.basic_hooks import require_global_step
-from thalweg.train.checkpoint_state import latest_checkpoint
-from thalweg.train.saveable import SaveableObject, SaveSpec
-from thalweg.train.saver import Saver
-from thalweg.train.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
-from thalweg.train.timer import SecondOrStepTimer
+from thalweg.train.checkpoints.checkpoint_state import latest_checkpoint
+from thalweg.train.checkpoints.saveable import SaveableObject, SaveSpec
+from thalweg.train.checkpoints.saver import Saver
+from thalweg.train.hooks.basic_hooks import require_global_step
+from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from thalweg.train.hooks.timer import SecondOrStepTimer
 
 _LATEST: Final = "checkpoint_input"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 _PROTOCOL = "grpc"
 

@@ -14,8 +14,8 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor, SparseTensorValue
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape, as_shape
 from thalweg.graph.tensor_spec import TensorSpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg import errors
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import DeviceSpec
-from thalweg.graph.op_registry import export
 
 # ConfigProto has limits for GPUs only. Ours travel in its list of named parameters, so that they survive serialization.
 _NAME = "device_memory_limits"

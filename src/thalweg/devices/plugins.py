@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 # What only passes tensors on, wherever they are, is there on every device.
 PASSING = frozenset({"Const", "Identity", "NoOp"})

@@ -9,11 +9,11 @@ import numpy as np
 from thalweg.feature_column.column import CategoricalColumn, TransformationCache, as_sparse_input, check_key
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, int64, string
-from thalweg.graph.op_registry import export
-from thalweg.ops.casting import cast
-from thalweg.ops.parsing_features import VarLenFeature
-from thalweg.ops.strings import as_string, string_to_hash_bucket_fast
+from thalweg.ops.math.casting import cast
+from thalweg.ops.text.parsing_features import VarLenFeature
+from thalweg.ops.text.strings import as_string, string_to_hash_bucket_fast
 from thalweg.platform import gfile
 from thalweg.platform.file_object import GFile
 from thalweg.state.vocabulary_tables import index_table_from_file, index_table_from_tensor

@@ -9,9 +9,9 @@ from thalweg.graph.composite import SparseTensor, convert_to_tensor_or_sparse_te
 from thalweg.graph.dtypes import int64, string
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.gather import gather_nd
-from thalweg.ops.shapes_of_tensors import expand_dims, shape
-from thalweg.ops.sparse import sparse_reshape
+from thalweg.ops.array.gather import gather_nd
+from thalweg.ops.array.shapes_of_tensors import expand_dims, shape
+from thalweg.ops.sparse.tensors import sparse_reshape
 
 
 class FeatureColumn:

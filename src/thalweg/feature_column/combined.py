@@ -12,11 +12,11 @@ from thalweg.feature_column.column import (
     as_sparse_input,
 )
 from thalweg.graph.composite import SparseTensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, float32, string
-from thalweg.graph.op_registry import export
-from thalweg.ops.casting import cast
-from thalweg.ops.parsing_features import VarLenFeature
-from thalweg.ops.sparse_cross import sparse_cross_hashed
+from thalweg.ops.math.casting import cast
+from thalweg.ops.sparse.cross import sparse_cross_hashed
+from thalweg.ops.text.parsing_features import VarLenFeature
 
 
 class WeightedCategoricalColumn(CategoricalColumn):

@@ -18,19 +18,19 @@ from thalweg.feature_column.sequence import SequenceCategoricalColumn, sequence_
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.default_graph import get_collection_ref
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.initializers import TruncatedNormal
-from thalweg.ops.casting import cast
-from thalweg.ops.embedding import embedding_lookup_sparse, safe_embedding_lookup_sparse
-from thalweg.ops.patches import one_hot
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.scatter_nd import scatter_nd
-from thalweg.ops.sparse import sparse_tensor_to_dense
+from thalweg.ops.array.patches import one_hot
+from thalweg.ops.array.scatter_nd import scatter_nd
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.nn.embedding import embedding_lookup_sparse, safe_embedding_lookup_sparse
+from thalweg.ops.sparse.tensors import sparse_tensor_to_dense
 from thalweg.state.variable_scope import get_variable
-from thalweg.train.init_from_checkpoint import init_from_checkpoint
+from thalweg.train.checkpoints.init_from_checkpoint import init_from_checkpoint
 
 
 class _OfCategories(DenseColumn, SequenceDenseColumn):

@@ -15,18 +15,18 @@ from thalweg.feature_column.column import (
 )
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.initializers import Zeros
-from thalweg.ops.bias import bias_add
-from thalweg.ops.casting import cast
-from thalweg.ops.embedding import safe_embedding_lookup_sparse
-from thalweg.ops.joining import concat
-from thalweg.ops.math import add_n
-from thalweg.ops.matmul import matmul
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.sparse import sparse_reshape
+from thalweg.ops.array.joining import concat
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.math.arithmetic import add_n
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.matmul import matmul
+from thalweg.ops.nn.bias import bias_add
+from thalweg.ops.nn.embedding import safe_embedding_lookup_sparse
+from thalweg.ops.sparse.tensors import sparse_reshape
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.variable_scope import get_variable, variable_scope
 

@@ -17,14 +17,14 @@ from thalweg.feature_column.column import (
 )
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, float32, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.casting import cast
-from thalweg.ops.parsing_features import FixedLenFeature
-from thalweg.ops.patches import one_hot
-from thalweg.ops.shapes_of_tensors import reshape, sizes_of
+from thalweg.ops.array.patches import one_hot
+from thalweg.ops.array.shapes_of_tensors import reshape, sizes_of
+from thalweg.ops.math.casting import cast
+from thalweg.ops.text.parsing_features import FixedLenFeature
 
 
 class NumericColumn(DenseColumn):

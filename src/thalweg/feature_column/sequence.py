@@ -21,14 +21,14 @@ from thalweg.feature_column.column import (
 from thalweg.feature_column.numeric import numeric_column
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, float32, int64, string
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.casting import cast
-from thalweg.ops.parsing_features import VarLenFeature
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.sparse import sparse_reshape, sparse_tensor_to_dense
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.math.casting import cast
+from thalweg.ops.sparse.tensors import sparse_reshape, sparse_tensor_to_dense
+from thalweg.ops.text.parsing_features import VarLenFeature
 
 
 class SequenceCategoricalColumn(CategoricalColumn):

@@ -21,12 +21,12 @@ from thalweg.functions.graph_function import GraphFunction, add_entry, find_func
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.definitions.op_registry import gradient
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import gradient
 from thalweg.graph.operation import NameAttrList, Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.tensor_array import TensorArray
+from thalweg.ops.state.tensor_array import TensorArray
 
 
 @gradient("PartitionedCall", "StatefulPartitionedCall")

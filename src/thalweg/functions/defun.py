@@ -10,10 +10,10 @@ from thalweg.functions.graph_function import GraphFunction, add_function
 from thalweg.functions.signatures import FunctionOp, plain_arg
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

@@ -9,13 +9,13 @@ from thalweg import errors
 from thalweg.functions.graph_function import GraphFunction, add_entry
 from thalweg.functions.signatures import FunctionOp, arg_ranges, flat_types, read_signature
 from thalweg.functions.write_function_def import write_function_def
-from thalweg.graph.attr_values import read_any, read_attr
+from thalweg.graph.definitions.op_registry import is_defined, op_def
 from thalweg.graph.dtypes import DType
+from thalweg.graph.formats.attr_values import read_any, read_attr
+from thalweg.graph.formats.import_graph_def import import_nodes_into
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import HandleData
-from thalweg.graph.import_graph_def import import_nodes_into
-from thalweg.graph.op_registry import is_defined, op_def
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
@@ -216,7 +216,7 @@ class _Reader:
         return nodes, ranges
 
     def _fill_in(self, target: Any, value: Any, depth: int = 0) -> None:
-        from thalweg.graph.attr_values import write_attr
+        from thalweg.graph.formats.attr_values import write_attr
 
         field = value.WhichOneof("value")
         if field == "placeholder":

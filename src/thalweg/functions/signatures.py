@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.attr_values import read_attr
+from thalweg.graph.definitions.op_registry import OpDef
+from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
+from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import OpDef
-from thalweg.graph.op_signature import ArgDef, AttrDef
-from thalweg.graph.shape_context import ShapeContext
+from thalweg.graph.formats.attr_values import read_attr
 from thalweg.graph.tensor_shape import TensorShape
 
 

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from thalweg.graph.attr_conversion import CONVERTERS, check_attr, convert_attr
 from thalweg.graph.conversion import convert, is_tensor_like
 from thalweg.graph.default_graph import _default_graphs, default_graph_scope, get_default_graph, graph_of
+from thalweg.graph.definitions.attr_conversion import CONVERTERS, check_attr, convert_attr
+from thalweg.graph.definitions.op_registry import _OPS, OpDef, op_def
+from thalweg.graph.definitions.op_signature import ArgDef
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import _OPS, OpDef, op_def
-from thalweg.graph.op_signature import ArgDef
 from thalweg.graph.operation import Operation, output_dtypes
 from thalweg.graph.scopes import VALID_OP_NAME
 from thalweg.graph.tensor import Tensor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 
 @export("GraphKeys")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from thalweg.graph import dtypes
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like, register_tensor_conversion_function
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import export
 from thalweg.graph.static_value import constant_value_as_shape
 from thalweg.graph.tensor import Tensor, _session_for
 from thalweg.graph.tensor_shape import TensorShape

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import constant_values, dtypes
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import Dimension, TensorShape
 

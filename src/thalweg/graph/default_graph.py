@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 
 
 class _DefaultGraphs(threading.local):

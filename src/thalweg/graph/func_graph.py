@@ -8,10 +8,10 @@ from typing import Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import handle_data
-from thalweg.graph.op_registry import OpDef, export, op_def
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Scope
 from thalweg.graph.tensor import Tensor

@@ -12,13 +12,13 @@ from typing import Any
 
 from thalweg.graph import scopes, source_location
 from thalweg.graph.control_flow_context import ControlFlowContext, check_visible
+from thalweg.graph.definitions.op_registry import OpDef, export
+from thalweg.graph.definitions.shape_context import infer_shapes
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph_lookup import CollectionStore, ElementLookup
-from thalweg.graph.op_registry import OpDef, export
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Controller, Scope
-from thalweg.graph.shape_context import infer_shapes
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.platform.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER
@@ -357,6 +357,6 @@ class Graph(ElementLookup, CollectionStore):
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef protobuf; see `graph_def.as_graph_def`."""
-        from thalweg.graph.graph_def import as_graph_def
+        from thalweg.graph.formats.graph_def import as_graph_def
 
         return as_graph_def(self, from_version, add_shapes)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph import source_location
+from thalweg.graph.definitions.op_registry import OpDef, export
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import OpDef, export
 from thalweg.graph.tensor import Tensor, _session_for
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Operation:
     @property
     def node_def(self) -> Any:
         """The NodeDef protobuf of this operation."""
-        from thalweg.graph.graph_def import node_def_of
+        from thalweg.graph.formats.graph_def import node_def_of
 
         return node_def_of(self)
 
@@ -134,7 +134,7 @@ class Operation:
     def _set_attr(self, name: str, value: Any) -> None:
         """Sets an attribute, given as a value or, as in TensorFlow, an AttrValue."""
         if hasattr(value, "WhichOneof"):
-            from thalweg.graph.attr_values import read_any
+            from thalweg.graph.formats.attr_values import read_any
 
             value = read_any(value)
         with self.graph._lock:

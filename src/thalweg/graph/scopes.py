@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.device_spec import canonical, merged
-from thalweg.graph.op_registry import OpDef
 
 if TYPE_CHECKING:
     from thalweg.graph.control_flow_context import ControlFlowContext

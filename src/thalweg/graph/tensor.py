@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:

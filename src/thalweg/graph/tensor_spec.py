@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape, as_shape
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.functional import export_function
@@ -12,10 +12,10 @@ from thalweg.layers.image_arguments import is_channels_first, op_format, padding
 from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
 from thalweg.nn.initializers import Zeros
-from thalweg.ops.bias import bias_add
-from thalweg.ops.convolution import conv2d as nn_conv2d
-from thalweg.ops.convolution_3d import conv3d as nn_conv3d
-from thalweg.ops.convolution_any import conv1d as nn_conv1d
+from thalweg.ops.nn.bias import bias_add
+from thalweg.ops.nn.convolution import conv2d as nn_conv2d
+from thalweg.ops.nn.convolution_3d import conv3d as nn_conv3d
+from thalweg.ops.nn.convolution_by_rank import conv1d as nn_conv1d
 
 
 class Convolution(Layer):

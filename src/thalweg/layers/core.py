@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.branching import choose
@@ -16,10 +16,10 @@ from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
 from thalweg.nn.dropout import dropout as nn_dropout
 from thalweg.nn.initializers import Zeros
-from thalweg.ops.bias import bias_add
-from thalweg.ops.einsum import tensordot
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.shapes_of_tensors import shape as shape_of
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.array.shapes_of_tensors import shape as shape_of
+from thalweg.ops.math.einsum import tensordot
+from thalweg.ops.nn.bias import bias_add
 
 
 @export("layers.Dense")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.layer import Layer
 
 

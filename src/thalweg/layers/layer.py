@@ -24,9 +24,9 @@ from thalweg.graph.default_graph import (
     graph_of,
     name_scope,
 )
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.layers.input_spec import assert_input_compatibility
 from thalweg.layers.layer_properties import LayerProperties

@@ -7,7 +7,7 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import colocate_with, name_scope
 from thalweg.layers.branching import choose, known_choice
-from thalweg.ops.constants import constant
+from thalweg.ops.array.constants import constant
 
 
 def chosen_momentum(momentum: float, training: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.branching import choose, known_choice
 from thalweg.layers.functional import export_function
@@ -17,12 +17,12 @@ from thalweg.layers.renormalization import Renormalization
 from thalweg.nn.initializers import Ones, Zeros
 from thalweg.nn.normalization import batch_normalization as nn_batch_normalization
 from thalweg.nn.normalization import fused_batch_norm, moments
-from thalweg.ops.constants import constant
-from thalweg.ops.filling import ones_like, zeros_like
-from thalweg.ops.joining import concat
-from thalweg.ops.reductions import reduce_mean
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.shapes_of_tensors import shape as shape_of
+from thalweg.ops.array.constants import constant
+from thalweg.ops.array.filling import ones_like, zeros_like
+from thalweg.ops.array.joining import concat
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.array.shapes_of_tensors import shape as shape_of
+from thalweg.ops.math.reductions import reduce_mean
 
 
 @export("layers.BatchNormalization", "layers.BatchNorm")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.functional import export_function
 from thalweg.layers.image_arguments import is_channels_first, op_format, padding_of, window, with_batch_and_channels

@@ -11,13 +11,13 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import add_to_collection, get_collection, name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.initializers import _fans
-from thalweg.ops.bias import l2_loss
-from thalweg.ops.random import random_uniform, truncated_normal
-from thalweg.ops.reductions import reduce_sum
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.nn.bias import l2_loss
+from thalweg.ops.random.generators import random_uniform, truncated_normal
 
 Regularizer = Callable[[Any], Any]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.layers.convolution import Convolution
 from thalweg.layers.functional import export_function
 from thalweg.layers.image_arguments import op_format, with_batch_and_channels
 from thalweg.nn.initializers import Zeros
-from thalweg.ops.depthwise_convolution import separable_conv2d as nn_separable_conv2d
-from thalweg.ops.shapes_of_tensors import expand_dims, squeeze
+from thalweg.ops.array.shapes_of_tensors import expand_dims, squeeze
+from thalweg.ops.nn.depthwise_convolution import separable_conv2d as nn_separable_conv2d
 
 
 class SeparableConvolution(Convolution):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.convolution import Convolution
@@ -13,8 +13,8 @@ from thalweg.layers.functional import export_function
 from thalweg.layers.image_arguments import op_format, with_batch_and_channels
 from thalweg.nn.initializers import Zeros
 from thalweg.nn.rnn_steps import size_of_axis
-from thalweg.ops.convolution import conv2d_transpose as nn_conv2d_transpose
-from thalweg.ops.convolution_3d import conv3d_transpose as nn_conv3d_transpose
+from thalweg.ops.nn.convolution import conv2d_transpose as nn_conv2d_transpose
+from thalweg.ops.nn.convolution_3d import conv3d_transpose as nn_conv3d_transpose
 
 
 class TransposedConvolution(Convolution):

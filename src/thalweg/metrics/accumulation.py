@@ -11,7 +11,7 @@ from thalweg.graph.default_graph import add_to_collections
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.weight_broadcasting import fit_weights, remove_squeezable_dimensions
-from thalweg.ops.filling import zeros
+from thalweg.ops.array.filling import zeros
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 from thalweg.state.variable import Variable
 

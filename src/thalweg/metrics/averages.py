@@ -7,15 +7,15 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.metrics.accumulation import Metric, collected, fitted, metric_variable, quotient
 from thalweg.nn.weight_broadcasting import broadcast_weights, remove_squeezable_dimensions
-from thalweg.ops.casting import cast
-from thalweg.ops.math import multiply, square, subtract
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.shapes_of_tensors import size
+from thalweg.ops.array.shapes_of_tensors import size
+from thalweg.ops.math.arithmetic import multiply, square, subtract
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.reductions import reduce_sum
 from thalweg.state.variable_scope import variable_scope
 
 

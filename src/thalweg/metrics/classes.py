@@ -8,15 +8,15 @@ import numpy as np
 
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, float64, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.metrics.accumulation import Metric, collected, metric_variable, quotient
-from thalweg.ops.casting import cast
-from thalweg.ops.math import add, multiply, subtract
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.search import confusion_matrix
-from thalweg.ops.shapes_of_tensors import reshape
+from thalweg.ops.array.search import confusion_matrix
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.math.arithmetic import add, multiply, subtract
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.reductions import reduce_sum
 from thalweg.state.variable_scope import variable_scope
 
 

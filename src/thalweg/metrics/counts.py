@@ -7,16 +7,16 @@ from typing import Any
 
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import bool as boolean
 from thalweg.graph.dtypes import float32
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.metrics.accumulation import Metric, collected, fitted, metric_variable
 from thalweg.nn.weight_broadcasting import broadcast_weights
-from thalweg.ops.casting import cast
-from thalweg.ops.constants import identity
-from thalweg.ops.math import add, multiply
-from thalweg.ops.reductions import reduce_sum
+from thalweg.ops.array.constants import identity
+from thalweg.ops.math.arithmetic import add, multiply
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.reductions import reduce_sum
 from thalweg.state.variable_scope import variable_scope
 
 

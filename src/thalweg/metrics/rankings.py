@@ -9,22 +9,22 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float64, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.metrics.accumulation import Metric, collected, metric_variable
 from thalweg.nn.weight_broadcasting import broadcast_weights
-from thalweg.ops.casting import cast
-from thalweg.ops.constants import identity
-from thalweg.ops.joining import concat
-from thalweg.ops.math import add, multiply
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.scans import cumsum
-from thalweg.ops.sets import set_difference, set_intersection, set_size
-from thalweg.ops.shapes_of_tensors import rank, shape, size
-from thalweg.ops.sorting import top_k
-from thalweg.ops.sparse import as_sparse, sparse_reshape, sparse_tensor_to_dense
-from thalweg.ops.sparse_rows import sparse_retain
+from thalweg.ops.array.constants import identity
+from thalweg.ops.array.joining import concat
+from thalweg.ops.array.shapes_of_tensors import rank, shape, size
+from thalweg.ops.array.sorting import top_k
+from thalweg.ops.math.arithmetic import add, multiply
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.math.scans import cumsum
+from thalweg.ops.sparse.rows import sparse_retain
+from thalweg.ops.sparse.sets import set_difference, set_intersection, set_size
+from thalweg.ops.sparse.tensors import as_sparse, sparse_reshape, sparse_tensor_to_dense
 
 
 def _at_k(name: str, k: int | None, class_id: int | None = None) -> str:

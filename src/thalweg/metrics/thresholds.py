@@ -10,20 +10,20 @@ import numpy as np
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import bool as boolean
 from thalweg.graph.dtypes import float32
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.metrics.accumulation import Metric, collected, fitted, metric_variable, quotient
 from thalweg.nn.weight_broadcasting import broadcast_weights
-from thalweg.ops.casting import cast
-from thalweg.ops.checks import assert_greater_equal, assert_less_equal
-from thalweg.ops.constants import identity
-from thalweg.ops.gather import gather
-from thalweg.ops.math import add, multiply, subtract
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.scans import cumsum
-from thalweg.ops.shapes_of_tensors import reshape
+from thalweg.ops.array.constants import identity
+from thalweg.ops.array.gather import gather
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.flow.checks import assert_greater_equal, assert_less_equal
+from thalweg.ops.math.arithmetic import add, multiply, subtract
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.math.scans import cumsum
 from thalweg.platform import logging
 from thalweg.state.variable_scope import variable_scope
 

@@ -8,16 +8,16 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.dropout import dropout
 from thalweg.nn.rnn_steps import size_of_axis
-from thalweg.ops.diagonals import matrix_band_part
-from thalweg.ops.matmul import matmul
-from thalweg.ops.select import where_v2
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.softmax import softmax
-from thalweg.ops.transpose import transpose
+from thalweg.ops.array.diagonals import matrix_band_part
+from thalweg.ops.array.select import where_v2
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.array.transpose import transpose
+from thalweg.ops.math.matmul import matmul
+from thalweg.ops.nn.softmax import softmax
 
 # Stands for minus infinity: fits float16, and leaves a row that is masked all over without NaN.
 _MASKED = -65504.0

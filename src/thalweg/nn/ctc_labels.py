@@ -11,16 +11,16 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import int32, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.casting import cast
-from thalweg.ops.ctc import ctc_loss
-from thalweg.ops.gather import gather, gather_nd
-from thalweg.ops.patches import sequence_mask
-from thalweg.ops.select import where
-from thalweg.ops.shapes_of_tensors import shape
-from thalweg.ops.sparse import as_sparse
+from thalweg.ops.array.gather import gather, gather_nd
+from thalweg.ops.array.patches import sequence_mask
+from thalweg.ops.array.select import where
+from thalweg.ops.array.shapes_of_tensors import shape
+from thalweg.ops.math.casting import cast
+from thalweg.ops.nn.ctc import ctc_loss
+from thalweg.ops.sparse.tensors import as_sparse
 
 
 @export("nn.ctc_loss_v2")

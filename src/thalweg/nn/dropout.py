@@ -9,12 +9,12 @@ import numpy as np
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.random import random_uniform
-from thalweg.ops.shapes_of_tensors import shape as shape_of
+from thalweg.ops.array.shapes_of_tensors import shape as shape_of
+from thalweg.ops.random.generators import random_uniform
 
 
 @export("nn.dropout")

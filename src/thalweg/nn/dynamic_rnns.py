@@ -9,7 +9,7 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.rnn_cell_base import (
@@ -20,11 +20,11 @@ from thalweg.nn.rnn_cell_base import (
     static_sizes_with_batch,
 )
 from thalweg.nn.rnn_steps import batch_size_of, checked_lengths, checked_state, copied_through, first_state
-from thalweg.ops.constants import constant
-from thalweg.ops.filling import zeros
-from thalweg.ops.reversing import reverse, reverse_sequence
-from thalweg.ops.tensor_array import TensorArray
-from thalweg.ops.transpose import transpose
+from thalweg.ops.array.constants import constant
+from thalweg.ops.array.filling import zeros
+from thalweg.ops.array.reversing import reverse, reverse_sequence
+from thalweg.ops.array.transpose import transpose
+from thalweg.ops.state.tensor_array import TensorArray
 from thalweg.state.variable_scope import variable_scope
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.constants import constant
-from thalweg.ops.random import random_normal, random_uniform, truncated_normal
+from thalweg.ops.array.constants import constant
+from thalweg.ops.random.generators import random_normal, random_uniform, truncated_normal
 
 # Larger constants are filled in when the variable is initialized, instead of being kept in the graph.
 _LARGEST_CONSTANT = 1000

@@ -6,10 +6,10 @@ from typing import Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import add_to_collection, get_collection
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.constants import constant
-from thalweg.ops.math import add_n
+from thalweg.ops.array.constants import constant
+from thalweg.ops.math.arithmetic import add_n
 
 
 @export("losses.add_loss")

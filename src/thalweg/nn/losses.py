@@ -10,8 +10,8 @@ from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, float64
-from thalweg.graph.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.loss_collection import add_loss
@@ -21,13 +21,13 @@ from thalweg.nn.weight_broadcasting import (
     fit_weights,
     remove_squeezable_dimensions,
 )
-from thalweg.ops.casting import cast
-from thalweg.ops.constants import stop_gradient
-from thalweg.ops.extremes_and_powers import minimum
-from thalweg.ops.math import add, multiply, negative, square, squared_difference, subtract
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.shapes_of_tensors import size
-from thalweg.ops.softmax import (
+from thalweg.ops.array.constants import stop_gradient
+from thalweg.ops.array.shapes_of_tensors import size
+from thalweg.ops.math.arithmetic import add, multiply, negative, square, squared_difference, subtract
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.extremes_and_powers import minimum
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.nn.softmax import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,

@@ -6,12 +6,12 @@ from collections import namedtuple
 from typing import Any
 
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.input_spec import InputSpec
 from thalweg.nn.initializers import Zeros
 from thalweg.nn.rnn_cell_base import LayerRNNCell, WholeSequence, joined, linear, project, weight
-from thalweg.ops.clip import clip_by_value
-from thalweg.ops.transcendental import tanh
+from thalweg.ops.math.clip import clip_by_value
+from thalweg.ops.math.transcendental import tanh
 from thalweg.state.partitioners import fixed_size_partitioner
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import bfloat16, float16, float32
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.math import add, multiply, subtract
-from thalweg.ops.operators import binary, unary
-from thalweg.ops.reductions import reduce_mean, reduce_sum
+from thalweg.ops.math.arithmetic import add, multiply, subtract
+from thalweg.ops.math.operators import binary, unary
+from thalweg.ops.math.reductions import reduce_mean, reduce_sum
 from thalweg.platform.deprecation import deprecated_argument_lookup
 
 
@@ -171,7 +171,7 @@ def moments(
 
 
 def _squeezed(x: Tensor, axes: Any) -> Tensor:
-    from thalweg.ops.shapes_of_tensors import squeeze
+    from thalweg.ops.array.shapes_of_tensors import squeeze
 
     return squeeze(x, axes)
 

@@ -7,11 +7,11 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.convolution_arguments import paddings
-from thalweg.ops.convolution_arguments import steps as per_dimension
-from thalweg.ops.space_and_batch import batch_to_space_nd, required_space_to_batch_paddings, space_to_batch_nd
+from thalweg.ops.array.space_and_batch import batch_to_space_nd, required_space_to_batch_paddings, space_to_batch_nd
+from thalweg.ops.nn.convolution_arguments import paddings
+from thalweg.ops.nn.convolution_arguments import steps as per_dimension
 from thalweg.platform.deprecation import deprecated_argument_lookup
 
 

@@ -8,12 +8,12 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.layer import Layer
-from thalweg.ops.filling import zeros
+from thalweg.ops.array.filling import zeros
 from thalweg.state.variable import Variable
 from thalweg.state.variable_scope import get_variable_scope, variable_scope
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.input_spec import InputSpec
 from thalweg.nn.initializers import Constant, Zeros
 from thalweg.nn.rnn_cell_base import LayerRNNCell, WholeSequence, linear, project
-from thalweg.ops.transcendental import tanh
+from thalweg.ops.math.transcendental import tanh
 
 
 @export("nn.rnn_cell.BasicRNNCell", "contrib.rnn.BasicRNNCell")

@@ -8,15 +8,15 @@ from typing import Any
 from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.dropout import dropout
 from thalweg.nn.lstm_cells import LSTMStateTuple
 from thalweg.nn.rnn_cell_wrappers import CellWrapper
-from thalweg.ops.random import random_uniform
-from thalweg.ops.tensor_array import TensorArray
+from thalweg.ops.random.generators import random_uniform
+from thalweg.ops.state.tensor_array import TensorArray
 
 
 def _memory_stays(substate: Any) -> Any:

@@ -8,7 +8,7 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.tensor_array import TensorArray
+from thalweg.ops.state.tensor_array import TensorArray
 
 
 def batch_size_of(flat_inputs: list[Any], axis: int) -> Any:

@@ -7,19 +7,19 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import int32, int64
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.candidate_sampling import compute_accidental_hits, log_uniform_candidate_sampler
-from thalweg.ops.casting import cast
-from thalweg.ops.constants import stop_gradient
-from thalweg.ops.embedding import embedding_lookup
-from thalweg.ops.joining import concat
-from thalweg.ops.math import add, multiply, subtract
-from thalweg.ops.matmul import matmul
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.softmax import (
+from thalweg.ops.array.constants import stop_gradient
+from thalweg.ops.array.joining import concat
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.math.arithmetic import add, multiply, subtract
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.matmul import matmul
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.nn.candidate_sampling import compute_accidental_hits, log_uniform_candidate_sampler
+from thalweg.ops.nn.embedding import embedding_lookup
+from thalweg.ops.nn.softmax import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,

@@ -10,11 +10,11 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.checks import all_true
-from thalweg.ops.constants import identity
-from thalweg.ops.math import multiply
-from thalweg.ops.printing import Assert
-from thalweg.ops.shapes_of_tensors import rank, shape, squeeze
+from thalweg.ops.array.constants import identity
+from thalweg.ops.array.shapes_of_tensors import rank, shape, squeeze
+from thalweg.ops.flow.checks import all_true
+from thalweg.ops.flow.printing import Assert
+from thalweg.ops.math.arithmetic import multiply
 
 _REFUSED = "weights can not be broadcast to values."
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import OpDef
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # Part of the names of inserted casts; whoever reports an error for one cuts the name there.

@@ -13,8 +13,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from thalweg import errors
+from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType
-from thalweg.graph.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Node, StepGraph
 

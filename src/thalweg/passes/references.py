@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from thalweg import errors
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import OpDef, is_defined, op_def
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 

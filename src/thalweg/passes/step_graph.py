@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from thalweg.graph.definitions.op_registry import OpDef, find_op
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_registry import OpDef, find_op
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:

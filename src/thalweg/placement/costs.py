@@ -1,6 +1,6 @@
 """The cost model: how long nodes take on types of devices, estimated from shapes, then measured.
 
-An estimate divides the work of a node (graph/work.py) by what one core does, and adds what starting any kernel takes. A
+An estimate divides the work of a node (graph/definitions/work.py) by what one core does, and adds what starting any kernel takes. A
 measurement of a node replaces it, and for nodes of the same op type that were never measured it corrects the estimate,
 above all for those of about the same size.
 
@@ -22,10 +22,10 @@ from typing import Final, NamedTuple
 
 from thalweg._native import core
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
 from thalweg.graph.dtypes import DType
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.graph.work import Shape, Work, WorkContext, one_pass
 from thalweg.passes.fusion import fusions
 from thalweg.passes.lower_loops import frames_of
 from thalweg.passes.step_graph import Edge, Node, StepGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.op_registry import is_defined, op_def
+from thalweg.graph.definitions.op_registry import is_defined, op_def
 from thalweg.graph.operation import Operation
 from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.inline_functions import inline_functions

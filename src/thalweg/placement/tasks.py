@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from thalweg import errors
 from thalweg._native import core
-from thalweg.graph.work import free, is_light
+from thalweg.graph.definitions.work import free, is_light
 from thalweg.passes.fusion import Fusion, fusions
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.place import Device, Group, Union

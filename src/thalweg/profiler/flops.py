@@ -1,13 +1,13 @@
-"""How much arithmetic a traced node did: the rules that ops state (graph/work.py), with the shapes of the run."""
+"""How much arithmetic a traced node did: the rules that ops state (graph/definitions/work.py), with the shapes of the run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from thalweg.graph.op_work import work_of
+from thalweg.graph.definitions.op_work import work_of
+from thalweg.graph.definitions.work import Shape
 from thalweg.graph.tensor import Tensor
-from thalweg.graph.work import Shape
 from thalweg.profiler.step_records import Record
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.op_work import work_of
+from thalweg.graph.definitions.op_work import work_of
 from thalweg.profiler.flops import static_shape
 from thalweg.profiler.profile_options import TRAINABLE, ProfileOptionBuilder
 from thalweg.profiler.report import size

@@ -8,9 +8,9 @@ from typing import Any
 from thalweg import errors
 from thalweg._native import core
 from thalweg.functions.graph_function import GraphFunction, find_function, referred_functions, used_functions
+from thalweg.graph.definitions.op_registry import all_ops
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import all_ops
 from thalweg.graph.operation import NameAttrList, Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.choose_algorithms import choose_algorithms

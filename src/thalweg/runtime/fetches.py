@@ -99,7 +99,7 @@ class FetchPlan:
             element = self._value_of(element)
         position = self._index.setdefault(element, len(self._index))
         if element.op.type == "GetSessionHandle":
-            from thalweg.ops.session_handles import TensorHandle
+            from thalweg.ops.state.session_handles import TensorHandle
 
             dtype, session = element.op.inputs[0].dtype.base_dtype, self._session
             return lambda values: TensorHandle(values[position], dtype, session)

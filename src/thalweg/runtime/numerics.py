@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from thalweg import errors
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 _DEBUG_OP = "CheckNumerics"
 # What stands behind the device's name in the DeviceStepStats with the findings.

@@ -11,9 +11,9 @@ import numpy as np
 from thalweg import errors
 from thalweg._native import core
 from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.options import pass_options
 from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, compile_whole, register_python_kernels, step_parts

@@ -11,9 +11,9 @@ from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from thalweg.functions.graph_function import find_function, referred_functions
-from thalweg.graph.op_registry import find_op
-from thalweg.graph.op_work import work_of
-from thalweg.graph.work import is_light
+from thalweg.graph.definitions.op_registry import find_op
+from thalweg.graph.definitions.op_work import work_of
+from thalweg.graph.definitions.work import is_light
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph

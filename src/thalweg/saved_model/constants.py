@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from thalweg.graph.op_registry import export_value
+from thalweg.graph.definitions.op_registry import export_value
 
 INIT_OP_SIGNATURE_KEY: Final = "__saved_model_init_op"
 TRAIN_OP_KEY: Final = "saved_model_train_op"

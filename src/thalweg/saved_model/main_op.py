@@ -8,10 +8,10 @@ from thalweg.graph import dtypes
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, control_dependencies
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.constants import group
+from thalweg.ops.array.constants import group
 from thalweg.state.lookup import tables_initializer
 from thalweg.state.variable_lists import global_variables_initializer, local_variables_initializer
 

@@ -12,8 +12,8 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.saved_model.constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from thalweg.saved_model.signatures import predict_signature_def

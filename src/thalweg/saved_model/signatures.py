@@ -8,9 +8,9 @@ from thalweg.graph import dtypes
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.name_scoping import prepend_name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.formats.name_scoping import prepend_name_scope
 from thalweg.graph.operation import Operation
 from thalweg.saved_model.constants import CLASSIFY_METHOD_NAME, PREDICT_METHOD_NAME, REGRESS_METHOD_NAME
 

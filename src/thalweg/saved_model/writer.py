@@ -8,7 +8,7 @@ from typing import Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_collection, get_default_graph
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
@@ -16,10 +16,10 @@ from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path, os_errors
 from thalweg.saved_model import constants
 from thalweg.saved_model.signatures import predict_signature_def
-from thalweg.train.checkpoint_messages import saved_model_class
-from thalweg.train.checkpoint_state import write_durably
-from thalweg.train.saveable import all_saveable_objects
-from thalweg.train.saver import Saver
+from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
+from thalweg.train.checkpoints.checkpoint_state import write_durably
+from thalweg.train.checkpoints.saveable import all_saveable_objects
+from thalweg.train.checkpoints.saver import Saver
 
 _ASSET_TYPE = "type.googleapis.com/tensorflow.AssetFileDef"
 

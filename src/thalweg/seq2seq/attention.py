@@ -9,17 +9,17 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.layers.core import Dense
 from thalweg.nn.initializers import Constant, Zeros
 from thalweg.nn.rnn_cell_base import sizes_with_batch, weight
 from thalweg.nn.rnn_steps import batch_size_of, size_of_axis
-from thalweg.ops.filling import zeros
-from thalweg.ops.matmul import matmul
-from thalweg.ops.patches import sequence_mask
-from thalweg.ops.select import where
-from thalweg.ops.softmax import softmax
+from thalweg.ops.array.filling import zeros
+from thalweg.ops.array.patches import sequence_mask
+from thalweg.ops.array.select import where
+from thalweg.ops.math.matmul import matmul
+from thalweg.ops.nn.softmax import softmax
 from thalweg.state.variable_scope import get_variable, variable_scope
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.core import Dense
 from thalweg.nn.rnn_cell_base import RNNCell, assert_like_rnn_cell, zero_state_tensors
-from thalweg.ops.filling import zeros
-from thalweg.ops.joining import concat
-from thalweg.ops.matmul import matmul
-from thalweg.ops.tensor_array import TensorArray
+from thalweg.ops.array.filling import zeros
+from thalweg.ops.array.joining import concat
+from thalweg.ops.math.matmul import matmul
+from thalweg.ops.state.tensor_array import TensorArray
 
 
 @export("contrib.seq2seq.AttentionWrapperState")

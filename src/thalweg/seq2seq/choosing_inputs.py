@@ -9,12 +9,12 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.rnn_steps import batch_size_of
-from thalweg.ops.embedding import embedding_lookup
-from thalweg.ops.tensor_array import TensorArray
-from thalweg.ops.transpose import transpose
+from thalweg.ops.array.transpose import transpose
+from thalweg.ops.nn.embedding import embedding_lookup
+from thalweg.ops.state.tensor_array import TensorArray
 
 
 @export("contrib.seq2seq.Helper")
@@ -177,7 +177,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
         """A random index per sequence."""
-        from thalweg.graph.op_registry import exports
+        from thalweg.graph.definitions.op_registry import exports
 
         logits = outputs if self._temperature is None else outputs / self._temperature
         chosen = exports()["multinomial"](logits, 1, seed=self._seed, output_dtype=dtypes.int32)

@@ -8,14 +8,14 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.rnn_steps import size_of_axis
-from thalweg.ops.filling import tile
-from thalweg.ops.reductions import reduce_sum
-from thalweg.ops.shapes_of_tensors import reshape
-from thalweg.ops.shapes_of_tensors import shape as shape_of
-from thalweg.ops.softmax import sparse_softmax_cross_entropy_with_logits
+from thalweg.ops.array.filling import tile
+from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.array.shapes_of_tensors import shape as shape_of
+from thalweg.ops.math.reductions import reduce_sum
+from thalweg.ops.nn.softmax import sparse_softmax_cross_entropy_with_logits
 
 # Keeps sequences whose weights are all zero from dividing by zero.
 _TINY = 1e-12

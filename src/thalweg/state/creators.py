@@ -10,9 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.func_graph import init_scope
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 
 Creator = Callable[..., Any]
 

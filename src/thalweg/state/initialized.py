@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import control_dependencies
-from thalweg.graph.op_registry import exports
+from thalweg.graph.definitions.op_registry import exports
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

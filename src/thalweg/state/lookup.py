@@ -10,11 +10,11 @@ from thalweg.graph.collections import GraphKeys
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, get_collection, name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.constants import group, no_op
+from thalweg.ops.array.constants import group, no_op
 
 
 @export("contrib.lookup.LookupInterface")
@@ -155,7 +155,7 @@ class MutableTable(LookupTable):
     def _join_checkpoints(self, name: str) -> None:
         """Makes savers save the table, under its name, or its full name if another table has that."""
         # By name: savers are built upon state, not the other way round.
-        saveable = importlib.import_module("thalweg.train.table_saveable").TableSaveable
+        saveable = importlib.import_module("thalweg.train.checkpoints.table_saveable").TableSaveable
         taken = {known.name for known in get_collection(GraphKeys.SAVEABLE_OBJECTS)}
         add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable(self, self._handle.op.name if name in taken else name))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.state.variable import Variable
 
 

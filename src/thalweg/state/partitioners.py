@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 
 Partitioner = Callable[..., list[int]]

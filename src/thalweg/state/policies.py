@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 
 @export("VariableSynchronization")

@@ -11,8 +11,8 @@ from thalweg.graph import dtypes
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_collection, name_scope
+from thalweg.graph.definitions.op_registry import export, export_value
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export, export_value
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 from thalweg.state.variable_store import store_of_default_graph
 

@@ -9,8 +9,8 @@ from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

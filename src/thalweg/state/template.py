@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.state.scope_defaults import VariableScope
 from thalweg.state.variable_scope import variable_scope
 

@@ -15,9 +15,9 @@ from thalweg.graph.default_graph import (
     get_default_graph,
     name_scope,
 )
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor, TensorReference
 from thalweg.graph.tensor_shape import TensorShape

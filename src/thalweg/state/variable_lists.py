@@ -8,10 +8,10 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import control_dependencies, device, get_collection, name_scope
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.constants import constant, group, no_op
+from thalweg.ops.array.constants import constant, group, no_op
 from thalweg.state.assignment import is_variable_initialized
 
 

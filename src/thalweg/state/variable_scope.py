@@ -10,8 +10,8 @@ from typing import Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import default_graph_scope, get_default_graph, graph_of, name_scope
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.op_registry import export
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 from thalweg.state.scope_defaults import AUTO_REUSE, VariableScope, nested_getter
 

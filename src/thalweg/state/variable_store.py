@@ -12,8 +12,8 @@ from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, colocate_with, get_default_graph, name_scope
+from thalweg.graph.definitions.op_registry import exports
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import exports
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.state.partitioned_variable import PartitionedVariable, PartitionInfo, cut
 from thalweg.state.variable import Variable

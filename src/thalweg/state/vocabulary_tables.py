@@ -9,12 +9,12 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export, export_value
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.op_registry import export, export_value
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.constants import no_op
-from thalweg.ops.shapes_of_tensors import size
+from thalweg.ops.array.constants import no_op
+from thalweg.ops.array.shapes_of_tensors import size
 from thalweg.state.lookup import LookupTable, StaticHashTable
 from thalweg.state.table_initializers import (
     KeyValueTensorInitializer,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from thalweg import errors
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.platform.file_paths import local_path, os_errors
 from thalweg.platform.records import framed, read_records
 

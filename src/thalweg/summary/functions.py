@@ -11,8 +11,8 @@ from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collections, get_collection, name_scope
+from thalweg.graph.definitions.op_registry import export, export_value
 from thalweg.graph.dtypes import string
-from thalweg.graph.op_registry import export, export_value
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import logging
 from thalweg.platform.deprecation import deprecated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 
 
 @export("train.ClusterSpec")

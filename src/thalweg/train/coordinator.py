@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from thalweg import errors
-from thalweg.graph.op_registry import export
+from thalweg.graph.definitions.op_registry import export
 from thalweg.platform import logging
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]

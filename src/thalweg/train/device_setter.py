@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import DeviceSpec
-from thalweg.graph.op_registry import export
 from thalweg.platform import logging
 from thalweg.train.cluster_spec import ClusterSpec
 

@@ -7,9 +7,9 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import int64
 from thalweg.graph.graph import Graph
-from thalweg.graph.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.initializers import Zeros
 from thalweg.platform import logging

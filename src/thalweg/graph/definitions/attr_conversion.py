@@ -1,0 +1,157 @@
+"""Attribute values in canonical form: what an op function passes, checked and converted to what a node keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from thalweg.graph import constant_values
+from thalweg.graph.definitions.op_registry import OpDef
+from thalweg.graph.definitions.op_signature import AttrDef
+from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.operation import NameAttrList
+from thalweg.graph.tensor_shape import TensorShape
+
+Converter = Callable[[OpDef, AttrDef, Any], Any]
+
+
+def _bool(op: OpDef, attr: AttrDef, value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise _wrong(op, attr, "bool", value)
+
+
+def _int(op: OpDef, attr: AttrDef, value: Any) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, (str, bytes)):
+        raise _wrong(op, attr, "int", value)
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise _wrong(op, attr, "int", value) from None
+
+
+def _float(op: OpDef, attr: AttrDef, value: Any) -> float:
+    if isinstance(value, (str, bytes)):
+        raise _wrong(op, attr, "float", value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise _wrong(op, attr, "float", value) from None
+
+
+def _string(op: OpDef, attr: AttrDef, value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise _wrong(op, attr, "string", value)
+
+
+def _type(op: OpDef, attr: AttrDef, value: Any) -> Any:
+    try:
+        return as_dtype(value).base_dtype
+    except TypeError:
+        raise _wrong(op, attr, "DataType", value) from None
+
+
+def _shape(op: OpDef, attr: AttrDef, value: Any) -> TensorShape:
+    if isinstance(value, TensorShape):
+        return value
+    try:
+        if isinstance(value, (list, tuple)):
+            value = [None if type(d) is int and d == -1 else d for d in value]
+        return TensorShape(value)
+    except (TypeError, ValueError) as e:
+        raise type(e)(
+            f"Error converting {attr.name} of '{op.name}' Op (value {value!r}) to a TensorShape: {e}"
+        ) from None
+
+
+def _tensor(op: OpDef, attr: AttrDef, value: Any) -> np.ndarray[Any, Any]:
+    if type(value) is np.ndarray and not value.flags.writeable:
+        return value
+    if hasattr(value, "tensor_content"):
+        from thalweg.graph.formats.tensor_proto import make_ndarray
+
+        value = make_ndarray(value)
+    return constant_values.as_array(value)[0]
+
+
+def _func(op: OpDef, attr: AttrDef, value: Any) -> NameAttrList:
+    if isinstance(value, NameAttrList):
+        return value
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    if not isinstance(name, str):
+        raise _wrong(op, attr, "function", value)
+    return NameAttrList(name)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "bool": _bool,
+    "int": _int,
+    "float": _float,
+    "string": _string,
+    "type": _type,
+    "shape": _shape,
+    "tensor": _tensor,
+    "func": _func,
+}
+
+
+def convert_attr(op: OpDef, attr: AttrDef, value: Any) -> Any:
+    """Converts the value of an attribute of any kind, lists included.
+
+    Raises:
+        TypeError: If it is of another kind.
+    """
+    if not attr.kind.startswith("list("):
+        return CONVERTERS[attr.kind](op, attr, value)
+    if isinstance(value, TensorShape) and attr.kind == "list(int)":
+        value = value.as_list()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"Expected list for '{attr.name}' argument to '{op.name}' Op, not {value!r}.")
+    converter = CONVERTERS[attr.kind[5:-1]]
+    return [converter(op, attr, item) for item in value]
+
+
+def check_attr(op: OpDef, attr: AttrDef, value: Any) -> None:
+    """Checks an attribute in canonical form against its allowed values and minimum.
+
+    Raises:
+        TypeError: For a type that is not allowed.
+        ValueError: For a string that is not allowed, a number that is too small, or a list that is too short.
+    """
+    if attr.minimum is not None:
+        if isinstance(value, list):
+            if len(value) < attr.minimum:
+                raise ValueError(
+                    f"Attr '{attr.name}' of '{op.name}' Op passed list of length {len(value)} less than "
+                    f"minimum {attr.minimum}."
+                )
+        elif value < attr.minimum:
+            raise ValueError(f"Attr '{attr.name}' of '{op.name}' Op passed {value} less than minimum {attr.minimum}.")
+    if attr.allowed is None:
+        return
+    for item in value if isinstance(value, list) else (value,):
+        if item in attr.allowed:
+            continue
+        if isinstance(item, bytes):
+            allowed = '", "'.join(choice.decode() for choice in attr.allowed)
+            raise ValueError(
+                f"Attr '{attr.name}' of '{op.name}' Op passed string '{item.decode(errors='replace')}' not "
+                f'in: "{allowed}".'
+            )
+        raise TypeError(
+            f"Value passed to parameter '{attr.name}' has DataType {item.name} not in list of allowed values: "
+            f"{', '.join(choice.name for choice in attr.allowed)} (op '{op.name}')"
+        )
+
+
+def _wrong(op: OpDef, attr: AttrDef, expected: str, value: Any) -> TypeError:
+    return TypeError(f"Expected {expected} for argument '{attr.name}' of '{op.name}' Op not {value!r}.")

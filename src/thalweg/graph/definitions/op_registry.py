@@ -1,0 +1,334 @@
+"""The one registry of ops: signatures, attributes, shape functions, gradients, Python kernels and public names.
+
+An op is declared in a line or two, in the words of TensorFlow's op definitions:
+
+    define("MatMul", "a: T, b: T -> product: T",
+           "transpose_a: bool = false, transpose_b: bool = false, T: {float, double}", shape=matmul_shape)
+
+The strings are parsed when the op is first used, so that declaring several hundred ops costs an import almost nothing.
+`op_signature` holds the grammar. Everything else (public namespace, serialization, tests) derives from what is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from thalweg import errors
+from thalweg.graph.definitions.op_signature import ArgDef, AttrDef, parse_attrs, parse_signature
+from thalweg.graph.definitions.work import WorkFunction
+from thalweg.platform.deprecation import deprecated_alias
+
+F = TypeVar("F")
+
+ShapeFunction = Callable[[Any], Any]
+GradientFunction = Callable[..., Any]
+PythonKernel = Callable[[list[Any], dict[str, Any]], Any]
+
+
+class OpDef:
+    """What an op is: its arguments, results and attributes, and the functions that belong to it.
+
+    Attributes:
+        name: The op type, such as 'MatMul'.
+        stateful: Whether two runs may differ (variables, random numbers, queues): never folded, merged or dropped.
+        commutative: Whether the inputs may be swapped.
+        aggregate: Whether it sums inputs of one shape, so that chains of it may be merged.
+        allows_uninitialized: Whether a reference input may point to a variable without a value.
+        shape: The shape function, or None: all outputs unknown.
+        doc: One sentence for the documentation.
+        python_kernel: An implementation on NumPy, when the op has no native kernel.
+        work: How much a node of it has to do (graph/definitions/work.py), or None: one pass over its inputs and outputs.
+    """
+
+    __slots__ = (
+        "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
+        "commutative", "doc", "name", "plan", "python_kernel", "shape", "stateful", "work",
+    )  # fmt: skip
+
+    def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
+        self.name = name
+        self._signature = signature
+        self._attrs_text = attrs
+        self._inputs: tuple[ArgDef, ...] | None = None
+        self._outputs: tuple[ArgDef, ...] | None = None
+        self._attrs: dict[str, AttrDef] | None = None
+        self.shape = shape
+        self.stateful = stateful
+        self.commutative = False
+        self.aggregate = False
+        self.allows_uninitialized = False
+        self.doc = ""
+        self.python_kernel: PythonKernel | None = None
+        self.work: WorkFunction | None = None
+        self.plan: Any = None  # The prepared form of the signature that graph.apply keeps here.
+
+    def _parse(self) -> None:
+        attrs = parse_attrs(self.name, self._attrs_text)
+        inputs, outputs = parse_signature(self.name, self._signature, attrs)
+        # Last, and all at once, so that a second thread never sees a half-parsed definition.
+        self._outputs, self._attrs, self._inputs = outputs, attrs, inputs
+
+    @property
+    def inputs(self) -> tuple[ArgDef, ...]:
+        """The data inputs, in order."""
+        if self._inputs is None:
+            self._parse()
+        assert self._inputs is not None
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[ArgDef, ...]:
+        """The outputs, in order."""
+        if self._inputs is None:
+            self._parse()
+        assert self._outputs is not None
+        return self._outputs
+
+    @property
+    def attrs(self) -> dict[str, AttrDef]:
+        """The attributes by name, in the order of their declaration."""
+        if self._inputs is None:
+            self._parse()
+        assert self._attrs is not None
+        return self._attrs
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether equal inputs always give equal outputs."""
+        return not self.stateful
+
+    @property
+    def is_foldable(self) -> bool:
+        """Whether a node of this type may be computed ahead of the step when its inputs are constants."""
+        return not self.stateful and self.name not in _NEVER_FOLDED and bool(self.outputs)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether a gradient function, or the statement that there is none, is registered."""
+        return self.name in _GRADIENTS
+
+    def __repr__(self) -> str:
+        return f"<OpDef {self.name}({self._signature})>"
+
+
+# Stateless by registration, yet their value is decided by the step (feeds, dead tokens), not by their inputs.
+_NEVER_FOLDED = frozenset(
+    ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "RefSwitch", "Merge", "Enter", "Exit",
+     "NextIteration", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "LoopCond", "ControlTrigger", "NoOp",
+     "PreventGradient", "PartitionedCall", "StatelessIf", "StatelessCase", "StatelessWhile", "For", "SymbolicGradient")
+)  # fmt: skip
+
+_OPS: dict[str, OpDef] = {}
+_GRADIENTS: dict[str, GradientFunction | None] = {}
+_EXPORTS: dict[str, Any] = {}
+_DEPRECATED: dict[str, str] = {}
+
+
+def define(
+    name: str,
+    signature: str,
+    attrs: str = "",
+    *,
+    shape: ShapeFunction | None = None,
+    stateful: bool = False,
+    commutative: bool = False,
+    aggregate: bool = False,
+    allows_uninitialized: bool = False,
+    doc: str = "",
+) -> OpDef:
+    """Declares an op.
+
+    Args:
+        name: The op type. An op can be declared once.
+        signature: Inputs and outputs: `"a: T, n: N * T, i: int32, l: Tlist, r: Ref(T) -> output: T"`.
+        attrs: Attributes: `"T: {float, double}, N: int >= 1, axis: int = 0, Tlist: list(type), p: {'SAME', 'VALID'}"`.
+        shape: Function from a ShapeContext to the TensorShape of the output, or to a list with one per output.
+        stateful: Whether the op reads or changes anything but its inputs.
+        commutative: Whether swapping the inputs changes nothing.
+        aggregate: Whether the op adds up inputs of one shape.
+        allows_uninitialized: Whether a reference input may have no value yet.
+        doc: One sentence.
+
+    Returns:
+        The definition.
+    """
+    if name in _OPS:
+        raise ValueError(f"Op '{name}' is defined twice.")
+    op_def = OpDef(name, signature, attrs, shape, stateful)
+    op_def.commutative = commutative
+    op_def.aggregate = aggregate
+    op_def.allows_uninitialized = allows_uninitialized
+    op_def.doc = doc
+    _OPS[name] = op_def
+    return op_def
+
+
+def op_def(name: str) -> OpDef:
+    """Returns the definition of an op type.
+
+    Raises:
+        errors.NotFoundError: If no such op is defined.
+    """
+    try:
+        return _OPS[name]
+    except KeyError:
+        pass
+    import difflib
+
+    near = difflib.get_close_matches(str(name), _OPS, 1)
+    hint = f" Did you mean '{near[0]}'?" if near else ""
+    raise errors.NotFoundError(None, None, f"Op type not registered '{name}' in this build of Thalweg.{hint}")
+
+
+def find_op(name: str) -> OpDef | None:
+    """The definition of an op type, or None if there is none."""
+    return _OPS.get(name)
+
+
+def is_defined(name: str) -> bool:
+    """Whether an op type is defined."""
+    return name in _OPS
+
+
+def all_ops() -> Iterator[OpDef]:
+    """All definitions, ordered by name."""
+    return iter([_OPS[name] for name in sorted(_OPS)])
+
+
+def gradient(*op_types: str) -> Callable[[F], F]:
+    """Registers the decorated function `fn(op, *grads)` as the gradient of one or more op types.
+
+    The function gets the Operation and one gradient per output (None where nothing flows back), and returns one entry
+    per data input: a Tensor, an IndexedSlices or None.
+    """
+
+    def register(function: F) -> F:
+        for op_type in op_types:
+            _set_gradient(op_type, function)  # type: ignore[arg-type]
+        return function
+
+    return register
+
+
+def not_differentiable(*op_types: str) -> None:
+    """States that nothing ever flows back through these op types."""
+    for op_type in op_types:
+        _set_gradient(op_type, None)
+
+
+def _set_gradient(op_type: str, function: GradientFunction | None) -> None:
+    if not isinstance(op_type, str):
+        raise TypeError(f"op_type must be a string, got {op_type!r}.")
+    if op_type in _GRADIENTS:
+        raise KeyError(f"Registering two gradient with name '{op_type}'! A gradient can be registered only once.")
+    _GRADIENTS[op_type] = function
+
+
+def _forget_gradient(op_type: str) -> None:
+    _GRADIENTS.pop(op_type, None)
+
+
+def gradient_function(op_type: str) -> GradientFunction | None:
+    """Returns the gradient function of an op type, None for one that is not differentiable.
+
+    Raises:
+        LookupError: If neither was ever registered.
+    """
+    try:
+        return _GRADIENTS[op_type]
+    except KeyError:
+        raise LookupError(
+            f"No gradient defined for operation type '{op_type}'. Register one with "
+            f"tf.RegisterGradient('{op_type}'), or "
+            f"declare it constant with tf.NotDifferentiable('{op_type}')."
+        ) from None
+
+
+def python_kernel(*op_types: str) -> Callable[[F], F]:
+    """Registers `fn(inputs, attrs)` on NumPy arrays as the implementation of ops without a native kernel.
+
+    It returns one array, or a sequence with one per output. The executor calls it under the GIL.
+    """
+
+    def register(function: F) -> F:
+        for op_type in op_types:
+            op_def(op_type).python_kernel = function  # type: ignore[assignment]
+        return function
+
+    return register
+
+
+def work(rule: WorkFunction, *op_types: str) -> None:
+    """States how much work nodes of these op types do, where it is not one pass over their inputs and outputs."""
+    for op_type in op_types:
+        op_def(op_type).work = rule
+
+
+def export(*names: str, deprecated: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """Makes a function or class public under `tf.`, with dots for submodules: `@export("matmul", "linalg.matmul")`.
+
+    Args:
+        *names: Current names.
+        deprecated: Old spellings, which still work and warn once, naming the first current one.
+    """
+
+    def register(value: F) -> F:
+        for name in names:
+            _set_export(name, value)
+        for name in deprecated:
+            _set_export(name, deprecated_alias(name, value, names[0]) if callable(value) else value)
+            _DEPRECATED[name] = names[0]
+        return value
+
+    return register
+
+
+def export_value(value: Any, *names: str) -> None:
+    """Makes a constant public under `tf.`."""
+    for name in names:
+        _set_export(name, value)
+
+
+def _set_export(name: str, value: Any) -> None:
+    if name in _EXPORTS and _EXPORTS[name] is not value:
+        raise ValueError(f"The public name 'tf.{name}' is exported twice, by {_EXPORTS[name]!r} and {value!r}.")
+    _EXPORTS[name] = value
+
+
+def exports() -> dict[str, Any]:
+    """Public names (dotted) and what they stand for."""
+    return _EXPORTS
+
+
+def deprecated_exports() -> dict[str, str]:
+    """Old spellings, and the current one of each."""
+    return _DEPRECATED
+
+
+@export("RegisterGradient")
+class RegisterGradient:
+    """A decorator that registers the gradient of an op type, or of a name for `Graph.gradient_override_map`.
+
+    Example:
+        >>> @tf.RegisterGradient("PassThrough")
+        ... def _pass_through(op, grad):
+        ...     return grad
+    """
+
+    def __init__(self, op_type: str) -> None:
+        """Takes the op type, or any other name that a gradient_override_map will use."""
+        if not isinstance(op_type, str):
+            raise TypeError(f"op_type must be a string, got {op_type!r}.")
+        self._op_type = op_type
+
+    def __call__(self, function: F) -> F:
+        """Registers `function`, and returns it unchanged."""
+        _set_gradient(self._op_type, function)  # type: ignore[arg-type]
+        return function
+
+
+@export("NotDifferentiable", "no_gradient", "NoGradient")
+def _not_differentiable(op_type: str) -> None:
+    """States that ops of type `op_type` are not differentiable: gradients through them are None."""
+    _set_gradient(op_type, None)

@@ -1,0 +1,1 @@
+"""Graphs as bytes and back: GraphDef, MetaGraphDef, TensorProto, OpDef."""

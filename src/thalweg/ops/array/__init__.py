@@ -1,0 +1,1 @@
+"""Ops that make, cut, join, gather and reorder tensors."""

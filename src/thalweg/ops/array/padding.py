@@ -1,0 +1,125 @@
+"""Padding tensors: with a constant, or with a mirror image of their edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import is_tensor_like
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, export, gradient
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.operation import Operation
+from thalweg.graph.static_value import constant_value
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.array.shapes_of_tensors import reshape, sizes_of
+
+
+def _paddings(c: ShapeContext) -> tuple[shapes.Dims, np.ndarray[Any, Any] | None]:
+    """The dimensions of the input, as far as the paddings tell them, and the paddings."""
+    dims, matrix = c.dims(0), shapes.with_rank(c.input(1), 2).dims_tuple
+    assert matrix is not None
+    shapes.merge_dims(matrix[1], 2)
+    rank = shapes.merge_dims(None if dims is None else len(dims), matrix[0])
+    paddings = c.constant(1)
+    if paddings is not None and (paddings < 0).any():
+        raise ValueError(f"Paddings must be non-negative: {paddings.tolist()}")
+    return ((None,) * rank if dims is None and rank is not None else dims), paddings
+
+
+def _padded(c: ShapeContext) -> TensorShape:
+    dims, paddings = _paddings(c)
+    if dims is None or paddings is None:
+        return shapes.UNKNOWN if dims is None else TensorShape._of((None,) * len(dims))
+    edges = paddings.astype(object).sum(axis=1).tolist() if len(dims) else []
+    return TensorShape._of(tuple([None if d is None else d + e for d, e in zip(dims, edges, strict=True)]))
+
+
+def _unpadded(c: ShapeContext) -> TensorShape:
+    dims, paddings = _paddings(c)
+    if dims is None or paddings is None:
+        return shapes.UNKNOWN if dims is None else TensorShape._of((None,) * len(dims))
+    edges = paddings.astype(object).sum(axis=1).tolist() if len(dims) else []
+    sizes = [None if d is None else d - e for d, e in zip(dims, edges, strict=True)]
+    if any(size is not None and size < 0 for size in sizes):
+        raise ValueError(f"The paddings {paddings.tolist()} exceed the shape {shapes.short(c.input(0))}")
+    return TensorShape._of(tuple(sizes))
+
+
+_ATTRS = "T: type, Tpaddings: {int32, int64} = int32"
+_MODE = "mode: {'REFLECT', 'SYMMETRIC'}"
+define("Pad", "input: T, paddings: Tpaddings -> output: T", _ATTRS, shape=_padded)
+define("PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", _ATTRS, shape=_padded)
+define("MirrorPad", "input: T, paddings: Tpaddings -> output: T", f"{_ATTRS}, {_MODE}", shape=_padded)
+define("MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", f"{_ATTRS}, {_MODE}", shape=_unpadded)
+
+
+@export("pad")
+def pad(
+    tensor: Any, paddings: Any, mode: str = "CONSTANT", name: str | None = None, constant_values: Any = 0
+) -> Tensor:
+    """Adds elements before and after a tensor along each dimension.
+
+    Args:
+        tensor: A Tensor.
+        paddings: A matrix with two columns: how many elements to add before and after, for each dimension.
+        mode: 'CONSTANT', 'REFLECT' (a mirror image without the edge) or 'SYMMETRIC' (with the edge).
+        name: The node's name.
+        constant_values: The scalar to pad with in mode 'CONSTANT'.
+
+    Returns:
+        A Tensor.
+
+    Raises:
+        ValueError: If there is no such mode.
+
+    Example:
+        >>> tf.pad(tf.zeros([2, 3]), [[1, 1], [2, 2]]).shape.as_list()
+        [4, 7]
+    """
+    kind = str(mode).upper()
+    if kind in ("REFLECT", "SYMMETRIC"):
+        return apply("MirrorPad", tensor, paddings, mode=kind, name=name)  # type: ignore[no-any-return]
+    if kind != "CONSTANT":
+        raise ValueError(f"Unknown padding mode: {mode}. Expected 'CONSTANT', 'REFLECT' or 'SYMMETRIC'.")
+    if not is_tensor_like(constant_values) and np.ndim(constant_values) == 0 and not constant_values:
+        return apply("Pad", tensor, paddings, name=name)  # type: ignore[no-any-return]
+    return apply("PadV2", tensor, paddings, constant_values, name=name)  # type: ignore[no-any-return]
+
+
+@gradient("Pad")
+def _pad_grad(op: Operation, grad: Tensor) -> Any:
+    return _interior(op, grad), None
+
+
+@gradient("PadV2")
+def _pad_v2_grad(op: Operation, grad: Tensor) -> Any:
+    inside = _interior(op, grad)
+    return inside, None, apply("Sub", _total(grad), _total(inside))
+
+
+def _total(x: Tensor) -> Tensor:
+    return apply("Sum", reshape(x, [-1]), [0])  # type: ignore[no-any-return]
+
+
+def _interior(op: Operation, grad: Tensor) -> Tensor:
+    x, paddings = op.inputs[0], op.inputs[1]
+    known = constant_value(paddings)
+    if known is not None and known.ndim == 2:
+        before: Any = np.ascontiguousarray(known[:, 0])
+    else:
+        before = apply("StridedSlice", paddings, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+    return apply("Slice", grad, before, sizes_of(x, paddings.dtype))  # type: ignore[no-any-return]
+
+
+@gradient("MirrorPad")
+def _mirror_pad_grad(op: Operation, grad: Tensor) -> Any:
+    return apply("MirrorPadGrad", grad, op.inputs[1], mode=op.attrs["mode"]), None
+
+
+@gradient("MirrorPadGrad")
+def _mirror_pad_grad_grad(op: Operation, grad: Tensor) -> Any:
+    return apply("MirrorPad", grad, op.inputs[1], mode=op.attrs["mode"]), None

@@ -1,0 +1,1 @@
+"""Files, readers, records and checkpoints as ops."""

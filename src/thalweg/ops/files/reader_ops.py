@@ -1,0 +1,56 @@
+"""Readers as ops. `readers.py` has the classes that programs use.
+
+Each op exists twice: on resource handles, which is what runs, and on references, as graphs written by
+TensorFlow 1 contain it; `passes/references.py` turns the second into the first.
+"""
+
+from __future__ import annotations
+
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, not_differentiable
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.tensor_shape import TensorShape
+
+_NAMED = "container: string = '', shared_name: string = ''"
+_SIZES = "header_bytes: int = 0, record_bytes: int, footer_bytes: int = 0, hop_bytes: int = 0"
+
+
+def _two_scalars(c: ShapeContext) -> list[TensorShape]:
+    return [TensorShape(()), TensorShape(())]
+
+
+def _two_vectors(c: ShapeContext) -> list[TensorShape]:
+    shapes.with_rank(c.input(2), 0)
+    return [TensorShape([None]), TensorShape([None])]
+
+
+def _restored(c: ShapeContext) -> list[TensorShape]:
+    shapes.with_rank(c.input(1), 0)
+    return []
+
+
+for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
+    for _kind, _attrs in (
+        ("WholeFileReader", _NAMED),
+        ("IdentityReader", _NAMED),
+        ("TextLineReader", f"skip_header_lines: int = 0, {_NAMED}"),
+        ("TFRecordReader", f"{_NAMED}, compression_type: string = ''"),
+        ("FixedLengthRecordReader", f"{_SIZES}, {_NAMED}" + (", encoding: string = ''" if _version else "")),
+    ):
+        define(f"{_kind}{_version}", f"-> reader_handle: {_handle}", _attrs, shape=shapes.scalar, stateful=True)
+        not_differentiable(f"{_kind}{_version}")
+    for _name, _signature, _shape in (
+        ("Read", f", queue_handle: {_handle} -> key: string, value: string", _two_scalars),
+        (
+            "ReadUpTo",
+            f", queue_handle: {_handle}, num_records: int64 -> keys: string, values: string",
+            _two_vectors,
+        ),
+        ("NumRecordsProduced", " -> records_produced: int64", shapes.scalar),
+        ("NumWorkUnitsCompleted", " -> units_completed: int64", shapes.scalar),
+        ("SerializeState", " -> state: string", shapes.scalar),
+        ("RestoreState", ", state: string ->", _restored),
+        ("Reset", " ->", shapes.no_outputs),
+    ):
+        define(f"Reader{_name}{_version}", f"reader_handle: {_handle}{_signature}", shape=_shape, stateful=True)
+        not_differentiable(f"Reader{_name}{_version}")

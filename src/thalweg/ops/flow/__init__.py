@@ -1,0 +1,1 @@
+"""Control-flow primitives, Python functions, checks and printing inside a step."""

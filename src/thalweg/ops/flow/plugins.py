@@ -1,0 +1,60 @@
+"""Code from outside of the package: ops from a user's file; and what is said of eager execution."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from types import ModuleType
+from typing import Any
+
+from thalweg import errors
+from thalweg.graph.definitions.op_registry import export
+
+
+@export("load_op_library")
+def load_op_library(library_filename: str) -> ModuleType:
+    """Loads a Python file that defines ops with `thalweg.graph.definitions.op_registry.define` and kernels with `python_kernel`.
+
+    Args:
+        library_filename: The file. Shared libraries made for TensorFlow's C++ interface cannot be loaded.
+
+    Returns:
+        The module that the file defines.
+
+    Raises:
+        errors.NotFoundError: If there is no such file.
+        errors.UnimplementedError: If it is not a Python file.
+    """
+    if not os.path.isfile(library_filename):
+        raise errors.NotFoundError(None, None, f"{library_filename}: no such file.")
+    if not library_filename.endswith(".py"):
+        raise errors.UnimplementedError(
+            None,
+            None,
+            f"{library_filename}: only Python files can be loaded; see docs/add_an_op.md for native kernels.",
+        )
+    name = "thalweg_library_" + os.path.splitext(os.path.basename(library_filename))[0]
+    spec = importlib.util.spec_from_file_location(name, library_filename)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@export("load_file_system_library")
+def load_file_system_library(library_filename: str) -> None:
+    """Not available: files are reached through the operating system only."""
+    raise errors.UnimplementedError(None, None, f"Cannot load {library_filename}: there are no file-system plug-ins.")
+
+
+@export("enable_eager_execution")
+def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+    """Not available yet: programs build graphs and run them in sessions."""
+    raise errors.UnimplementedError(None, None, "Eager execution is not there yet: use graphs and tf.Session.")
+
+
+@export("executing_eagerly")
+def executing_eagerly() -> bool:
+    """Whether ops run at once; they never do."""
+    return False

@@ -1,0 +1,308 @@
+"""Cropping, padding, flipping and turning of images: functions made of slices, pads, reversals and transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.control_flow.case import case
+from thalweg.control_flow.cond import cond
+from thalweg.graph import dtypes
+from thalweg.graph.apply import apply
+from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
+from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.static_value import constant_value
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.array.reversing import reverse
+from thalweg.ops.array.select import where_v2
+from thalweg.ops.array.transpose import transpose
+from thalweg.ops.image.resize import ResizeMethod, resize_images
+from thalweg.ops.image.shapes import as_batch, dims_of, static_dims, unbatched
+from thalweg.ops.math.casting import cast
+from thalweg.ops.random.generators import random_uniform
+
+
+def _number(value: Any) -> Any:
+    """A Python int where the value is known, else a scalar int32 tensor."""
+    if not is_tensor_like(value):
+        return int(value)
+    known = constant_value(convert_to_tensor(value))
+    return cast(value, dtypes.int32) if known is None else int(known)
+
+
+def _check(condition: Any, message: str) -> list[Any]:
+    """Raises ValueError for what is known to be false; else returns an Assert to run first, if one is needed."""
+    if is_tensor_like(condition):
+        return [apply("Assert", condition, [message])]
+    if not condition:
+        raise ValueError(message)
+    return []
+
+
+def _after(checks: list[Any], tensor: Any) -> Any:
+    if not checks:
+        return tensor
+    with control_dependencies(checks):
+        return apply("Identity", tensor)
+
+
+def _static(value: Any) -> int | None:
+    return None if is_tensor_like(value) else int(value)
+
+
+@export("image.crop_to_bounding_box")
+def crop_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """Cuts a rectangle out of images.
+
+    Args:
+        image: `[batch, height, width, channels]` or `[height, width, channels]`.
+        offset_height: The row of the rectangle's upper left corner.
+        offset_width: Its column.
+        target_height: The height of the rectangle.
+        target_width: Its width.
+
+    Returns:
+        A Tensor of the input's rank.
+
+    Raises:
+        ValueError: If the rectangle is known to reach beyond the image.
+    """
+    with name_scope(None, "crop_to_bounding_box", [image]):
+        batch, was_single = as_batch(image)
+        top, left, height, width = (_number(n) for n in (offset_height, offset_width, target_height, target_width))
+        _, rows, columns, _ = dims_of(batch)
+        checks = [
+            *_check(left >= 0, "offset_width must be >= 0."),
+            *_check(top >= 0, "offset_height must be >= 0."),
+            *_check(width > 0, "target_width must be > 0."),
+            *_check(height > 0, "target_height must be > 0."),
+            *_check(width + left <= columns, "width must be >= target + offset."),
+            *_check(height + top <= rows, "height must be >= target + offset."),
+        ]
+        cropped = apply("Slice", _after(checks, batch), _pack(0, top, left, 0), _pack(-1, height, width, -1))
+        dims = static_dims(batch)
+        cropped.set_shape([dims[0], _static(height), _static(width), dims[3]])
+        return unbatched(cropped, was_single)
+
+
+def _pack(*numbers: Any) -> Tensor:
+    if all(not is_tensor_like(n) for n in numbers):
+        return convert_to_tensor(list(numbers), dtype=dtypes.int32)
+    return apply("Pack", list(numbers))  # type: ignore[no-any-return]
+
+
+@export("image.pad_to_bounding_box")
+def pad_to_bounding_box(
+    image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """Puts images into a larger one of zeros.
+
+    Args:
+        image: `[batch, height, width, channels]` or `[height, width, channels]`.
+        offset_height: How many rows of zeros come before the image.
+        offset_width: How many columns.
+        target_height: The height of the result.
+        target_width: Its width.
+
+    Returns:
+        A Tensor of the input's rank.
+
+    Raises:
+        ValueError: If the image is known not to fit.
+    """
+    with name_scope(None, "pad_to_bounding_box", [image]):
+        batch, was_single = as_batch(image)
+        top, left, height, width = (_number(n) for n in (offset_height, offset_width, target_height, target_width))
+        _, rows, columns, _ = dims_of(batch)
+        right, bottom = width - left - columns, height - top - rows
+        checks = [
+            *_check(top >= 0, "offset_height must be >= 0"),
+            *_check(left >= 0, "offset_width must be >= 0"),
+            *_check(right >= 0, "width must be <= target - offset"),
+            *_check(bottom >= 0, "height must be <= target - offset"),
+        ]
+        paddings = apply("Reshape", _pack(0, 0, top, bottom, left, right, 0, 0), [4, 2])
+        padded = apply("Pad", _after(checks, batch), paddings)
+        dims = static_dims(batch)
+        padded.set_shape([dims[0], _static(height), _static(width), dims[3]])
+        return unbatched(padded, was_single)
+
+
+@export("image.resize_image_with_crop_or_pad", "image.resize_with_crop_or_pad")
+def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+    """Cuts or pads images around their centre to a height and width.
+
+    Raises:
+        ValueError: If the rank is neither 3 nor 4, or a target is known not to be positive.
+    """
+    with name_scope(None, "resize_image_with_crop_or_pad", [image]):
+        batch, was_single = as_batch(image)
+        height, width = _number(target_height), _number(target_width)
+        checks = [
+            *_check(width > 0, "target_width must be > 0."),
+            *_check(height > 0, "target_height must be > 0."),
+        ]
+        batch = _after(checks, batch)
+        _, rows, columns, _ = dims_of(batch)
+        wide, high = width - columns, height - rows
+        cropped = crop_to_bounding_box(
+            batch, _largest(_half(-high), 0), _largest(_half(-wide), 0), _smallest(height, rows),
+            _smallest(width, columns),
+        )  # fmt: skip
+        resized = pad_to_bounding_box(cropped, _largest(_half(high), 0), _largest(_half(wide), 0), height, width)
+        return unbatched(resized, was_single)
+
+
+def _half(n: Any) -> Any:
+    return n // 2
+
+
+def _largest(a: Any, b: Any) -> Any:
+    return apply("Maximum", a, b) if is_tensor_like(a) or is_tensor_like(b) else max(a, b)
+
+
+def _smallest(a: Any, b: Any) -> Any:
+    return apply("Minimum", a, b) if is_tensor_like(a) or is_tensor_like(b) else min(a, b)
+
+
+@export("image.resize_image_with_pad")
+def resize_image_with_pad(
+    image: Any, target_height: Any, target_width: Any, method: int = ResizeMethod.BILINEAR, align_corners: bool = False
+) -> Tensor:
+    """Resizes images at their own ratio to fit a height and width, and pads the rest evenly with zeros."""
+    with name_scope(None, "resize_image_with_pad", [image]):
+        batch, was_single = as_batch(image)
+        height, width = _number(target_height), _number(target_width)
+        checks = [
+            *_check(width > 0, "target_width must be > 0."),
+            *_check(height > 0, "target_height must be > 0."),
+        ]
+        batch = _after(checks, batch)
+        _, rows, columns, _ = dims_of(batch)
+        ratio = _largest(_float(columns) / _float(width), _float(rows) / _float(height))
+        exact = [_float(n) / ratio for n in (rows, columns)]
+        new = [_floor(n) for n in exact]
+        space = [
+            _largest(_floor((_float(target) - n) / 2), 0) for n, target in zip(exact, (height, width), strict=True)
+        ]
+        resized = resize_images(batch, _pack(*new), method, align_corners)
+        padded = pad_to_bounding_box(resized, space[0], space[1], height, width)
+        return unbatched(padded, was_single)
+
+
+def _float(n: Any) -> Any:
+    return cast(n, dtypes.float64) if is_tensor_like(n) else float(n)
+
+
+def _floor(n: Any) -> Any:
+    return cast(apply("Floor", n), dtypes.int32) if is_tensor_like(n) else int(n // 1)
+
+
+@export("image.central_crop")
+def central_crop(image: Any, central_fraction: Any) -> Tensor:
+    """Cuts the middle out of images: `central_fraction` of the height and of the width.
+
+    Raises:
+        ValueError: If the fraction is not in (0, 1], or the rank neither 3 nor 4.
+    """
+    with name_scope(None, "central_crop", [image]):
+        fraction = float(central_fraction)
+        if not 0.0 < fraction <= 1.0:
+            raise ValueError(f"central_fraction must be within (0, 1], got {central_fraction}.")
+        if fraction == 1.0:
+            return convert_to_tensor(image)
+        batch, was_single = as_batch(image)
+        _, rows, columns, _ = dims_of(batch)
+        top, left = (_floor((_float(n) - _float(n) * fraction) / 2) for n in (rows, columns))
+        cropped = apply("Slice", batch, _pack(0, top, left, 0), _pack(-1, rows - top * 2, columns - left * 2, -1))
+        return unbatched(cropped, was_single)
+
+
+def _per_image(image: Any, scope: str, single: Callable[[Tensor], Any], batch: Callable[[Tensor], Any]) -> Tensor:
+    """Applies one of two functions by rank; an image of unknown rank counts as one without a batch."""
+    with name_scope(None, scope, [image]):
+        tensor = convert_to_tensor(image, name="image")
+        rank = tensor.shape.ndims
+        if rank is None:
+            result = single(tensor)
+            result.set_shape(TensorShape(None))
+            return result  # type: ignore[no-any-return]
+        if rank not in (3, 4):
+            raise ValueError(f"'image' must have either 3 or 4 dimensions, got shape {tensor.shape}.")
+        result = single(tensor) if rank == 3 else batch(tensor)
+        return result  # type: ignore[no-any-return]
+
+
+@export("image.flip_left_right")
+def flip_left_right(image: Any) -> Tensor:
+    """Mirrors images: the first column becomes the last."""
+    return _per_image(image, "flip_left_right", lambda x: reverse(x, [1]), lambda x: reverse(x, [2]))
+
+
+@export("image.flip_up_down")
+def flip_up_down(image: Any) -> Tensor:
+    """Turns images upside down: the first row becomes the last."""
+    return _per_image(image, "flip_up_down", lambda x: reverse(x, [0]), lambda x: reverse(x, [1]))
+
+
+@export("image.transpose_image", "image.transpose")
+def transpose_image(image: Any, name: str | None = None) -> Tensor:
+    """Swaps the rows and columns of images."""
+    return _per_image(
+        image, name or "transpose", lambda x: transpose(x, [1, 0, 2]), lambda x: transpose(x, [0, 2, 1, 3])
+    )
+
+
+@export("image.random_flip_left_right")
+def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
+    """Mirrors each image with a probability of one half."""
+    return _random_flip(image, 1, seed, "random_flip_left_right")
+
+
+@export("image.random_flip_up_down")
+def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
+    """Turns each image upside down with a probability of one half."""
+    return _random_flip(image, 0, seed, "random_flip_up_down")
+
+
+def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
+    def one(x: Tensor) -> Any:
+        chance: Any = random_uniform([], 0, 1.0, seed=seed)
+        flipped = cond(chance < 0.5, lambda: reverse(x, [axis]), lambda: x)
+        flipped.set_shape(x.shape)
+        return flipped
+
+    def each(x: Tensor) -> Any:
+        chances = random_uniform(apply("ExpandDims", dims_of(x)[0], 0), seed=seed)
+        flips = apply("Round", apply("Reshape", chances, [-1, 1, 1, 1]))
+        result = where_v2(cast(flips, dtypes.bool), reverse(x, [axis + 1]), x)
+        result.set_shape(x.shape)
+        return result
+
+    return _per_image(image, scope, one, each)
+
+
+@export("image.rot90")
+def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
+    """Turns images by `k` quarters of a circle, counter-clockwise."""
+    with name_scope(name, "rot90", [image, k]):
+        batch, was_single = as_batch(image)
+        known = constant_value(convert_to_tensor(k, dtype=dtypes.int32, name="k"))
+        turns: list[Callable[[], Any]] = [
+            lambda: apply("Identity", batch),
+            lambda: transpose(reverse(batch, [2]), [0, 2, 1, 3]),
+            lambda: reverse(batch, [1, 2]),
+            lambda: reverse(transpose(batch, [0, 2, 1, 3]), [2]),
+        ]
+        if known is not None:
+            return unbatched(turns[int(known) % 4](), was_single)
+        quarter: Any = apply("FloorMod", k, 4)
+        pairs = [(apply("Equal", quarter, i), turns[i]) for i in (1, 2, 3)]
+        turned = case(pairs, default=turns[0], exclusive=True)
+        dims = static_dims(batch)
+        turned.set_shape([dims[0], None, None, dims[3]])
+        return unbatched(turned, was_single)

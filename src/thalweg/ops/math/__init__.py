@@ -1,0 +1,1 @@
+"""Arithmetic, comparisons, functions, reductions, products and linear algebra."""

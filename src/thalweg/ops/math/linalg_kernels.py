@@ -1,0 +1,281 @@
+"""The kernels of linear algebra, on numpy.linalg. Each works on whole batches; what LAPACK lacks is written here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg import errors
+from thalweg.graph.definitions.op_registry import python_kernel
+
+Array = np.ndarray[Any, Any]
+
+_NOT_INVERTIBLE = "Input is not invertible."
+
+
+def _invalid(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def _matrices(x: Array) -> Array:
+    if x.ndim < 2:
+        raise _invalid(f"Input must have rank >= 2, got shape {list(x.shape)}")
+    return x
+
+
+def _square(x: Array) -> Array:
+    _matrices(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise _invalid(f"Input matrices must be square, got {x.shape[-2]} != {x.shape[-1]} in shape {list(x.shape)}")
+    return x
+
+
+def _adjoint(x: Array) -> Array:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def _same_batch(a: Array, b: Array, rows: int) -> None:
+    if a.shape[:-2] != b.shape[:-2] or rows != b.shape[-2]:
+        raise _invalid(f"Input matrix and rhs are incompatible: {list(a.shape)} vs. {list(b.shape)}")
+
+
+@python_kernel("MatrixDeterminant")
+def _determinant(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    with np.errstate(all="ignore"):
+        return np.linalg.det(_square(inputs[0])).astype(inputs[0].dtype)
+
+
+@python_kernel("LogMatrixDeterminant")
+def _log_determinant(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    kind = inputs[0].dtype
+    with np.errstate(all="ignore"):
+        sign, log = np.linalg.slogdet(_square(inputs[0]))
+    return np.asarray(sign).astype(kind), np.asarray(log).astype(kind)
+
+
+@python_kernel("MatrixInverse")
+def _inverse(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _square(inputs[0])
+    try:
+        with np.errstate(all="ignore"):
+            return np.linalg.inv(_adjoint(x) if attrs["adjoint"] else x).astype(x.dtype)
+    except np.linalg.LinAlgError:
+        raise _invalid(_NOT_INVERTIBLE) from None
+
+
+@python_kernel("Cholesky")
+def _cholesky(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _square(inputs[0])
+    try:
+        return np.linalg.cholesky(x).astype(x.dtype)
+    except np.linalg.LinAlgError:
+        raise _invalid("Cholesky decomposition was not successful. The input might not be valid.") from None
+
+
+@python_kernel("CholeskyGrad")
+def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    lower, grad = _square(inputs[0]), _square(inputs[1])
+    if lower.shape != grad.shape:
+        raise _invalid(f"l and grad must have one shape: {list(lower.shape)} vs. {list(grad.shape)}")
+    middle = np.tril(np.swapaxes(lower, -1, -2) @ grad)
+    diagonal = np.arange(middle.shape[-1])
+    middle[..., diagonal, diagonal] *= 0.5
+    try:
+        inverse = np.linalg.inv(lower)
+    except np.linalg.LinAlgError:
+        raise _invalid(_NOT_INVERTIBLE) from None
+    result = np.swapaxes(inverse, -1, -2) @ middle @ inverse
+    return (0.5 * (result + np.swapaxes(result, -1, -2))).astype(lower.dtype)
+
+
+@python_kernel("MatrixSolve")
+def _solve(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    a, b = _square(inputs[0]), _matrices(inputs[1])
+    _same_batch(a, b, a.shape[-1])
+    if b.size == 0:
+        return np.zeros(b.shape, b.dtype)
+    try:
+        with np.errstate(all="ignore"):
+            return np.linalg.solve(_adjoint(a) if attrs["adjoint"] else a, b).astype(b.dtype)
+    except np.linalg.LinAlgError:
+        raise _invalid("Input matrix is not invertible.") from None
+
+
+@python_kernel("MatrixSolveLs")
+def _least_squares(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    a, b, regularizer = _matrices(inputs[0]), _matrices(inputs[1]), float(inputs[2])
+    _same_batch(a, b, a.shape[-2])
+    if regularizer < 0:
+        raise _invalid(f"l2_regularizer must be >= 0, got {regularizer}")
+    m, n = a.shape[-2:]
+    shape = (*a.shape[:-2], n, b.shape[-1])
+    if a.size == 0 or b.size == 0:
+        return np.zeros(shape, a.dtype)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return np.full(shape, np.nan, a.dtype)  # LAPACK iterates, and may do so for ever.
+    if not attrs["fast"] or regularizer == 0:
+        flat_a, flat_b = a.reshape(-1, m, n), b.reshape(-1, m, b.shape[-1])
+        solutions = [np.linalg.lstsq(x, y, rcond=None)[0] for x, y in zip(flat_a, flat_b, strict=True)]
+        return np.stack(solutions).reshape(shape).astype(a.dtype)
+    if m >= n:
+        gram = _adjoint(a) @ a + regularizer * np.eye(n, dtype=a.dtype)
+        return np.linalg.solve(gram, _adjoint(a) @ b).astype(a.dtype)
+    gram = a @ _adjoint(a) + regularizer * np.eye(m, dtype=a.dtype)
+    return (_adjoint(a) @ np.linalg.solve(gram, b)).astype(a.dtype)
+
+
+@python_kernel("SelfAdjointEigV2")
+def _self_adjoint_eig(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _square(inputs[0])
+    failed = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
+    if not np.isfinite(x).all():
+        raise _invalid(failed)
+    try:
+        if not attrs["compute_v"]:
+            return np.linalg.eigvalsh(x).astype(x.dtype), np.zeros([0], x.dtype)
+        values, vectors = np.linalg.eigh(x)
+    except np.linalg.LinAlgError:
+        raise _invalid(failed) from None
+    return values.astype(x.dtype), vectors.astype(x.dtype)
+
+
+@python_kernel("Svd")
+def _svd(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _matrices(inputs[0])
+    # LAPACK iterates, and may do so for ever on NaN or infinity: the decomposition of such a matrix is NaN.
+    finite: Array = np.asarray(np.isfinite(x).all((-1, -2)))
+    safe = np.where(finite[..., None, None], x, np.zeros([], x.dtype))
+    empty = np.zeros([0], x.dtype)
+    try:
+        if not attrs["compute_uv"]:
+            values = np.linalg.svd(safe, compute_uv=False)
+            return np.where(finite[..., None], values, np.nan).astype(x.dtype), empty, empty
+        u, s, vh = np.linalg.svd(safe, full_matrices=attrs["full_matrices"])
+    except np.linalg.LinAlgError:
+        raise _invalid("SVD did not converge.") from None
+    sides = [np.where(finite[..., None, None], side, np.nan).astype(x.dtype) for side in (u, _adjoint(vh))]
+    return np.where(finite[..., None], s, np.nan).astype(x.dtype), *sides
+
+
+@python_kernel("Qr")
+def _qr(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _matrices(inputs[0])
+    m, n = x.shape[-2:]
+    full = attrs["full_matrices"]
+    p = m if full else min(m, n)
+    if x.size == 0:
+        q = np.broadcast_to(np.eye(m, p, dtype=x.dtype), (*x.shape[:-2], m, p))
+        return np.array(q), np.zeros((*x.shape[:-2], p, n), x.dtype)
+    q, r = np.linalg.qr(x, mode="complete" if full else "reduced")
+    return q.astype(x.dtype), r.astype(x.dtype)
+
+
+@python_kernel("Lu")
+def _lu(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    """Elimination with the largest pivot of each column, all matrices of the batch in step."""
+    x = _square(inputs[0])
+    n = x.shape[-1]
+    work = x.reshape(-1, n, n).copy()
+    batch = np.arange(len(work))
+    order = np.tile(np.arange(n), (len(work), 1))
+    for k in range(n):
+        pivot = k + np.argmax(np.abs(work[:, k:, k]), axis=1)
+        for array in (work, order):
+            upper, lower = array[batch, k].copy(), array[batch, pivot].copy()
+            array[batch, k], array[batch, pivot] = lower, upper
+        if (work[:, k, k] == 0).any():
+            raise _invalid(_NOT_INVERTIBLE)
+        with np.errstate(all="ignore"):
+            work[:, k + 1 :, k] /= work[:, k, k, None]
+            work[:, k + 1 :, k + 1 :] -= work[:, k + 1 :, k, None] * work[:, k, None, k + 1 :]
+    kind = np.int64 if attrs["output_idx_type"] == 9 else np.int32
+    return work.reshape(x.shape), order.astype(kind).reshape(x.shape[:-1])
+
+
+# Coefficients of the diagonal Padé approximant of degree 13, exact in double precision up to this norm.
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_PADE_NORM = 5.371920351148152
+
+
+@python_kernel("MatrixExponential")
+def _exponential(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    """Scaling and squaring: exp(x) = exp(x / 2^s)^(2^s), with a Padé approximant for the small exponential."""
+    x = _square(inputs[0])
+    if x.size == 0:
+        return x.copy()
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    norm = float(np.abs(wide).sum(-2).max())
+    if not np.isfinite(norm):
+        return np.full(x.shape, np.nan, x.dtype)
+    squarings = max(0, int(np.ceil(np.log2(norm / _PADE_NORM)))) if norm > 0 else 0
+    wide = wide / 2.0**squarings
+    identity = np.eye(x.shape[-1], dtype=wide.dtype)
+    power2 = wide @ wide
+    power4 = power2 @ power2
+    power6 = power4 @ power2
+    b = _PADE
+    odd = power6 @ (b[13] * power6 + b[11] * power4 + b[9] * power2)
+    odd = wide @ (odd + b[7] * power6 + b[5] * power4 + b[3] * power2 + b[1] * identity)
+    even = power6 @ (b[12] * power6 + b[10] * power4 + b[8] * power2)
+    even = even + b[6] * power6 + b[4] * power4 + b[2] * power2 + b[0] * identity
+    result = np.linalg.solve(even - odd, even + odd)
+    with np.errstate(all="ignore"):
+        for _ in range(squarings):
+            result = result @ result
+        return result.astype(x.dtype)
+
+
+def _function_of(x: Array, function: Any) -> Array:
+    """Applies a function to the eigenvalues of diagonalizable matrices."""
+    values, vectors = np.linalg.eig(x.astype(np.complex128))
+    with np.errstate(all="ignore"):
+        image = function(values)
+        result: Array = (vectors * image[..., None, :]) @ np.linalg.inv(vectors)
+        return result
+
+
+@python_kernel("MatrixSquareRoot")
+def _square_root(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _square(inputs[0])
+    if x.size == 0:
+        return x.copy()
+    if not np.isfinite(x).all():
+        raise _invalid("Input matrix must be finite to have a square root.")
+    try:
+        result = _function_of(x, np.sqrt)
+    except np.linalg.LinAlgError:
+        result = np.full(x.shape, np.nan, np.complex128)
+    wide = x.astype(np.complex128)
+    wrong = np.abs(result @ result - wide).max((-1, -2)) > 1e-6 * (1 + np.abs(wide).max((-1, -2)))
+    if not np.isfinite(result).all() or wrong.any():
+        result = _newton_root(wide)  # Too few eigenvectors: iterate instead.
+    return result.astype(x.dtype) if x.dtype.kind == "c" else result.real.astype(x.dtype)
+
+
+def _newton_root(x: Array) -> Array:
+    """The Denman-Beavers iteration, which needs no eigenvectors."""
+    root, inverse_root = x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    try:
+        for _ in range(60):
+            root, inverse_root = (
+                0.5 * (root + np.linalg.inv(inverse_root)),
+                0.5 * (inverse_root + np.linalg.inv(root)),
+            )
+    except np.linalg.LinAlgError:
+        raise _invalid("Input matrix has no square root that can be computed.") from None
+    return root
+
+
+@python_kernel("MatrixLogarithm")
+def _logarithm(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    x = _square(inputs[0])
+    if x.size == 0:
+        return x.copy()
+    try:
+        return _function_of(x, np.log).astype(x.dtype)
+    except np.linalg.LinAlgError:
+        return np.full(x.shape, np.nan, x.dtype)

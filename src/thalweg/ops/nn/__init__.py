@@ -1,0 +1,1 @@
+"""Ops of neural networks: convolution, pooling, normalization, activations, losses, optimizer steps."""

@@ -1,0 +1,242 @@
+"""Looking up rows of embedding matrices, whole or sharded, one by one or combined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import SparseTensor, is_sparse
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.tensor import Tensor
+from thalweg.ops.sparse.rows import sparse_fill_empty_rows, sparse_retain
+from thalweg.ops.sparse.tensors import as_sparse, sparse_reshape
+
+
+def _shards(params: Any) -> list[Any]:
+    """The parts of a list or of a partitioned variable; any other value is its only part."""
+    if params is None:
+        raise ValueError("params must be specified")
+    if isinstance(params, (list, tuple)):
+        parts = list(params)
+    else:
+        partitions = getattr(params, "_get_variable_list", None)
+        parts = partitions() if callable(partitions) else [params]
+    if not parts:
+        raise ValueError("Need at least one param")
+    return parts
+
+
+@export("nn.embedding_lookup")
+def embedding_lookup(
+    params: Any,
+    ids: Any,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    validate_indices: bool = True,
+    max_norm: Any = None,
+) -> Tensor:
+    """Returns rows of `params`, which may be spread over several tensors.
+
+    Args:
+        params: A tensor or variable, or a list of them: the shards of one matrix.
+        ids: Integer tensor: which rows.
+        partition_strategy: How rows are spread over shards: row i is in shard `i % n` with 'mod', while with 'div' each
+            shard has a contiguous range of rows, the first ones one more where it does not divide.
+        name: A name for the operation.
+        validate_indices: Ignored: indices are always checked.
+        max_norm: If given, rows with a larger 2-norm are scaled down to it.
+
+    Returns:
+        A Tensor of shape `ids.shape + params.shape[1:]`.
+    """
+    from thalweg.ops.array.gather import gather
+
+    shards = _shards(params)
+    if partition_strategy not in ("mod", "div"):
+        raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
+    with name_scope(name, "embedding_lookup", [ids]):
+        wanted = convert_to_tensor(ids)
+        if len(shards) == 1:
+            return _clipped(gather(shards[0], wanted), wanted, max_norm)
+        flat = apply("Reshape", wanted, [-1])
+        shard, row = _placed(shards, flat, partition_strategy)
+        shard = shard if shard.dtype.name == "int32" else apply("Cast", shard, DstT="int32")
+        count = len(shards)
+        rows = apply("DynamicPartition", row, shard, num_partitions=count)
+        numbers = apply("Range", 0, apply("Size", flat), 1)
+        places = apply("DynamicPartition", numbers, shard, num_partitions=count)
+        found = [gather(part, mine) for part, mine in zip(shards, rows, strict=True)]
+        joined = apply("ParallelDynamicStitch", places, found)
+        inner = apply("StridedSlice", apply("Shape", shards[0]), [1], [0], [1], end_mask=1)
+        result = apply("Reshape", joined, apply("ConcatV2", [apply("Shape", wanted), inner], 0))
+        static = shards[0].shape
+        if static.ndims is not None:
+            result.set_shape(wanted.shape.concatenate(static[1:]))
+        return _clipped(result, wanted, max_norm)
+
+
+def _placed(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
+    """The shard of each id, and its row there."""
+    count = len(shards)
+    number = ids.dtype.as_numpy_dtype
+    if strategy == "mod":
+        return apply("FloorMod", ids, number(count)), apply("FloorDiv", ids, number(count))
+    sizes: list[Any] = [shard.shape.as_list()[0] if shard.shape.ndims else None for shard in shards]
+    if None not in sizes:
+        total: Any = number(sum(sizes))
+        each, extra = total // number(count), total % number(count)
+    else:
+        tops = [apply("StridedSlice", apply("Shape", s), [0], [1], [1], shrink_axis_mask=1) for s in shards]
+        total = apply("Cast", apply("AddN", tops), DstT=ids.dtype)
+        each, extra = apply("FloorDiv", total, number(count)), apply("FloorMod", total, number(count))
+    # The first `extra` shards have one row more.
+    longer = each + number(1)
+    past = apply("Sub", ids, extra)
+    each = apply("Maximum", each, number(1)) if isinstance(each, Tensor) else max(each, number(1))
+    shard = apply("Maximum", apply("FloorDiv", ids, longer), apply("FloorDiv", past, each))
+    in_longer = apply("Less", shard, extra)
+    row = apply("Select", in_longer, apply("FloorMod", ids, longer), apply("FloorMod", past, each))
+    return shard, row
+
+
+def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
+    if max_norm is None:
+        return rows
+    rank, ids_rank = rows.shape.ndims, ids.shape.ndims
+    if rank is not None and ids_rank is not None:
+        axes: Any = np.arange(ids_rank, rank, dtype=np.int32)
+    else:
+        axes = apply("Range", apply("Rank", ids), apply("Rank", rows), 1)
+    norm = apply("Sqrt", apply("Sum", apply("Mul", rows, rows), axes, keep_dims=True))
+    limit = convert_to_tensor(max_norm, rows.dtype)
+    return apply("RealDiv", apply("Mul", rows, limit), apply("Maximum", norm, limit))  # type: ignore[no-any-return]
+
+
+@export("nn.embedding_lookup_sparse")
+def embedding_lookup_sparse(
+    params: Any,
+    sp_ids: Any,
+    sp_weights: Any,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    combiner: str | None = None,
+    max_norm: Any = None,
+) -> Tensor:
+    """Looks up the ids in each row of a SparseTensor and combines their embeddings.
+
+    Args:
+        params: As for `embedding_lookup`.
+        sp_ids: SparseTensor `[N, M]` of ids; every row must have at least one.
+        sp_weights: SparseTensor of floats with the same indices, or None for weights of 1.
+        partition_strategy: As for `embedding_lookup`.
+        name: A name for the operation.
+        combiner: 'mean' (the default), 'sqrtn' or 'sum'; the first two divide by the sum of the weights, or by the root
+            of the sum of their squares.
+        max_norm: As for `embedding_lookup`.
+
+    Returns:
+        A Tensor `[N] + params.shape[1:]`.
+    """
+    combiner = combiner or "mean"
+    if combiner not in ("mean", "sqrtn", "sum"):
+        raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner!r}")
+    if not is_sparse(sp_ids):
+        raise TypeError(f"sp_ids must be SparseTensor, got {sp_ids!r}")
+    if sp_weights is not None and not is_sparse(sp_weights):
+        raise TypeError(f"sp_weights must be either None or SparseTensor, got {sp_weights!r}")
+    ids = as_sparse(sp_ids)
+    with name_scope(name, "embedding_lookup_sparse"):
+        rows = apply("StridedSlice", ids.indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+        rows = apply("Cast", rows, DstT="int32")
+        unique = apply("Unique", ids.values)
+        found = embedding_lookup(params, unique.y, partition_strategy, max_norm=max_norm)
+        if sp_weights is None:
+            op_type = {"sum": "SparseSegmentSum", "mean": "SparseSegmentMean", "sqrtn": "SparseSegmentSqrtN"}[combiner]
+            return apply(op_type, found, unique.idx, rows)  # type: ignore[no-any-return]
+        return _weighted(found, unique.idx, rows, as_sparse(sp_weights).values, combiner)
+
+
+def _weighted(found: Tensor, idx: Tensor, rows: Tensor, weights: Tensor, combiner: str) -> Tensor:
+    found = apply("GatherV2", found, idx, 0)
+    if weights.dtype is not found.dtype:
+        weights = apply("Cast", weights, DstT=found.dtype)
+    # One weight for each row, whatever the shape of a row is.
+    ones = apply("Fill", apply("ExpandDims", apply("Sub", apply("Rank", found), 1), 0), 1)
+    weights = apply("Reshape", weights, apply("ConcatV2", [apply("Shape", weights), ones], 0))
+    total: Tensor = apply("SegmentSum", apply("Mul", found, weights), rows)
+    # A row without ids, or whose weights sum to zero, is zeros.
+    if combiner == "mean":
+        total = apply("DivNoNan", total, apply("SegmentSum", weights, rows))
+    elif combiner == "sqrtn":
+        total = apply("DivNoNan", total, apply("Sqrt", apply("SegmentSum", apply("Mul", weights, weights), rows)))
+    return total
+
+
+@export("nn.safe_embedding_lookup_sparse", "contrib.layers.safe_embedding_lookup_sparse")
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: str = "mean",
+    default_id: Any = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: Any = None,
+) -> Tensor:
+    """Like `embedding_lookup_sparse`, for ids that may be missing or invalid.
+
+    Ids below 0 and (unless summing) weights that are not positive are dropped. Rows without an id get `default_id`, or
+    zeros if it is None. The ids may have any rank from 2 on; the last dimension is combined.
+
+    Args:
+        embedding_weights: As `params` of `embedding_lookup`.
+        sparse_ids: SparseTensor of ids.
+        sparse_weights: SparseTensor of floats with the same indices, or None.
+        combiner: 'mean', 'sqrtn' or 'sum'.
+        default_id: The id for rows that have none.
+        name: A name for the operation.
+        partition_strategy: As for `embedding_lookup`.
+        max_norm: As for `embedding_lookup`.
+
+    Returns:
+        A Tensor `sparse_ids.shape[:-1] + embedding_weights.shape[1:]`.
+    """
+    ids = as_sparse(sparse_ids)
+    weights = None if sparse_weights is None else as_sparse(sparse_weights)
+    with name_scope(name, "embedding_lookup"):
+        shape = ids.dense_shape
+        rank = shape.shape.as_list()[0] if shape.shape.ndims is not None else None
+        outer = apply("StridedSlice", shape, [0], [-1], [1], begin_mask=1)
+        if rank != 2:
+            last = apply("StridedSlice", shape, [-1], [0], [1], end_mask=1)
+            flat = apply("ConcatV2", [apply("Prod", outer, [0], keep_dims=True), last], 0)
+            ids = sparse_reshape(ids, flat)
+            weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
+        ids, weights = _valid(ids, weights, combiner)
+        ids, empty = sparse_fill_empty_rows(ids, 0 if default_id is None else default_id)
+        if weights is not None:
+            weights, _ = sparse_fill_empty_rows(weights, 1.0)
+        found = embedding_lookup_sparse(
+            embedding_weights, ids, weights, partition_strategy, combiner=combiner, max_norm=max_norm
+        )
+        if default_id is None:
+            found = apply("Select", empty, apply("ZerosLike", found), found)
+        if rank == 2:
+            return found
+        inner = apply("StridedSlice", apply("Shape", found), [1], [0], [1], end_mask=1)
+        return apply(  # type: ignore[no-any-return]
+            "Reshape", found, apply("ConcatV2", [apply("Cast", outer, DstT="int32"), inner], 0)
+        )
+
+
+def _valid(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:
+    keep = apply("GreaterEqual", ids.values, np.zeros((), ids.dtype.as_numpy_dtype))
+    if weights is None:
+        return sparse_retain(ids, keep), None
+    if combiner != "sum":
+        keep = apply("LogicalAnd", keep, apply("Greater", weights.values, np.zeros((), weights.dtype.as_numpy_dtype)))
+    return sparse_retain(ids, keep), sparse_retain(weights, keep)

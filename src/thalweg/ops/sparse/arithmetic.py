@@ -1,0 +1,370 @@
+"""Arithmetic with sparse values: sums, products with dense tensors, reductions, softmax, operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import SparseTensor, is_sparse
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.math.math_gradients import conj
+from thalweg.ops.sparse.kernel_arrays import Array, check_sparse, positions, require, sparse_input, sparse_shapes
+from thalweg.ops.sparse.tensors import as_sparse
+
+
+def _matmul_shape(c: ShapeContext) -> TensorShape:
+    shapes.with_rank(c.input(0), 2)
+    shapes.with_rank(c.input(1), 1)
+    shapes.with_rank(c.input(2), 1)
+    a = shapes.with_rank(c.constant_as_shape(2), 2)
+    return shapes.matmul_shape(a, shapes.with_rank(c.input(3), 2), c.attr("adjoint_a"), c.attr("adjoint_b"))
+
+
+define(
+    "SparseTensorDenseMatMul", "a_indices: Tindices, a_values: T, a_shape: int64, b: T -> product: T",
+    "T: type, Tindices: {int32, int64} = int64, adjoint_a: bool = false, adjoint_b: bool = false",
+    shape=_matmul_shape,
+)  # fmt: skip
+
+
+@export("sparse_tensor_dense_matmul", "sparse.sparse_dense_matmul", "sparse.matmul")
+def sparse_tensor_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Any:
+    """Multiplies a sparse matrix by a dense one.
+
+    Args:
+        sp_a: SparseTensor of rank 2.
+        b: Matrix of the same type. The two may also stand the other way round.
+        adjoint_a: Whether to use the conjugate transpose of the first.
+        adjoint_b: Whether to use the conjugate transpose of the second.
+        name: A name for the operation.
+
+    Returns:
+        A matrix.
+    """
+    if is_sparse(b) and not is_sparse(sp_a):
+        # a b = (b^H a^H)^H
+        swapped = sparse_tensor_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a)
+        return conj(apply("Transpose", swapped, [1, 0], name=name))
+    a = as_sparse(sp_a)
+    with name_scope(name, "SparseTensorDenseMatMul", [a.indices, a.values, b]):
+        b = convert_to_tensor(b, a.values.dtype)
+        return apply(
+            "SparseTensorDenseMatMul", a.indices, a.values, a.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
+        )
+
+
+@gradient("SparseTensorDenseMatMul")
+def _matmul_grad(op: Operation, grad: Tensor) -> Any:
+    indices, values, shape, b = op.inputs
+    adjoint_a, adjoint_b = op.attrs["adjoint_a"], op.attrs["adjoint_b"]
+    rows, columns = (
+        apply("StridedSlice", indices, [0, i], [0, i + 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+        for i in (0, 1)
+    )
+    if adjoint_a:
+        rows, columns = columns, rows
+    right = conj(apply("Transpose", b, [1, 0])) if adjoint_b else b
+    parts = apply("Mul", apply("GatherV2", grad, rows, 0), conj(apply("GatherV2", right, columns, 0)))
+    values_grad = apply("Sum", parts, [1])
+    b_grad = apply("SparseTensorDenseMatMul", indices, values, shape, grad, adjoint_a=not adjoint_a)
+    if adjoint_b:
+        b_grad = conj(apply("Transpose", b_grad, [1, 0]))
+    return None, conj(values_grad) if adjoint_a else values_grad, None, b_grad
+
+
+_A_AND_B = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
+
+
+def _two_sparse(c: ShapeContext) -> list[TensorShape]:
+    rank = shapes.merge_dims(sparse_input(c, 0)[1], sparse_input(c, 3)[1])
+    return sparse_shapes(rank)[: c.num_outputs]
+
+
+def _pair(inputs: list[Array]) -> tuple[Array, Array, Array, tuple[int, ...]]:
+    """Checks two sparse values of one shape; returns their indices joined, their values joined, and where b starts."""
+    i, v, s, j, w, t = inputs[:6]
+    a, b = check_sparse(i, v, s, "a"), check_sparse(j, w, t, "b")
+    require(a == b, f"the operands have shapes {list(a)} and {list(b)}")
+    return np.concatenate([i, j]), np.concatenate([v, w]), np.array(len(i)), a
+
+
+define(
+    "SparseAdd", f"{_A_AND_B}, thresh: Treal -> sum_indices: int64, sum_values: T, sum_shape: int64",
+    "T: numbertype, Treal: realnumbertype", shape=_two_sparse,
+)  # fmt: skip
+define(
+    "SparseAddGrad",
+    "backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64 -> a_val_grad: T, b_val_grad: T",
+    "T: numbertype",
+    shape=lambda c: [TensorShape._of((shapes.with_rank(c.input(i), 2).dims_tuple or (None,))[:1]) for i in (1, 2)],
+)  # fmt: skip
+not_differentiable("SparseAddGrad")
+
+
+@python_kernel("SparseAdd")
+def _add_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    indices, values, _, sizes = _pair(inputs)
+    thresh = inputs[6]
+    require(thresh.ndim == 0, f"thresh must be a scalar, got shape {list(thresh.shape)}")
+    _, first, group = np.unique(positions(indices, sizes), return_index=True, return_inverse=True)
+    sums = np.zeros(len(first), values.dtype)
+    np.add.at(sums, group, values)
+    kept = np.abs(sums) >= thresh
+    return indices[first][kept], sums[kept], inputs[2]
+
+
+@python_kernel("SparseAddGrad")
+def _add_grad_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    grad, a, b, total = inputs
+    require(grad.ndim == 1, f"backprop_val_grad must be a vector, got shape {list(grad.shape)}")
+    require(
+        a.ndim == b.ndim == total.ndim == 2 and a.shape[1] == b.shape[1] == total.shape[1],
+        f"indices must be matrices with as many columns: {list(a.shape)}, {list(b.shape)}, {list(total.shape)}",
+    )
+    require(len(grad) == len(total), f"{len(grad)} gradients for {len(total)} indices")
+    places = {row: i for i, row in enumerate(map(tuple, total.tolist()))}
+    results = []
+    for indices in (a, b):
+        at = np.array([places.get(row, -1) for row in map(tuple, indices.tolist())], np.int64)
+        out = np.zeros(len(at), grad.dtype)
+        out[at >= 0] = grad[at[at >= 0]]
+        results.append(out)
+    return results
+
+
+@gradient("SparseAdd")
+def _add_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
+    back = apply("SparseAddGrad", grad, op.inputs[0], op.inputs[3], op.outputs[0])
+    return None, back.a_val_grad, None, None, back.b_val_grad, None, None
+
+
+def _dense_add_shape(c: ShapeContext) -> TensorShape:
+    rank = sparse_input(c, 0)[1]
+    return shapes.merge(c.constant_as_shape(2), c.input(3) if rank is None else shapes.with_rank(c.input(3), rank))
+
+
+define(
+    "SparseTensorDenseAdd", "a_indices: Tindices, a_values: T, a_shape: Tindices, b: T -> output: T",
+    "T: numbertype, Tindices: {int32, int64}", shape=_dense_add_shape,
+)  # fmt: skip
+
+
+@python_kernel("SparseTensorDenseAdd")
+def _dense_add_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    indices, values, shape, b = inputs
+    sizes = check_sparse(indices, values, shape, "a")
+    require(sizes == b.shape, f"a has shape {list(sizes)}, b has shape {list(b.shape)}")
+    out = b.copy()
+    np.add.at(out.reshape(-1), positions(indices, sizes), values)
+    return out
+
+
+@gradient("SparseTensorDenseAdd")
+def _dense_add_grad(op: Operation, grad: Tensor) -> Any:
+    return None, apply("GatherNd", grad, op.inputs[0]), None, grad
+
+
+@export("sparse_add", "sparse.add")
+def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any:
+    """Adds two tensors of one shape of which at least one is sparse.
+
+    Args:
+        a: SparseTensor or Tensor.
+        b: SparseTensor or Tensor.
+        threshold: For two sparse ones: sums of a smaller magnitude are left out. 0 keeps all.
+        thresh: The older spelling of `threshold`.
+
+    Returns:
+        A SparseTensor if both are sparse, else a Tensor.
+    """
+    if not is_sparse(a) and not is_sparse(b):
+        raise TypeError("At least one input of sparse_add should be a SparseTensor; use tf.add for two dense ones.")
+    if is_sparse(a) and is_sparse(b):
+        x, y = as_sparse(a), as_sparse(b)
+        limit = threshold if threshold is not None else thresh if thresh is not None else 0
+        real = x.dtype.real_dtype
+        limit = limit if isinstance(limit, Tensor) else np.asarray(limit).astype(real.as_numpy_dtype)
+        total = apply("SparseAdd", x.indices, x.values, x.dense_shape, y.indices, y.values, y.dense_shape, limit)
+        total.sum_shape.set_shape(x.dense_shape.shape)
+        return SparseTensor(total.sum_indices, total.sum_values, total.sum_shape)
+    if is_sparse(b):
+        a, b = b, a
+    x = as_sparse(a)
+    return apply("SparseTensorDenseAdd", x.indices, x.values, x.dense_shape, b)
+
+
+for _op in ("SparseSparseMaximum", "SparseSparseMinimum"):
+    define(_op, f"{_A_AND_B} -> output_indices: int64, output_values: T", "T: realnumbertype", shape=_two_sparse)
+    not_differentiable(_op)
+
+
+def _extremum_kernel(inputs: list[Array], choose: Any) -> Any:
+    indices, values, split, sizes = _pair(inputs)
+    _, first, group = np.unique(positions(indices, sizes), return_index=True, return_inverse=True)
+    # What only one of the two holds meets a zero.
+    sides = np.zeros((2, len(first)), values.dtype)
+    sides[0, group[:split]] = values[:split]
+    sides[1, group[split:]] = values[split:]
+    return indices[first], choose(sides[0], sides[1])
+
+
+@python_kernel("SparseSparseMaximum")
+def _maximum_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    return _extremum_kernel(inputs, np.maximum)
+
+
+@python_kernel("SparseSparseMinimum")
+def _minimum_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    return _extremum_kernel(inputs, np.minimum)
+
+
+@export("sparse_maximum", "sparse.maximum")
+def sparse_maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+    """Returns the larger of two sparse values, element by element; what is absent counts as zero."""
+    return _extremum("SparseSparseMaximum", sp_a, sp_b, name)
+
+
+@export("sparse_minimum", "sparse.minimum")
+def sparse_minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
+    """Returns the smaller of two sparse values, element by element; what is absent counts as zero."""
+    return _extremum("SparseSparseMinimum", sp_a, sp_b, name)
+
+
+def _extremum(op_type: str, sp_a: Any, sp_b: Any, name: str | None) -> SparseTensor:
+    a, b = as_sparse(sp_a), as_sparse(sp_b)
+    with name_scope(name, op_type, [a.values, b.values]):
+        found = apply(op_type, a.indices, a.values, a.dense_shape, b.indices, b.values, b.dense_shape)
+        return SparseTensor(found.output_indices, found.output_values, a.dense_shape)
+
+
+def _values_shape(c: ShapeContext) -> TensorShape:
+    return TensorShape._of((sparse_input(c, 0)[0],))
+
+
+_CWISE = {"SparseDenseCwiseMul": np.multiply, "SparseDenseCwiseDiv": np.divide, "SparseDenseCwiseAdd": np.add}
+
+
+def _cwise_kernel(op_type: str) -> Any:
+    def kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+        indices, values, shape, dense = inputs
+        sizes = check_sparse(indices, values, shape, "sparse operand")
+        fits = dense.ndim <= len(sizes) and all(
+            d in (1, s) for d, s in zip(dense.shape[::-1], sizes[::-1], strict=False)
+        )
+        require(fits, f"cannot broadcast the dense operand of shape {list(dense.shape)} to {list(sizes)}")
+        at = indices[:, len(sizes) - dense.ndim :] * (np.array(dense.shape, np.int64) != 1)
+        picked = dense[tuple(at.T)] if dense.ndim else np.broadcast_to(dense, values.shape)
+        if op_type.endswith("Div") and values.dtype.kind in "iu":
+            require(np.all(picked != 0), "integer division by zero")
+            quotient = np.abs(values) // np.abs(picked)
+            return (quotient * np.sign(values) * np.sign(picked)).astype(values.dtype)
+        with np.errstate(all="ignore"):
+            return _CWISE[op_type](values, picked).astype(values.dtype)
+
+    return kernel
+
+
+for _op in _CWISE:
+    define(
+        _op, "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T", "T: numbertype",
+        shape=_values_shape,
+    )  # fmt: skip
+    python_kernel(_op)(_cwise_kernel(_op))
+
+
+@gradient("SparseDenseCwiseMul", "SparseDenseCwiseDiv", "SparseDenseCwiseAdd")
+def _cwise_grad(op: Operation, grad: Tensor) -> Any:
+    indices, values, shape, dense = op.inputs
+    given = apply("Shape", dense, out_type="int64")
+    # The columns of the indices that the dense operand has, with 0 where it is broadcast.
+    skip = apply("Sub", apply("Size", shape), apply("Rank", dense))
+    begin = apply("Pack", [0, skip], axis=0)
+    tail = apply("StridedSlice", indices, begin, [0, 0], [1, 1], begin_mask=1, end_mask=3)
+    at = apply("Mul", tail, apply("Cast", apply("NotEqual", given, np.int64(1)), DstT="int64"))
+    sizes = given
+    if not dense.shape.ndims:
+        # A scalar has no columns: give it one.
+        first = apply("StridedSlice", indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1)
+        at = apply("ConcatV2", [apply("ZerosLike", first), at], 1)
+        sizes = apply("ConcatV2", [np.ones(1, np.int64), given], 0)
+        dense = apply("Reshape", dense, sizes)
+    picked = apply("GatherNd", dense, at)
+    if op.type == "SparseDenseCwiseAdd":
+        values_grad = part = grad
+    elif op.type == "SparseDenseCwiseMul":
+        values_grad, part = apply("Mul", grad, conj(picked)), apply("Mul", grad, conj(values))
+    else:
+        values_grad = apply("RealDiv", grad, conj(picked))
+        part = apply("Neg", apply("Mul", values_grad, conj(apply("RealDiv", values, picked))))
+    dense_grad = apply("ScatterNd", at, part, sizes)
+    return None, values_grad, None, dense_grad if sizes is given else apply("Reshape", dense_grad, given)
+
+
+def _cwise(op_type: str, name: str) -> Any:
+    def operator(x: SparseTensor, y: Any) -> SparseTensor:
+        with name_scope(None, name, [x.values]):
+            dense = convert_to_tensor(y, x.dtype)
+            return x.with_values(apply(op_type, x.indices, x.values, x.dense_shape, dense))
+
+    return operator
+
+
+SparseTensor.override_operator("__mul__", _cwise("SparseDenseCwiseMul", "mul"))
+SparseTensor.override_operator("__rmul__", _cwise("SparseDenseCwiseMul", "mul"))
+SparseTensor.override_operator("__truediv__", _cwise("SparseDenseCwiseDiv", "truediv"))
+SparseTensor.override_operator("__div__", _cwise("SparseDenseCwiseDiv", "div"))
+SparseTensor.override_operator("__add__", sparse_add)
+SparseTensor.override_operator("__radd__", sparse_add)
+
+
+define(
+    "SparseSoftmax", "sp_indices: int64, sp_values: T, sp_shape: int64 -> output: T", "T: {half, float, double}",
+    shape=_values_shape,
+)  # fmt: skip
+
+
+def _row_sums(values: Array, group: Array, count: int) -> Array:
+    return np.bincount(group, values, count).astype(np.float64)
+
+
+@python_kernel("SparseSoftmax")
+def _softmax_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    indices, values, shape = inputs
+    sizes = check_sparse(indices, values, shape)
+    require(len(sizes) >= 2, f"softmax needs a sparse value of rank 2 or more, got shape {list(sizes)}")
+    rows, group = np.unique(positions(indices[:, :-1], sizes[:-1]), return_inverse=True)
+    wide = values.astype(np.float64)
+    largest = np.full(len(rows), -np.inf)
+    np.maximum.at(largest, group, wide)
+    with np.errstate(all="ignore"):
+        powers = np.exp(wide - largest[group])
+        return (powers / _row_sums(powers, group, len(rows))[group]).astype(values.dtype)
+
+
+@export("sparse_softmax", "sparse.softmax")
+def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
+    """Applies softmax to the elements of each row along the last dimension; absent ones have no part in it."""
+    x = as_sparse(sp_input)
+    with name_scope(name, "SparseSoftmax", [x.indices, x.values]):
+        return x.with_values(apply("SparseSoftmax", x.indices, x.values, x.dense_shape))
+
+
+@gradient("SparseSoftmax")
+def _softmax_grad(op: Operation, grad: Tensor) -> Any:
+    indices, _, shape = op.inputs
+    out = op.outputs[0]
+    product = apply("Mul", out, grad)
+    sums = apply("SparseReduceSum", indices, product, shape, [-1], keep_dims=True)
+    back = apply("SparseDenseCwiseMul", indices, out, shape, sums)
+    return None, apply("Sub", product, back), None

@@ -1,0 +1,167 @@
+"""Sums and maxima of sparse values along axes, with dense or sparse results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import SparseTensor
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.sparse.kernel_arrays import (
+    Array,
+    check_dense_shape,
+    check_sparse,
+    coordinates,
+    positions,
+    require,
+    sparse_input,
+    sparse_shapes,
+)
+from thalweg.ops.sparse.tensors import as_sparse
+
+
+def _reduced_shape(c: ShapeContext) -> TensorShape:
+    sparse_input(c, 0)
+    dims, axes = c.constant_as_shape(2).dims_tuple, c.constant(3)
+    if dims is None or axes is None:
+        return shapes.UNKNOWN
+    reduced = {shapes.normalize_axis(int(axis), len(dims)) for axis in axes.ravel()}
+    if c.attr("keep_dims"):
+        return TensorShape._of(tuple([1 if i in reduced else d for i, d in enumerate(dims)]))
+    return TensorShape._of(tuple([d for i, d in enumerate(dims) if i not in reduced]))
+
+
+def _sparse_reduced_shape(c: ShapeContext) -> list[TensorShape]:
+    _, rank = sparse_input(c, 0)
+    return sparse_shapes(rank if c.attr("keep_dims") else None)
+
+
+def _groups(inputs: list[Array], keep: bool) -> tuple[tuple[int, ...], Array]:
+    """The reduced dense shape, and the row-major number in it of each element."""
+    indices, values, shape, axes = inputs
+    sizes = check_sparse(indices, values, shape)
+    require(axes.ndim <= 1, f"reduction_axes must be a scalar or a vector, got shape {list(axes.shape)}")
+    rank = len(sizes)
+    for axis in axes.ravel().tolist():
+        require(-rank <= axis < rank, f"reduction axis {axis} is out of range for rank {rank}")
+    reduced = {axis % rank for axis in axes.ravel().tolist()}
+    kept = [d for d in range(rank) if d not in reduced]
+    inner = tuple(sizes[d] for d in kept)
+    numbers = positions(indices[:, kept], inner)
+    return (tuple(1 if d in reduced else sizes[d] for d in range(rank)) if keep else inner), numbers
+
+
+def _combine(largest: bool, values: Array, group: Array, count: int) -> Array:
+    """Sums or maxima of each group, computed in float64 where the elements are rounded; 0 for an empty group."""
+    wide = values if values.dtype.kind in "iuc" else values.astype(np.float64)
+    out = np.zeros(count, wide.dtype)
+    if not largest:
+        np.add.at(out, group, wide)
+        return out.astype(values.dtype)
+    out[group] = wide  # Any of the group, to start from.
+    np.maximum.at(out, group, wide)
+    return out.astype(values.dtype)
+
+
+for _largest, _op, _types in (
+    (False, "SparseReduceSum", "numbertype"),
+    (True, "SparseReduceMax", "realnumbertype"),
+):
+    define(
+        _op, "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
+        f"keep_dims: bool = false, T: {_types}", shape=_reduced_shape,
+    )  # fmt: skip
+    define(
+        f"{_op}Sparse",
+        "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 "
+        "-> output_indices: int64, output_values: T, output_shape: int64",
+        f"keep_dims: bool = false, T: {_types}", shape=_sparse_reduced_shape,
+    )  # fmt: skip
+
+    @python_kernel(_op)
+    def _dense_kernel(inputs: list[Array], attrs: dict[str, Any], largest: bool = _largest) -> Any:
+        sizes, group = _groups(inputs, attrs["keep_dims"])
+        check_dense_shape(np.array(sizes, np.int64))
+        return _combine(largest, inputs[1], group, int(np.prod([1, *sizes]))).reshape(sizes)
+
+    @python_kernel(f"{_op}Sparse")
+    def _sparse_kernel(inputs: list[Array], attrs: dict[str, Any], largest: bool = _largest) -> Any:
+        sizes, numbers = _groups(inputs, attrs["keep_dims"])
+        found, group = np.unique(numbers, return_inverse=True)
+        values = _combine(largest, inputs[1], group, len(found))
+        return coordinates(found, sizes), values, np.array(sizes, np.int64)
+
+
+not_differentiable("SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse")
+
+
+@gradient("SparseReduceSum")
+def _sum_grad(op: Operation, grad: Tensor) -> Any:
+    indices, _, shape, axes = op.inputs
+    sizes = apply("Cast", shape, DstT="int32")
+    # The shape with 1 along the reduced axes, and from each index the place of its sum in it.
+    rank = apply("Size", shape)
+    chosen = apply("FloorMod", apply("AddV2", apply("Reshape", axes, [-1]), rank), rank)
+    hit = apply("UnsortedSegmentSum", apply("OnesLike", chosen), chosen, rank)
+    kept = apply("Equal", hit, 0)
+    flat = apply("Select", kept, sizes, apply("OnesLike", sizes))
+    wide = apply("Reshape", grad, flat)
+    at = apply("Mul", indices, apply("Cast", kept, DstT="int64"))
+    return None, apply("GatherNd", wide, at), None, None
+
+
+def _axes(x: SparseTensor, axis: Any) -> Any:
+    if axis is not None:
+        return axis
+    dims = x.dense_shape.shape.dims_tuple
+    if dims is not None and dims[0] is not None:
+        return np.arange(dims[0], dtype=np.int32)
+    return apply("Range", 0, apply("Size", x.dense_shape), 1)
+
+
+def _reduce(
+    op_type: str, sp_input: Any, axis: Any, keepdims: Any, reduction_axes: Any, keep_dims: Any, name: str | None = None
+) -> Any:
+    x = as_sparse(sp_input)
+    keep = bool(keepdims if keepdims is not None else keep_dims)
+    axis = reduction_axes if axis is None else axis
+    return apply(op_type, x.indices, x.values, x.dense_shape, _axes(x, axis), keep_dims=keep, name=name)
+
+
+@export("sparse_reduce_sum", "sparse.reduce_sum")
+def sparse_reduce_sum(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> Tensor:
+    """Sums a SparseTensor along axes (all if None) into a dense tensor; `keepdims` keeps them with size 1."""
+    return _reduce("SparseReduceSum", sp_input, axis, keepdims, reduction_axes, keep_dims)  # type: ignore[no-any-return]
+
+
+@export("sparse_reduce_max", "sparse.reduce_max")
+def sparse_reduce_max(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> Tensor:
+    """Takes the maximum of the elements of a SparseTensor along axes; zero where there is none."""
+    return _reduce("SparseReduceMax", sp_input, axis, keepdims, reduction_axes, keep_dims)  # type: ignore[no-any-return]
+
+
+@export("sparse_reduce_sum_sparse", "sparse.reduce_sum_sparse")
+def sparse_reduce_sum_sparse(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> SparseTensor:
+    """Sums a SparseTensor along axes (all if None) into a SparseTensor."""
+    return SparseTensor(*_reduce("SparseReduceSumSparse", sp_input, axis, keepdims, reduction_axes, keep_dims))
+
+
+@export("sparse_reduce_max_sparse", "sparse.reduce_max_sparse")
+def sparse_reduce_max_sparse(
+    sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
+) -> SparseTensor:
+    """Takes the maximum of the elements of a SparseTensor along axes, as a SparseTensor."""
+    return SparseTensor(*_reduce("SparseReduceMaxSparse", sp_input, axis, keepdims, reduction_axes, keep_dims))

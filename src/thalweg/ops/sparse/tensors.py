@@ -1,0 +1,482 @@
+"""Sparse values: into dense ones and back, reordering, reshaping, joining, splitting, slicing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import SparseTensor
+from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.sparse.kernel_arrays import (
+    Array,
+    check_dense_shape,
+    check_sparse,
+    coordinates,
+    positions,
+    require,
+    sparse_input,
+    sparse_shapes,
+)
+
+
+def as_sparse(value: Any) -> SparseTensor:
+    """A SparseTensor, also from a SparseTensorValue; TypeError for anything else."""
+    try:
+        return SparseTensor.from_value(value)
+    except TypeError:
+        raise TypeError(f"Input must be a SparseTensor, got {value!r}.") from None
+
+
+def _to_dense_shape(c: ShapeContext) -> TensorShape:
+    shapes.with_rank_at_most(c.input(0), 2)
+    shapes.with_rank(c.input(1), 1)
+    shapes.with_rank_at_most(c.input(2), 1)
+    shapes.with_rank(c.input(3), 0)
+    return c.constant_as_shape(1)
+
+
+define(
+    "SparseToDense", "sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T -> dense: T",
+    "validate_indices: bool = true, T: type, Tindices: {int32, int64}", shape=_to_dense_shape,
+)  # fmt: skip
+
+
+@export("sparse_to_dense")
+def sparse_to_dense(
+    sparse_indices: Any,
+    output_shape: Any,
+    sparse_values: Any,
+    default_value: Any = 0,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """Returns a dense tensor with `sparse_values` at `sparse_indices`, and `default_value` elsewhere.
+
+    Args:
+        sparse_indices: Matrix with one index per row; a vector, or a scalar, for a result of rank 1.
+        output_shape: The shape of the result.
+        sparse_values: Vector with one value per index, or a scalar for all of them.
+        default_value: A scalar.
+        validate_indices: Whether indices must be in row-major order without repetitions.
+        name: A name for the operation.
+
+    Returns:
+        A Tensor.
+
+    Example:
+        >>> with tf.Session() as s:
+        ...     s.run(tf.sparse_to_dense([0, 2], [4], 7)).tolist()
+        [7, 0, 7, 0]
+    """
+    values = convert_to_tensor(sparse_values)
+    if not isinstance(default_value, Tensor) and values.dtype.name == "bool":
+        default_value = bool(default_value)
+    elif not isinstance(default_value, Tensor) and values.dtype.name == "string" and default_value == 0:
+        default_value = b""
+    return apply(  # type: ignore[no-any-return]
+        "SparseToDense", sparse_indices, output_shape, values, default_value,
+        validate_indices=validate_indices, name=name,
+    )  # fmt: skip
+
+
+@gradient("SparseToDense")
+def _to_dense_grad(op: Operation, grad: Tensor) -> Any:
+    indices, _, values, _ = op.inputs
+    places = indices
+    if indices.shape.ndims is None or indices.shape.ndims < 2:
+        places = apply("Reshape", indices, [-1, 1])
+    picked = apply("GatherNd", grad, places)
+    rest = apply("Sub", _total(grad), _total(picked))
+    if values.shape.ndims == 0:
+        return None, None, _total(picked), rest
+    if values.shape.ndims is None:
+        picked = apply("UnsortedSegmentSum", picked, _segments_of(values, picked), apply("Size", values))
+        picked = apply("Reshape", picked, apply("Shape", values))
+    return None, None, picked, rest
+
+
+def _segments_of(values: Tensor, picked: Tensor) -> Tensor:
+    """To which element of `values` each picked gradient belongs: all to the first one if there is only one."""
+    count = apply("Size", picked)
+    return apply("Minimum", apply("Range", 0, count, 1), apply("Sub", apply("Size", values), 1))  # type: ignore[no-any-return]
+
+
+def _total(x: Tensor) -> Tensor:
+    return apply("Sum", apply("Reshape", x, [-1]), [0])  # type: ignore[no-any-return]
+
+
+@export("sparse_tensor_to_dense", "sparse.to_dense")
+def sparse_tensor_to_dense(
+    sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """Converts a SparseTensor into a dense tensor.
+
+    Args:
+        sp_input: A SparseTensor.
+        default_value: What to put where it has no element; zero, or the empty string, if None.
+        validate_indices: Whether indices must be in row-major order without repetitions.
+        name: A name for the operation.
+
+    Returns:
+        A Tensor.
+    """
+    sparse = as_sparse(sp_input)
+    return sparse_to_dense(
+        sparse.indices, sparse.dense_shape, sparse.values, 0 if default_value is None else default_value,
+        validate_indices, name,
+    )  # fmt: skip
+
+
+@export("sparse.from_dense", "contrib.layers.dense_to_sparse")
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """Converts a dense tensor into a SparseTensor of its elements that are not zero (or not empty strings)."""
+    with name_scope(name, "dense_to_sparse"):
+        dense = convert_to_tensor(tensor)
+        zero = b"" if dense.dtype.name == "string" else np.zeros((), dense.dtype.as_numpy_dtype)
+        indices = apply("Where", dense if dense.dtype.name == "bool" else apply("NotEqual", dense, zero))
+        return SparseTensor(indices, apply("GatherNd", dense, indices), apply("Shape", dense, out_type="int64"))
+
+
+def _reorder_shape(c: ShapeContext) -> list[TensorShape]:
+    count, rank = sparse_input(c, 0)
+    return sparse_shapes(rank, count)[:2]
+
+
+define(
+    "SparseReorder",
+    "input_indices: int64, input_values: T, input_shape: int64 -> output_indices: int64, output_values: T", "T: type",
+    shape=_reorder_shape,
+)  # fmt: skip
+
+
+@export("sparse_reorder", "sparse.reorder")
+def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
+    """Returns the same sparse value with its indices in row-major order."""
+    x = as_sparse(sp_input)
+    ordered = apply("SparseReorder", x.indices, x.values, x.dense_shape, name=name)
+    return SparseTensor(ordered.output_indices, ordered.output_values, _same(x.dense_shape))
+
+
+def _same(x: Tensor) -> Tensor:
+    # A constant shape stays the constant it is, so that the static shape is known.
+    return x if x.op.type == "Const" else apply("Identity", x)
+
+
+@gradient("SparseReorder")
+def _reorder_grad(op: Operation, _: Any, grad: Tensor) -> Any:
+    indices, _values, shape = op.inputs
+    numbers = apply("Range", 0, apply("Size", op.inputs[1]), 1)
+    order = apply("SparseReorder", indices, numbers, shape).output_values
+    back = apply("DynamicStitch", [order], [numbers])
+    return None, apply("GatherV2", grad, back, 0), None
+
+
+def _reshape_shape(c: ShapeContext) -> list[TensorShape]:
+    indices = shapes.with_rank(c.input(0), 2).dims_tuple
+    shapes.with_rank(c.input(1), 1)
+    new = shapes.with_rank(c.input(2), 1)
+    assert indices is not None and new.dims_tuple is not None
+    return [TensorShape._of((indices[0], new.dims_tuple[0])), new]
+
+
+define(
+    "SparseReshape",
+    "input_indices: int64, input_shape: int64, new_shape: int64 -> output_indices: int64, output_shape: int64",
+    shape=_reshape_shape,
+)  # fmt: skip
+not_differentiable("SparseReshape")
+
+
+@python_kernel("SparseReshape")
+def _reshape_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    indices, old, new = inputs
+    require(new.ndim == 1, f"new_shape must be a vector, got shape {list(new.shape)}")
+    sizes = check_sparse(indices, np.zeros(len(indices) if indices.ndim else 0), old)
+    wanted = [int(size) for size in new]
+    total = int(np.prod([1, *sizes], dtype=object))
+    require(all(size >= -1 for size in wanted), f"new_shape {wanted} has a negative dimension other than -1")
+    require(wanted.count(-1) <= 1, f"new_shape {wanted} has more than one -1")
+    if -1 in wanted:
+        known = int(np.prod([1, *(size for size in wanted if size != -1)], dtype=object))
+        require(known > 0, f"cannot infer the -1 in new_shape {wanted} beside a dimension of 0")
+        require(total % known == 0, f"cannot reshape {list(sizes)} ({total} elements) to {wanted}")
+        wanted[wanted.index(-1)] = total // known
+    product = int(np.prod([1, *wanted], dtype=object))
+    require(product == total, f"cannot reshape {list(sizes)} ({total} elements) to {wanted} ({product} elements)")
+    return coordinates(positions(indices, sizes), tuple(wanted)), np.array(wanted, np.int64)
+
+
+@export("sparse_reshape", "sparse.reshape")
+def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
+    """Returns the same elements, in row-major order, under another dense shape, in which one size may be -1."""
+    x = as_sparse(sp_input)
+    with name_scope(name, "SparseReshape", [x.values]):
+        wanted = apply("Cast", convert_to_tensor(shape), DstT="int64") if not _is_long(shape) else shape
+        new = apply("SparseReshape", x.indices, x.dense_shape, wanted)
+        return SparseTensor(new.output_indices, apply("Identity", x.values), new.output_shape)
+
+
+def _is_long(shape: Any) -> bool:
+    return not isinstance(shape, Tensor) or shape.dtype.name == "int64"
+
+
+def _concat_shape(c: ShapeContext) -> list[TensorShape]:
+    n = c.attr("N")
+    rank: int | None = None
+    count: int | None = 0
+    for i in range(n):
+        indices = shapes.with_rank(c.input(i), 2).dims_tuple
+        shape = shapes.with_rank(c.input(2 * n + i), 1).dims_tuple
+        assert indices is not None and shape is not None
+        rank = shapes.merge_dims(rank, shapes.merge_dims(indices[1], shape[0]))
+        count = None if count is None or indices[0] is None else count + indices[0]
+    return sparse_shapes(rank, count)
+
+
+define(
+    "SparseConcat",
+    "indices: N * int64, values: N * T, shapes: N * int64 "
+    "-> output_indices: int64, output_values: T, output_shape: int64",
+    "concat_dim: int, N: int >= 2, T: type", shape=_concat_shape,
+)  # fmt: skip
+
+
+@python_kernel("SparseConcat")
+def _concat_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    n = len(inputs) // 3
+    parts = [
+        (inputs[i], inputs[n + i], check_sparse(inputs[i], inputs[n + i], inputs[2 * n + i], f"input {i}"))
+        for i in range(n)
+    ]
+    sizes = list(parts[0][2])
+    axis = attrs["concat_dim"]
+    require(-len(sizes) <= axis < len(sizes), f"concat_dim {axis} is out of range for rank {len(sizes)}")
+    axis %= len(sizes)
+    shifted, offset = [], 0
+    for i, (indices, _, shape) in enumerate(parts):
+        fits = len(shape) == len(sizes) and all(
+            a == b for d, (a, b) in enumerate(zip(shape, sizes, strict=True)) if d != axis
+        )
+        require(fits, f"input {i} has shape {list(shape)}, which does not fit {list(parts[0][2])} beside axis {axis}")
+        indices = indices.copy()
+        indices[:, axis] += offset
+        shifted.append(indices)
+        offset += shape[axis]
+    sizes[axis] = offset
+    check_dense_shape(np.array(sizes, dtype=object))
+    joined, values = np.concatenate(shifted), np.concatenate([part[1] for part in parts])
+    order = np.argsort(positions(joined, tuple(sizes)), kind="stable")
+    return joined[order], values[order], np.array(sizes, np.int64)
+
+
+@export("sparse_concat", "sparse.concat")
+def sparse_concat(
+    axis: Any = None,
+    sp_inputs: Any = None,
+    name: str | None = None,
+    expand_nonconcat_dim: bool = False,
+    concat_dim: Any = None,
+    expand_nonconcat_dims: bool | None = None,
+) -> SparseTensor:
+    """Joins SparseTensors along one axis.
+
+    Args:
+        axis: The axis.
+        sp_inputs: List of SparseTensors.
+        name: A name for the operation.
+        expand_nonconcat_dim: Whether the other axes may differ; they then get the largest size.
+        concat_dim: The older spelling of `axis`.
+        expand_nonconcat_dims: The newer spelling of `expand_nonconcat_dim`.
+
+    Returns:
+        A SparseTensor.
+    """
+    axis = concat_dim if axis is None else axis
+    if axis is None or sp_inputs is None:
+        raise ValueError("sparse_concat needs an axis and inputs.")
+    inputs = [as_sparse(x) for x in sp_inputs]
+    if len(inputs) == 1:
+        return inputs[0]
+    sizes = [x.dense_shape for x in inputs]
+    if expand_nonconcat_dim or expand_nonconcat_dims:
+        largest = apply("Max", apply("Pack", sizes, axis=0), [0])
+        rank = inputs[0].dense_shape.shape.dims_tuple
+        count = apply("Size", inputs[0].dense_shape) if not rank or rank[0] is None else rank[0]
+        here = apply("Equal", apply("Range", 0, count, 1), _positive(axis, count))
+        sizes = [apply("Select", here, shape, largest) for shape in sizes]
+    joined = apply(
+        "SparseConcat", [x.indices for x in inputs], [x.values for x in inputs], sizes, concat_dim=axis, name=name
+    )
+    return SparseTensor(*joined)
+
+
+def _positive(axis: int, rank: Any) -> Any:
+    if axis >= 0:
+        return axis
+    return axis + rank if isinstance(rank, int) else apply("AddV2", rank, axis)
+
+
+@gradient("SparseConcat")
+def _concat_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
+    n, axis = op.attrs["N"], op.attrs["concat_dim"]
+    # The joined values are a permutation of the inputs' ones: join their numbers to learn it.
+    counts = [apply("Size", values) for values in op.inputs[n : 2 * n]]
+    total = apply("AddN", counts)
+    numbers = apply("Range", 0, total, 1)
+    pieces = apply("SplitV", numbers, apply("Pack", counts, axis=0), 0, num_split=n)
+    order = apply("SparseConcat", op.inputs[:n], pieces, op.inputs[2 * n :], concat_dim=axis).output_values
+    back = apply("GatherV2", grad, apply("DynamicStitch", [order], [numbers]), 0)
+    split = apply("SplitV", back, apply("Pack", counts, axis=0), 0, num_split=n)
+    return [None] * n + list(split) + [None] * n
+
+
+def _split_shape(c: ShapeContext) -> list[TensorShape]:
+    n = c.attr("num_split")
+    _, rank = sparse_input(c, 1)
+    parts = sparse_shapes(rank)
+    return [part for part in parts for _ in range(n)]
+
+
+define(
+    "SparseSplit",
+    "split_dim: int64, indices: int64, values: T, shape: int64 -> output_indices: num_split * int64, "
+    "output_values: num_split * T, output_shape: num_split * int64",
+    "num_split: int >= 1, T: type", shape=_split_shape,
+)  # fmt: skip
+not_differentiable("SparseSplit")
+
+
+@python_kernel("SparseSplit")
+def _split_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    given, indices, values, shape = inputs
+    sizes = check_sparse(indices, values, shape)
+    require(given.size == 1, f"split_dim must be a scalar, got shape {list(given.shape)}")
+    axis, n = int(given.ravel()[0]), attrs["num_split"]
+    require(-len(sizes) <= axis < len(sizes), f"split_dim {axis} is out of range for rank {len(sizes)}")
+    axis %= len(sizes)
+    require(1 <= n <= sizes[axis], f"num_split {n} must be between 1 and {sizes[axis]}, the size of dimension {axis}")
+    # The first pieces are one longer where the size does not divide.
+    ends = np.cumsum([sizes[axis] // n + (i < sizes[axis] % n) for i in range(n)])
+    piece = np.searchsorted(ends, indices[:, axis], side="right")
+    out: list[list[Array]] = [[], [], []]
+    start = 0
+    for i, end in enumerate(ends.tolist()):
+        mine = indices[piece == i].copy()
+        mine[:, axis] -= start
+        part = np.array(sizes, np.int64)
+        part[axis] = end - start
+        for listed, array in zip(out, (mine, values[piece == i], part), strict=True):
+            listed.append(array)
+        start = end
+    return [*out[0], *out[1], *out[2]]
+
+
+@export("sparse_split", "sparse.split")
+def sparse_split(
+    keyword_required: Any = None,
+    sp_input: Any = None,
+    num_split: int | None = None,
+    axis: Any = None,
+    name: str | None = None,
+    split_dim: Any = None,
+) -> list[SparseTensor]:
+    """Splits a SparseTensor into `num_split` ones along an axis; the first are larger where it does not divide.
+
+    Args:
+        keyword_required: Must not be given: the others are keyword arguments.
+        sp_input: A SparseTensor.
+        num_split: How many.
+        axis: The axis.
+        name: A name for the operation.
+        split_dim: The older spelling of `axis`.
+
+    Returns:
+        A list of SparseTensors.
+    """
+    if keyword_required is not None:
+        raise ValueError("sparse_split takes keyword arguments only: sp_input, num_split, axis.")
+    axis = split_dim if axis is None else axis
+    if sp_input is None or num_split is None or axis is None:
+        raise ValueError("sparse_split needs sp_input, num_split and axis.")
+    x = as_sparse(sp_input)
+    parts = apply("SparseSplit", axis, x.indices, x.values, x.dense_shape, num_split=num_split, name=name)
+    return [SparseTensor(*part) for part in zip(*parts, strict=True)]
+
+
+def _slice_shape(c: ShapeContext) -> list[TensorShape]:
+    _, rank = sparse_input(c, 0)
+    for i in (3, 4):
+        dims = shapes.with_rank(c.input(i), 1).dims_tuple
+        assert dims is not None
+        rank = shapes.merge_dims(rank, dims[0])
+    return sparse_shapes(rank)
+
+
+define(
+    "SparseSlice",
+    "indices: int64, values: T, shape: int64, start: int64, size: int64 "
+    "-> output_indices: int64, output_values: T, output_shape: int64",
+    "T: type", shape=_slice_shape,
+)  # fmt: skip
+define(
+    "SparseSliceGrad",
+    "backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64 -> val_grad: T",
+    "T: numbertype",
+    shape=lambda c: TensorShape._of((shapes.with_rank(c.input(1), 2).dims_tuple or (None,))[:1]),
+)  # fmt: skip
+not_differentiable("SparseSliceGrad")
+
+
+@python_kernel("SparseSlice")
+def _slice_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    indices, values, shape, start, size = inputs
+    sizes = check_sparse(indices, values, shape)
+    require(
+        start.shape == size.shape == shape.shape,
+        f"start and size must have {len(sizes)} elements, got shapes {list(start.shape)} and {list(size.shape)}",
+    )
+    require(np.all(start >= 0) and np.all(size >= 0), f"start {start.tolist()} or size {size.tolist()} is negative")
+    end = np.array([min(int(a) + int(b), n) for a, b, n in zip(start, size, sizes, strict=True)], np.int64)
+    inside = np.all((indices >= start) & (indices < end), axis=1)
+    return indices[inside] - start, values[inside], np.maximum(end - start, 0)
+
+
+@python_kernel("SparseSliceGrad")
+def _slice_grad_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    grad, indices, start, kept = inputs
+    require(grad.ndim == 1, f"backprop_val_grad must be a vector, got shape {list(grad.shape)}")
+    require(
+        indices.ndim == 2 and kept.ndim == 2 and indices.shape[1] == kept.shape[1] == start.size,
+        f"indices of shapes {list(indices.shape)} and {list(kept.shape)} do not fit a start of shape "
+        f"{list(start.shape)}",
+    )
+    require(len(grad) == len(kept), f"{len(grad)} gradients for {len(kept)} indices")
+    result = np.zeros(len(indices), grad.dtype)
+    found = {row: i for i, row in enumerate(map(tuple, (kept + start.ravel()).tolist()))}
+    for i, row in enumerate(map(tuple, indices.tolist())):
+        if row in found:
+            result[i] = grad[found[row]]
+    return result
+
+
+@export("sparse_slice", "sparse.slice")
+def sparse_slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+    """Returns the part of a SparseTensor from `start` on, of `size`, or less where it ends before."""
+    x = as_sparse(sp_input)
+    with name_scope(name, "SparseSlice", [x.values]):
+        return SparseTensor(*apply("SparseSlice", x.indices, x.values, x.dense_shape, start, size))
+
+
+@gradient("SparseSlice")
+def _slice_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
+    indices, _values, _shape, start, _size = op.inputs
+    return None, apply("SparseSliceGrad", grad, indices, start, op.outputs[0]), None, None, None

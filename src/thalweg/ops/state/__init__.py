@@ -1,0 +1,1 @@
+"""State: variables, queues, tables, accumulators, arrays of tensors."""

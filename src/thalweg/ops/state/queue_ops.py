@@ -1,0 +1,61 @@
+"""Queues as ops. `queues.py` has the classes that programs use.
+
+Each op exists twice: on resource handles, which is what runs, and on references, as graphs written by TensorFlow 1
+contain it; `passes/references.py` turns the second into the first.
+"""
+
+from __future__ import annotations
+
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, not_differentiable
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.tensor_shape import TensorShape
+
+_NAMED = "container: string = '', shared_name: string = ''"
+_COMPONENTS = "component_types: list(type) >= 1, shapes: list(shape) = [], capacity: int = -1"
+_SHUFFLED = "min_after_dequeue: int = 0, seed: int = 0, seed2: int = 0"
+_TIMEOUT = "timeout_ms: int = -1"
+_TAKEN = f"component_types: list(type) >= 1, {_TIMEOUT}"
+_GIVEN = f"Tcomponents: list(type) >= 1, {_TIMEOUT}"
+
+
+def _rows(c: ShapeContext) -> list[TensorShape]:
+    """Shapes of a batch: only the queue knows more than the number of rows."""
+    shapes.with_rank(c.input(1), 0)
+    count = c.constant(1)
+    if count is not None and int(count) < 0:
+        raise ValueError(f"Input 'n' must be >= 0, but is {int(count)}")
+    return [shapes.UNKNOWN] * c.num_outputs
+
+
+for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
+    for _kind, _attrs in (
+        ("FIFOQueue", f"{_COMPONENTS}, {_NAMED}"),
+        ("PaddingFIFOQueue", f"{_COMPONENTS}, {_NAMED}"),
+        ("RandomShuffleQueue", f"{_COMPONENTS}, {_SHUFFLED}, {_NAMED}"),
+        (
+            "PriorityQueue",
+            f"component_types: list(type) = [], shapes: list(shape), capacity: int = -1, {_NAMED}",
+        ),
+    ):
+        define(f"{_kind}{_version}", f"-> handle: {_handle}", _attrs, shape=shapes.scalar, stateful=True)
+        not_differentiable(f"{_kind}{_version}")
+    for _name, _signature, _attrs, _shape in (
+        ("Enqueue", "components: Tcomponents ->", _GIVEN, shapes.no_outputs),
+        ("EnqueueMany", "components: Tcomponents ->", _GIVEN, shapes.no_outputs),
+        ("Dequeue", "-> components: component_types", _TAKEN, shapes.unknown),
+        ("DequeueMany", "n: int32 -> components: component_types", _TAKEN, _rows),
+        ("DequeueUpTo", "n: int32 -> components: component_types", _TAKEN, _rows),
+        ("Close", "->", "cancel_pending_enqueues: bool = false", shapes.no_outputs),
+        ("IsClosed", "-> is_closed: bool", "", shapes.scalar),
+        ("Size", "-> size: int32", "", shapes.scalar),
+    ):
+        _separator = ", " if not _signature.startswith("->") else " "
+        define(
+            f"Queue{_name}{_version}",
+            f"handle: {_handle}{_separator}{_signature}",
+            _attrs,
+            shape=_shape,
+            stateful=True,
+        )
+        not_differentiable(f"Queue{_name}{_version}")

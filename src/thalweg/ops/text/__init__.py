@@ -1,0 +1,1 @@
+"""Strings: cutting, decoding, parsing."""

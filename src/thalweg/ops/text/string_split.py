@@ -1,0 +1,279 @@
+"""Splitting strings, joining them along dimensions, and regular expressions.
+
+Patterns are those of Python's `re`, of which RE2's syntax is nearly a subset; a rewrite refers to groups by
+a backslash and their number, 0 being the whole match.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+
+from thalweg import errors
+from thalweg.graph import dtypes
+from thalweg.graph.apply import apply
+from thalweg.graph.composite import SparseTensor
+from thalweg.graph.conversion import convert
+from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
+from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.text.strings import map_strings
+from thalweg.platform.deprecation import deprecated_argument_lookup
+
+
+def _split_shape(c: ShapeContext) -> list[TensorShape]:
+    shapes.with_rank(c.input(0), 1)
+    shapes.with_rank(c.input(1), 0)
+    return [TensorShape._of((None, 2)), shapes.ANY_VECTOR, TensorShape._of((2,))]
+
+
+_SPARSE = "-> indices: int64, values: string, shape: int64"
+define("StringSplit", f"input: string, delimiter: string {_SPARSE}", "skip_empty: bool = true", shape=_split_shape)
+define("StringSplitV2", f"input: string, sep: string {_SPARSE}", "maxsplit: int = -1", shape=_split_shape)
+not_differentiable("StringSplit", "StringSplitV2")
+
+
+def _check_result_type(result_type: str) -> None:
+    if result_type not in ("SparseTensor", "RaggedTensor"):
+        raise ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'.")
+    if result_type == "RaggedTensor":
+        raise errors.UnimplementedError(None, None, "Ragged tensors do not exist here: use result_type='SparseTensor'.")
+
+
+def _sparse(parts: Any) -> SparseTensor:
+    return SparseTensor(parts.indices, parts.values, parts.shape)
+
+
+@export("string_split")
+def string_split(
+    source: Any, sep: Any = None, skip_empty: bool = True, delimiter: Any = None, result_type: str = "SparseTensor",
+    name: str | None = None,
+) -> SparseTensor:  # fmt: skip
+    """Splits each string at any of the characters of `sep`.
+
+    Args:
+        source: A vector of strings.
+        sep: Characters that separate; a space if None. If empty, every byte is a token.
+        skip_empty: Whether to leave out empty tokens.
+        delimiter: The old name of `sep`.
+        result_type: 'SparseTensor'.
+        name: The node's name.
+
+    Returns:
+        A SparseTensor of strings, with one row per element of `source`.
+    """
+    _check_result_type(result_type)
+    sep = deprecated_argument_lookup("sep", sep, "delimiter", delimiter)
+    with name_scope(None, "StringSplit", [source]):
+        source = convert(source, dtypes.string)
+        sep = convert(" " if sep is None else sep, dtypes.string)
+    return _sparse(apply("StringSplit", source, sep, skip_empty=skip_empty, name=name))
+
+
+@export("strings.split")
+def strings_split(
+    input: Any = None, sep: Any = None, maxsplit: int = -1, result_type: str = "SparseTensor", source: Any = None,
+    name: str | None = None,
+) -> SparseTensor:  # fmt: skip
+    """Splits each string as Python's `str.split` does: at `sep`, or at runs of white space.
+
+    Args:
+        input: A vector of strings, or one string.
+        sep: The separator; white space if None or empty.
+        maxsplit: The largest number of cuts; -1 for any.
+        result_type: 'SparseTensor'.
+        source: The old name of `input`.
+        name: The scope's name.
+
+    Returns:
+        A SparseTensor of strings, with one row per string.
+    """
+    _check_result_type(result_type)
+    input = deprecated_argument_lookup("input", input, "source", source)
+    with name_scope(name, "StringSplit", [input]):
+        input = convert(input, dtypes.string, "input")
+        if input.shape.rank == 0:
+            input = apply("ExpandDims", input, 0)
+        return _sparse(apply("StringSplitV2", input, "" if sep is None else sep, maxsplit=maxsplit))
+
+
+def _reduce_join_shape(c: ShapeContext) -> TensorShape:
+    axes = c.constant(1)
+    if axes is not None and len({int(a) for a in axes.ravel()}) != axes.size:
+        raise ValueError(f"Duplicate reduction dimension in {axes.tolist()}")
+    return shapes.reduction(c)
+
+
+define(
+    "ReduceJoin",
+    "inputs: string, reduction_indices: int32 -> output: string",
+    "keep_dims: bool = false, separator: string = ''",
+    shape=_reduce_join_shape,
+)
+not_differentiable("ReduceJoin")
+
+
+@export("reduce_join", "strings.reduce_join")
+def reduce_join(
+    inputs: Any, axis: Any = None, keep_dims: bool | None = None, separator: str = "", name: str | None = None,
+    reduction_indices: Any = None, keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Joins strings along dimensions.
+
+    Args:
+        inputs: Strings.
+        axis: The dimensions, joined in this order; all, the last one first, if None.
+        keep_dims: The old name of `keepdims`.
+        separator: What to put between.
+        name: The node's name.
+        reduction_indices: The old name of `axis`.
+        keepdims: Whether joined dimensions stay, with size 1.
+
+    Returns:
+        A Tensor of strings.
+
+    Example:
+        >>> tf.Session().run(tf.reduce_join([["a", "b"], ["c", "d"]], 0)).tolist()
+        [b'ac', b'bd']
+    """
+    keep = deprecated_argument_lookup("keepdims", keepdims, "keep_dims", keep_dims)
+    axis = deprecated_argument_lookup("axis", axis, "reduction_indices", reduction_indices)
+    with name_scope(name, "ReduceJoin", [inputs, axis]):
+        inputs = convert(inputs, dtypes.string, "inputs")
+        if axis is None:
+            rank = inputs.shape.rank
+            if rank is None:
+                count = apply("Rank", inputs)
+                axis = apply("Range", apply("Sub", count, 1), -1, -1)
+            else:
+                axis = convert(np.arange(rank - 1, -1, -1, dtype=np.int32), dtypes.int32)
+        return apply("ReduceJoin", inputs, axis, keep_dims=bool(keep), separator=separator)  # type: ignore[no-any-return]
+
+
+def _regex_shape(c: ShapeContext) -> TensorShape:
+    for i in range(1, c.num_inputs):
+        shapes.with_rank(c.input(i), 0)
+    return c.input(0)
+
+
+_REPLACE_GLOBAL = "replace_global: bool = true"
+define(
+    "RegexReplace", "input: string, pattern: string, rewrite: string -> output: string", _REPLACE_GLOBAL,
+    shape=_regex_shape,
+)  # fmt: skip
+define("RegexFullMatch", "input: string, pattern: string -> output: bool", shape=_regex_shape)
+define(
+    "StaticRegexReplace", "input: string -> output: string",
+    f"pattern: string, rewrite: string, {_REPLACE_GLOBAL}", shape=shapes.unchanged,
+)  # fmt: skip
+define("StaticRegexFullMatch", "input: string -> output: bool", "pattern: string", shape=shapes.unchanged)
+not_differentiable("RegexReplace", "RegexFullMatch", "StaticRegexReplace", "StaticRegexFullMatch")
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    try:
+        return re.compile(pattern)
+    except re.error as e:
+        text = pattern.decode(errors="replace")
+        raise errors.InvalidArgumentError(None, None, f"Invalid pattern: {text}, error: {e}") from None
+
+
+def _scalar(value: Any, what: str) -> bytes:
+    if np.ndim(value) != 0:
+        raise errors.InvalidArgumentError(None, None, f"{what} must be scalar, but received shape {np.shape(value)}")
+    return bytes(np.asarray(value, dtype=object)[()])
+
+
+def _expanded(match: re.Match[bytes], rewrite: bytes) -> bytes:
+    """The rewrite, with the groups of the match in the place of backslashes and numbers."""
+    out, i = bytearray(), 0
+    while i < len(rewrite):
+        c = rewrite[i : i + 1]
+        i += 1
+        if c != b"\\":
+            out += c
+            continue
+        escaped = rewrite[i : i + 1]
+        i += 1
+        if escaped == b"\\":
+            out += b"\\"
+        else:
+            out += match.group(int(escaped)) or b""
+    return bytes(out)
+
+
+def _is_valid_rewrite(rewrite: bytes, groups: int) -> bool:
+    plain = rewrite.replace(b"\\\\", b"")
+    escapes = re.findall(rb"\\(.?)", plain, re.S)
+    return all(e.isdigit() and int(e) <= groups for e in escapes)
+
+
+def _replace(texts: Any, pattern: bytes, rewrite: bytes, replace_global: bool) -> Any:
+    regex = _compiled(pattern)
+    if not _is_valid_rewrite(rewrite, regex.groups):
+        return np.asarray(texts, dtype=object)  # As RE2: nothing is replaced.
+    return map_strings(texts, lambda s: regex.sub(lambda m: _expanded(m, rewrite), s, 0 if replace_global else 1))
+
+
+def _full_match(texts: Any, pattern: bytes) -> Any:
+    regex = _compiled(pattern)
+    return map_strings(texts, lambda s: regex.fullmatch(s) is not None).astype(np.bool_)
+
+
+@python_kernel("RegexReplace")
+def _regex_replace_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    texts, pattern, rewrite = inputs
+    return _replace(texts, _scalar(pattern, "Pattern"), _scalar(rewrite, "Rewrite"), attrs["replace_global"])
+
+
+@python_kernel("StaticRegexReplace")
+def _static_regex_replace_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    return _replace(inputs[0], attrs["pattern"], attrs["rewrite"], attrs["replace_global"])
+
+
+@python_kernel("RegexFullMatch")
+def _regex_full_match_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    return _full_match(inputs[0], _scalar(inputs[1], "Pattern"))
+
+
+@python_kernel("StaticRegexFullMatch")
+def _static_regex_full_match_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    return _full_match(inputs[0], attrs["pattern"])
+
+
+@export("regex_replace", "strings.regex_replace")
+def regex_replace(
+    input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
+) -> Tensor:
+    """Replaces what matches a regular expression.
+
+    Args:
+        input: Strings.
+        pattern: The expression: a string, or a scalar tensor.
+        rewrite: What to put in its place; a backslash and a digit stand for a group of the match.
+        replace_global: Whether to replace every match of a string, not only the first.
+        name: The node's name.
+
+    Returns:
+        A Tensor of strings.
+    """
+    if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
+        return apply(  # type: ignore[no-any-return]
+            "StaticRegexReplace", input, pattern=pattern, rewrite=rewrite, replace_global=replace_global, name=name
+        )
+    return apply("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+
+
+@export("strings.regex_full_match")
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+    """Whether the whole of each string matches a regular expression."""
+    if isinstance(pattern, (str, bytes)):
+        return apply("StaticRegexFullMatch", input, pattern=pattern, name=name)  # type: ignore[no-any-return]
+    return apply("RegexFullMatch", input, pattern, name=name)  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Saver, and whatever else writes, reads and finds checkpoints."""

@@ -1,0 +1,201 @@
+"""What a Saver saves: variables, parts of variables, and objects that say themselves which tensors they consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from thalweg.graph.apply import apply
+from thalweg.graph.collections import GraphKeys
+from thalweg.graph.default_graph import device, get_collection
+from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.device_spec import DeviceSpec
+from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+from thalweg.state.partitioned_variable import PartitionedVariable
+from thalweg.state.variable import Variable
+
+
+def cpu_of(name: str) -> str:
+    """The first CPU of the task of a device: files are read and written there."""
+    spec = DeviceSpec.from_string(name or "")
+    return DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task, device_type="CPU", device_index=0).to_string()
+
+
+@export("train.experimental.SaveSpec")
+class SaveSpec:
+    """One tensor of a SaveableObject: the tensor or a function that makes it, its name and slice in the checkpoint."""
+
+    def __init__(self, tensor: Any, slice_spec: str, name: str, dtype: Any = None, device: Any = None) -> None:
+        """Keeps them; a function needs `dtype` and `device`."""
+        self._tensor = tensor
+        self.slice_spec = slice_spec
+        self.name = name
+        if callable(tensor) and (dtype is None or device is None):
+            raise AssertionError("When passing a callable `tensor` to a SaveSpec, explicit dtype and device are needed")
+        self.dtype: DType = as_dtype(dtype) if dtype is not None else tensor.dtype
+        self.device: str = device if device is not None else tensor.device
+
+    @property
+    def tensor(self) -> Tensor:
+        """The tensor."""
+        return self._tensor() if callable(self._tensor) else self._tensor  # type: ignore[no-any-return]
+
+
+@export("train.experimental.SaveableObject")
+class SaveableObject:
+    """Something that is saved as one or more tensors. Subclasses override `restore`."""
+
+    def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
+        """Keeps what is saved (`op`), its tensors, and the name that it is saved under."""
+        self.op = op
+        self.specs = specs
+        self.name = name
+
+    @property
+    def device(self) -> str:
+        """Where it is."""
+        return self.specs[0].device
+
+    @property
+    def optional_restore(self) -> bool:
+        """Whether it need not be in the checkpoint."""
+        return False
+
+    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
+        """The operation that gives it the restored values.
+
+        Args:
+            restored_tensors: One per spec.
+            restored_shapes: The shapes to give them, or None.
+        """
+        raise ValueError("Calling an abstract method.")
+
+
+class VariableSaveable(SaveableObject):
+    """A variable, or a part of a partitioned one."""
+
+    def __init__(self, variable: Any, slice_spec: str, name: str) -> None:
+        """Names the read of the variable to save."""
+        reference = variable._reference
+        value = variable._graph_element if reference is None else reference
+        self._variable = variable
+        super().__init__(variable, [SaveSpec(value, slice_spec, name, dtype=variable.dtype)], name)
+
+    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
+        """Assigns the value."""
+        value = restored_tensors[0]
+        if restored_shapes is not None:
+            value = apply("Reshape", value, restored_shapes[0])
+        variable = self._variable
+        if variable._reference is not None:
+            static = restored_shapes is None and variable.shape.is_fully_defined()
+            return apply("Assign", variable._reference, value, validate_shape=static).op  # type: ignore[no-any-return]
+        with device(variable.device):
+            value = apply("Identity", value)
+            static = restored_shapes is None and variable.shape.is_fully_defined()
+            return apply("AssignVariableOp", variable.handle, value, validate_shape=static)  # type: ignore[no-any-return]
+
+
+class TensorSaveable(SaveableObject):
+    """The output of a reference op of an imported graph, as it is."""
+
+    def __init__(self, tensor: Tensor, name: str) -> None:
+        """Names the tensor to save."""
+        super().__init__(tensor, [SaveSpec(tensor, "", name)], name)
+
+    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
+        """Assigns the value."""
+        value = restored_tensors[0]
+        if restored_shapes is not None:
+            value = apply("Reshape", value, restored_shapes[0])
+        static = restored_shapes is None and self.op.shape.is_fully_defined()
+        return apply("Assign", self.op, value, validate_shape=static).op  # type: ignore[no-any-return]
+
+
+def _full_name(variable: Any) -> str:
+    info = variable._get_save_slice_info()
+    return variable.op.name if info is None else info.full_name  # type: ignore[no-any-return]
+
+
+def _parts(value: Any, name: str) -> list[SaveableObject]:
+    """The saveables of one entry of a var_list."""
+    if isinstance(value, SaveableObject):
+        return [value]
+    if isinstance(value, Variable):
+        info = value._get_save_slice_info()
+        return [VariableSaveable(value, "" if info is None else info.spec, name)]
+    if isinstance(value, (list, tuple, PartitionedVariable)):
+        parts: list[SaveableObject] = []
+        for part in value:
+            info = part._get_save_slice_info() if isinstance(part, Variable) else None
+            if info is None:
+                raise ValueError(f"Slices must all be slices of one variable '{name}': {part!r} is not a slice.")
+            parts.append(VariableSaveable(part, info.spec, name))
+        return parts
+    if isinstance(value, Tensor) and value.dtype._is_ref_dtype:
+        return [TensorSaveable(value, name)]
+    factories = getattr(value, "_gather_saveables_for_checkpoint", None)
+    if callable(factories):
+        return _from_factories(factories(), name)
+    raise TypeError(f"names_to_saveables must be a dict mapping string names to variables, not {value!r}.")
+
+
+def _from_factories(factories: dict[str, Callable[..., Any]], name: str) -> list[SaveableObject]:
+    made = [factory(name if key == "VARIABLE_VALUE" else f"{name}-{key}") for key, factory in factories.items()]
+    return [saveable for each in made for saveable in (_parts(each, name))]
+
+
+def _by_name(values: Iterable[Any]) -> dict[str, Any]:
+    """A list of variables as a dictionary: parts of one variable come together under its name."""
+    names: dict[str, Any] = {}
+    seen: set[int] = set()
+    for value in values:
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Variable) and value._get_save_slice_info() is not None:
+            parts = names.setdefault(_full_name(value), [])
+            if not isinstance(parts, list):
+                raise ValueError(f"Mixing slices and non-slices with the same name: {_full_name(value)}")
+            parts.append(value)
+            continue
+        if isinstance(value, (SaveableObject, PartitionedVariable)):
+            name = value.name
+        elif isinstance(value, (Variable, Tensor)):
+            name = value.op.name
+        elif callable(getattr(value, "_gather_saveables_for_checkpoint", None)):
+            name = value.name
+        else:
+            raise TypeError(f"Variable to save is not a Variable: {value!r}")
+        if name in names:
+            raise ValueError(f"At least two variables have the same name: {name}")
+        names[name] = value
+    return names
+
+
+def saveables_from(var_list: Any) -> list[SaveableObject]:
+    """The saveables of a list of variables, or of a dictionary from names in the checkpoint to variables, by name.
+
+    Raises:
+        TypeError: If one is not something that can be saved.
+        ValueError: If a name or a variable occurs twice.
+    """
+    names = var_list if isinstance(var_list, dict) else _by_name(var_list)
+    out: list[SaveableObject] = []
+    seen: set[int] = set()
+    for name in sorted(names):
+        if not isinstance(name, str):
+            raise TypeError(f"names_to_saveables must be a dict mapping string names to variables: {name!r}.")
+        for saveable in _parts(names[name], name):
+            if id(saveable.op) in seen:
+                raise ValueError(f"The same saveable will be restored with two names: {saveable.name}")
+            seen.add(id(saveable.op))
+            out.append(saveable)
+    return out
+
+
+def all_saveable_objects(scope: str | None = None) -> list[Any]:
+    """What a Saver without a var_list saves."""
+    return get_collection(GraphKeys.GLOBAL_VARIABLES, scope) + get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)

@@ -1,0 +1,1 @@
+"""Input by queues: producers, batches, queue runners; Example messages."""

@@ -1,0 +1,1 @@
+"""Optimizers, a file each, with schedules, slots, averages and mixed precision."""

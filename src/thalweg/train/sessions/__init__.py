@@ -1,0 +1,1 @@
+"""Sessions that initialize, recover and stop by themselves: MonitoredSession, Supervisor."""

@@ -1,0 +1,276 @@
+"""The layers of a monitored session, one concern each: hooks, the coordinator, recovery.
+
+A monitored session runs a step through: recovery (makes a new session when a task was lost) → coordinator (threads
+of the session, their exceptions) → hooks → the session itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from thalweg import errors
+from thalweg.platform import logging
+from thalweg.train.coordinator import Coordinator
+from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+
+# What says that a task or connection was lost, not that the program is wrong: the model is restored and goes on.
+PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
+# Seconds between attempts to reach a task that is not there.
+_LONGEST_PAUSE = 10.0
+
+
+class StepContext:
+    """What a step function gets: the session, and a way to run a step with the hooks."""
+
+    def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
+        """Keeps both."""
+        self._session = session
+        self._run_with_hooks_fn = run_with_hooks_fn
+
+    @property
+    def session(self) -> Any:
+        """The session itself: steps that are run with it do not go through the hooks."""
+        return self._session
+
+    def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+        """Like `MonitoredSession.run`."""
+        return self._run_with_hooks_fn(*args, **kwargs)
+
+    def request_stop(self) -> None:
+        """Ends the step function and the loop around it, by raising StopIteration."""
+        raise StopIteration("step_fn has requested the iterations to stop.")
+
+
+class WrappedSession:
+    """A layer around a session, or around another layer."""
+
+    def __init__(self, sess: Any) -> None:
+        """Takes what to wrap."""
+        self._sess = sess
+
+    @property
+    def graph(self) -> Any:
+        """The graph that is run."""
+        return self._sess.graph
+
+    @property
+    def sess_str(self) -> Any:
+        """The target that the session connects to."""
+        return self._sess.sess_str
+
+    def should_stop(self) -> bool:
+        """Whether no step should be run any more."""
+        if self._check_stop():
+            return True
+        if self._sess is None:
+            return True
+        return bool(self._sess.should_stop()) if isinstance(self._sess, WrappedSession) else False
+
+    def _check_stop(self) -> bool:
+        """Whether this layer wants to stop."""
+        return False
+
+    def close(self) -> None:
+        """Closes what is wrapped."""
+        sess, self._sess = self._sess, None
+        if sess is not None:
+            try:
+                sess.close()
+            except PREEMPTION_ERRORS as e:
+                logging.error("An error occurred when attempting to close the session: %s", e)
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs a step."""
+        return self._sess.run(fetches, feed_dict, options, run_metadata)
+
+    def run_step_fn(self, step_fn: Any, raw_session: Any, run_with_hooks: Callable[..., Any] | None) -> Any:
+        """Calls a step function."""
+        return step_fn(StepContext(raw_session, run_with_hooks or self.run))
+
+
+class RecoverableSession(WrappedSession):
+    """Makes a new session when the old one is lost, and runs the step again in that."""
+
+    def __init__(self, create_session: Callable[[], WrappedSession]) -> None:
+        """Makes the first session."""
+        self._create = create_session
+        super().__init__(self._new_session())
+
+    def _new_session(self) -> WrappedSession:
+        pause = 0.1
+        while True:
+            try:
+                return self._create()
+            except PREEMPTION_ERRORS as e:
+                _log_recovery("creating a session", e)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _check_stop(self) -> bool:
+        try:
+            return self._sess._check_stop() if self._sess is not None else False
+        except PREEMPTION_ERRORS as e:
+            _log_recovery("considering whether the session has completed", e)
+            self.close()
+            self._sess = self._new_session()
+            return False
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs a step, as often as it takes."""
+        return self._retried(lambda: self._sess.run(fetches, feed_dict, options, run_metadata))
+
+    def run_step_fn(self, step_fn: Any, raw_session: Any, run_with_hooks: Callable[..., Any] | None) -> Any:
+        """Calls a step function, again from its beginning after a recovery.
+
+        `raw_session` is a function here: another session may be the current one each time.
+        """
+        return self._retried(lambda: self._sess.run_step_fn(step_fn, raw_session(), self._sess.run))
+
+    def _retried(self, call: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                if self._sess is None:
+                    self._sess = self._new_session()
+                return call()
+            except PREEMPTION_ERRORS as e:
+                _log_recovery("running a step", e)
+                self.close()
+
+
+def _log_recovery(doing: str, error: Exception) -> None:
+    logging.info(
+        "An error was raised while %s. This may be due to a preemption in a connected worker or parameter server. A "
+        "new session will be created. Error: %s",
+        doing,
+        error,
+    )
+
+
+class CoordinatedSession(WrappedSession):
+    """Stops when a thread of the session fails, and raises its exception."""
+
+    def __init__(self, sess: Any, coord: Coordinator, stop_grace_period_secs: float = 120) -> None:
+        """Takes the coordinator of the session's threads."""
+        super().__init__(sess)
+        self._coord = coord
+        self._stop_grace_period_secs = stop_grace_period_secs
+
+    def _check_stop(self) -> bool:
+        self._coord.raise_requested_exception()
+        return self._coord.should_stop()
+
+    def close(self) -> None:
+        """Stops the threads, waits for them, and closes the session."""
+        self._coord.request_stop()
+        try:
+            self._coord.join(stop_grace_period_secs=self._stop_grace_period_secs, ignore_live_threads=True)
+        finally:
+            super().close()
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs a step. If it fails because a thread did, the thread's exception is raised."""
+        try:
+            return self._sess.run(fetches, feed_dict, options, run_metadata)
+        except PREEMPTION_ERRORS:
+            raise
+        except Exception as original:
+            # A failure may be the consequence of a lost task that a thread has noticed: then this layer's caller
+            # must see that, to recover.
+            try:
+                self._coord.raise_requested_exception()
+            except PREEMPTION_ERRORS:
+                raise
+            except Exception:
+                raise original from None
+            raise
+
+
+class HookedSession(WrappedSession):
+    """Calls the hooks around each step."""
+
+    def __init__(self, sess: Any, hooks: list[SessionRunHook]) -> None:
+        """Takes the hooks, in the order of their calls."""
+        super().__init__(sess)
+        self._hooks = hooks
+        self._should_stop = False
+
+    def _check_stop(self) -> bool:
+        return self._should_stop
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs a step with what the hooks add to it."""
+        if self._should_stop:
+            raise RuntimeError("Run called even after should_stop requested.")
+        context = SessionRunContext(SessionRunArgs(fetches, feed_dict, options), self._sess)
+        if not self._hooks:
+            return self._sess.run(fetches, feed_dict, options, run_metadata)
+        all_fetches, takers, feeds, merged = self._before_run(context, fetches, feed_dict, options)
+        # Options and metadata take the session's slower path, so they come along only if somebody asked for them.
+        if run_metadata is None and merged is not None:
+            run_metadata = _run_metadata()
+        results = self._sess.run(all_fetches, feeds, merged, run_metadata)
+        options = merged if merged is not None else _run_options()
+        metadata = run_metadata if run_metadata is not None else _run_metadata()
+        fetched = dict(zip(takers, results[1:], strict=True))
+        for position, hook in enumerate(self._hooks):
+            hook.after_run(context, SessionRunValues(fetched.get(position), options, metadata))
+        self._should_stop = self._should_stop or context.stop_requested
+        return results[0]
+
+    def _before_run(
+        self, context: SessionRunContext, fetches: Any, feed_dict: Any, options: Any
+    ) -> tuple[list[Any], list[int], Any, Any]:
+        """The fetches of the caller and of hooks, by which hooks, all feeds, and the merged options or None."""
+        all_fetches, takers = [fetches], []
+        hook_feeds: dict[Any, Any] = {}
+        merged = options
+        for position, hook in enumerate(self._hooks):
+            request = hook.before_run(context)
+            if request is None:
+                continue
+            if request.fetches is not None:
+                all_fetches.append(request.fetches)
+                takers.append(position)
+            if request.feed_dict:
+                _raise_if_feeds_intersect(hook_feeds, request.feed_dict, "Same tensor is fed by two hooks.")
+                hook_feeds.update(request.feed_dict)
+            if request.options is not None:
+                merged = request.options if merged is None else _merged(merged, request.options)
+        if not hook_feeds:
+            return all_fetches, takers, feed_dict, merged
+        if feed_dict:
+            _raise_if_feeds_intersect(feed_dict, hook_feeds, "Same tensor is fed by a SessionRunHook and user.")
+            hook_feeds.update(feed_dict)
+        return all_fetches, takers, hook_feeds, merged
+
+
+def _raise_if_feeds_intersect(first: Any, second: Any, message: str) -> None:
+    both = set(first) & set(second)
+    if both:
+        raise RuntimeError(f"{message} Conflict(s): {sorted(str(key) for key in both)}")
+
+
+def _merged(first: Any, incoming: Any) -> Any:
+    """New RunOptions with what either asks for."""
+    options = _run_options()
+    options.CopyFrom(first)
+    options.trace_level = max(options.trace_level, incoming.trace_level)
+    options.timeout_in_ms = max(options.timeout_in_ms, incoming.timeout_in_ms)
+    options.inter_op_thread_pool = max(options.inter_op_thread_pool, incoming.inter_op_thread_pool)
+    options.output_partition_graphs = max(options.output_partition_graphs, incoming.output_partition_graphs)
+    options.debug_options.debug_tensor_watch_opts.extend(incoming.debug_options.debug_tensor_watch_opts)
+    return options
+
+
+def _run_options() -> Any:
+    from tensorboard.compat.proto.config_pb2 import RunOptions
+
+    return RunOptions()
+
+
+def _run_metadata() -> Any:
+    from tensorboard.compat.proto.config_pb2 import RunMetadata
+
+    return RunMetadata()
