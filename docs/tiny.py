@@ -13,7 +13,7 @@ import numpy as np
 
 DEAD = object()  # "This value will never come": what a Switch sends down the branch not taken.
 
-# --- The registry of ops: kernel and gradient of each type (graph/definitions/op_registry.py, core/kernel/registry.h) ---
+# --- The registry of ops: kernel and gradient (graph/definitions/op_registry.py, core/kernel/registry.h) ---
 
 KERNELS: dict[str, Callable[..., Any]] = {}
 GRADIENTS: dict[str, Callable[..., Any]] = {}

@@ -151,19 +151,14 @@ def _import_families() -> None:
 def _export_base() -> None:
     """Exports what lies below the op registry, and so cannot export itself."""
     from thalweg import compatibility, errors
-    from thalweg.graph import (  # noqa: F401
-        collections,
-        dtypes,
-        func_graph,
+    from thalweg.graph import collections, dtypes, func_graph, nest, tensor_shape, tensor_spec  # noqa: F401
+    from thalweg.graph.formats import (  # noqa: F401
         graph_util,
         import_graph_def,
         import_meta_graph,
         meta_graph,
-        nest,
         proto_functions,
         tensor_proto,
-        tensor_shape,
-        tensor_spec,
         write_graph,
     )
     from thalweg.platform import app, flags, gfile, gfile_functions, logging, version

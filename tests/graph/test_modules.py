@@ -59,7 +59,7 @@ def test_a_function_adds_its_ops_to_the_current_graph() -> None:
 def test_ops_load_from_a_file(tmp_path: Path) -> None:
     source = tmp_path / "triple.py"
     source.write_text(
-        "from thalweg.graph.definitions.op_registry import define, python_kernel\n"
+        "from thalweg.graph.op_registry import define, python_kernel\n"
         "from thalweg.graph.apply import apply\n"
         "from thalweg.graph import shape_functions as shapes\n"
         "define('_TripleForTest', 'x: T -> y: T', 'T: {float, double}', shape=shapes.unchanged)\n"

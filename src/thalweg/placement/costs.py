@@ -1,12 +1,8 @@
 """The cost model: how long nodes take on types of devices, estimated from shapes, then measured.
 
-An estimate divides the work of a node (graph/definitions/work.py) by what one core does, and adds what starting any kernel takes. A
-measurement of a node replaces it, and for nodes of the same op type that were never measured it corrects the estimate,
-above all for those of about the same size.
-
-Passes make one node of several after placement, so that the core reports fewer nodes than the placed step has: the
-time of a fused node is shared among those that it stands for, in proportion to their estimates. Where a placement keeps
-such nodes apart, their shares say nothing: they are estimated again (`seconds_alone`).
+An estimate divides the work of a node (graph/definitions/work.py) by what one core does, and adds what starting any
+kernel takes. A measurement of a node replaces it, and for nodes of the same op type that were never measured it
+corrects the estimate, above all for those of about the same size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much arithmetic a traced node did: the rules that ops state (graph/definitions/work.py), with the shapes of the run."""
+"""How much arithmetic a traced node did: the ops' own rules (graph/definitions/work.py), with the shapes of the run."""
 
 from __future__ import annotations
 

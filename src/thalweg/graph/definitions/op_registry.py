@@ -38,7 +38,7 @@ class OpDef:
         shape: The shape function, or None: all outputs unknown.
         doc: One sentence for the documentation.
         python_kernel: An implementation on NumPy, when the op has no native kernel.
-        work: How much a node of it has to do (graph/definitions/work.py), or None: one pass over its inputs and outputs.
+        work: How much a node has to do (graph/definitions/work.py), or None: one pass over inputs and outputs.
     """
 
     __slots__ = (

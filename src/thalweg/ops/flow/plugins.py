@@ -13,7 +13,7 @@ from thalweg.graph.definitions.op_registry import export
 
 @export("load_op_library")
 def load_op_library(library_filename: str) -> ModuleType:
-    """Loads a Python file that defines ops with `thalweg.graph.definitions.op_registry.define` and kernels with `python_kernel`.
+    """Loads a Python file that defines ops with `thalweg.graph.op_registry.define` and kernels with `python_kernel`.
 
     Args:
         library_filename: The file. Shared libraries made for TensorFlow's C++ interface cannot be loaded.
