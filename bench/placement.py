@@ -132,7 +132,8 @@ class Placed:
         self._session = tf.Session(graph=self._graph, config=config)
         initialize(self._session)
         self.loss = self.run()
-        self.placed: StepGraph = self._session._placer._latest
+        self._planned = self._session._planned_step(self._fetches, self._feeds)
+        self.placed: StepGraph = self._planned.placed
 
     def run(self):
         """One step."""
@@ -143,7 +144,7 @@ class Placed:
         tasks = tasks_of(self.placed, machine, costs)
         where = [unit.feasible[0] for unit in tasks.units]
         schedule = planned(tasks, tasks.where(where))
-        expected = self._session._placer.expected_seconds if schedule.transfers else schedule.makespan
+        expected = self._planned.expected_seconds if schedule.transfers else schedule.makespan
         return schedule, expected
 
     def close(self):

@@ -56,7 +56,7 @@ class OpError(Exception):
         self.error_code = error_code
         self.op = op
         self.node_def = node_def
-        self.created_at: str | None = creation_line(op)
+        self.created_at: str | None = creation_line(op) or getattr(node_def, "created_at", None)
         self.experimental_payloads: dict[Any, Any] = args[0] if args and isinstance(args[0], dict) else {}
 
     def __str__(self) -> str:
@@ -74,16 +74,25 @@ class OpError(Exception):
         source = self.op if self.op is not None else node
         if source is not None:
             op_type = getattr(source, "type", None) or getattr(source, "op", None)
-            node = node if type(node) is _Node else _Node(str(getattr(source, "name", "")), str(op_type or ""))
+            if type(node) is not FailedNode:
+                node = FailedNode(str(getattr(source, "name", "")), str(op_type or ""))
         return _rebuild, (type(self), self.error_code, self.message, node, self.created_at, self.experimental_payloads)
 
 
-class _Node:
-    """The name and type of an operation that failed in another process."""
+class FailedNode:
+    """The node of a step that failed, where its Operation is not known or in another process; stands for its NodeDef.
 
-    def __init__(self, name: str, op: str) -> None:
+    Attributes:
+        name: Its name.
+        op: Its op type.
+        created_at: Where the program created it, as `creation_line` says it, or None.
+    """
+
+    def __init__(self, name: str, op: str, created_at: str | None = None) -> None:
+        """Keeps all three."""
         self.name = name
         self.op = op
+        self.created_at = created_at
 
 
 _CODE_TO_TYPE: Final[dict[int, type[_CodedError]]] = {}

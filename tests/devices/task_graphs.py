@@ -44,7 +44,7 @@ def tasks(
         state: Bytes of variables of a node.
     """
     count = len(costs)
-    nodes = [Node(f"n{i}", "NoOp", {}, (), (), "", (), (), None) for i in range(count)]
+    nodes = [Node(f"n{i}", "NoOp", {}, (), (), "", (), ()) for i in range(count)]
     seconds = [[cost / p.speed for p in on.processors] for cost in costs]
     made = Tasks(nodes, seconds, [[] for _ in nodes], [[] for _ in nodes], [], [], [], [], [], [], [], on)
     tensor: dict[int, int] = {}

@@ -17,7 +17,7 @@ from thalweg.graph.apply import apply
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.partition import partition
 from thalweg.passes.prune import prune
-from thalweg.runtime.placement import Placer
+from thalweg.placement.placer import Placer
 
 
 def config(count: int = 3) -> Any:
@@ -30,7 +30,7 @@ def on(index: int) -> Any:
 
 def parts(*fetches: Any, targets: Any = ()) -> dict[str, Counter[str]]:
     placer = Placer.from_config(config())
-    graph = placer.place(prune([], list(fetches), list(targets)))
+    graph = placer.place(prune([], list(fetches), list(targets)), tf.get_default_graph())
     return {
         device[-5:]: Counter(node.op for node in part.graph.nodes.values())
         for device, part in partition(graph).items()
@@ -52,7 +52,7 @@ def both(fetches: Any, feeds: Any = None, count: int = 3) -> Any:
 def optimized(*fetches: Any, count: int = 3) -> dict[str, tuple[str, str]]:
     """Ops and devices of the nodes that are left after the passes over the whole step."""
     placer = Placer.from_config(config(count))
-    graph = drop_identities(placer.place(prune([], list(fetches), [])))
+    graph = drop_identities(placer.place(prune([], list(fetches), []), tf.get_default_graph()))
     return {name: (node.op, node.device[-5:]) for name, node in graph.nodes.items()}
 
 
@@ -114,7 +114,7 @@ def test_constants_and_feeds_are_copied_not_sent() -> None:
         y = x + c
     with on(2):
         z = x * c
-    graph = Placer.from_config(config()).place(prune([x], [y, z], []))
+    graph = Placer.from_config(config()).place(prune([x], [y, z], []), tf.get_default_graph())
     cut = partition(graph)
     assert not any(node.op == "_Send" for part in cut.values() for node in part.graph.nodes.values())
     assert both([y, z], {x: [3.0, 4.0]})[1].tolist() == [3.0, 8.0]

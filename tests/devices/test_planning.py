@@ -10,10 +10,10 @@ import pytest
 
 import thalweg as tf
 from thalweg._native import core
-from thalweg.passes.place import Device
 from thalweg.placement.options import PlacementOptions, placement_options
-from thalweg.runtime.placement import TASK
-from thalweg.runtime.planning import Planning
+from thalweg.placement.place import Device
+from thalweg.placement.placer import TASK
+from thalweg.placement.policy import PlacementPolicy
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_variables_that_one_device_has_no_room_for_are_spread(monkeypatch: pytes
 def test_no_more_devices_are_used_than_there_are_cores(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     devices = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(4)]
-    assert Planning(devices, PlacementOptions())._usable() == devices[:2]
-    assert Planning(devices, PlacementOptions("heft"))._usable() == devices
-    assert not Planning(devices, PlacementOptions("single")).has_choice
+    assert PlacementPolicy(devices, PlacementOptions())._usable() == devices[:2]
+    assert PlacementPolicy(devices, PlacementOptions("heft"))._usable() == devices
+    assert not PlacementPolicy(devices, PlacementOptions("single")).has_choice
 
 
 def test_the_training_step_decides_where_variables_are(one_thread: None, four_cores: None, capfd: Any) -> None:

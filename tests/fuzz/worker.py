@@ -18,7 +18,7 @@ import thalweg as tf
 from tests.fuzz.random_calls import RandomCall, Skip
 from thalweg._native import core
 from thalweg.graph.definitions.op_registry import OpDef, all_ops
-from thalweg.runtime.compile import register_python_kernels
+from thalweg.runtime.install import register_python_kernels
 
 MEMORY_LIMIT = 1 << 30
 # Not calls: parts of a loop or conditional, functions of the program, and what writes to the world outside.

@@ -7,7 +7,7 @@ from tests.op_cases import CASES, COVERED_ELSEWHERE
 from tests.ops import test_op_cases  # noqa: F401 (loads the cases)
 from thalweg._native import core
 from thalweg.graph.definitions.op_registry import all_ops
-from thalweg.runtime.compile import register_python_kernels
+from thalweg.runtime.install import register_python_kernels
 
 # "Several hundred": raise it when a family is added, so that none gets lost.
 AT_LEAST = 650

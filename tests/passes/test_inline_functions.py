@@ -20,7 +20,7 @@ FLOAT = tf.TensorSpec(None, tf.float32)
 
 
 def step(*fetches: tf.Tensor, feeds: Any = (), inline: bool = True) -> StepGraph:
-    return inline_functions(prune(list(feeds), list(fetches), []), inline)
+    return inline_functions(prune(list(feeds), list(fetches), []), tf.get_default_graph()._functions, inline)
 
 
 def ops(graph: StepGraph) -> list[str]:

@@ -12,7 +12,7 @@ from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import StepGraph
-from thalweg.runtime.compile import _evaluate
+from thalweg.runtime.install import evaluate
 
 
 def ops(graph: StepGraph) -> list[str]:
@@ -49,7 +49,7 @@ def test_prune_follows_control_inputs() -> None:
 def test_folding_replaces_a_constant_subgraph_by_one_constant() -> None:
     x = tf.placeholder(tf.float32)
     y = x + (tf.constant(2.0) * 3.0 + 1.0)
-    graph = fold_constants(step(y), _evaluate)
+    graph = fold_constants(step(y), evaluate)
     assert ops(graph) == ["AddV2", "Const", "Placeholder"]
     (constant,) = [n for n in graph.nodes.values() if n.op == "Const"]
     assert constant.attrs["value"] == np.float32(7.0)
@@ -60,14 +60,14 @@ def test_folding_leaves_stateful_fed_and_failing_nodes_alone() -> None:
     fed = tf.constant(1.0) + 1.0
     failing = tf.constant(1) // tf.constant(0)
     graph = step(random, fed * 2.0, failing, feeds=[fed])
-    assert "RandomUniform" in ops(fold_constants(graph, _evaluate))
-    assert "FloorDiv" in ops(fold_constants(graph, _evaluate))
-    assert "_Arg" in ops(fold_constants(graph, _evaluate))
+    assert "RandomUniform" in ops(fold_constants(graph, evaluate))
+    assert "FloorDiv" in ops(fold_constants(graph, evaluate))
+    assert "_Arg" in ops(fold_constants(graph, evaluate))
 
 
 def test_folding_does_not_store_huge_results() -> None:
     big = tf.zeros([10_000_000]) + 1.0
-    assert "AddV2" in ops(fold_constants(step(big), _evaluate))
+    assert "AddV2" in ops(fold_constants(step(big), evaluate))
 
 
 def test_equal_nodes_become_one() -> None:
@@ -101,7 +101,7 @@ def test_a_pass_leaves_its_argument_as_it_was() -> None:
     x = tf.placeholder(tf.float32)
     graph = step(tf.identity(tf.tanh(x)) + tf.tanh(x) * (tf.constant(1.0) + 2.0))
     before = dict(graph.nodes)
-    merge_common_subexpressions(drop_identities(fold_constants(graph, _evaluate)))
+    merge_common_subexpressions(drop_identities(fold_constants(graph, evaluate)))
     assert graph.nodes == before
 
 

@@ -12,7 +12,7 @@ from thalweg._native import core
 from thalweg.passes.fold_constants import fold_constants
 from thalweg.passes.prune import prune
 from thalweg.passes.travel_layouts import travel_layouts
-from thalweg.runtime.compile import _evaluate
+from thalweg.runtime.install import evaluate
 
 RANDOM = np.random.default_rng(0)
 
@@ -22,7 +22,7 @@ def array(*shape: int) -> np.ndarray:
 
 
 def ops_after(fetches: list[Any], feeds: list[Any]) -> list[str]:
-    graph = fold_constants(prune(feeds, fetches, []), _evaluate)
+    graph = fold_constants(prune(feeds, fetches, []), evaluate)
     return [node.op for node in travel_layouts(graph, core.operands_of_rows).nodes.values()]
 
 

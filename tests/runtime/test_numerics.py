@@ -99,8 +99,8 @@ def test_a_product_that_runs_as_one_with_others_is_named_with_them() -> None:
 def test_a_checked_step_is_the_step_that_runs_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     from thalweg.runtime import session as module
 
-    compile_step, compiled = module.compile_step, []
-    monkeypatch.setattr(module, "compile_step", lambda *args: compiled.append(compile_step(*args)) or compiled[-1])
+    install, compiled = module.install, []
+    monkeypatch.setattr(module, "install", lambda *args: compiled.append(install(*args)) or compiled[-1])
     x = tf.placeholder(tf.float32, [1000], name="x")
     y = tf.tanh(tf.exp(x * 0.3) - 0.7)
     values = np.random.default_rng(1).standard_normal(1000).astype(np.float32)

@@ -271,8 +271,8 @@ def test_memory_of_a_long_chain_stays_at_the_few_tensors_that_are_alive(session:
 def test_threads_that_want_the_same_new_step_compile_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from thalweg.runtime import session as module
 
-    compile_step, compiled = module.compile_step, []
-    monkeypatch.setattr(module, "compile_step", lambda *args: compiled.append(compile_step(*args)) or compiled[-1])
+    install, compiled = module.install, []
+    monkeypatch.setattr(module, "install", lambda *args: compiled.append(install(*args)) or compiled[-1])
     y = tf.tanh(tf.constant([1.0, 2.0]))
     barrier = threading.Barrier(4)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from thalweg import errors
@@ -189,13 +189,18 @@ def library_function(graph: Graph, name: str) -> Any:
 
 
 def find_function(graph: Graph, reference: NameAttrList) -> GraphFunction:
+    """The function of a graph's library that an attribute refers to: see `find_in_library`."""
+    return find_in_library(graph._functions, reference)
+
+
+def find_in_library(library: Mapping[str, Any], reference: NameAttrList) -> GraphFunction:
     """The function that an attribute refers to.
 
     Raises:
         errors.NotFoundError: If the graph's library has none of that name.
         errors.InvalidArgumentError: If its FunctionDef does not describe a function.
     """
-    entry = library_function(graph, reference.name)
+    entry = library.get(reference.name)
     if entry is None:
         raise errors.NotFoundError(None, None, f"The graph's library has no function '{reference.name}'.")
     function: GraphFunction = entry.instantiate(reference.attrs)

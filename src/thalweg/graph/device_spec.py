@@ -173,3 +173,20 @@ def merge_device(spec: Any) -> Callable[[Any], str]:
         return merged(outer, canonical(op.device))
 
     return fill_in
+
+
+@functools.lru_cache(maxsize=4096)
+def matches(device: str, constraint: str) -> bool:
+    """Whether a full device name has all that a partial one asks for."""
+    full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
+    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in FIELDS)
+
+
+def device_type(name: str) -> str:
+    """The type in the full name of a device; that of the host for an empty name."""
+    return name.rpartition("/device:")[2].partition(":")[0] if name else "CPU"
+
+
+def task_of(name: str) -> str:
+    """The task that a device with a full name belongs to."""
+    return name.rpartition("/device:")[0]

@@ -18,6 +18,9 @@ Capture = tuple[Any, ...]
 Flat, because a graph keeps one per node, and every tuple in it would be one more object for the garbage collector.
 """
 
+Source = Capture | str
+"""Where an operation was created: as it was captured, or, if it comes from another process, in words."""
+
 _PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_DEPTH: Final = 60  # Deeper stacks lose their outermost frames: the interesting ones are near the op.
 
@@ -67,3 +70,11 @@ def describe(captured: Capture) -> str:
     file, line, function, text = frames[-1]
     place = f'File "{file}", line {line}, in {function}'
     return f"{place}\n    {text}" if text else place
+
+
+def source_line(source: Source) -> str | None:
+    """`file:line, in function` of the innermost place in the user's program, or None if that is not known."""
+    if isinstance(source, str):
+        return source or None
+    frames = resolve(source)
+    return "{}:{}, in {}".format(*frames[-1][:3]) if frames else None

@@ -42,4 +42,4 @@ def _stations(graph: StepGraph) -> set[str]:
         for name, _ in node.inputs:
             if node.op in _PASS_THROUGH or node.device != graph.nodes[name].device:
                 left.add(name)
-    return {name for name in left if (origin := graph.nodes[name].origin) is not None and origin.device}
+    return {name for name in left if graph.nodes[name].requested_device}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg import errors
+from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # A folded value is kept for the life of the compiled step: a large one is cheaper to compute again.
@@ -53,8 +54,9 @@ def fold_constants(graph: StepGraph, evaluate: Evaluate) -> StepGraph:
         dtype = node.output_dtypes[index]
         array = np.asarray(value, dtype=dtype.as_numpy_dtype)
         nodes[new] = Node(
-            new, "Const", {"value": array, "dtype": dtype}, (), (), node.device, (), (dtype,), node.origin
-        )
+            new, "Const", {"value": array, "dtype": dtype}, (), (), node.device, (), (dtype,),
+            (TensorShape(array.shape),), node.requested_device, node.in_control_flow, node.source,
+        )  # fmt: skip
         edges[(name, index)] = (new, 0)
     nodes.update(graph.nodes)
     return graph.with_nodes(nodes).redirected(edges, {}).reachable()
@@ -71,10 +73,10 @@ def _boundary(graph: StepGraph, constant: dict[str, Node]) -> tuple[Edge, ...]:
 
 
 def _is_small(node: Node) -> bool:
-    if node.origin is None:
+    if len(node.shapes) != len(node.output_dtypes):
         return False
-    for output in node.origin.outputs:
-        count = output.shape.num_elements()
-        if count is None or count > _LARGEST_RESULT or not output.dtype.is_numpy_compatible:
+    for shape, dtype in zip(node.shapes, node.output_dtypes, strict=True):
+        count = shape.num_elements()
+        if count is None or count > _LARGEST_RESULT or not dtype.is_numpy_compatible:
             return False
     return True

@@ -11,7 +11,7 @@ from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.fuse_updates import fuse_updates
 from thalweg.passes.join_products import FEWEST, join_products
-from thalweg.passes.step_graph import ASKED, StepGraph, asked_device, members_of
+from thalweg.passes.step_graph import StepGraph, asked_device, members_of
 
 _SUM: Final = "Add"  # among the fused ops of a contraction
 
@@ -59,7 +59,7 @@ def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]
     bits are the same. So are updates by a product, which need not run where the variable is.
     """
     anywhere = graph.with_nodes(
-        {name: node._replace(device="", attrs={**node.attrs, ASKED: ""}) for name, node in graph.nodes.items()}
+        {name: node._replace(device="", requested_device="") for name, node in graph.nodes.items()}
     )
     found = []
     known = join_products(merge_common_subexpressions(drop_identities(anywhere)))

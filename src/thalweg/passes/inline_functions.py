@@ -6,12 +6,15 @@ function's name, a PartitionedCall, a SymbolicGradient.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any, Final
 
 from thalweg.functions.function_gradient import gradient_function
-from thalweg.functions.graph_function import GraphFunction, find_function
+from thalweg.functions.graph_function import GraphFunction, find_in_library
 from thalweg.functions.read_function_def import specialized
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_registry import find_op
 from thalweg.graph.operation import NameAttrList, Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.prune import prune
@@ -23,23 +26,58 @@ _MOST_NESTED: Final = 1 << 10  # Nodes of bodies within bodies: functions that c
 _DEEPEST: Final = 20
 
 
-def inline_functions(graph: StepGraph, inline: bool = True) -> StepGraph:
+Library = Mapping[str, Any]
+"""The functions of a graph, by name: GraphFunctions, and LibraryFunctions that can be instantiated."""
+
+
+def inline_functions(graph: StepGraph, library: Library, inline: bool = True) -> StepGraph:
     """Returns the step without the calls that can be inlined: not recursive ones, nor those that ask to be left alone.
 
     Args:
         graph: The step, as `prune` made it.
+        library: The functions of the graph that it was cut from.
         inline: Whether to do so; if not, calls only get the form in which the core knows them.
 
     Raises:
         errors.OpError: If a function does not exist, or its FunctionDef does not describe one.
     """
-    if not any(_is_call(node) for node in graph.nodes.values()):
+    if not any(node.op in library or function_attrs(node.op) for node in graph.nodes.values()):
         return graph
-    return _Inlining(graph, inline).run()
+    return _Inlining(graph, library, inline).run()
 
 
-def _is_call(node: Node) -> bool:
-    return node.op in CALLS or (node.origin is not None and node.op in node.origin.graph._functions)
+@functools.cache
+def function_attrs(op: str) -> tuple[str, ...]:
+    """The attributes of an op type that are functions, or lists of them."""
+    definition = find_op(op)
+    if definition is None:
+        return ()
+    return tuple(name for name, attr in definition.attrs.items() if attr.kind in ("func", "list(func)"))
+
+
+def functions_of(node: Node) -> list[GraphFunction]:
+    """The functions that a node refers to, once `inline_functions` has put them into its attributes."""
+    found = []
+    for name in function_attrs(node.op):
+        value = node.attrs.get(name)
+        found.extend(value if isinstance(value, list) else [value] if value is not None else [])
+    return found
+
+
+def _by_value(node: Node, library: Library) -> Node:
+    """The node with functions in the place of references to them."""
+
+    def found(value: Any) -> Any:
+        if isinstance(value, list):
+            return [found(each) for each in value]
+        return find_in_library(library, value) if isinstance(value, NameAttrList) else value
+
+    names = [name for name in function_attrs(node.op) if name in node.attrs]
+    return node._replace(attrs={**node.attrs, **{name: found(node.attrs[name]) for name in names}}) if names else node
+
+
+def _is_call(node: Node, library: Library) -> bool:
+    return node.op in CALLS or node.op in library
 
 
 def is_call(op: Operation) -> bool:
@@ -47,19 +85,18 @@ def is_call(op: Operation) -> bool:
     return op.type in CALLS or op.type in op.graph._functions
 
 
-def _called(node: Node) -> GraphFunction:
-    assert node.origin is not None
-    library = node.origin.graph
+def _called(node: Node, library: Library) -> GraphFunction:
     if node.op not in CALLS:
-        return find_function(library, NameAttrList(node.op, node.attrs))
+        return find_in_library(library, NameAttrList(node.op, node.attrs))
     reference = node.attrs["f"]
-    function = reference if isinstance(reference, GraphFunction) else find_function(library, reference)
+    function = reference if isinstance(reference, GraphFunction) else find_in_library(library, reference)
     return gradient_function(function) if node.op == "SymbolicGradient" else function
 
 
 class _Inlining:
-    def __init__(self, graph: StepGraph, inline: bool) -> None:
+    def __init__(self, graph: StepGraph, library: Library, inline: bool) -> None:
         self._graph = graph
+        self._library = library
         self._inline = inline
         self._nodes: dict[str, Node] = {}
         self._edges: dict[Edge, Edge] = {}
@@ -69,7 +106,7 @@ class _Inlining:
 
     def run(self) -> StepGraph:
         for node in self._graph.nodes.values():
-            self._add(node, (), False)
+            self._add(node, self._library, (), False)
         edges = {edge: self._resolved(edge) for edge in self._edges}
         graph = StepGraph(self._nodes, self._graph.feeds, self._graph.fetches, tuple(self._targets))
         return graph.redirected(edges, {}).reachable()
@@ -79,17 +116,16 @@ class _Inlining:
             edge = self._edges[edge]
         return edge
 
-    def _add(self, node: Node, chain: tuple[str, ...], in_flow: bool) -> None:
-        """Adds a node, or what it stands for. `chain` are the functions that it is in."""
+    def _add(self, node: Node, library: Library, chain: tuple[str, ...], in_flow: bool) -> None:
+        """Adds a node, or what it stands for. `chain` are the functions that it is in, `library` is their graph's."""
         if node.op in _FLOW or self._flow.intersection((*(name for name, _ in node.inputs), *node.controls)):
             self._flow.add(node.name)
-        if not _is_call(node):
-            self._nodes[node.name] = node
+        if not _is_call(node, library):
+            self._nodes[node.name] = _by_value(node, library)
             return
-        function = _called(node)
+        function = _called(node, library)
         if node.op == "RemoteCall":  # There is but one device to run it on.
             node = node._replace(inputs=node.inputs[1:], input_dtypes=node.input_dtypes[1:])
-        assert node.origin is not None
         shapes = [self._shape(edge) for edge in node.inputs]
         if (
             self._inline
@@ -100,7 +136,7 @@ class _Inlining:
             and _fits(node, function, shapes)
         ):
             # An imported graph does not say where its branches and loops are: what comes after one may be in it.
-            tied = in_flow or node.origin._control_flow_context is not None or node.name in self._flow
+            tied = in_flow or node.in_control_flow or node.name in self._flow
             self._expand(node, specialized(function, shapes), (*chain, function.name), tied)
             return
         op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
@@ -135,7 +171,9 @@ class _Inlining:
                     inputs=edges,
                     controls=tuple(dict.fromkeys(controls)),
                     device=node.device or ("" if dtypes.resource in node.input_dtypes else call.device),
+                    in_control_flow=node.in_control_flow or in_flow,
                 ),
+                function.graph._functions,
                 chain,
                 in_flow,
             )
@@ -149,16 +187,14 @@ class _Inlining:
         self._targets.update(dict.fromkeys(effects))
         # Whoever waits for the call waits for all of it.
         done = dict.fromkeys((*call.controls, *effects, *results, *((pivot,) if pivot is not None else ())))
-        self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), (), None)
+        self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), ())
 
     def _shape(self, edge: Edge) -> TensorShape:
         edge = self._resolved(edge)
         node = self._nodes.get(edge[0]) or self._graph.nodes[edge[0]]
         if node.op == "_Arg":
             return self._graph.feeds[int(node.attrs["index"])].shape
-        if node.origin is None or edge[1] >= len(node.origin.outputs):
-            return TensorShape(None)
-        return node.origin.outputs[edge[1]].shape
+        return node.shapes[edge[1]] if edge[1] < len(node.shapes) else TensorShape(None)
 
     def _pivot(self, call: Node) -> str | None:
         """A node that is dead where the call is: it keeps what has no inputs in the branch or loop of the call."""
@@ -167,7 +203,7 @@ class _Inlining:
         name = self._unique(f"{call.name}/_pivot")
         dtype = call.input_dtypes[0].base_dtype
         self._nodes[name] = Node(
-            name, "Identity", {"T": dtype}, call.inputs[:1], call.controls, call.device, (dtype,), (dtype,), None
+            name, "Identity", {"T": dtype}, call.inputs[:1], call.controls, call.device, (dtype,), (dtype,)
         )
         return name
 

@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 
 from thalweg.graph.dtypes import float32, int32
-from thalweg.passes.step_graph import SHAPE, Edge, Node, StepGraph, asked_device, standing_for
+from thalweg.passes.step_graph import Edge, Node, StepGraph, asked_device, standing_for
 
 # Where the operands are no smaller than the results, laying them end to end costs what it saves.
 _SMALLEST_GAIN = 2
@@ -67,7 +67,7 @@ def join_products(graph: StepGraph) -> StepGraph:
 
 def _is_outside(node: Node) -> bool:
     """Whether a node is in no loop and no branch: the constant that comes in would need a pivot there."""
-    return node.origin is not None and node.origin._get_control_flow_context() is None
+    return node.requested_device is not None and not node.in_control_flow
 
 
 def _joins(graph: StepGraph, product: Node, total: Node) -> bool:
@@ -90,7 +90,7 @@ def _join(
 ) -> list[Node]:
     """The nodes that take the place of a sum: products, and others that stay."""
     axis = Node(f"{total.name}/_joined/axis", "Const", {"value": np.array(0, np.int32), "dtype": int32}, (), (),
-                total.device, (), (int32,), None)  # fmt: skip
+                total.device, (), (int32,))  # fmt: skip
 
     def end_to_end(which: int) -> Node:
         edges: tuple[Edge, ...] = tuple(p.inputs[which] for p in products)
@@ -103,7 +103,6 @@ def _join(
             device=total.device,
             input_dtypes=(float32,) * len(edges) + (int32,),
             output_dtypes=(float32,),
-            origin=None,
         )
 
     a, b = end_to_end(0), end_to_end(1)
@@ -118,8 +117,8 @@ def _join(
         return [axis, a, b, product]
     product = product._replace(
         name=f"{total.name}/_joined/product",
-        attrs={**product.attrs, SHAPE: graph.shape((total.name, 0))},
-        origin=None,
+        shapes=(graph.shape((total.name, 0)),),
+        requested_device=None,
     )
     rest = total._replace(
         attrs={**total.attrs, "N": 1 + len(others)},

@@ -116,7 +116,7 @@ def planned(parts: Mapping[str, Partition], costs: Costs) -> Plan | None:
 def transfer(node: Node) -> tuple[bytes, bytes, bytes]:
     """What a Send and its Recv have in common."""
     attrs = node.attrs
-    return attrs["send_device"], attrs["recv_device"], attrs["tensor_name"]
+    return attrs.get("send_device", b""), attrs.get("recv_device", b""), attrs["tensor_name"]
 
 
 def _cost(node: Node, costs: Costs) -> float:

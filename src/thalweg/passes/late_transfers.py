@@ -11,7 +11,8 @@ slack is left unused, because costs are estimates. Steps with control flow stay 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from thalweg.graph.dtypes import float32
 from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer
 from thalweg.passes.list_schedule import Key, Span
 from thalweg.passes.partition import Partition, in_order, short_name, transfer_pair
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of
 
 LARGE = 1 << 20  # bytes
 _KEPT_SLACK = 0.25
@@ -30,8 +31,20 @@ _FREE = frozenset({"Const", "_Arg"})
 Parts = Mapping[str, Partition]
 
 
-def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> dict[str, Partition]:
-    """The parts with Recvs of large tensors waiting for what their devices do before they need them."""
+class Delays(NamedTuple):
+    """What lets nodes of one device wait for nodes of others.
+
+    Attributes:
+        nodes: For each device, nodes to add: empty tensors (tokens) that are sent, and their `_Send`s and `_Recv`s.
+        waits: For each device, pairs of a node and the node of the same device that it is to wait for.
+    """
+
+    nodes: dict[str, dict[str, Node]]
+    waits: dict[str, list[tuple[str, str]]]
+
+
+def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> Delays:
+    """Lets Recvs of large tensors wait for what their devices do before they need them."""
     late = _Late(parts, costs, least)
     for send in late.large_sends():
         recv = late.recv_of(send)
@@ -40,11 +53,11 @@ def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> dict[str, Pa
             before = late.last_before(recv[0], span, 0.0)
             if before is not None:
                 late.wait(recv, before[1])
-    return late.parts()
+    return late.delays()
 
 
-def produce_late(parts: Parts, costs: Costs, least: int = LARGE) -> dict[str, Partition]:
-    """The parts with nodes that compute a large tensor for another device waiting until that one will need it soon."""
+def produce_late(parts: Parts, costs: Costs, least: int = LARGE) -> Delays:
+    """Lets nodes that compute a large tensor for another device wait until that device will need it soon."""
     late = _Late(parts, costs, least)
     for send in late.large_sends():
         recv = late.recv_of(send)
@@ -58,7 +71,32 @@ def produce_late(parts: Parts, costs: Costs, least: int = LARGE) -> dict[str, Pa
             told = late.tell(before, send[0])
             for key in heads:
                 late.wait(key, told)
-    return late.parts()
+    return late.delays()
+
+
+def with_tokens(part: Partition, tokens: Mapping[str, Node]) -> Partition:
+    """The part with the nodes of Delays, which wait for nothing yet."""
+    if not tokens:
+        return part
+    graph = part.graph
+    ends = tuple(name for name, node in tokens.items() if node.op in ("_Send", "_Recv"))
+    return part._replace(graph=StepGraph({**graph.nodes, **tokens}, graph.feeds, graph.fetches, graph.targets + ends))
+
+
+def delayed(graph: StepGraph, waits: Iterable[tuple[str, str]]) -> StepGraph:
+    """A part in which nodes wait for others. Both may have become parts of fused nodes meanwhile.
+
+    A fused node has the name of its last member, on which all other members depend. So no cycle can arise from waiting
+    for a node that is still there by its name; waits for a node that is not are left out.
+    """
+    holder = {member: name for name, node in graph.nodes.items() for member, _ in members_of(node)}
+    nodes = dict(graph.nodes)
+    for waiting, awaited in waits:
+        name = waiting if waiting in nodes else holder.get(waiting)
+        if name is not None and awaited in nodes and awaited != name:
+            node = nodes[name]
+            nodes[name] = node._replace(controls=tuple(dict.fromkeys((*node.controls, awaited))))
+    return graph.with_nodes(in_order(nodes))
 
 
 class _Late:
@@ -152,29 +190,20 @@ class _Late:
         if recv in self._added[device]:
             return recv
         empty = {"value": np.zeros([0], np.float32), "dtype": float32}
-        token = Node(name, "Const", empty, (), (key[1],), key[0], (), (float32,), None)
+        token = Node(name, "Const", empty, (), (), key[0], (), (float32,))
         send, self._added[device][recv] = transfer_pair(
             (name, 0), float32, key[0], device, f"{name}/{short_name(device)}"
         )
         self._added[key[0]].update({token.name: token, send.name: send})
+        self.wait((key[0], token.name), key[1])
         return recv
 
-    def parts(self) -> dict[str, Partition]:
-        """The parts with all that was added."""
-        if not self._waits:
-            return dict(self._parts)
-        return {device: self._changed(device, part) for device, part in self._parts.items()}
-
-    def _changed(self, device: str, part: Partition) -> Partition:
-        nodes = {**part.graph.nodes, **self._added[device]}
-        for (where, name), awaited in self._waits.items():
-            if where == device:
-                node = nodes[name]
-                nodes[name] = node._replace(controls=tuple(dict.fromkeys((*node.controls, *awaited))))
-        sends = tuple(name for name, node in self._added[device].items() if node.op == "_Send")
-        graph = part.graph
-        graph = StepGraph(in_order(nodes), graph.feeds, graph.fetches, graph.targets + sends)
-        return part._replace(graph=graph)
+    def delays(self) -> Delays:
+        """All that was added."""
+        waits: dict[str, list[tuple[str, str]]] = {device: [] for device in self._parts}
+        for (device, name), awaited in self._waits.items():
+            waits[device].extend((name, each) for each in awaited)
+        return Delays(self._added, waits)
 
 
 def _bytes(graph: StepGraph, edge: Edge, reader: Node) -> int:

@@ -234,7 +234,7 @@ def _replace(
     dtypes = tuple(node.output_dtypes[0] for node in enters)
     loop = Node(
         name, "_Loop", {"program": body}, tuple(node.inputs[0] for node in enters), (), enters[0].device, dtypes,
-        dtypes[:num_variables], None,
+        dtypes[:num_variables]
     )  # fmt: skip
     gone = {node.name for node in frame.nodes} | {node.name for node in frame.enters}
     edges: dict[Edge, Edge] = {(node.name, 0): (name, k) for node, k in zip(exits, outputs, strict=True)}

@@ -141,9 +141,7 @@ class _Casts:
         name = f"{edge[0]}{CAST_MARK}{edge[1]}"
         if name not in self.nodes:
             attrs = {"SrcT": found, "DstT": wanted, "Truncate": False}
-            self.nodes[name] = Node(
-                name, "Cast", attrs, (edge,), (), source.device or device, (found,), (wanted,), None
-            )
+            self.nodes[name] = Node(name, "Cast", attrs, (edge,), (), source.device or device, (found,), (wanted,))
         return (name, 0)
 
     def _types(self, types: tuple[DType, ...]) -> tuple[DType, ...]:

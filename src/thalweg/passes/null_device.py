@@ -8,18 +8,17 @@ of a step on the null device is what scheduling it costs.
 
 from __future__ import annotations
 
+import base64
+import functools
 import re
-import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thalweg import errors
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.passes.node_def import read_node, write_node
 from thalweg.passes.step_graph import Node, StepGraph
-
-if TYPE_CHECKING:
-    from thalweg.graph.graph import Graph
 
 NULL = "NULL"
 
@@ -34,8 +33,6 @@ _REAL = frozenset({
 # What a value that was not computed must not decide, and what would write it down.
 _NEVER = frozenset({"Assert", "CheckNumerics", "Print", "Save", "SaveSlices", "SaveV2", "PrintV2"})
 _UPDATES = re.compile(r"Resource(Sparse)?Apply|ResourceScatter|Assign(Add|Sub)Variable")
-
-_graphs: weakref.WeakValueDictionary[int, Graph] = weakref.WeakValueDictionary()
 
 
 def compute_nothing(graph: StepGraph) -> StepGraph:
@@ -66,11 +63,22 @@ def _is_numeric(dtype: DType) -> bool:
 
 def _null(graph: StepGraph, node: Node) -> Node:
     shapes = [graph.shape((node.name, i)) for i in range(len(node.output_dtypes))]
-    key = ""
-    if node.origin is not None and not all(shape.is_fully_defined() for shape in shapes):
-        _graphs[id(node.origin.graph)] = node.origin.graph
-        key = f"{id(node.origin.graph)}:{node.origin.name}"
-    return node._replace(op="_Null", attrs={"shapes": shapes, "key": key.encode()})
+    key = b""
+    if node.op_def is not None and not all(shape.is_fully_defined() for shape in shapes):
+        from tensorboard.compat.proto.node_def_pb2 import NodeDef  # Start-up time: protobuf is slow to import.
+
+        proto = NodeDef()
+        write_node(proto, node._replace(inputs=(), controls=()))
+        key = base64.b64encode(proto.SerializeToString())
+    return node._replace(op="_Null", attrs={"shapes": shapes, "key": key})
+
+
+@functools.lru_cache(maxsize=4096)
+def _described(key: str) -> Node:
+    """The node whose output shapes are to be inferred: the core keeps its NodeDef, and knows nothing of it."""
+    from tensorboard.compat.proto.node_def_pb2 import NodeDef  # Start-up time: see `_null`.
+
+    return read_node(NodeDef.FromString(base64.b64decode(key)))
 
 
 class _Input:
@@ -105,24 +113,22 @@ def output_shapes(key: str, inputs: list[tuple[list[int], Any]]) -> list[list[in
 
     A dimension that depends on values which were not computed (how many elements are true, say) is 0.
     """
-    number, _, name = key.partition(":")
-    graph = _graphs.get(int(number)) if number else None
-    if graph is None:
+    node = _described(key) if key else None
+    if node is None or node.op_def is None:
         raise errors.UnimplementedError(None, None, "its output shapes are not known, and cannot be inferred")
-    op = graph.get_operation_by_name(name)
     given = [
-        _Input(TensorShape(shape), tensor.dtype, value)
-        for (shape, value), tensor in zip(inputs, op.inputs, strict=True)
+        _Input(TensorShape(shape), dtype, value)
+        for (shape, value), dtype in zip(inputs, node.input_dtypes, strict=True)
     ]
-    function = op.op_def.shape
-    shapes = [tensor.shape for tensor in op.outputs]
-    if function is not None:
-        found = function(_RunningContext(op.op_def, given, op.attrs, len(op.outputs)))  # type: ignore[arg-type]
+    count = len(node.output_dtypes)
+    shapes = list(node.shapes) or [TensorShape(None)] * count
+    if node.op_def.shape is not None:
+        found = node.op_def.shape(_RunningContext(node.op_def, given, node.attrs, count))  # type: ignore[arg-type]
         found = [found] if isinstance(found, TensorShape) else list(found)
         shapes = [known.merge_with(new) for known, new in zip(shapes, found, strict=True)]
     for shape in shapes:
         if shape.rank is None:
             raise errors.UnimplementedError(
-                None, None, f"the null device cannot know the shape that {op.type} gives without computing it"
+                None, None, f"the null device cannot know the shape that {node.op} gives without computing it"
             )
     return [[0 if dim is None else int(dim) for dim in shape.as_list()] for shape in shapes]

@@ -14,6 +14,7 @@ class PassOptions(NamedTuple):
         layouts: Whether images may travel in another layout than the program's (`rewrite_options.layout_optimizer`).
         any_algorithm: Whether sums may be formed by another algorithm (`rewrite_options.implementation_selector`).
         inlined: Whether the bodies of functions may take the place of calls (`rewrite_options.function_optimization`).
+        separate: Whether every node runs by itself, so that none waits for its neighbours' inputs (partial runs).
     """
 
     optimized: bool = True
@@ -21,6 +22,7 @@ class PassOptions(NamedTuple):
     layouts: bool = True
     any_algorithm: bool = True
     inlined: bool = True
+    separate: bool = False
 
 
 def pass_options(config: Any) -> PassOptions:

@@ -47,11 +47,13 @@ def pack_weights(graph: StepGraph) -> StepGraph:
             continue
         suffix = f"/_packed{output}{'t' if weights.transposed else ''}"
         packed = Node(name + suffix, "_PackWeights", {"transpose_b": weights.transposed}, (weights.edge,), (),
-                      products[0].device, (float32,), (float32,), None)  # fmt: skip
+                      products[0].device, (float32,), (float32,))  # fmt: skip
         if entered:
             packed = packed._replace(inputs=source.inputs)
             packs[source.inputs[0][0]].append(packed)
-            into = source._replace(name=packed.name + "/Enter", inputs=((packed.name, 0),), origin=None)
+            into = source._replace(
+                name=packed.name + "/Enter", inputs=((packed.name, 0),), shapes=(), requested_device=None
+            )
             packs[name].append(into)
         else:
             into = packed

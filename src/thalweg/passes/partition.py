@@ -32,7 +32,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, float32, int32
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.remote_devices import HOST_INPUTS, REMOTE_CONST
-from thalweg.passes.step_graph import ASKED, COMPRESS, SHAPE, Edge, Node, StepGraph, asked_device
+from thalweg.passes.step_graph import COMPRESS, Edge, Node, StepGraph, asked_device
 
 
 class Partition(NamedTuple):
@@ -183,8 +183,8 @@ class _Partitioner:
         controls = () if frame is self._root else (self._control_loop(frame, device),)
         recv.attrs.update(_maybe_dead=self._conditional, _host_memory=to_host)
         if edge[0] in self._graph.nodes:
-            recv.attrs[SHAPE] = self._graph.shape(edge)
-            recv.attrs[ASKED] = asked_device(self._graph.nodes[edge[0]])
+            shape, asked = self._graph.shape(edge), asked_device(self._graph.nodes[edge[0]])
+            recv = recv._replace(shapes=(shape,), requested_device=asked)
         self._parts[device][recv.name] = recv._replace(controls=controls)
         return found
 
@@ -199,7 +199,7 @@ class _Partitioner:
             part = self._parts[source.device]
             if token not in part:
                 empty = {"value": np.zeros([0], np.float32), "dtype": float32}
-                part[token] = Node(token, "Const", empty, (), (name,), source.device, (), (float32,), None)
+                part[token] = Node(token, "Const", empty, (), (name,), source.device, (), (float32,))
                 self._frame_of[token] = self._frame_of[name]
             found = self._awaited[name, device] = self._transfer((token, 0), float32, part[token], device)[0]
         return found
@@ -241,18 +241,16 @@ class _Partitioner:
         entered = token if condition.device == device else self._local_made(token, int32, condition.device, device)
         attrs = dict(frame.enters[0].attrs)
         enter = Node(f"{base}/Enter", "Enter", {**attrs, "T": int32, "is_constant": False}, (entered,), (), device,
-                     (int32,), (int32,), None)  # fmt: skip
+                     (int32,), (int32,))  # fmt: skip
         part[enter.name] = enter
         back = f"{base}/NextIteration"
         part[merge] = Node(merge, "Merge", {"T": int32, "N": 2}, ((enter.name, 0), (back, 0)), (), device,
-                           (int32, int32), (int32, int32), None)  # fmt: skip
+                           (int32, int32), (int32, int32))  # fmt: skip
         go_on = self._local((condition.name, 0), dtypes.bool, device)
         switch = Node(f"{base}/Switch", "Switch", {"T": int32}, ((merge, 0), go_on), (), device, (int32, dtypes.bool),
-                      (int32, int32), None)  # fmt: skip
-        pivot = Node(
-            f"{base}/Pivot", "Identity", {"T": int32}, ((switch.name, 1),), (), device, (int32,), (int32,), None
-        )
-        following = Node(back, "NextIteration", {"T": int32}, ((pivot.name, 0),), (), device, (int32,), (int32,), None)
+                      (int32, int32))  # fmt: skip
+        pivot = Node(f"{base}/Pivot", "Identity", {"T": int32}, ((switch.name, 1),), (), device, (int32,), (int32,))
+        following = Node(back, "NextIteration", {"T": int32}, ((pivot.name, 0),), (), device, (int32,), (int32,))
         part.update({node.name: node for node in (switch, pivot, following)})
         return merge
 
@@ -270,7 +268,7 @@ class _Partitioner:
             attrs = {"T": enter.input_dtypes[0].base_dtype}
             # What enters may be there in all iterations of an outer loop, but wait for one that takes place.
             controls = tuple(dict.fromkeys(self._local_control(each, device) for each in enter.controls))
-            part[name] = Node(name, "Rank", attrs, (source,), controls, device, enter.input_dtypes, (int32,), None)
+            part[name] = Node(name, "Rank", attrs, (source,), controls, device, enter.input_dtypes, (int32,))
             self._frame_of[name] = frame.parent or self._root
         return name, 0
 
@@ -329,8 +327,8 @@ def transfer_pair(edge: Edge, dtype: DType, source: str, device: str, name: str,
     }
     received = {**attrs, "tensor_type": dtype, "_maybe_dead": False}
     return (
-        Node(f"{name}/_send", "_Send", {**attrs, "T": dtype}, (edge,), (), source, (dtype,), (), None),
-        Node(f"{name}/_recv", "_Recv", received, (), (), device, (), (dtype,), None),
+        Node(f"{name}/_send", "_Send", {**attrs, "T": dtype}, (edge,), (), source, (dtype,), ()),
+        Node(f"{name}/_recv", "_Recv", received, (), (), device, (), (dtype,)),
     )
 
 

@@ -16,7 +16,7 @@ def prune(feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[
     for index, tensor in enumerate(feeds):
         name = f"_arg/{index}"
         args[tensor] = (name, 0)
-        nodes[name] = Node(name, "_Arg", {"index": index}, (), (), "", (), (tensor.dtype.base_dtype,), None)
+        nodes[name] = Node(name, "_Arg", {"index": index}, (), (), "", (), (tensor.dtype.base_dtype,))
     roots = [tensor.op for tensor in fetches if tensor not in args] + list(targets)
     for op in _in_order(roots, args):
         nodes[op.name] = node_of(op, args)
@@ -45,7 +45,10 @@ def node_of(op: Operation, args: dict[Tensor, Edge]) -> Node:
         op.device,
         tuple([tensor.dtype for tensor in inputs]),
         tuple([tensor.dtype for tensor in op.outputs]),
-        op,
+        tuple([tensor.shape for tensor in op.outputs]),
+        op.device,
+        op._control_flow_context is not None,
+        op._captured,
     )
 
 

@@ -14,7 +14,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, failed_node
 
 # Part of the names of inserted reads; whoever reports an error for one cuts the name there.
 READ_MARK = "/_read/"
@@ -139,7 +139,7 @@ class _Lowering:
         after = tuple(dict.fromkeys((*controls, *handle.after)))
         device = self._graph.nodes[handle.edge[0]].device
         self._nodes[name] = Node(
-            name, "ReadVariableOp", {"dtype": dtype}, (handle.edge,), after, device, (dtypes.resource,), (dtype,), None
+            name, "ReadVariableOp", {"dtype": dtype}, (handle.edge,), after, device, (dtypes.resource,), (dtype,)
         )
         return (name, 0)
 
@@ -182,7 +182,7 @@ def _counterpart(node: Node) -> str:
         if name is not None and is_defined(name):
             return name
     raise errors.UnimplementedError(
-        node.origin.node_def if node.origin is not None else None, node.origin,
+        failed_node(node), None,
         f"Op {node.op} (node '{node.name}') works on references, and there is no op on resources in its place.",
     )  # fmt: skip
 
@@ -209,5 +209,7 @@ def _handle_attrs(node: Node) -> dict[str, Any]:
 
 def _fed(node: Node) -> errors.OpError:
     return errors.InvalidArgumentError(
-        None, node.origin, f"Node '{node.name}' (op {node.op}) changes a variable, but its input is fed in this step."
+        failed_node(node),
+        None,
+        f"Node '{node.name}' (op {node.op}) changes a variable, but its input is fed in this step.",
     )

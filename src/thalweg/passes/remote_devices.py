@@ -42,7 +42,7 @@ def host_sides(
         if found is None:
             dtype = source.output_dtypes[edge[1]].base_dtype
             name = f"{edge[0]}/_{edge[1]}/_to_host"
-            nodes[name] = Node(name, "Identity", {"T": dtype}, (edge,), (), host, (dtype,), (dtype,), None)
+            nodes[name] = Node(name, "Identity", {"T": dtype}, (edge,), (), host, (dtype,), (dtype,))
             found = crossed[edge] = (name, 0)
         return found
 

@@ -9,27 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from thalweg import errors
 from thalweg.graph.definitions.op_registry import OpDef, find_op
 from thalweg.graph.dtypes import DType
+from thalweg.graph.source_location import Source, source_line
 from thalweg.graph.tensor_shape import TensorShape
-
-if TYPE_CHECKING:
-    from thalweg.graph.operation import Operation
 
 Edge = tuple[str, int]
 
 # The attribute of nodes whose float32 outputs are sent to other devices in 16 bits.
 COMPRESS = "_compress_transfers"
-# The attribute of a `_Recv` that says what is known of the shape of its tensor.
-SHAPE = "_shape"
-# Another one: the device that the program asks for what it receives.
-ASKED = "_asked_device"
+_UNKNOWN_SHAPE = TensorShape(None)
 
 
 class Node(NamedTuple):
-    """One operation of a step. `origin` is the operation of the user's graph that it stands for."""
+    """One operation of a step; everything that later passes and other processes have to know of it.
+
+    Attributes:
+        name: Its name; that of the program's operation, unless a pass has made the node.
+        op: The op type.
+        attrs: Attributes. Functions are GraphFunctions while a step is planned, and names in a planned step.
+        inputs: The tensors that it reads.
+        controls: The nodes that it waits for.
+        device: Before placement the device that is asked for, after it the full name of the node's device.
+        input_dtypes: The types of its inputs.
+        output_dtypes: The types of its outputs.
+        shapes: What is known of the shapes of its outputs; empty if nothing is.
+        requested_device: The (partial) device name that the program asks for; of a `_Recv`, for what is received. None
+            for a node that a pass has made.
+        in_control_flow: Whether it is in a loop or a branch of a conditional, as far as the program says.
+        source: Where the program created it.
+    """
 
     name: str
     op: str
@@ -39,7 +51,10 @@ class Node(NamedTuple):
     device: str
     input_dtypes: tuple[DType, ...]
     output_dtypes: tuple[DType, ...]
-    origin: Operation | None
+    shapes: tuple[TensorShape, ...] = ()
+    requested_device: str | None = None
+    in_control_flow: bool = False
+    source: Source = ()
 
     @property
     def op_def(self) -> OpDef | None:
@@ -67,14 +82,13 @@ def members_of(node: Node) -> list[tuple[str, str]]:
 
 
 def asked_device(node: Node) -> str:
-    """The device that the program asks for, which may be a part of a name, or another than the node is on.
+    """The device that the program asks for; of a node that a pass has made, the device that it is on."""
+    return node.device if node.requested_device is None else node.requested_device
 
-    Of a `_Recv`: the device that the program asks for what is received.
-    """
-    known = node.attrs.get(ASKED)
-    if known is None:
-        known = node.origin.device if node.origin is not None else node.device
-    return str(known)
+
+def failed_node(node: Node) -> errors.FailedNode:
+    """What an error says about the node that it comes from."""
+    return errors.FailedNode(node.name, node.op, source_line(node.source))
 
 
 def standing_for(attrs: dict[str, Any], nodes: Iterable[Node]) -> dict[str, Any]:
@@ -105,10 +119,7 @@ class StepGraph:
         node = self.nodes[edge[0]]
         if node.op == "_Arg":
             return self.feeds[int(node.attrs["index"])].shape
-        if node.origin is None or edge[1] >= len(node.origin.outputs):
-            known = node.attrs.get(SHAPE)
-            return known if isinstance(known, TensorShape) else TensorShape(None)
-        return node.origin.outputs[edge[1]].shape
+        return node.shapes[edge[1]] if edge[1] < len(node.shapes) else _UNKNOWN_SHAPE
 
     def with_nodes(self, nodes: dict[str, Node], fetches: tuple[Edge, ...] | None = None) -> StepGraph:
         """The same step over other nodes."""

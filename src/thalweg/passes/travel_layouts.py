@@ -150,14 +150,12 @@ class _Rewriting:
         dtype = source.output_dtypes[edge[1]]
         permutation = self._constant(f"{name}/perm", np.array(order, np.int32), source)
         attrs = {"T": dtype, "Tperm": int32}
-        self._nodes[name] = Node(
-            name, "Transpose", attrs, (edge, permutation), (), device, (dtype, int32), (dtype,), None
-        )
+        self._nodes[name] = Node(name, "Transpose", attrs, (edge, permutation), (), device, (dtype, int32), (dtype,))
         return (name, 0)
 
     def _constant(self, name: str, value: np.ndarray, like: Node) -> Edge:
         attrs = {"value": value.astype(np.int32), "dtype": int32}
-        self._nodes[name] = Node(name, "Const", attrs, (), (), like.device, (), (int32,), None)
+        self._nodes[name] = Node(name, "Const", attrs, (), (), like.device, (), (int32,))
         return (name, 0)
 
 

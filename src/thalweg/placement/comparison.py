@@ -13,12 +13,12 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.inline_functions import inline_functions
-from thalweg.passes.place import Device, Group, Survey, place
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.costs import CostModel
 from thalweg.placement.machine import Machine
+from thalweg.placement.place import Device, Group, Survey, place
 from thalweg.placement.simulator import Schedule, planned
 from thalweg.placement.strategies import STRATEGIES, chooser
 from thalweg.placement.tasks import Tasks, tasks_of
@@ -78,7 +78,7 @@ def cost_model(session: BaseSession) -> CostModel:
         ...     tf.placement.cost_model(sess).num_measured > 0
         True
     """
-    return session._placer.planning.costs()
+    return session._measurements.costs()
 
 
 def compare(
@@ -187,7 +187,7 @@ def step_of(graph: Graph, fetches: Sequence[Any]) -> StepGraph:
     if not tensors and not targets:
         raise ValueError("There is nothing to place: name at least one fetch.")
     feeds = [op.outputs[0] for op in graph.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
-    step = lower_references(inline_functions(prune(feeds, tensors, targets)))
+    step = lower_references(inline_functions(prune(feeds, tensors, targets), graph._functions))
     return drop_gates(step).reachable()
 
 

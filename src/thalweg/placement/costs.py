@@ -3,6 +3,10 @@
 An estimate divides the work of a node (graph/definitions/work.py) by what one core does, and adds what starting any
 kernel takes. A measurement of a node replaces it, and for nodes of the same op type that were never measured it
 corrects the estimate, above all for those of about the same size.
+
+Passes make one node of several after placement, so that the core reports fewer nodes than the placed step has: the
+time of a fused node is shared among those that it stands for, in proportion to their estimates. Where a placement keeps
+such nodes apart, their shares say nothing: they are estimated again (`seconds_alone`).
 """
 
 from __future__ import annotations
@@ -20,7 +24,6 @@ from thalweg._native import core
 from thalweg.graph import dtypes
 from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
 from thalweg.graph.dtypes import DType
-from thalweg.graph.handle_data import handle_data
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.fusion import fusions
 from thalweg.passes.lower_loops import frames_of
@@ -43,6 +46,7 @@ _DEEPEST_LOOP: Final = 3
 _STRING: Final = 32  # bytes
 _FORMAT: Final = "thalweg cost model"
 _VERSION: Final = 2
+_HANDLE_FORWARDING: Final = frozenset({"Identity", "Enter", "Switch"})
 _OWN_SOURCES: Final = frozenset({"_Arg", "Const"})
 
 
@@ -323,11 +327,12 @@ def _bytes(shape: Shape, dtype: DType) -> int:
 
 
 def _behind(graph: StepGraph, edge: Edge) -> Shape | None:
-    origin = graph.nodes[edge[0]].origin
-    if origin is None or edge[1] >= len(origin.outputs) or origin.outputs[edge[1]].dtype is not dtypes.resource:
-        return None
-    data = handle_data(origin.outputs[edge[1]])
-    return guessed(data.shape.dims_tuple) if data is not None else None
+    """The shape of the variable that a handle refers to, if its creation is in the step."""
+    node = graph.nodes[edge[0]]
+    while node.op in _HANDLE_FORWARDING and node.inputs:
+        node = graph.nodes[node.inputs[0][0]]
+    shape = node.attrs.get("shape") if node.op == "VarHandleOp" else None
+    return guessed(shape.dims_tuple) if isinstance(shape, TensorShape) else None
 
 
 def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple[list[Node], Observation]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from thalweg.graph.device_spec import DeviceSpec
-from thalweg.passes.place import Device
+from thalweg.placement.place import Device
 
 _TASK = "/job:localhost/replica:0/task:0"
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

@@ -24,7 +24,8 @@ def program_step(program: Graph) -> StepGraph:
         errors.OpError: If something in it cannot be run.
     """
     feeds = [op.outputs[0] for op in program.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
-    return drop_gates(lower_references(inline_functions(prune(feeds, [], program_targets(program)))))
+    step = prune(feeds, [], program_targets(program))
+    return drop_gates(lower_references(inline_functions(step, program._functions)))
 
 
 def program_targets(program: Graph) -> list[Operation]:

@@ -22,10 +22,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from thalweg.passes.place import Device, Group
 from thalweg.passes.step_graph import StepGraph
 from thalweg.placement.costs import CostModel
 from thalweg.placement.machine import Machine
+from thalweg.placement.place import Device, Group
 from thalweg.placement.simulator import Schedule, simulate
 from thalweg.placement.tasks import Tasks, tasks_of
 

@@ -15,10 +15,10 @@ from thalweg._native import core
 from thalweg.graph.definitions.work import free, is_light
 from thalweg.passes.fusion import Fusion, fusions
 from thalweg.passes.lower_loops import Frame, frames_of
-from thalweg.passes.place import Device, Group, Union
-from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.passes.step_graph import Node, StepGraph, failed_node
 from thalweg.placement.costs import CostModel, folded, state_bytes, tensor_bytes
 from thalweg.placement.machine import Machine
+from thalweg.placement.place import Device, Group, Union
 
 
 @dataclass
@@ -311,7 +311,9 @@ def _make_units(
             name = decided[node.name].name if decided is not None else node.device
             if name not in number:
                 raise errors.InvalidArgumentError(
-                    None, node.origin, f"Node '{node.name}' is on device '{name}', which the machine does not have."
+                    failed_node(node),
+                    None,
+                    f"Node '{node.name}' is on device '{name}', which the machine does not have.",
                 )
             device = number[name]
             if device not in fixed:

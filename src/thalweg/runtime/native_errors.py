@@ -13,24 +13,15 @@ if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
 
 
-class FailedNode:
-    """The name and type of the node that the core says failed; stands in for its NodeDef."""
-
-    def __init__(self, name: str, op: str) -> None:
-        """Keeps both."""
-        self.name = name
-        self.op = op
-
-
 def make_error(code: int, message: str, node: str, op: str) -> errors.OpError:
     """What the core calls to make an exception; which operation it was is not known here."""
-    return errors.error_from_code(code, message, node_def=FailedNode(node, op) if node else None)
+    return errors.error_from_code(code, message, node_def=errors.FailedNode(node, op) if node else None)
 
 
 def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
     """The error with its Operation, if the core said which node failed and the user's graph has it."""
     node = error.node_def
-    if not isinstance(node, FailedNode):
+    if not isinstance(node, errors.FailedNode):
         return error
     name = node.name
     for mark in ("/_folded/", READ_MARK, CAST_MARK):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,24 @@ from thalweg.graph.default_graph import default_graph_scope, get_default_graph
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.options import pass_options
-from thalweg.runtime.compile import LOCAL_DEVICE, compile_step, compile_whole, register_python_kernels, step_parts
+from thalweg.placement.options import PlacementOptions, placement_options
+from thalweg.placement.placer import LOCAL_DEVICE, Placer
+from thalweg.planning.plan_step import Planner
+from thalweg.planning.planned_step import PlannedStep
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
+from thalweg.runtime.install import (
+    InstalledStep,
+    evaluate,
+    install,
+    local_kernels,
+    register_python_kernels,
+    supports,
+)
+from thalweg.runtime.measurements import Measurements
 from thalweg.runtime.native_errors import with_operation
-from thalweg.runtime.placement import Placer
 
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
     if not _dtype._is_ref_dtype:
@@ -61,12 +73,16 @@ class _default_session_scope:
 
 
 class _Step:
-    """A compiled step and how to build what the caller gets."""
+    """An installed step and how to build what the caller gets."""
 
-    __slots__ = ("build", "compiled", "feeds", "mutations", "single")
+    __slots__ = ("build", "compiled", "feeds", "installed", "mutations", "planned", "single")
 
-    def __init__(self, compiled: Any, plan: FetchPlan, feeds: tuple[Tensor, ...], mutations: int) -> None:
-        self.compiled = compiled
+    def __init__(
+        self, planned: PlannedStep, installed: InstalledStep, plan: FetchPlan, feeds: tuple[Tensor, ...], mutations: int
+    ) -> None:
+        self.planned = planned
+        self.installed = installed
+        self.compiled = installed.compiled
         self.build = plan.build
         self.single = plan.single
         self.feeds = feeds
@@ -116,10 +132,12 @@ class BaseSession:
         self._closed = False
         self._lock = threading.Lock()
         self._fast: dict[Any, _Step] = {}
-        self._steps: dict[Any, Any] = {}
+        self._steps: dict[Any, tuple[PlannedStep, InstalledStep]] = {}
         self._partial_runs: dict[str, Any] = {}
         register_python_kernels()
-        self._placer = Placer.from_config(config)
+        self._measurements = Measurements(placement_options(config) if config is not None else PlacementOptions())
+        self._placer = Placer.from_config(config, self._measurements.costs)
+        self._planner = Planner(self._placer, self._pass_options, evaluate, local_kernels, supports)
         self._native = core.Session([device.name for device in self._placer.devices])
         for name, limit in self._placer.memory_limits.items():
             self._native.set_memory_limit(name, limit)
@@ -173,7 +191,7 @@ class BaseSession:
             partial_runs = list(self._partial_runs.values())
             self._partial_runs.clear()
         try:
-            self._placer.planning.close()
+            self._measurements.close()
         finally:
             self._native.close()
         del partial_runs
@@ -257,6 +275,10 @@ class BaseSession:
             self._fast[key] = step
         return step, values
 
+    def _planned_step(self, fetches: Any, feed_dict: Any = None) -> PlannedStep:
+        """The step that `run` runs for these fetches and feeds, as a value."""
+        return self._prepared(fetches, feed_dict)[0].planned
+
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
@@ -266,25 +288,33 @@ class BaseSession:
     def _compiled(self, plan: FetchPlan, feeds: tuple[Tensor, ...]) -> _Step:
         mutations = self._graph._mutations
         signature = (tuple(plan.tensors), tuple(plan.targets), feeds, mutations)
-        compiled = self._steps.get(signature)
-        if compiled is None:
+        known = self._steps.get(signature)
+        if known is None:
             try:
                 register_python_kernels()
                 with self._graph._lock:
-                    compiled = self._steps.get(signature)  # Another thread may have wanted the same.
-                    if compiled is None:
-                        compiled = compile_step(
-                            self._native, feeds, plan.tensors, plan.targets, self._pass_options,
-                            self._precision(), self._placer,
-                        )  # fmt: skip
+                    known = self._steps.get(signature)  # Another thread may have wanted the same.
+                    if known is None:
+                        known = self._installed(feeds, plan.tensors, plan.targets)
                         with self._lock:
-                            self._steps[signature] = compiled
+                            self._steps[signature] = known
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
-        return _Step(compiled, plan, feeds, mutations)
+        return _Step(*known, plan, feeds, mutations)
+
+    def _installed(
+        self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation], piecewise: bool = False
+    ) -> tuple[PlannedStep, InstalledStep]:
+        """Plans and installs a step. Called with the graph's lock."""
+        planned = self._planner.plan(self._graph, feeds, fetches, targets, self._precision(), piecewise)
+        installed = install(self._native, planned)
+        if not piecewise:
+            self._measurements.observe(installed.compiled, planned.placed, self._placer.devices)
+        return planned, installed
 
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
-        from thalweg.runtime import numerics
+        # Start-up time: few steps have options.
+        from thalweg.runtime import numerics, partition_graphs
         from thalweg.runtime import run_metadata as metadata
 
         traced = run_metadata is not None and options is not None and options.trace_level > 0
@@ -312,7 +342,9 @@ class BaseSession:
                 self._fill_cost_graph(run_metadata, compiled)
             if checked:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
-            self._fill_partition_graphs(run_metadata, options, fetches, feed_dict)
+            if options is not None and options.output_partition_graphs:
+                step, _ = self._prepared(fetches, feed_dict)
+                partition_graphs.fill(run_metadata, step.installed.parts)
         elif found:
             raise numerics.error(found[0], self._graph)
         return result
@@ -329,26 +361,12 @@ class BaseSession:
             raise with_operation(e, self._graph) from None
         return step.build(fetched), step.compiled, trace
 
-    def _fill_partition_graphs(self, run_metadata: Any, options: Any, fetches: Any, feed_dict: Any) -> None:
-        if options is None or not options.output_partition_graphs:
-            return
-        from thalweg.runtime import partition_graphs
-
-        plan = FetchPlan(self._graph, fetches, self)
-        feeds = tuple(resolve_feeds(self._graph, feed_dict)) if feed_dict else ()
-        with self._graph._lock:
-            parts = step_parts(
-                self._native, feeds, plan.tensors, plan.targets, self._pass_options, self._precision(), self._placer
-            )
-        partition_graphs.fill(run_metadata, parts)
-
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
         from thalweg.runtime.run_metadata import fill_cost_graph
 
-        planning = self._placer.planning
-        graph = planning.graph_of(compiled)
+        graph = self._measurements.graph_of(compiled)
         if graph is not None:
-            fill_cost_graph(run_metadata, graph, planning.costs(), LOCAL_DEVICE)
+            fill_cost_graph(run_metadata, graph, self._measurements.costs(), LOCAL_DEVICE)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """Returns a function that runs the step: it takes the values of `feed_list` as arguments, in order."""
@@ -395,15 +413,13 @@ class BaseSession:
 
         self._check_open()
 
-        def compiled(feeds: Any, fetches: Any, targets: Any, change: Any) -> Any:
+        def compiled(feeds: list[Tensor], fetches: list[Tensor], targets: list[Operation]) -> Any:
             register_python_kernels()
             with self._graph._lock:
-                return compile_whole(
-                    self._native, feeds, fetches, targets, self._pass_options, self._precision(), self._placer, change
-                )
+                return self._installed(feeds, fetches, targets, piecewise=True)[1].compiled
 
         try:
-            run = PartialRun(self._graph, fetches, list(feeds or ()), self._placer.devices[0].name, compiled)
+            run = PartialRun(self._graph, fetches, list(feeds or ()), compiled)
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
         with self._lock:

@@ -155,7 +155,8 @@ def _kind_of(value: Any, field: str | None) -> str:
 # Writing.
 
 
-def _write_shape(proto: Any, shape: TensorShape) -> None:
+def write_shape(proto: Any, shape: TensorShape) -> None:
+    """Fills a TensorShapeProto."""
     dims = shape.dims_tuple
     if dims is None:
         proto.unknown_rank = True
@@ -177,7 +178,7 @@ def _write_func(proto: Any, func: NameAttrList) -> None:
 
 
 _MESSAGE_WRITERS: Final[dict[str, Callable[[Any, Any], None]]] = {
-    "shape": _write_shape,
+    "shape": write_shape,
     "tensor": _write_tensor,
     "func": _write_func,
 }

@@ -1,28 +1,39 @@
-"""Where the nodes of a session's steps go: its devices, and what earlier steps have decided."""
+"""Placer: gives the nodes of a session's steps their devices, and cuts placed steps into parts."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from thalweg._native import core
 from thalweg.devices import plugins
 from thalweg.devices.memory import memory_limits
+from thalweg.graph.device_spec import device_type, matches
 from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.null_device import NULL
 from thalweg.passes.partition import Partition, partition, whole
-from thalweg.passes.place import Device, Strategy, Survey, matches, place
 from thalweg.passes.remote_devices import host_sides
 from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.placement.costs import CostModel, placed_seconds
 from thalweg.placement.options import PlacementOptions, placement_options
-from thalweg.runtime.planning import Planning
+from thalweg.placement.place import Device, Strategy, Survey, place
+from thalweg.placement.policy import PlacementPolicy
+
+if TYPE_CHECKING:
+    from thalweg.graph.graph import Graph
 
 TASK = "/job:localhost/replica:0/task:0"
+LOCAL_DEVICE = f"{TASK}/device:CPU:0"
 _OWN = frozenset({"_Arg", "_Send", "_Recv"})
 
 
 class Placer:
-    """Places and partitions the steps of one session. What has state stays where its first step put it."""
+    """Places and partitions the steps of one session.
+
+    It remembers which device each node with state was given (`state_devices`): such a node stays where its first step
+    put it. Nothing else that one call leaves behind changes what a later call returns.
+    """
 
     def __init__(
         self,
@@ -32,70 +43,57 @@ class Placer:
         options: PlacementOptions = PlacementOptions(),  # noqa: B008 (immutable)
         compressed: bool = False,
         memory_limits: dict[str, int] | None = None,
+        costs: Callable[[], CostModel] = CostModel,
     ) -> None:
-        """Takes the session's devices and what its ConfigProto says about them and about placement."""
+        """Takes the session's devices, what its ConfigProto says about them and about placement, and known costs."""
         self.devices = devices
         self.memory_limits = {}  # Of devices that have one of their own.
         for wanted, limit in (memory_limits or {}).items():
             self.memory_limits.update({device.name: limit for device in devices if matches(device.name, wanted)})
-        self.planning = Planning(devices, options, self.memory_limits)
+        self.state_devices: dict[str, str] = {}
+        self._policy = PlacementPolicy(devices, options, costs, self.memory_limits)
+        self._costs = costs
         self._soft = soft
         self._log = log
         self._compressed = compressed
-        self._fixed: dict[str, str] = {}
         self._survey = Survey()
         self._logged: set[str] = set()
-        self._latest: StepGraph | None = None
-        self.expected_seconds: float | None = None  # of the step over several devices that was compiled last
 
     @classmethod
-    def from_config(cls, config: Any) -> Placer:
+    def from_config(cls, config: Any, costs: Callable[[], CostModel] = CostModel) -> Placer:
         """The placer that a ConfigProto asks for: `device_count`, `allow_soft_placement`, `log_device_placement`."""
-        devices = _devices(dict(config.device_count) if config is not None else {})
+        devices = local_devices(dict(config.device_count) if config is not None else {})
         if config is None:
-            return cls(devices)
+            return cls(devices, costs=costs)
         return cls(
             devices, bool(config.allow_soft_placement), bool(config.log_device_placement), placement_options(config),
-            bool(config.graph_options.enable_bfloat16_sendrecv), memory_limits(config),
+            bool(config.graph_options.enable_bfloat16_sendrecv), memory_limits(config), costs,
         )  # fmt: skip
 
-    def place(self, graph: StepGraph) -> StepGraph:
-        """The step with a device for every node."""
-        self._latest = self._placed(graph)
-        return self._latest
-
-    def observe(self, compiled: Any) -> None:
-        """Measures what was compiled of the step that was placed last, if the session is asked to."""
-        if self._latest is not None and self.planning.measures:
-            self.planning.observe(compiled, self._latest)
-
-    def _placed(self, graph: StepGraph) -> StepGraph:
+    def place(self, graph: StepGraph, program: Graph) -> StepGraph:
+        """The step with a device for every node; `program` is the graph that it was cut from."""
         constrained = any(node.device for node in graph.nodes.values())
         if len(self.devices) == 1 and not constrained and not self._log:
             return graph
-        origins = (node.origin for node in graph.nodes.values() if node.origin is not None)
-        origin = next((op for op in origins if not op.graph.building_function), None)
-        if origin is not None:
-            self._survey.update(origin.graph.get_operations())
-            self._fixed.update(self.planning.settle_state(graph, origin.graph, self._fixed, self._place))
+        self._survey.update(program.get_operations())
+        settled = self._policy.settle_state(graph, program, self.state_devices, self._place)
+        self.state_devices.update(settled)
         if len(self.devices) > 1:
             graph = drop_gates(graph)
-        placed = self._place(graph, self.planning.strategy())
+        placed = self._place(graph, self._policy.strategy())
         for name, node in placed.nodes.items():
             if node.stateful:
-                self._fixed[name] = node.device
+                self.state_devices[name] = node.device
         if self._log:
             self._write_log(placed)
         return placed
 
     def _place(self, graph: StepGraph, strategy: Strategy) -> StepGraph:
-        return place(graph, self.devices, _has_kernel, self._soft, strategy, self._fixed, self._survey)
+        return place(graph, self.devices, _has_kernel, self._soft, strategy, self.state_devices, self._survey)
 
-    def costs(self, graph: StepGraph) -> dict[str, float]:
+    def seconds(self, graph: StepGraph) -> dict[str, float]:
         """How long the nodes of a placed step take, measured or estimated."""
-        from thalweg.placement.costs import placed_seconds
-
-        return placed_seconds(graph, self.planning.costs(), {device.name: device.type for device in self.devices})
+        return placed_seconds(graph, self._costs(), {device.name: device.type for device in self.devices})
 
     def partition(self, graph: StepGraph) -> dict[str, Partition]:
         """The parts of a placed step."""
@@ -111,19 +109,17 @@ class Placer:
                 print(f"{name}: ({node.op}): {node.device}", file=sys.stderr)
 
 
-def _devices(count: dict[str, int]) -> list[Device]:
-    """The host's devices come first: where nobody asks for another, they are used."""
+def local_devices(count: dict[str, int]) -> list[Device]:
+    """The devices of this process, as many of each type as `device_count` says.
+
+    The host's devices come first: they are used unless the program asks for another.
+    """
     devices = [Device(f"{TASK}/device:CPU:{i}", "CPU") for i in range(max(1, count.get("CPU", 1)))]
     devices += [Device(f"{TASK}/device:NULL:{i}", NULL, True) for i in range(count.get(NULL, 0))]
     for plugin in plugins.loaded.values():
         there = min(plugin.num_devices, count.get(plugin.type, plugin.num_devices))
         devices += [Device(f"{TASK}/device:{plugin.type}:{i}", plugin.type, True) for i in range(there)]
     return devices
-
-
-def device_type(name: str) -> str:
-    """The type in the full name of a device; that of the host for an empty name."""
-    return name.rpartition("/device:")[2].partition(":")[0] if name else "CPU"
 
 
 def is_remote(name: str) -> bool:

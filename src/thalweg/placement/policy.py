@@ -1,4 +1,4 @@
-"""Planning: what a session knows about the costs of its steps, and how it places what its program leaves open.
+"""PlacementPolicy: how a session places what its program leaves open.
 
 Where state lives is decided by the program's training step (or by what it computes without effect), not by whichever
 step happens to be the first: that one initializes variables. State that is in neither goes to the first device.
@@ -7,82 +7,38 @@ step happens to be the first: that one initializes variables. State that is in n
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thalweg import errors
 from thalweg._native import core
 from thalweg.graph.dtypes import resource
-from thalweg.passes.place import Device, Group, Strategy, first_device
 from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.placement.costs import CostModel
 from thalweg.placement.options import PlacementOptions
-from thalweg.runtime.trace import traced_nodes
+from thalweg.placement.place import Device, Group, Strategy, first_device
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
-    from thalweg.placement.costs import CostModel, Observation
 
 
-class Planning:
-    """The costs and the strategy of one session."""
+class PlacementPolicy:
+    """The strategy of one session."""
 
     def __init__(
-        self, devices: Sequence[Device], options: PlacementOptions, memory: Mapping[str, int] | None = None
+        self,
+        devices: Sequence[Device],
+        options: PlacementOptions,
+        costs: Callable[[], CostModel] = CostModel,
+        memory: Mapping[str, int] | None = None,
     ) -> None:
-        """Reads the costs that earlier runs have left, if a file of them is named; `memory` are limits of devices."""
+        """Takes devices and options; `costs` gives what is known now of nodes, `memory` are limits of devices."""
         self._devices = list(devices)
         self._memory = memory or {}
         self._options = options
-        self._lock = threading.Lock()
-        self._observed: list[tuple[Any, StepGraph]] = []
-        self._costs: CostModel | None = None
+        self._costs = costs
+        self._cores = parallel_cpus()
         self._settled = -1  # the size of the program whose state has been settled
-        if options.costs and os.path.exists(options.costs):
-            self.costs()
-
-    # What is measured.
-
-    @property
-    def measures(self) -> bool:
-        """Whether the session was asked to measure its steps."""
-        return self._options.measure_every >= 0
-
-    def observe(self, compiled: Any, graph: StepGraph) -> None:
-        """Measures a compiled step; `graph` is what was placed, before passes made other nodes of it."""
-        every, after = self._options.measure_every, self._options.measure_after
-        # TensorFlow's n-th step is the last of n; the first step of all makes room for what others reuse.
-        compiled.sample(every or -1, after + every - 1 if every else max(after, 1))
-        with self._lock:
-            self._observed.append((compiled, graph))
-
-    def graph_of(self, compiled: Any) -> StepGraph | None:
-        """The placed step that a compiled one was made of, if it is measured."""
-        with self._lock:
-            return next((graph for each, graph in self._observed if each is compiled), None)
-
-    def costs(self) -> CostModel:
-        """What is known, with all that has been measured so far."""
-        from thalweg.placement.costs import CostModel
-
-        with self._lock:
-            if self._costs is None:
-                path = self._options.costs
-                self._costs = CostModel.load(path) if path and os.path.exists(path) else CostModel()
-            types = {device.name: device.type for device in self._devices}
-            for compiled, graph in self._observed:
-                for kind, seen in _observations(compiled, types).items():
-                    self._costs.record(graph, seen, kind)
-            return self._costs
-
-    def close(self) -> None:
-        """Writes what was measured to the file that the session was asked to keep."""
-        if self._options.costs and self._observed:
-            self.costs().save(self._options.costs)
-        with self._lock:
-            self._observed.clear()
-
-    # What is decided.
 
     @property
     def has_choice(self) -> bool:
@@ -93,6 +49,7 @@ class Planning:
         """Decides where the constraints leave a choice; state that is not placed goes to the first device."""
         if not self.has_choice:
             return first_device
+        # Start-up time: sessions with one device need neither.
         from thalweg.placement.machine import Machine
         from thalweg.placement.strategies import DEFAULT, MARGIN, Planner
 
@@ -100,7 +57,7 @@ class Planning:
         # Whoever names a strategy wants to see what it does. Without cores for them, other devices only add memory.
         margin = None if self._options.strategy else MARGIN if self._has_cores() else 1.0
         machine = Machine.from_devices(self._devices, self._memory)
-        planner = Planner(machine, self.costs(), self._options.strategy or DEFAULT, margin)
+        planner = Planner(machine, self._costs(), self._options.strategy or DEFAULT, margin)
 
         def planned(graph: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
             for group in groups:
@@ -132,7 +89,7 @@ class Planning:
             return {}
         if not any(makes_state(node) and node.name not in fixed for node in graph.nodes.values()):
             return {}
-        from thalweg.placement.program import program_step
+        from thalweg.placement.program import program_step  # Start-up time: see `strategy`.
 
         self._settled = size
         try:
@@ -146,29 +103,16 @@ class Planning:
         devices = [device for device in self._devices if not device.on_request]
         if self._options.strategy or (self._memory and not self._has_cores()):
             return devices
-        cpus = [device for device in devices if device.type == "CPU"][: self._cores()]
+        cpus = [device for device in devices if device.type == "CPU"][: self._cores]
         return [device for device in devices if device.type != "CPU" or device in cpus]
 
-    def _cores(self) -> int:
-        """How many CPU devices can work at the same time: they share the cores that kernels spread over."""
-        return max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
-
     def _has_cores(self) -> bool:
-        return self._cores() > 1
+        return self._cores > 1
 
 
-def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Observation]]:
-    """What the core has measured of a compiled step, by type of device. Nodes that wait for others are not there."""
-    from thalweg.placement.costs import Observation
-
-    nodes = traced_nodes(compiled)
-    kinds = [types[name] for name in compiled.devices]
-    found: dict[str, list[Observation]] = {kind: [] for kind in kinds}
-    for number, (runs, _, _, steps, median) in compiled.sampled().items():
-        node = nodes[number]
-        seen = Observation(node.name, node.op, median * 1e-9, runs / steps, steps, tuple(node.members))
-        found[kinds[node.part]].append(seen)
-    return found
+def parallel_cpus() -> int:
+    """How many CPU devices of this process can work at the same time: they share the cores that kernels spread over."""
+    return max(1, len(os.sched_getaffinity(0)) // max(1, core.intra_op_threads()))
 
 
 def makes_state(node: Node) -> bool:

@@ -11,17 +11,16 @@ Nothing here knows about one process: a device is a full name and a type.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from thalweg import errors
-from thalweg.graph.device_spec import FIELDS, DeviceSpec
+from thalweg.graph.device_spec import DeviceSpec, matches
 from thalweg.graph.dtypes import resource
 from thalweg.passes.free_handles import free_handles
 from thalweg.passes.inline_functions import is_call
-from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.passes.step_graph import Node, StepGraph, failed_node
 
 if TYPE_CHECKING:
     from thalweg.graph.operation import Operation
@@ -39,11 +38,11 @@ class Device(NamedTuple):
     on_request: bool = False
 
 
-class Wish(NamedTuple):
-    """Who asks for a device. The wish of one who only touches state is not firm: the state decides."""
+class Request(NamedTuple):
+    """A node that asks for a device. The request of a node that only uses state is not hard: the state decides."""
 
     name: str
-    firm: bool
+    is_hard: bool
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Group:
     """Nodes that must be on one device, and the devices that would do."""
 
     nodes: list[Node] = field(default_factory=list)
-    asked: dict[str, Wish] = field(default_factory=dict)  # constraints, and for each one who has it
+    asked: dict[str, Request] = field(default_factory=dict)  # constraints, and for each one who has it
     feasible: list[Device] = field(default_factory=list)
 
 
@@ -130,8 +129,8 @@ def _fixed_device(group: Group, fixed: Mapping[str, str]) -> str | None:
         if fixed[node.name] != fixed[state[0].name]:
             user = next((each for each in group.nodes if each.input_dtypes.count(resource) > 1), node)
             raise errors.InvalidArgumentError(
+                failed_node(user),
                 None,
-                user.origin,
                 f"Cannot assign a device for operation '{user.name}': it needs '{state[0].name}', which is on "
                 f"{fixed[state[0].name]}, and '{node.name}', which is on {fixed[node.name]} since the step that "
                 "used it first. Put both on one device with tf.device.",
@@ -169,7 +168,7 @@ class Survey:
     def __init__(self) -> None:
         """Begins with an empty graph."""
         self._union = Union()
-        self._asked: dict[str, dict[str, Wish]] = {}
+        self._asked: dict[str, dict[str, Request]] = {}
         self._seen = 0
 
     def update(self, operations: Sequence[Operation]) -> None:
@@ -182,14 +181,14 @@ class Survey:
             touched = [_held(tensor).op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
             if op.device:
                 asked = self._asked.setdefault(self._union.root(op.name), {})
-                _add(asked, op.device, Wish(op.name, not touched))
+                _add(asked, op.device, Request(op.name, not touched))
             for other in touched + _locations(op.attrs.get("_class")):
                 kept, gone = self._union.join(op.name, other)
                 if kept != gone and gone in self._asked:
                     _add_all(self._asked.setdefault(kept, {}), self._asked.pop(gone))
         self._seen = len(operations)
 
-    def asked(self, name: str) -> Mapping[str, Wish]:
+    def asked(self, name: str) -> Mapping[str, Request]:
         """The devices that the group of an operation asks for, and who does."""
         return self._asked.get(self._union.root(name), {})
 
@@ -216,25 +215,25 @@ def _held(handle: Tensor) -> Tensor:
     return handle
 
 
-def _asked(group: Group, survey: Survey | None) -> dict[str, Wish]:
-    asked: dict[str, Wish] = {}
+def _asked(group: Group, survey: Survey | None) -> dict[str, Request]:
+    asked: dict[str, Request] = {}
     for node in group.nodes:
         if node.device:
-            _add(asked, node.device, Wish(node.name, resource not in node.input_dtypes))
-        if survey is not None and node.origin is not None and not node.origin.graph.building_function:
-            _add_all(asked, survey.asked(node.origin.name))
+            _add(asked, node.device, Request(node.name, resource not in node.input_dtypes))
+        if survey is not None:
+            _add_all(asked, survey.asked(node.name))
     return asked
 
 
-def _add(asked: dict[str, Wish], device: str, wish: Wish) -> None:
+def _add(asked: dict[str, Request], device: str, request: Request) -> None:
     known = asked.get(device)
-    if known is None or (wish.firm and not known.firm):
-        asked[device] = wish
+    if known is None or (request.is_hard and not known.is_hard):
+        asked[device] = request
 
 
-def _add_all(asked: dict[str, Wish], more: Mapping[str, Wish]) -> None:
-    for device, wish in more.items():
-        _add(asked, device, wish)
+def _add_all(asked: dict[str, Request], more: Mapping[str, Request]) -> None:
+    for device, request in more.items():
+        _add(asked, device, request)
 
 
 def colocated_with(node: Node) -> list[str]:
@@ -246,13 +245,6 @@ def _locations(groups: Iterable[bytes] | None) -> list[str]:
     return [each[len(_LOCATION) :].decode() for each in groups or () if each.startswith(_LOCATION)]
 
 
-@functools.lru_cache(maxsize=4096)
-def matches(device: str, constraint: str) -> bool:
-    """Whether a full device name has all that a partial one asks for."""
-    full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
-    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in FIELDS)
-
-
 def _feasible(
     group: Group, devices: Sequence[Device], has_kernel: HasKernel, soft: bool, keep_task: bool
 ) -> list[Device]:
@@ -260,10 +252,10 @@ def _feasible(
     asked = {DeviceSpec.from_string(constraint).device_type for constraint in group.asked}
     able = [device for device in able if not device.on_request or device.type in asked]
     found = able
-    for constraint, wish in sorted(group.asked.items(), key=lambda item: not item[1].firm):
+    for constraint, request in sorted(group.asked.items(), key=lambda item: not item[1].is_hard):
         narrowed = [device for device in found if matches(device.name, constraint)]
         # Whoever touches state goes where it is, but a device that would not do at all is an error.
-        if narrowed or wish.firm or not any(matches(device.name, constraint) for device in able):
+        if narrowed or request.is_hard or not any(matches(device.name, constraint) for device in able):
             found = narrowed
     if found:
         return found
@@ -287,8 +279,10 @@ def _impossible(group: Group, devices: Sequence[Device], able: list[Device], has
     there = ", ".join(device.name for device in devices)
 
     def error(name: str, why: str) -> errors.OpError:
-        op = next((node.origin for node in group.nodes if node.name == name), group.nodes[0].origin)
-        return errors.InvalidArgumentError(None, op, f"Cannot assign a device for operation '{name}': {why}")
+        failed = next((node for node in group.nodes if node.name == name), group.nodes[0])
+        return errors.InvalidArgumentError(
+            failed_node(failed), None, f"Cannot assign a device for operation '{name}': {why}"
+        )
 
     for node in group.nodes:
         if not any(has_kernel(node, device.type) for device in devices):
@@ -316,9 +310,9 @@ def _impossible(group: Group, devices: Sequence[Device], able: list[Device], has
                     f"it must be on {constraint}, and {lacking[0].name} has no kernel for {node.op}. Devices that "
                     f"would do: {would_do}.",
                 )
-    wishes = "; ".join(f"'{name}' asks for {constraint}" for constraint, (name, _) in group.asked.items())
+    requests = "; ".join(f"'{name}' asks for {constraint}" for constraint, (name, _) in group.asked.items())
     return error(
         group.nodes[0].name,
-        f"the nodes of its group must be colocated, and their devices do not agree: {wishes}. They share state or were "
-        f"tied by colocate_with. Available devices: {there}.",
+        f"the nodes of its group must be colocated, and their devices do not agree: {requests}. They share state or "
+        f"were tied by colocate_with. Available devices: {there}.",
     )

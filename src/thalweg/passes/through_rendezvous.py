@@ -1,0 +1,66 @@
+"""Partial runs: feeds and fetches that pass through the rendezvous of a step, one by one, while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from thalweg.graph.device_spec import device_type
+from thalweg.graph.dtypes import int32
+from thalweg.passes.step_graph import Edge, Node, StepGraph
+
+
+def through_rendezvous(graph: StepGraph, fetches: Sequence[str], host: str) -> StepGraph:
+    """The step with `_Recv` nodes for its feeds and `_Send` nodes for its fetches and targets.
+
+    They are on the devices of what they feed and fetch, or on `host` if those have no memory that the host can see.
+
+    Args:
+        graph: The step, placed.
+        fetches: The names of the fetched tensors.
+        host: A device whose memory is the host's.
+    """
+    nodes: dict[str, Node] = {}
+
+    def near(device: str) -> str:
+        return device if device_type(device) == "CPU" else host
+
+    for name, node in graph.nodes.items():
+        if node.op == "_Arg":
+            feed = graph.feeds[node.attrs["index"]]
+            attrs = {"tensor_name": feed_name(feed.name).encode(), "tensor_type": node.output_dtypes[0]}
+            node = node._replace(op="_Recv", attrs=attrs, device=near(node.device), shapes=(feed.shape,))
+        nodes[name] = node
+
+    def send(name: str, edge: Edge) -> None:
+        source = nodes[edge[0]]
+        dtype = source.output_dtypes[edge[1]]
+        attrs = {"tensor_name": name.encode(), "T": dtype}
+        nodes[f"_send/{name}"] = Node(f"_send/{name}", "_Send", attrs, (edge,), (), near(source.device), (dtype,), ())
+
+    for tensor, edge in zip(fetches, graph.fetches, strict=True):
+        send(fetch_name(tensor), edge)
+    for target in graph.targets:
+        name = f"_done/{target}"
+        nodes[name] = Node(
+            name, "Const", {"value": np.zeros((), np.int32), "dtype": int32}, (), (target,),
+            near(nodes[target].device), (), (int32,),
+        )  # fmt: skip
+        send(target_name(target), (name, 0))
+    return StepGraph(nodes, (), (), ())
+
+
+def feed_name(tensor: str) -> str:
+    """What the value of a fed tensor is called in the rendezvous."""
+    return f"feed:{tensor}"
+
+
+def fetch_name(tensor: str) -> str:
+    """What the value of a fetched tensor is called in the rendezvous."""
+    return f"fetch:{tensor}"
+
+
+def target_name(operation: str) -> str:
+    """What the end of a target operation is called in the rendezvous."""
+    return f"target:{operation}"
