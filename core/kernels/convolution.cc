@@ -1,8 +1,8 @@
 // Conv2D, Conv3D and DepthwiseConv2dNative, and the gradients of their inputs and filters.
+#include "compute/convolution/convolution_shape.h"
+#include "compute/convolution/convolve.h"
+#include "compute/weights/filter_cache.h"
 #include "kernel/registry.h"
-#include "kernels/convolution_shape.h"
-#include "kernels/convolve.h"
-#include "kernels/kept_filter.h"
 
 namespace thalweg {
 namespace {

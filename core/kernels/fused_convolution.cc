@@ -5,11 +5,11 @@
 // same order.
 #include <cmath>
 
+#include "compute/convolution/convolution_shape.h"
+#include "compute/convolution/convolve.h"
+#include "compute/copies/elements.h"
+#include "compute/weights/filter_cache.h"
 #include "kernel/registry.h"
-#include "kernels/convolution_shape.h"
-#include "kernels/convolve.h"
-#include "kernels/elements.h"
-#include "kernels/kept_filter.h"
 
 namespace thalweg {
 namespace {

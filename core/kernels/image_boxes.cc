@@ -1,5 +1,5 @@
 // Boxes in images: DrawBoundingBoxes and SampleDistortedBoundingBox.
-#include "kernels/image_resize.h"
+#include "compute/images/resize.h"
 #include "random/distributions.h"
 #include "random/generator.h"
 

@@ -1,5 +1,5 @@
 // ExtractGlimpse: windows of one size around a point of each image; what lies outside is noise or zero.
-#include "kernels/image_resize.h"
+#include "compute/images/resize.h"
 #include "random/distributions.h"
 #include "random/generator.h"
 

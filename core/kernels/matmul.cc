@@ -1,10 +1,10 @@
 // MatMul and the BatchMatMul family: shapes, transposes and broadcasting.
-#include "kernels/elementwise.h"
-#include "kernels/kept.h"
-#include "kernels/post_ops.h"
-#include "kernels/product.h"
-#include "onednn/engine.h"
-#include "products/sgemm.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/post_ops.h"
+#include "compute/matmul/product.h"
+#include "compute/onednn/engine.h"
+#include "compute/products/sgemm.h"
+#include "compute/weights/weight_cache.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {

@@ -1,5 +1,5 @@
 // Resource variables: the handle, reading, assigning, and whole-tensor updates.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 #include "resource/handle_tensor.h"
 #include "resource/variable.h"
 

@@ -1,0 +1,15 @@
+// KeptFilter: the filter of a convolution in the form that its algorithm wants, kept from step to step.
+#pragma once
+
+#include "compute/weights/weight_cache.h"
+#include "compute/winograd/winograd.h"
+
+namespace thalweg {
+
+struct KeptFilter {
+  Kept<std::pair<Tensor, Tensor>> folded;  // with the factor of a batch normalization; and the term that goes with it
+  Kept<Tensor> layout;                     // as oneDNN's primitive wants it
+  Kept<winograd::Filter> points;           // transformed for Winograd's algorithm
+};
+
+}  // namespace thalweg
