@@ -3,7 +3,7 @@
 
 #include "device/remote.h"
 #include "kernel/registry.h"
-#include "tensor/allocator.h"
+#include "memory/allocator.h"
 
 namespace thalweg {
 

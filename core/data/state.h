@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "memory/account.h"
 #include "resource/manager.h"
-#include "tensor/account.h"
 
 namespace thalweg {
 

@@ -8,7 +8,7 @@
 
 #include "device/remote_calls.h"
 #include "executor/step.h"
-#include "tensor/account.h"
+#include "memory/account.h"
 
 namespace thalweg {
 namespace {

@@ -12,6 +12,7 @@
 #include "io/crc32c.h"
 #include "io/jpeg.h"
 #include "kernel/registry.h"
+#include "memory/allocator.h"
 #include "python/attributes.h"
 #include "python/checkpoint.h"
 #include "python/compiled_step.h"
@@ -26,7 +27,6 @@
 #include "python/trace.h"
 #include "resource/waitable.h"
 #include "session.h"
-#include "tensor/allocator.h"
 #include "thread/blocking.h"
 #include "thread/parallel.h"
 

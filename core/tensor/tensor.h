@@ -14,7 +14,7 @@
 #include <span>
 #include <utility>
 
-#include "tensor/allocator.h"
+#include "memory/allocator.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 

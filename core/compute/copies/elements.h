@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernel/kernel.h"
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

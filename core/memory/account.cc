@@ -1,11 +1,11 @@
 // Charging, limits and the accounts that are kept for the next device.
-#include "tensor/account.h"
+#include "memory/account.h"
 
 #include <mutex>
 #include <vector>
 
 #include "error.h"
-#include "tensor/allocator.h"
+#include "memory/allocator.h"
 
 namespace thalweg {
 namespace {

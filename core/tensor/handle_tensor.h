@@ -1,7 +1,7 @@
 // handle_tensor: a resource handle as a scalar tensor, the way in which resources travel along edges.
 #pragma once
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {

@@ -2,7 +2,7 @@
 //
 // The free lists keep so much that the memory taken from the system exceeds what tensors held at their peak by at most
 // an eighth or 256 MB; what lay idle longest goes first, and everything when a session is closed.
-#include "tensor/allocator.h"
+#include "memory/allocator.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "error.h"
-#include "tensor/memory_trace.h"
+#include "memory/memory_trace.h"
 
 namespace thalweg {
 namespace {

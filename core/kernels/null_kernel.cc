@@ -1,5 +1,5 @@
 // Zeros without memory, and the kernel that hands them out.
-#include "device/null_kernel.h"
+#include "kernels/null_kernel.h"
 
 #include <sys/mman.h>
 

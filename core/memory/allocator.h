@@ -3,7 +3,7 @@
 //
 // Thread-safe. Small blocks (up to 32 KB) are cached per thread without a lock, larger ones in one shared list whose
 // size is bounded. The process's figures count the larger blocks that tensors hold, not what the cache keeps; what a
-// device's tensors hold is in its account (tensor/account.h). A request beyond the limit of either (the machine's
+// device's tensors hold is in its account (memory/account.h). A request beyond the limit of either (the machine's
 // memory unless set) fails with ResourceExhausted; it never ends the process.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/account.h"
+#include "memory/account.h"
 
 namespace thalweg {
 

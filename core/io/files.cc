@@ -1,5 +1,5 @@
 // Files that appear whole or not at all, on POSIX.
-#include "checkpoint/files.h"
+#include "io/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel/kernel.h"
-#include "resource/handle_tensor.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 
