@@ -3,7 +3,8 @@
 
 #include <optional>
 
-#include "device/remote.h"
+#include "error.h"
+#include "plugin/plugin.h"
 
 namespace thalweg {
 

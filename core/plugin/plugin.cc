@@ -1,14 +1,13 @@
 // Loading device plug-ins, and checking that they are what they say.
+#include "plugin/plugin.h"
+
 #include <dlfcn.h>
 
-#include <condition_variable>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <regex>
 
-#include "device/remote.h"
-#include "thread/thread_pool.h"
+#include "error.h"
 
 namespace thalweg {
 namespace {
@@ -82,48 +81,6 @@ const Plugin* plugin_of(const std::string& device_type) {
   for (const Plugin& plugin : plugins().all)
     if (plugin.type == device_type) return &plugin;
   return nullptr;
-}
-
-namespace {
-
-struct Open {
-  std::mutex mutex;
-  std::condition_variable closed;
-  int closing = 0;
-  std::map<std::pair<const Plugin*, int>, std::weak_ptr<RemoteMemory>> devices;
-};
-
-Open& opened() {
-  static Open* o = new Open;
-  return *o;
-}
-
-}  // namespace
-
-std::shared_ptr<RemoteMemory> RemoteMemory::open(const Plugin& plugin, int index) {
-  std::unique_lock lock(opened().mutex);
-  std::weak_ptr<RemoteMemory>& known = opened().devices[{&plugin, index}];
-  std::shared_ptr<RemoteMemory> device = known.lock();
-  if (device) return device;
-  // One that is being closed must be gone before it can be opened again.
-  opened().closed.wait(lock, [] { return opened().closing == 0; });
-  device = known.lock();
-  if (!device) known = device = std::shared_ptr<RemoteMemory>(new RemoteMemory(plugin, index), close);
-  return device;
-}
-
-// The last reference may go on a thread of the plug-in's, which closing may have to wait for.
-void RemoteMemory::close(RemoteMemory* device) {
-  {
-    std::lock_guard lock(opened().mutex);
-    ++opened().closing;
-  }
-  ThreadPool::shared().submit([device] {
-    delete device;
-    std::lock_guard lock(opened().mutex);
-    --opened().closing;
-    opened().closed.notify_all();
-  });
 }
 
 }  // namespace thalweg

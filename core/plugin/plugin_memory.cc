@@ -1,14 +1,17 @@
 // Tensors on the devices of plug-ins: allocation, copies, and their delivery.
-#include "device/remote.h"
+#include "plugin/plugin_memory.h"
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
-#include "device/remote_calls.h"
 #include "executor/step.h"
-#include "memory/account.h"
+#include "kernel/kernel.h"
+#include "plugin/plugin_kernels.h"
+#include "thread/thread_pool.h"
 
 namespace thalweg {
 namespace {
@@ -48,7 +51,7 @@ class Copies {
 };
 
 struct Block {
-  std::shared_ptr<RemoteMemory> device;
+  std::shared_ptr<PluginMemory> device;
   void* memory;
   uint64_t bytes;
   Account* account;
@@ -61,7 +64,9 @@ struct Block {
   }
 };
 
-const RemoteMemory& device_of(const Tensor& remote) { return *static_cast<Block*>(remote.buffer()->owner())->device; }
+const PluginMemory& device_of(const Tensor& on_device) {
+  return *static_cast<Block*>(on_device.buffer()->owner())->device;
+}
 
 }  // namespace
 
@@ -73,7 +78,7 @@ std::optional<Error> error_of(const tw_error* error) {
   return Error(known ? Code(error->code) : Code::unknown, message.empty() ? "the device gave no reason" : message);
 }
 
-RemoteMemory::RemoteMemory(const Plugin& plugin, int index) : plugin_(plugin) {
+PluginMemory::PluginMemory(const Plugin& plugin, int index) : plugin_(plugin) {
   require(index >= 0 && index < plugin.table->num_devices, "there is no /device:", plugin.type, ":", index,
           ": the plug-in '", plugin.path, "' has ", plugin.table->num_devices, " devices");
   tw_error error{};
@@ -82,13 +87,13 @@ RemoteMemory::RemoteMemory(const Plugin& plugin, int index) : plugin_(plugin) {
     fail(failure->code(), "cannot open /device:", plugin.type, ":", index, ": ", failure->message());
 }
 
-RemoteMemory::~RemoteMemory() { plugin_.table->close(handle_); }
+PluginMemory::~PluginMemory() { plugin_.table->close(handle_); }
 
-int64_t RemoteMemory::memory_bytes() const {
+int64_t PluginMemory::memory_bytes() const {
   return static_cast<int64_t>(std::min<uint64_t>(plugin_.table->memory_bytes(handle_), INT64_MAX));
 }
 
-Tensor RemoteMemory::allocate(DType dtype, Shape shape, Account* account) {
+Tensor PluginMemory::allocate(DType dtype, Shape shape, Account* account) {
   require(is_plain(dtype) && size_of(dtype) > 0, "tensors of type ", dtype, " cannot be on a device of type ",
           plugin_.type);
   uint64_t bytes;
@@ -108,45 +113,45 @@ Tensor RemoteMemory::allocate(DType dtype, Shape shape, Account* account) {
   }
   void* memory = block->memory;
   Block* owner = block.release();
-  return Tensor(dtype, std::move(shape), Buffer::borrow(memory, bytes, owner, Block::release, Buffer::Kind::remote),
+  return Tensor(dtype, std::move(shape), Buffer::borrow(memory, bytes, owner, Block::release, Buffer::Kind::device),
                 memory);
 }
 
-void RemoteMemory::upload(Tensor host, Account* account, Arrived arrived) {
-  Tensor remote = allocate(host.dtype(), host.shape(), account);
-  if (host.bytes() == 0) return arrived(std::nullopt, std::move(remote));
+void PluginMemory::upload(Tensor host, Account* account, Arrived arrived) {
+  Tensor on_device = allocate(host.dtype(), host.shape(), account);
+  if (host.bytes() == 0) return arrived(std::nullopt, std::move(on_device));
   const void* from = host.raw();
-  void* to = remote.raw();
+  void* to = on_device.raw();
   const uint64_t bytes = host.bytes();
-  void* number = Copies::shared().begin([host = std::move(host), remote = std::move(remote),
+  void* number = Copies::shared().begin([host = std::move(host), on_device = std::move(on_device),
                                          arrived = std::move(arrived)](std::optional<Error> error) mutable {
     host = Tensor();  // what is not needed any more is gone when the step hears of the end
-    arrived(error, error ? Tensor() : std::move(remote));
+    arrived(error, error ? Tensor() : std::move(on_device));
   });
   plugin_.table->copy_to_device(handle_, from, to, bytes, &Copies::done, number);
 }
 
-void RemoteMemory::download(Tensor remote, Account* account, Arrived arrived) {
+void PluginMemory::download(Tensor on_device, Account* account, Arrived arrived) {
   AccountScope scope(account);
-  const RemoteMemory& device = device_of(remote);
-  Tensor host(remote.dtype(), remote.shape());
-  if (remote.bytes() == 0) return arrived(std::nullopt, std::move(host));
-  const void* from = remote.raw();
+  const PluginMemory& device = device_of(on_device);
+  Tensor host(on_device.dtype(), on_device.shape());
+  if (on_device.bytes() == 0) return arrived(std::nullopt, std::move(host));
+  const void* from = on_device.raw();
   void* to = host.raw();
   const uint64_t bytes = host.bytes();
-  void* number = Copies::shared().begin([host = std::move(host), remote = std::move(remote),
+  void* number = Copies::shared().begin([host = std::move(host), on_device = std::move(on_device),
                                          arrived = std::move(arrived)](std::optional<Error> error) mutable {
-    remote = Tensor();
+    on_device = Tensor();
     arrived(error, error ? Tensor() : std::move(host));
   });
   device.plugin_.table->copy_to_host(device.handle_, from, to, bytes, &Copies::done, number);
 }
 
-RemoteMemory::Arrived cancellable(Step& step, RemoteMemory::Arrived arrived) {
+DeviceMemory::Arrived cancellable(Step& step, DeviceMemory::Arrived arrived) {
   struct Once {
     std::atomic<bool> over{false};
     std::atomic<int64_t> token{-1};
-    RemoteMemory::Arrived arrived;
+    DeviceMemory::Arrived arrived;
   };
   auto once = std::make_shared<Once>();
   once->arrived = std::move(arrived);
@@ -162,29 +167,71 @@ RemoteMemory::Arrived cancellable(Step& step, RemoteMemory::Arrived arrived) {
   return finish;
 }
 
-void deliver(Tensor value, Device& device, bool to_host, RemoteMemory::Arrived arrived) {
+void deliver(Tensor value, Device& device, bool to_host, DeviceMemory::Arrived arrived) {
   // What fails at once is reported like what fails later.
-  auto guarded = [](const RemoteMemory::Arrived& report, const auto& body) {
+  auto guarded = [](const DeviceMemory::Arrived& report, const auto& body) {
     try {
       body();
     } catch (const Error& error) {
       report(error, Tensor());
     }
   };
-  to_host = to_host || !device.remote;
-  if (!value.defined() || (value.remote() ? !to_host && &device_of(value) == device.remote.get() : to_host))
+  to_host = to_host || !device.memory;
+  if (!value.defined() || (value.on_device() ? !to_host && &device_of(value) == device.memory.get() : to_host))
     return arrived(std::nullopt, std::move(value));
-  if (to_host) return guarded(arrived, [&] { RemoteMemory::download(std::move(value), device.account, arrived); });
-  if (!value.remote())
-    return guarded(arrived, [&] { device.remote->upload(std::move(value), device.account, arrived); });
+  if (to_host) return guarded(arrived, [&] { PluginMemory::download(std::move(value), device.account, arrived); });
+  if (!value.on_device())
+    return guarded(arrived, [&] { device.memory->upload(std::move(value), device.account, arrived); });
   guarded(arrived, [&] {
     // By way of the host. The session may be gone before the first copy ends, if the step is cancelled.
-    RemoteMemory::download(
+    PluginMemory::download(
         std::move(value), nullptr,
-        [memory = device.remote, account = device.account, arrived, guarded](std::optional<Error> error, Tensor host) {
+        [memory = device.memory, account = device.account, arrived, guarded](std::optional<Error> error, Tensor host) {
           if (error) return arrived(std::move(error), Tensor());
           guarded(arrived, [&] { memory->upload(std::move(host), account, arrived); });
         });
+  });
+}
+
+namespace {
+
+struct Open {
+  std::mutex mutex;
+  std::condition_variable closed;
+  int closing = 0;
+  std::map<std::pair<const Plugin*, int>, std::weak_ptr<PluginMemory>> devices;
+};
+
+Open& opened() {
+  static Open* o = new Open;
+  return *o;
+}
+
+}  // namespace
+
+std::shared_ptr<PluginMemory> PluginMemory::open(const Plugin& plugin, int index) {
+  std::unique_lock lock(opened().mutex);
+  std::weak_ptr<PluginMemory>& known = opened().devices[{&plugin, index}];
+  std::shared_ptr<PluginMemory> device = known.lock();
+  if (device) return device;
+  // One that is being closed must be gone before it can be opened again.
+  opened().closed.wait(lock, [] { return opened().closing == 0; });
+  device = known.lock();
+  if (!device) known = device = std::shared_ptr<PluginMemory>(new PluginMemory(plugin, index), close);
+  return device;
+}
+
+// The last reference may go on a thread of the plug-in's, which closing may have to wait for.
+void PluginMemory::close(PluginMemory* memory) {
+  {
+    std::lock_guard lock(opened().mutex);
+    ++opened().closing;
+  }
+  ThreadPool::shared().submit([memory] {
+    delete memory;
+    std::lock_guard lock(opened().mutex);
+    --opened().closing;
+    opened().closed.notify_all();
   });
 }
 

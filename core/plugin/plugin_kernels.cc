@@ -1,5 +1,5 @@
 // Running the kernels of plug-ins: calls under way, and the functions that a kernel asks about its node and its call.
-#include "device/remote_calls.h"
+#include "plugin/plugin_kernels.h"
 
 #include <algorithm>
 #include <mutex>
@@ -8,6 +8,7 @@
 
 #include "executor/step.h"
 #include "kernel/prompt_kernel.h"
+#include "plugin/plugin_memory.h"
 
 // The interface declares a type that only the host knows.
 struct tw_node {
@@ -19,7 +20,8 @@ namespace {
 
 // What a plug-in made for one node. Calls hold it too: they may outlive the plan of a cancelled step.
 struct Made {
-  Made(const tw_kernel& table, const NodeDef& node, Device& device) : table(table), def(node), memory(device.remote) {
+  Made(const tw_kernel& table, const NodeDef& node, std::shared_ptr<PluginMemory> owner)
+      : table(table), def(node), memory(std::move(owner)) {
     if (table.create == nullptr) return;
     tw_error error{};
     const tw_node wrapped{def};
@@ -33,7 +35,7 @@ struct Made {
 
   const tw_kernel& table;
   const NodeDef def;
-  const std::shared_ptr<RemoteMemory> memory;
+  const std::shared_ptr<PluginMemory> memory;
   void* kernel = nullptr;
 };
 
@@ -168,7 +170,7 @@ int32_t forward_input(tw_call number, int32_t from, int32_t index, int32_t rank,
     require(from >= 0 && from < static_cast<int32_t>(call.inputs.size()), "the kernel forwards input ", from, " of ",
             call.inputs.size());
     const Tensor& in = call.inputs[from];
-    require(in.remote() && in.dtype() == call.def().output_dtypes[index], "the kernel forwards input ", from,
+    require(in.on_device() && in.dtype() == call.def().output_dtypes[index], "the kernel forwards input ", from,
             ", which is not on the device or of another type than output ", index);
     call.outputs[index] = in.reshaped(std::move(shape));
   });
@@ -196,10 +198,10 @@ bool accepts(const tw_kernel& kernel, const NodeDef& def) {
   return true;
 }
 
-class RemoteKernel : public PromptKernel {
+class PluginKernel : public PromptKernel {
  public:
-  RemoteKernel(const tw_kernel& table, const NodeDef& def, Device& device)
-      : made_(std::make_shared<Made>(table, def, device)) {}
+  PluginKernel(const tw_kernel& table, const NodeDef& def, std::shared_ptr<PluginMemory> memory)
+      : made_(std::make_shared<Made>(table, def, std::move(memory))) {}
 
   // Issues the work; its outputs are there at once for what is issued next. The step waits for the work to end.
   bool attempt(Context& ctx) override {
@@ -208,7 +210,7 @@ class RemoteKernel : public PromptKernel {
     call->account = ctx.device().account;
     for (int i = 0; i < ctx.num_inputs(); ++i) {
       const bool on_host = i < 64 && (made_->table.host_inputs >> i & 1) != 0;
-      if (ctx.input(i).remote() == on_host)
+      if (ctx.input(i).on_device() == on_host)
         fail(Code::internal, "input ", i, " is ", on_host ? "on the device" : "in the host's memory");
       call->inputs.push_back(ctx.input(i));
     }
@@ -238,9 +240,9 @@ class RemoteKernel : public PromptKernel {
 };
 
 // A constant in the device's memory, copied there when first used.
-class RemoteConst : public AsyncKernel {
+class DeviceConst : public AsyncKernel {
  public:
-  RemoteConst(const NodeDef& def, Device& device) : device_(device), value_(def.attr<Tensor>("value")) {}
+  DeviceConst(const NodeDef& def, Device& device) : device_(device), value_(def.attr<Tensor>("value")) {}
   void start(std::shared_ptr<AsyncContext> ctx) override {
     {
       std::lock_guard lock(kept_->mutex);
@@ -289,12 +291,12 @@ const tw_host& host_interface() {
   return host;
 }
 
-std::unique_ptr<Kernel> make_remote_kernel(const NodeDef& def, Device& device) {
-  if (def.op == "_RemoteConst") return std::make_unique<RemoteConst>(def, device);
-  const tw_device_plugin& table = *device.remote->plugin().table;
+std::unique_ptr<Kernel> PluginMemory::make_kernel(const NodeDef& def, Device& device) {
+  if (def.op == "_RemoteConst") return std::make_unique<DeviceConst>(def, device);
+  const tw_device_plugin& table = *plugin_.table;
   for (int32_t i = 0; i < table.num_kernels; ++i)
     if (def.op == table.kernels[i].op && accepts(table.kernels[i], def))
-      return std::make_unique<RemoteKernel>(table.kernels[i], def, device);
+      return std::make_unique<PluginKernel>(table.kernels[i], def, shared_from_this());
   return nullptr;
 }
 
