@@ -292,7 +292,7 @@ const tw_host& host_interface() {
 }
 
 std::unique_ptr<Kernel> PluginMemory::make_kernel(const NodeDef& def, Device& device) {
-  if (def.op == "_RemoteConst") return std::make_unique<DeviceConst>(def, device);
+  if (def.op == "_DeviceConst") return std::make_unique<DeviceConst>(def, device);
   const tw_device_plugin& table = *plugin_.table;
   for (int32_t i = 0; i < table.num_kernels; ++i)
     if (def.op == table.kernels[i].op && accepts(table.kernels[i], def))

@@ -8,11 +8,11 @@ from typing import Any
 from thalweg._native import core
 from thalweg.devices import plugins
 from thalweg.devices.memory import memory_limits
+from thalweg.passes.device_memory import host_sides
 from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.null_device import NULL
 from thalweg.passes.partition import Partition, partition, whole
 from thalweg.passes.place import Device, Strategy, Survey, matches, place
-from thalweg.passes.remote_devices import host_sides
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.options import PlacementOptions, placement_options
 from thalweg.runtime.planning import Planning
@@ -101,8 +101,8 @@ class Placer:
         """The parts of a placed step."""
         if len(self.devices) == 1:
             return {self.devices[0].name: whole(graph)}
-        graph = host_sides(graph, self.devices[0].name, is_remote, _host_inputs)
-        return partition(graph, self._compressed, is_remote)
+        graph = host_sides(graph, self.devices[0].name, has_own_memory, _host_inputs)
+        return partition(graph, self._compressed, has_own_memory)
 
     def _write_log(self, graph: StepGraph) -> None:
         for name, node in graph.nodes.items():
@@ -126,7 +126,7 @@ def device_type(name: str) -> str:
     return name.rpartition("/device:")[2].partition(":")[0] if name else "CPU"
 
 
-def is_remote(name: str) -> bool:
+def has_own_memory(name: str) -> bool:
     """Whether a device has memory of its own."""
     return device_type(name) in plugins.loaded
 

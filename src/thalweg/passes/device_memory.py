@@ -15,28 +15,28 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 HOST_INPUTS = "_host_inputs"
 # The constant of such a device: copied there once.
-REMOTE_CONST = "_RemoteConst"
+DEVICE_CONST = "_DeviceConst"
 
 
 def host_sides(
-    graph: StepGraph, host: str, is_remote: Callable[[str], bool], host_inputs: Callable[[Node], int]
+    graph: StepGraph, host: str, has_own_memory: Callable[[str], bool], host_inputs: Callable[[Node], int]
 ) -> StepGraph:
     """Returns the step with its crossings made explicit; the same step if no node is on such a device.
 
     Args:
         graph: The step, placed.
         host: The device that stands for the host.
-        is_remote: Whether a device has memory of its own.
+        has_own_memory: Whether a device has memory of its own.
         host_inputs: Which inputs of a node on such a device are wanted on the host.
     """
-    if not any(is_remote(node.device) for node in graph.nodes.values()):
+    if not any(has_own_memory(node.device) for node in graph.nodes.values()):
         return graph
     crossed: dict[Edge, Edge] = {}
     nodes: dict[str, Node] = {}
 
     def on_host(edge: Edge) -> Edge:
         source = graph.nodes[edge[0]]
-        if source.op == "_Arg" or not is_remote(source.device):
+        if source.op == "_Arg" or not has_own_memory(source.device):
             return edge
         found = crossed.get(edge)
         if found is None:
@@ -49,10 +49,10 @@ def host_sides(
     for name, node in graph.nodes.items():
         if node.op == "_Arg":
             node = node._replace(device=host)
-        elif is_remote(node.device):
+        elif has_own_memory(node.device):
             mask = host_inputs(node)
             inputs = tuple(on_host(edge) if mask >> i & 1 else edge for i, edge in enumerate(node.inputs))
-            op = REMOTE_CONST if node.op == "Const" else node.op
+            op = DEVICE_CONST if node.op == "Const" else node.op
             node = node._replace(op=op, inputs=inputs, attrs={**node.attrs, HOST_INPUTS: mask})
         nodes[name] = node
     fetches = tuple(on_host(edge) for edge in graph.fetches)
