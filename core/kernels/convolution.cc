@@ -18,12 +18,12 @@ struct Convolution : Kernel {
     const ConvolutionShape shape = attributes.shape_of(input.shape(), filter.shape());
     Tensor& out = ctx.allocate(0, attributes.output_of(shape));
     convolve(ConvolutionPass::forward, out.dtype(), shape, {},
-             {data_of(input), data_of(filter), data_of(out), nullptr, keep ? &kept : nullptr, &filter},
+             {data_of(input), data_of(filter), data_of(out), nullptr, keep ? &cache : nullptr, &filter},
              attributes.sums());
   }
   ConvolutionAttributes attributes;
   bool keep;
-  KeptFilter kept;
+  FilterCache cache;
 };
 
 // `kTensor`: the first input is a tensor of the wanted shape, not the shape as a vector.

@@ -245,16 +245,16 @@ class DeviceConst : public AsyncKernel {
   DeviceConst(const NodeDef& def, Device& device) : device_(device), value_(def.attr<Tensor>("value")) {}
   void start(std::shared_ptr<AsyncContext> ctx) override {
     {
-      std::lock_guard lock(kept_->mutex);
-      if (kept_->copy.defined()) ctx->set_output(0, kept_->copy);
+      std::lock_guard lock(shared_->mutex);
+      if (shared_->copy.defined()) ctx->set_output(0, shared_->copy);
     }
     if (ctx->output_defined(0)) return ctx->done();
     Step& step = ctx->step();
-    auto arrived = [kept = kept_, ctx = std::move(ctx)](std::optional<Error> error, Tensor copy) {
+    auto arrived = [shared = shared_, ctx = std::move(ctx)](std::optional<Error> error, Tensor copy) {
       if (error) return ctx->fail(*std::move(error));
       {
-        std::lock_guard lock(kept->mutex);
-        kept->copy = copy;
+        std::lock_guard lock(shared->mutex);
+        shared->copy = copy;
       }
       ctx->set_output(0, std::move(copy));
       ctx->done();
@@ -263,13 +263,13 @@ class DeviceConst : public AsyncKernel {
   }
 
  private:
-  struct Kept {
+  struct Copy {
     std::mutex mutex;
     Tensor copy;
   };
   Device& device_;
   Tensor value_;
-  std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
+  std::shared_ptr<Copy> shared_ = std::make_shared<Copy>();
 };
 
 }  // namespace

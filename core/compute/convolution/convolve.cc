@@ -239,9 +239,9 @@ bool winograd_convolution(ConvolutionPass pass, const ConvolutionShape& s, const
   float* output = static_cast<float*>(data.output);
   switch (pass) {
     case ConvolutionPass::forward:
-      if (data.kept) {
-        const auto points = data.kept->points.get({data.kept_source}, {s.in_channels, s.out_channels},
-                                                  [&] { return winograd::Filter(problem, filter); });
+      if (data.cache) {
+        const auto points = data.cache->points.get({data.cache_source}, {s.in_channels, s.out_channels},
+                                                   [&] { return winograd::Filter(problem, filter); });
         winograd::forward(problem, input, *points, output, {static_cast<const float*>(data.bias), relu});
       } else {
         winograd::forward(problem, input, winograd::Filter(problem, filter), output,

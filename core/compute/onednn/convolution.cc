@@ -194,9 +194,9 @@ class Operand {
   }
   void* data() const { return moved() ? copy_.raw() : data_; }
   // Takes the tensor that was put into the wanted layout by an earlier step, or puts it there for the next ones.
-  void bring_kept(Kept<Tensor>& kept, const Tensor& source) {
+  void bring_cached(WeightCache<Tensor>& cache, const Tensor& source) {
     if (!moved()) return;
-    copy_ = *kept.get({&source}, key_, [&] {
+    copy_ = *cache.get({&source}, key_, [&] {
       bring();
       return copy_;
     });
@@ -264,8 +264,8 @@ bool onednn_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShap
   bool adds = false;
   for (const PostOp& op : post_ops) adds |= op.kind == PostOp::sum;
   if (pass != ConvolutionPass::input_gradient) input.bring();
-  if (data.kept)
-    filter.bring_kept(data.kept->layout, *data.kept_source);
+  if (data.cache)
+    filter.bring_cached(data.cache->layout, *data.cache_source);
   else if (pass != ConvolutionPass::filter_gradient)
     filter.bring();
   if (!forward || adds) output.bring();

@@ -39,7 +39,7 @@ struct ConvolutionShape {
 
 enum class ConvolutionPass { forward, input_gradient, filter_gradient };
 
-struct KeptFilter;
+struct FilterCache;
 
 // The data of a convolution, dense: input and output (or their gradients) in the layout of the shape, filter HWIO. Each
 // pass writes one of the three. The post-op `sum` adds to what `output` holds before, and may occur once.
@@ -49,8 +49,8 @@ struct ConvolutionData {
   void* output = nullptr;
   const void* bias = nullptr;  // One per output channel, in the forward pass only; or none.
   // In the forward pass: where to keep the filter in other forms, and the tensor of which they are made; or neither.
-  KeptFilter* kept = nullptr;
-  const Tensor* kept_source = nullptr;
+  FilterCache* cache = nullptr;
+  const Tensor* cache_source = nullptr;
 };
 
 // False if oneDNN has nothing good for it on this machine: then nothing was done. All sizes must be positive.

@@ -1,4 +1,4 @@
-// KeptFilter: the filter of a convolution in the form that its algorithm wants, kept from step to step.
+// FilterCache: the filter of a convolution in the form that its algorithm wants, kept from step to step.
 #pragma once
 
 #include "compute/weights/weight_cache.h"
@@ -6,10 +6,11 @@
 
 namespace thalweg {
 
-struct KeptFilter {
-  Kept<std::pair<Tensor, Tensor>> folded;  // with the factor of a batch normalization; and the term that goes with it
-  Kept<Tensor> layout;                     // as oneDNN's primitive wants it
-  Kept<winograd::Filter> points;           // transformed for Winograd's algorithm
+struct FilterCache {
+  WeightCache<std::pair<Tensor, Tensor>>
+      folded;                            // with the factor of a batch normalization; and the term that goes with it
+  WeightCache<Tensor> layout;            // as oneDNN's primitive wants it
+  WeightCache<winograd::Filter> points;  // transformed for Winograd's algorithm
 };
 
 }  // namespace thalweg

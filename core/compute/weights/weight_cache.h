@@ -1,4 +1,5 @@
-// Kept: what a kernel has made of its weights (another layout, a transformed copy), kept until the weights change.
+// WeightCache: what a kernel has made of its weights (another layout, a transformed copy), kept until the weights
+// change.
 //
 // A pass marks the kernels of steps that change no variables (passes/keep_weights.py); for them, weights are packed
 // once and not for every step. The stamps of the source tensors' buffers tell whether they are still the same: a buffer
@@ -15,7 +16,7 @@
 namespace thalweg {
 
 template <typename Made>
-class Kept {
+class WeightCache {
  public:
   // make(), or what it returned for the same sources and the same variant (sizes, or whatever else it depends on).
   template <typename Make>

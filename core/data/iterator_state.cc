@@ -1,8 +1,8 @@
 // Numbers, strings and tensors as bytes.
-#include "data/state.h"
+#include "data/iterator_state.h"
 
 #include "data/boxed_tensor.h"
-#include "data/kept_elements.h"
+#include "data/element_list.h"
 
 namespace thalweg {
 namespace {
@@ -42,7 +42,7 @@ void StateWriter::variant(const ResourceHandle& value) {
     tensor(boxed->value());
     return;
   }
-  const auto* kept = dynamic_cast<const KeptElements*>(value.resource.get());
+  const auto* kept = dynamic_cast<const ElementList*>(value.resource.get());
   if (kept == nullptr)
     fail(Code::failed_precondition, "an element that holds ", value.resource ? value.resource->kind() : "nothing",
          " cannot be saved");
@@ -140,7 +140,7 @@ void StateReader::variant(ResourceHandle& out) {
       for (size_t i = 0; i < signature.types.size(); ++i)
         if (elements.back()[i].dtype() != signature.types[i]) corrupt("an element of another type");
     }
-    out.resource = std::make_shared<KeptElements>(std::move(signature), std::move(elements));
+    out.resource = std::make_shared<ElementList>(std::move(signature), std::move(elements));
   } else {
     corrupt("a variant of no kind");
   }

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "data/background.h"
+#include "data/element_list.h"
 #include "data/function_call.h"
-#include "data/kept_elements.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -135,7 +135,7 @@ class GroupByWindow final : public UnaryDataset {
       doing = Doing::reduce;
     }
     void set_reduce_args() {
-      args = {Tensor::scalar(key), tensor_from_dataset(std::make_shared<const KeptElements>(elements, given))};
+      args = {Tensor::scalar(key), tensor_from_dataset(std::make_shared<const ElementList>(elements, given))};
     }
     void save(StateWriter& out) override {
       if (doing != Doing::pull && doing != Doing::give)

@@ -1,13 +1,13 @@
-// KeptElements: a dataset of elements that are already there: windows, groups, buckets.
+// ElementList: a dataset of elements that are already there: windows, groups, buckets.
 #pragma once
 
 #include "data/dataset.h"
 
 namespace thalweg {
 
-class KeptElements final : public Dataset {
+class ElementList final : public Dataset {
  public:
-  KeptElements(Signature signature, std::vector<Element> elements)
+  ElementList(Signature signature, std::vector<Element> elements)
       : Dataset(std::move(signature)), elements_(std::make_shared<const std::vector<Element>>(std::move(elements))) {}
   const std::vector<Element>& elements() const { return *elements_; }
   int64_t cardinality() const override { return static_cast<int64_t>(elements_->size()); }
