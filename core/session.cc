@@ -1,9 +1,9 @@
 // Compiling plans and keeping track of running steps.
 #include "session.h"
 
-#include "device/remote.h"
 #include "kernel/registry.h"
-#include "tensor/allocator.h"
+#include "memory/allocator.h"
+#include "plugin/plugin_memory.h"
 
 namespace thalweg {
 
@@ -17,8 +17,8 @@ Session::Session(const std::vector<std::string>& device_names) {
     auto device = std::make_shared<Device>(name, local.substr(0, colon));
     if (const Plugin* plugin = plugin_of(device->type)) {
       require(colon != std::string::npos, "'", name, "' has no index");
-      device->remote = RemoteMemory::open(*plugin, std::stoi(local.substr(colon + 1)));
-      device->account->set_limit(device->remote->memory_bytes());
+      device->memory = PluginMemory::open(*plugin, std::stoi(local.substr(colon + 1)));
+      device->account->set_limit(device->memory->memory_bytes());
     }
     devices_.push_back(std::move(device));
   }

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/files.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/table.h"
+#include "io/files.h"
 
 namespace thalweg {
 

@@ -6,8 +6,8 @@
 #include <bit>
 #include <filesystem>
 
-#include "checkpoint/files.h"
 #include "checkpoint/shape_proto.h"
+#include "io/files.h"
 #include "io/tensor_proto.h"
 
 namespace thalweg {

@@ -2,7 +2,7 @@
 // values and shape, so that they can be batched although they differ in size.
 #pragma once
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {

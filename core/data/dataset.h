@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "data/state.h"
+#include "data/iterator_state.h"
 #include "kernel/kernel.h"
 
 namespace thalweg {

@@ -3,7 +3,7 @@
 #include "data/iterator.h"
 #include "function/function.h"
 #include "kernel/registry.h"
-#include "resource/handle_tensor.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // window: datasets of consecutive elements, one dataset per component.
 #include <deque>
 
-#include "data/kept_elements.h"
+#include "data/element_list.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -67,7 +67,7 @@ class Window final : public UnaryDataset {
       skip = extent.shift - gone;
       out.clear();
       for (size_t c = 0; c < windows.size(); ++c)
-        out.push_back(tensor_from_dataset(std::make_shared<const KeptElements>(
+        out.push_back(tensor_from_dataset(std::make_shared<const ElementList>(
             Signature{{signature.types[c]}, {signature.shapes[c]}}, std::move(windows[c]))));
       return Pulled::element;
     }

@@ -5,12 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "device/device_memory.h"
+#include "memory/account.h"
 #include "resource/manager.h"
-#include "tensor/account.h"
 
 namespace thalweg {
-
-class RemoteMemory;  // device/remote.h
 
 struct Device {
   Device(std::string name, std::string type)
@@ -26,7 +25,7 @@ struct Device {
   Account* const account;
   ResourceManager resources;
   // The memory of a device whose tensors the host cannot read; null where tensors are the host's.
-  std::shared_ptr<RemoteMemory> remote;
+  std::shared_ptr<DeviceMemory> memory;
 };
 
 }  // namespace thalweg

@@ -194,7 +194,7 @@ void Executor::tick() {
 
 bool Executor::advance() {
   // What the host keeps for a device with memory of its own is not that memory.
-  AccountScope account(plan_->device().remote ? nullptr : plan_->device().account);
+  AccountScope account(plan_->device().memory ? nullptr : plan_->device().account);
   while (true) {
     if (!interrupted()) {
       try {

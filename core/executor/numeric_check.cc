@@ -108,7 +108,7 @@ std::string describe(const Tensor& t) {
 
 // Whether there is something to look at. What is in a device's own memory is not for the host to read.
 bool is_looked_at(const Tensor& t) {
-  return t.defined() && is_checked(t.dtype()) && t.num_elements() > 0 && !t.remote();
+  return t.defined() && is_checked(t.dtype()) && t.num_elements() > 0 && !t.on_device();
 }
 
 bool is_bad(const Tensor& t) { return is_looked_at(t) && !is_finite(t); }

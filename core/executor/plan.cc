@@ -268,7 +268,7 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
   connect(order.size(), sink);
   last.pending = INT32_MAX;  // never becomes ready
   // On a device with memory of its own, a constant is a kernel that copies it there.
-  if (flat_ && !device.remote) keep_constants();
+  if (flat_ && !device.memory) keep_constants();
   for (NodeItem& item : nodes_) {
     std::vector<bool> seen(item.num_outputs, false);
     for (size_t e = item.edges.size(); e-- > 0;) {

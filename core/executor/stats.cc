@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tensor/account.h"
+#include "memory/account.h"
 
 namespace thalweg {
 namespace {

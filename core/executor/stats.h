@@ -23,7 +23,7 @@
 #include "executor/numeric_check.h"
 #include "executor/plan.h"
 #include "executor/trace_clock.h"
-#include "tensor/memory_trace.h"
+#include "memory/memory_trace.h"
 
 namespace thalweg {
 

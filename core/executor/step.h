@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "executor/cancellation.h"
 #include "executor/rendezvous.h"
+#include "thread/cancellation.h"
 
 namespace thalweg {
 

@@ -9,8 +9,8 @@
 #include <cctype>
 #include <cerrno>
 
-#include "checkpoint/files.h"
 #include "error.h"
+#include "io/files.h"
 
 namespace thalweg {
 

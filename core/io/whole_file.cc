@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "checkpoint/files.h"
 #include "error.h"
 #include "io/byte_source.h"
+#include "io/files.h"
 
 namespace thalweg {
 namespace {

@@ -6,8 +6,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "device/remote.h"
-
 namespace thalweg {
 namespace {
 
@@ -37,7 +35,7 @@ const std::string& table_of(const NodeDef& def, const Device& device) {
   static const std::unordered_set<std::string> kPassing = {"_Send",         "_Recv", "NoOp",   "Identity",
                                                            "Const",         "Rank",  "Enter",  "Exit",
                                                            "NextIteration", "Merge", "Switch", "LoopCond"};
-  return device.type == "NULL" || (device.remote && kPassing.contains(def.op)) ? kHost : device.type;
+  return device.type == "NULL" || (device.memory && kPassing.contains(def.op)) ? kHost : device.type;
 }
 
 }  // namespace
@@ -61,8 +59,8 @@ void Registry::add(Registration registration) {
 }
 
 std::unique_ptr<Kernel> Registry::create(const NodeDef& def, Device& device) const {
-  if (device.remote)
-    if (std::unique_ptr<Kernel> made = make_remote_kernel(def, device)) return made;
+  if (device.memory)
+    if (std::unique_ptr<Kernel> made = device.memory->make_kernel(def, device)) return made;
   const std::string& type = table_of(def, device);
   Table& t = table();
   std::shared_lock lock(t.mutex);

@@ -1,9 +1,9 @@
 // Conditional accumulators: the ops that make them, apply gradients to them and take what has come together.
 #include "executor/step.h"
 #include "kernel/completion.h"
+#include "kernel/handle_kernel.h"
 #include "kernel/registry.h"
 #include "resource/accumulator.h"
-#include "resource/named.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // The activation functions of neural networks and their gradients.
-#include "kernels/elementwise.h"
-#include "kernels/functors.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {

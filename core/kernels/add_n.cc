@@ -1,6 +1,6 @@
 // AddN: the sum of any number of tensors of one shape, in one pass over the memory.
-#include "kernels/elementwise.h"
-#include "kernels/functors.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {

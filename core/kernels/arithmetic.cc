@@ -1,6 +1,6 @@
 // Element-wise sums, differences and products.
-#include "kernels/elementwise.h"
-#include "kernels/functors.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {

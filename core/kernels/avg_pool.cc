@@ -1,5 +1,5 @@
 // AvgPool in two and three dimensions, and its gradient. Padding does not count.
-#include "kernels/pooling.h"
+#include "compute/windows/pooling.h"
 
 namespace thalweg {
 namespace {

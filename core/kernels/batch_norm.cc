@@ -2,8 +2,8 @@
 //
 // The statistics are made in one pass over memory: mean and sum of squared deviations of a block that fits the cache,
 // merged with those of the blocks before it. That is as precise as two passes, where E[x^2] - E[x]^2 is not.
-#include "kernels/column_sums.h"
-#include "kernels/pooling.h"
+#include "compute/reduction/column_sums.h"
+#include "compute/windows/pooling.h"
 
 namespace thalweg {
 namespace {

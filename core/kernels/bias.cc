@@ -1,7 +1,7 @@
 // BiasAdd and its gradient (a vector along the channel dimension), and L2Loss.
-#include "kernels/column_sums.h"
-#include "kernels/functors.h"
-#include "kernels/pooling.h"
+#include "compute/elementwise/functors.h"
+#include "compute/reduction/column_sums.h"
+#include "compute/windows/pooling.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {

@@ -1,7 +1,7 @@
 // Operations on the bits of integers. Shifts beyond the width of the type are limited to it.
 #include <bit>
 
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

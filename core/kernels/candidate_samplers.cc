@@ -8,9 +8,9 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "compute/random/random_state.h"
 #include "kernel/registry.h"
 #include "random/distributions.h"
-#include "random/generator.h"
 
 namespace thalweg {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Blocks of the source are widened to one of six carriers (no step if it is one already), and from there converted to
 // the target. A float outside an integer's range becomes what x86 makes of it: the smallest integer.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

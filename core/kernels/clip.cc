@@ -1,5 +1,5 @@
 // ClipByValue: elements limited to an interval whose ends are scalars or tensors of the same shape.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

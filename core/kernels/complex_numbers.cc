@@ -1,5 +1,5 @@
 // Complex numbers: made from parts, taken apart, conjugated.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

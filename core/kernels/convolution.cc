@@ -1,8 +1,8 @@
 // Conv2D, Conv3D and DepthwiseConv2dNative, and the gradients of their inputs and filters.
+#include "compute/convolution/convolution_shape.h"
+#include "compute/convolution/convolve.h"
+#include "compute/weights/filter_cache.h"
 #include "kernel/registry.h"
-#include "kernels/convolution_shape.h"
-#include "kernels/convolve.h"
-#include "kernels/kept_filter.h"
 
 namespace thalweg {
 namespace {
@@ -18,12 +18,12 @@ struct Convolution : Kernel {
     const ConvolutionShape shape = attributes.shape_of(input.shape(), filter.shape());
     Tensor& out = ctx.allocate(0, attributes.output_of(shape));
     convolve(ConvolutionPass::forward, out.dtype(), shape, {},
-             {data_of(input), data_of(filter), data_of(out), nullptr, keep ? &kept : nullptr, &filter},
+             {data_of(input), data_of(filter), data_of(out), nullptr, keep ? &cache : nullptr, &filter},
              attributes.sums());
   }
   ConvolutionAttributes attributes;
   bool keep;
-  KeptFilter kept;
+  FilterCache cache;
 };
 
 // `kTensor`: the first input is a tensor of the wanted shape, not the shape as a vector.

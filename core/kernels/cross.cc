@@ -1,5 +1,5 @@
 // Cross: the vector product along the last dimension, which has size 3.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

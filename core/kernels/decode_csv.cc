@@ -1,6 +1,6 @@
 // DecodeCSV: records of comma-separated values, quoted as RFC 4180 says, to one tensor per column.
+#include "compute/parsing/record_blocks.h"
 #include "kernel/registry.h"
-#include "kernels/record_blocks.h"
 #include "strings/csv_fields.h"
 #include "strings/numbers.h"
 

@@ -3,8 +3,8 @@
 // Diagonal d of an M x N matrix starts at row max(0, -d) and column max(0, d). A band is the diagonals from `lower` to
 // `upper`; as a tensor it has one row per diagonal, the uppermost first, padded to the longest of them on the side that
 // `align` says (first word: diagonals above the main one; second word: those below).
+#include "compute/copies/elements.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

@@ -1,6 +1,6 @@
 // Maximum, Minimum, Pow and the other functions of two arguments that are neither sum nor quotient.
-#include "kernels/elementwise.h"
-#include "kernels/functors.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {

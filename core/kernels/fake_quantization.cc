@@ -1,5 +1,5 @@
 // Training for quantization: floats rounded as a quantized type would round them, and the gradients of that.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // Fill, ZerosLike, OnesLike, and ops that repeat elements: Tile and BroadcastTo.
+#include "compute/copies/elements.h"
+#include "compute/copies/strided_copy.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/strided_copy.h"
 
 namespace thalweg {
 namespace {

@@ -2,9 +2,9 @@
 //
 // A sequence holds the first row (or column) of each region, and the end of the last. Overlapping regions also take in
 // the first row of the next one.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/random/random_state.h"
 #include "random/distributions.h"
-#include "random/generator.h"
 
 namespace thalweg {
 namespace {

@@ -5,11 +5,11 @@
 // same order.
 #include <cmath>
 
+#include "compute/convolution/convolution_shape.h"
+#include "compute/convolution/convolve.h"
+#include "compute/copies/elements.h"
+#include "compute/weights/filter_cache.h"
 #include "kernel/registry.h"
-#include "kernels/convolution_shape.h"
-#include "kernels/convolve.h"
-#include "kernels/elements.h"
-#include "kernels/kept_filter.h"
 
 namespace thalweg {
 namespace {
@@ -51,9 +51,9 @@ struct FusedConvolution : Kernel {
         fold_any(ctx, shape, new_filter, new_shift);
         return std::pair(new_filter, new_shift);
       };
-      std::tie(filter, shift) = *kept.folded.get({&ctx.input(1), &ctx.input(statistics), &ctx.input(statistics + 1),
-                                                  &ctx.input(statistics + 2), &ctx.input(statistics + 3)},
-                                                 {}, folded);
+      std::tie(filter, shift) = *cache.folded.get({&ctx.input(1), &ctx.input(statistics), &ctx.input(statistics + 1),
+                                                   &ctx.input(statistics + 2), &ctx.input(statistics + 3)},
+                                                  {}, folded);
     } else if (statistics) {
       fold_any(ctx, shape, filter, shift);
     }
@@ -71,7 +71,7 @@ struct FusedConvolution : Kernel {
 
   void run(const ConvolutionShape& shape, const Tensor& input, const Tensor& filter, const Tensor& shift, Tensor& out) {
     convolve(ConvolutionPass::forward, out.dtype(), shape, post_ops,
-             {input.raw(), filter.raw(), out.raw(), shift.defined() ? shift.raw() : nullptr, keep ? &kept : nullptr,
+             {input.raw(), filter.raw(), out.raw(), shift.defined() ? shift.raw() : nullptr, keep ? &cache : nullptr,
               &filter},
              attributes.sums());
   }
@@ -117,7 +117,7 @@ struct FusedConvolution : Kernel {
   ConvolutionAttributes attributes;
   float epsilon;
   bool keep;
-  KeptFilter kept;
+  FilterCache cache;
   std::vector<PostOp> post_ops;
   int bias = 0, statistics = 0, addend = 0;  // Where the arguments stand among the inputs; 0: there are none.
 };

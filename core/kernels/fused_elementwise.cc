@@ -9,8 +9,8 @@
 // the next block. Operands that have to be broadcast otherwise are computed op by op. All three give the same bits.
 #include <mutex>
 
-#include "kernels/elementwise.h"
-#include "kernels/elementwise_code.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/elementwise_code.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // ResizeBicubic and its gradient.
-#include "kernels/image_resize.h"
+#include "compute/images/resize.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // Boxes in images: DrawBoundingBoxes and SampleDistortedBoundingBox.
-#include "kernels/image_resize.h"
+#include "compute/images/resize.h"
+#include "compute/random/random_state.h"
 #include "random/distributions.h"
-#include "random/generator.h"
 
 namespace thalweg {
 namespace {

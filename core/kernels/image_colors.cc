@@ -1,5 +1,5 @@
 // Colours of images: RGBToHSV, HSVToRGB, AdjustHue, AdjustSaturation and AdjustContrastv2.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // CropAndResize and its gradients with respect to the image and to the boxes.
-#include "kernels/image_resize.h"
+#include "compute/images/resize.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // ExtractGlimpse: windows of one size around a point of each image; what lies outside is noise or zero.
-#include "kernels/image_resize.h"
+#include "compute/images/resize.h"
+#include "compute/random/random_state.h"
 #include "random/distributions.h"
-#include "random/generator.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // ResizeNearestNeighbor, its gradient, and ResizeArea.
-#include "kernels/elements.h"
-#include "kernels/image_resize.h"
+#include "compute/copies/elements.h"
+#include "compute/images/resize.h"
 
 namespace thalweg {
 namespace {

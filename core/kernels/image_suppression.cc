@@ -2,7 +2,7 @@
 #include <limits>
 #include <queue>
 
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // Joining tensors and taking them apart: Concat, Pack, Split, Unpack.
+#include "compute/copies/elements.h"
+#include "compute/copies/strided_copy.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/strided_copy.h"
 
 namespace thalweg {
 namespace {

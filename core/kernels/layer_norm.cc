@@ -1,6 +1,6 @@
 // _LayerNorm and its gradient: every row has its own mean and variance; scale and offset are shared by all rows.
-#include "kernels/column_sums.h"
-#include "kernels/pooling.h"
+#include "compute/reduction/column_sums.h"
+#include "compute/windows/pooling.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {

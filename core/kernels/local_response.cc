@@ -2,8 +2,8 @@
 //
 // With n_i = bias + alpha * (sum of x_j^2 over |i - j| <= radius): y_i = x_i * n_i^-beta. Sums of neighbours are made
 // by adding shifted rows, which vectorizes; pixels are independent of each other.
-#include "kernels/pooling.h"
-#include "kernels/vector_math.h"
+#include "compute/elementwise/vector_math.h"
+#include "compute/windows/pooling.h"
 
 namespace thalweg {
 namespace {

@@ -4,9 +4,9 @@
 #include "io/byte_source.h"
 #include "kernel/registry.h"
 #include "resource/dense_hash_table.h"
-#include "resource/handle_tensor.h"
 #include "resource/hash_table.h"
 #include "strings/numbers.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 namespace {

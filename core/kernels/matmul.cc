@@ -1,10 +1,10 @@
 // MatMul and the BatchMatMul family: shapes, transposes and broadcasting.
-#include "kernels/elementwise.h"
-#include "kernels/kept.h"
-#include "kernels/post_ops.h"
-#include "kernels/product.h"
-#include "onednn/engine.h"
-#include "products/sgemm.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/post_ops.h"
+#include "compute/matmul/product.h"
+#include "compute/onednn/engine.h"
+#include "compute/products/sgemm.h"
+#include "compute/weights/weight_cache.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {
@@ -159,13 +159,13 @@ struct MatMul : Kernel {
     const int64_t inner = a.dim(1), columns = b.dim(transpose_b ? 0 : 1);
     const double work = static_cast<double>(a.dim(0)) * inner * columns;
     if (b.dim(transpose_b ? 1 : 0) != inner || work <= kSmallProduct) return {};
-    return {kept.get({&b}, {inner, columns}, [&] { return pack(b, transpose_b); }), inner, columns};
+    return {cache.get({&b}, {inner, columns}, [&] { return pack(b, transpose_b); }), inner, columns};
   }
   bool transpose_a, transpose_b, keep;
   std::vector<int64_t> packed_size;  // of the right-hand side, if a _PackWeights node has packed it: inner, columns
 
  private:
-  Kept<Tensor> kept;
+  WeightCache<Tensor> cache;
 };
 
 // A product with what follows it, which a pass has gathered into one node: `fused_ops` is BiasAdd or Add (of a matrix

@@ -2,8 +2,8 @@
 //
 // The gradients look for the maximum again, which costs less than to remember it: `orig_output` only has to fit. Of
 // equal elements the first counts; NaN is never the maximum, as in TensorFlow.
-#include "kernels/elements.h"
-#include "kernels/pooling.h"
+#include "compute/copies/elements.h"
+#include "compute/windows/pooling.h"
 
 namespace thalweg {
 namespace {

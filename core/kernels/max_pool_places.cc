@@ -1,5 +1,5 @@
 // MaxPoolWithArgmax and the ops that use its places: a place counts elements, of the image or of the whole batch.
-#include "kernels/pooling.h"
+#include "compute/windows/pooling.h"
 
 namespace thalweg {
 namespace {

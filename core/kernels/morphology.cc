@@ -1,9 +1,9 @@
 // Dilation2D and its gradients: like a depthwise convolution, with maxima of sums in the place of sums of products.
 //
 // The gradient flows to the first of the largest sums. Padding never wins; neither does NaN.
+#include "compute/convolution/convolution_shape.h"
+#include "compute/elementwise/elementwise.h"
 #include "kernel/registry.h"
-#include "kernels/convolution_shape.h"
-#include "kernels/elementwise.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // Pad, PadV2, MirrorPad and the gradient of MirrorPad.
-#include "kernels/elements.h"
-#include "kernels/elementwise.h"
-#include "kernels/strided_copy.h"
+#include "compute/copies/elements.h"
+#include "compute/copies/strided_copy.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

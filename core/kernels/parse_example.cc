@@ -1,8 +1,8 @@
 // ParseExample, ParseExampleV2 and ParseSingleExample: serialized tf.Examples to tensors.
 #include <mutex>
 
+#include "compute/parsing/example_features.h"
 #include "kernel/registry.h"
-#include "kernels/example_features.h"
 
 namespace thalweg {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "compute/parsing/example_features.h"
 #include "kernel/registry.h"
-#include "kernels/example_features.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // Dealing rows out to several tensors, and putting rows of several tensors back together.
+#include "compute/copies/elements.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
 
 namespace thalweg {
 namespace {

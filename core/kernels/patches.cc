@@ -1,6 +1,6 @@
 // OneHot, ExtractImagePatches and DeepCopy.
+#include "compute/copies/elements.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
 
 namespace thalweg {
 namespace {

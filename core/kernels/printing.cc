@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 #include "tensor/summary.h"
 
 namespace thalweg {

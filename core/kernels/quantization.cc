@@ -1,7 +1,7 @@
 // Quantized types: floats to small integers and back, in the three modes that TensorFlow knows.
 //
 // A range [min, max] maps to the integers of a type. With an axis, every index along it has a range of its own.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

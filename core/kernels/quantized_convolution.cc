@@ -1,10 +1,10 @@
 // QuantizedConv2D: a convolution of 8-bit integers that stand for ranges of real numbers, with sums of 32 bits.
 #include <cmath>
 
+#include "compute/convolution/convolution_shape.h"
+#include "compute/convolution/convolve.h"
+#include "compute/elementwise/elementwise.h"
 #include "kernel/registry.h"
-#include "kernels/convolution_shape.h"
-#include "kernels/convolve.h"
-#include "kernels/elementwise.h"
 
 namespace thalweg {
 namespace {

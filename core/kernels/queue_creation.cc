@@ -1,8 +1,8 @@
 // Making queues, or finding those of the same name: the ops that give a handle to a queue.
 #include <random>
 
+#include "kernel/handle_kernel.h"
 #include "kernel/registry.h"
-#include "resource/named.h"
 #include "resource/queue_fifo.h"
 #include "resource/queue_padding.h"
 #include "resource/queue_priority.h"

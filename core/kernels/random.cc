@@ -1,7 +1,7 @@
 // Random numbers: RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal and their stateless forms.
+#include "compute/random/random_state.h"
 #include "kernel/registry.h"
 #include "random/distributions.h"
-#include "random/generator.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

@@ -3,9 +3,9 @@
 // Every output starts at its own place in the stream, so that the number of threads does not matter.
 #include <cmath>
 
+#include "compute/random/random_state.h"
 #include "kernel/registry.h"
 #include "random/distributions.h"
-#include "random/generator.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

@@ -1,9 +1,9 @@
 // The ops on readers: making them, reading, and their state.
 #include "executor/step.h"
+#include "kernel/handle_kernel.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
 #include "resource/file_readers.h"
-#include "resource/named.h"
 
 namespace thalweg {
 namespace {

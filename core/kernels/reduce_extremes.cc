@@ -1,5 +1,5 @@
 // Max, Min, Any, All and Prod.
-#include "kernels/reduction.h"
+#include "compute/reduction/reduction.h"
 
 namespace thalweg {
 namespace {

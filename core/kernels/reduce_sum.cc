@@ -1,5 +1,5 @@
 // Sum, Mean and EuclideanNorm.
-#include "kernels/reduction.h"
+#include "compute/reduction/reduction.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // Reading and updating parts of a variable: ResourceGather, ResourceScatter*, their Nd forms, and assigning to a slice.
+#include "compute/copies/scatter.h"
+#include "compute/copies/slice_spec.h"
 #include "kernel/registry.h"
-#include "kernels/scatter.h"
-#include "kernels/slice_spec.h"
 #include "resource/variable.h"
 
 namespace thalweg {

@@ -1,7 +1,7 @@
 // Reverse, ReverseSequence and Roll: the same elements in another order along some dimensions.
+#include "compute/copies/elements.h"
+#include "compute/copies/strided_copy.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/strided_copy.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // Cumsum, Cumprod and CumulativeLogsumexp: running totals along one axis, forwards or backwards.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

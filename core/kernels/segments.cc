@@ -1,5 +1,5 @@
 // Segment reductions: rows of the data that carry the same id are combined into one row of the result.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

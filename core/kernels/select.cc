@@ -1,6 +1,6 @@
 // Select and SelectV2: elements of one tensor or of another, as a condition says.
-#include "kernels/broadcast_rows.h"
-#include "kernels/elements.h"
+#include "compute/copies/elements.h"
+#include "compute/elementwise/broadcast_rows.h"
 
 namespace thalweg {
 namespace {

@@ -1,9 +1,9 @@
 // _Send and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
-#include "device/remote.h"
 #include "executor/step.h"
 #include "executor/transfer_name.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
+#include "plugin/plugin_memory.h"
 #include "tensor/upper_bits.h"
 #include "thread/parallel.h"
 
@@ -43,7 +43,7 @@ struct Send : Kernel {
   }
   void compute(Context& ctx) override {
     Tensor value = ctx.take_input(0);
-    if (compress && value.defined() && !value.remote()) value = compressed(value);
+    if (compress && value.defined() && !value.on_device()) value = compressed(value);
     rendezvous_of(ctx.step()).send(key, ctx.iteration(), value.owned());
   }
   Rendezvous::Key key;
@@ -60,7 +60,7 @@ struct Recv : ArrivingKernel {
   explicit Recv(const Construction& c)
       : key(transfer_name(c.def())),
         device(c.device()),
-        plain(!c.device().remote && is_host(c.attr<std::string>("send_device", ""))),
+        plain(!c.device().memory && is_host(c.attr<std::string>("send_device", ""))),
         to_host(c.attr<bool>("_host_memory", false)),
         expand(c.attr<bool>("_compress", false)) {}
   bool attempt(Context& ctx) override {
@@ -75,7 +75,7 @@ struct Recv : ArrivingKernel {
     rendezvous_of(step).recv(
         key, iteration, [this, &step, arrived = std::move(arrived)](std::optional<Error> error, Tensor value) {
           if (error || !value.defined()) return arrived(std::move(error), std::move(value));
-          AccountScope scope(device.remote ? nullptr : device.account);  // this is the sender's thread
+          AccountScope scope(device.memory ? nullptr : device.account);  // this is the sender's thread
           try {
             if (expand) value = full(std::move(value));
           } catch (const Error& failure) {

@@ -1,5 +1,5 @@
 // Tensors of evenly spaced numbers: Range and LinSpace.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

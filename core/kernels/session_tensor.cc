@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "kernel/registry.h"
-#include "resource/handle_tensor.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 namespace {

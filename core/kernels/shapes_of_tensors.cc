@@ -1,8 +1,8 @@
 // Kernels that read shapes, or give a tensor another shape without touching its elements.
 #include <limits>
 
+#include "compute/copies/elements.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
 
 namespace thalweg {
 namespace {

@@ -1,7 +1,7 @@
 // Slice, StridedSlice and their relatives.
+#include "compute/copies/elements.h"
+#include "compute/copies/slice_spec.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/slice_spec.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // Softmax, its logarithm, and the cross entropies that are computed together with it, row by row.
-#include "kernels/broadcast_rows.h"
-#include "kernels/softmax_rows.h"
+#include "compute/elementwise/broadcast_rows.h"
+#include "compute/reduction/softmax_rows.h"
 
 namespace thalweg {
 namespace {

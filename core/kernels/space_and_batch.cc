@@ -1,7 +1,7 @@
 // Moving blocks of space into the batch or into the depth, and back: each is one strided copy.
+#include "compute/copies/elements.h"
+#include "compute/copies/strided_copy.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/strided_copy.h"
 
 namespace thalweg {
 namespace {

@@ -1,9 +1,9 @@
 // Sparse values in common use: into a dense tensor, into row-major order, and times a dense matrix.
 //
 // A sparse value is three tensors: indices [n, rank], values [n] and the dense shape [rank].
+#include "compute/copies/elements.h"
+#include "compute/elementwise/elementwise.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/elementwise.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // Sparse segment reductions: chosen rows of the data are added up by segment; and their gradients.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // Kernels of the special functions: computed in double, one element at a time.
-#include "kernels/elementwise.h"
-#include "kernels/special_functions.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/special_functions.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // Stacks: last in, first out, within one step. Loops keep values for their gradients on them.
 #include "kernel/registry.h"
-#include "resource/handle_tensor.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "executor/step.h"
 #include "kernel/completion.h"
+#include "kernel/handle_kernel.h"
 #include "kernel/registry.h"
-#include "resource/named.h"
 
 namespace thalweg {
 namespace {

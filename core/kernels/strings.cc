@@ -1,5 +1,5 @@
 // Strings: joining, cutting, measuring, stripping, hashing and base64.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 #include "strings/hash.h"
 
 namespace thalweg {

@@ -1,7 +1,7 @@
 // TemporaryVariable: a variable that lives as long as one step's handles to it.
 #include "kernel/registry.h"
-#include "resource/handle_tensor.h"
 #include "resource/variable.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 namespace {

@@ -2,7 +2,7 @@
 #include "resource/tensor_array.h"
 
 #include "kernel/registry.h"
-#include "resource/handle_tensor.h"
+#include "tensor/handle_tensor.h"
 #include "thread/parallel.h"
 
 namespace thalweg {

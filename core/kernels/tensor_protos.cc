@@ -1,8 +1,8 @@
 // SerializeTensor and ParseTensor: tensors as TensorProto messages, byte for byte as TensorFlow writes them.
+#include "compute/parsing/example_features.h"
 #include "io/tensor_proto.h"
 #include "io/wire.h"
 #include "kernel/registry.h"
-#include "kernels/example_features.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // Adagrad and its relatives: rates that fall with the sum, or the average, of the squared gradients.
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // Adam and its relatives: an average of the gradients, scaled by an average of their size.
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

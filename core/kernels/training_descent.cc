@@ -1,5 +1,5 @@
 // Gradient descent: var -= alpha * delta. For floats as a rule; integers and complex numbers have a loop of their own.
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

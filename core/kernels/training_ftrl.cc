@@ -1,5 +1,5 @@
 // FTRL-Proximal: the variable follows from a linear term and a sum of squares, with exact zeros below the L1 threshold.
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

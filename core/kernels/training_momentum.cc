@@ -1,5 +1,5 @@
 // Steps along an average of the gradients: Momentum, and the two that compare its sign with the gradient's.
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

@@ -1,9 +1,9 @@
 // Gradient descent along a product: var -= alpha * (a * b), without storing the product. Passes make this node
 // (passes/fuse_updates.py) of the gradient of a matrix and its update, which reads and writes everything once more.
-#include "kernels/product.h"
-#include "kernels/training.h"
-#include "onednn/engine.h"
-#include "products/sgemm.h"
+#include "compute/matmul/product.h"
+#include "compute/onednn/engine.h"
+#include "compute/products/sgemm.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

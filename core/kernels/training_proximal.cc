@@ -1,5 +1,5 @@
 // Steps that end in a proximal map: small weights become exactly zero (L1), all are drawn to zero (L2).
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // RMSProp: steps scaled by an average of the squared gradients; centered: by an estimate of their variance.
-#include "kernels/training.h"
+#include "compute/training/training.h"
 
 namespace thalweg {
 namespace {

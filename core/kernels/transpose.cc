@@ -1,7 +1,7 @@
 // Transpose and ConjugateTranspose.
+#include "compute/copies/elements.h"
+#include "compute/copies/strided_copy.h"
 #include "kernel/registry.h"
-#include "kernels/elements.h"
-#include "kernels/strided_copy.h"
 
 namespace thalweg {
 namespace {

@@ -1,5 +1,5 @@
 // MatrixTriangularSolve: substitution, forwards or backwards, in batches that broadcast.
-#include "kernels/elementwise.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {

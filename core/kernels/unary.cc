@@ -1,6 +1,6 @@
 // Roots, powers, rounding and classification of single elements.
-#include "kernels/elementwise.h"
-#include "kernels/functors.h"
+#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {

@@ -1,6 +1,6 @@
 // Assigning to a slice of a variable.
+#include "compute/copies/slice_spec.h"
 #include "kernel/registry.h"
-#include "kernels/slice_spec.h"
 #include "resource/variable.h"
 
 namespace thalweg {

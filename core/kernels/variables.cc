@@ -1,7 +1,7 @@
 // Resource variables: the handle, reading, assigning, and whole-tensor updates.
-#include "kernels/elementwise.h"
-#include "resource/handle_tensor.h"
+#include "compute/elementwise/elementwise.h"
 #include "resource/variable.h"
+#include "tensor/handle_tensor.h"
 
 namespace thalweg {
 namespace {

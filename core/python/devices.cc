@@ -5,8 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "device/null_kernel.h"
-#include "device/remote.h"
+#include "kernels/null_kernel.h"
+#include "plugin/plugin.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/python_kernel.h"

@@ -6,12 +6,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "compute/onednn/engine.h"
+#include "compute/onednn/probe.h"
 #include "executor/loop_program.h"
 #include "io/crc32c.h"
 #include "io/jpeg.h"
 #include "kernel/registry.h"
-#include "onednn/engine.h"
-#include "onednn/probe.h"
+#include "memory/allocator.h"
 #include "python/attributes.h"
 #include "python/checkpoint.h"
 #include "python/compiled_step.h"
@@ -26,7 +27,6 @@
 #include "python/trace.h"
 #include "resource/waitable.h"
 #include "session.h"
-#include "tensor/allocator.h"
 #include "thread/blocking.h"
 #include "thread/parallel.h"
 

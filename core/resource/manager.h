@@ -12,7 +12,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 
 namespace thalweg {
 

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/cancellation.h"
-#include "resource/handle.h"
 #include "resource/queue.h"
+#include "tensor/resource_handle.h"
+#include "thread/cancellation.h"
 
 namespace thalweg {
 

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {

@@ -8,7 +8,7 @@
 
 #include <mutex>
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {

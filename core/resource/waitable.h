@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
-#include "executor/cancellation.h"
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
+#include "thread/cancellation.h"
 
 namespace thalweg {
 

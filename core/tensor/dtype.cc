@@ -1,7 +1,7 @@
 // Sizes and names of the element types.
 #include "tensor/dtype.h"
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 
 namespace thalweg {
 

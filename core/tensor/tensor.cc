@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "resource/handle.h"
+#include "tensor/resource_handle.h"
 
 namespace thalweg {
 namespace {

@@ -3,10 +3,10 @@
 // Copying a Tensor shares its buffer. A buffer that more than one tensor refers to is immutable by convention: a kernel
 // may write into an input only when `writable()` says that nobody else can see it. A *borrowed* buffer belongs to
 // somebody outside (a fed NumPy array): it is never written, and whoever keeps a tensor beyond the step copies it first
-// (`owned()`). *Zeros* are memory that everybody shares and nobody writes: what the null device computes. A *remote*
-// buffer is on a device with memory of its own (device/plugin.h): `raw()` is that device's address, and no kernel of
-// the host ever gets to see such a tensor. A default-constructed Tensor is empty (`!defined()`); the executor uses that
-// as the dead token.
+// (`owned()`). *Zeros* are memory that everybody shares and nobody writes: what the null device computes. A *device*
+// buffer is in the memory of a device that the host cannot read (device/device.h): `raw()` is that device's address,
+// and no kernel of the host ever gets to see such a tensor. A default-constructed Tensor is empty (`!defined()`); the
+// executor uses that as the dead token.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 #include <span>
 #include <utility>
 
-#include "tensor/allocator.h"
+#include "memory/allocator.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -22,7 +22,7 @@ namespace thalweg {
 
 class Buffer {
  public:
-  enum class Kind : uint8_t { own, borrowed, zeros, remote };
+  enum class Kind : uint8_t { own, borrowed, zeros, device };
 
   // Uninitialized memory for `count` elements; strings and handles are constructed empty.
   static Buffer* allocate(DType dtype, int64_t count);
@@ -144,7 +144,7 @@ class Tensor {
     return buffer_ && buffer_->unique() && buffer_->kind() == Buffer::Kind::own && data_ == buffer_->data();
   }
   bool borrowed() const { return buffer_ && buffer_->borrowed(); }
-  bool remote() const { return buffer_ && buffer_->kind() == Buffer::Kind::remote; }
+  bool on_device() const { return buffer_ && buffer_->kind() == Buffer::Kind::device; }
   Buffer* buffer() const { return buffer_; }
 
   // The same elements under another shape of the same size.

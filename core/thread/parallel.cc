@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensor/account.h"
+#include "memory/account.h"
 #include "thread/serial_scope.h"
 #include "thread/share_scope.h"
 

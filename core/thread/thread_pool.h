@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tensor/account.h"
+#include "memory/account.h"
 
 namespace thalweg {
 

@@ -1,6 +1,6 @@
 """Allows convolutions to choose their algorithm: Winograd's has a quarter of the multiplications, rounded otherwise.
 
-Whether a convolution uses the permission depends on its sizes, which the kernel sees (core/winograd/winograd.h).
+Whether a convolution uses the permission depends on its sizes, which the kernel sees (compute/winograd/winograd.h).
 Results agree with the direct sum to about 1e-5 of the largest; docs/decisions/0007-convolution.md has the measurements.
 """
 

@@ -1,9 +1,9 @@
 """Marks the products and convolutions whose weights stay the same from step to step, so that they are packed once.
 
 In a step that changes no resource (inference), the weights that a kernel reads straight from a variable or a constant
-are rearranged for it on the first run and kept until the variable changes (core/kernels/kept.h). This takes memory, a
-copy of the weights, or four where Winograd's algorithm is used; training steps, where it would be of no use, are left
-alone.
+are rearranged for it on the first run and kept until the variable changes (core/compute/weights/weight_cache.h). This
+takes memory, a copy of the weights, or four where Winograd's algorithm is used; training steps, where it would be of no
+use, are left alone.
 """
 
 from __future__ import annotations

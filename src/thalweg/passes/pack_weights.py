@@ -17,7 +17,7 @@ _PRODUCTS = frozenset({"MatMul", "_FusedMatMul"})
 _MOST_ROWS = 96  # With more rows, packing is a small part of the work.
 _FEWEST_USES = 3
 _LEAST_SIZE = 64 * 64
-# Such products are formed by other loops (core/kernels/product.cc), which round otherwise.
+# Such products are formed by other loops (core/compute/matmul/product.cc), which round otherwise.
 _PLAIN_ROWS, _PLAIN_WORK = 2, 64 * 1024
 
 

@@ -30,8 +30,8 @@ import numpy as np
 from thalweg import errors
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, float32, int32
+from thalweg.passes.device_memory import DEVICE_CONST, HOST_INPUTS
 from thalweg.passes.lower_loops import Frame, frames_of
-from thalweg.passes.remote_devices import HOST_INPUTS, REMOTE_CONST
 from thalweg.passes.step_graph import COMPRESS, Edge, Node, StepGraph, asked_device
 
 
@@ -55,20 +55,20 @@ def whole(graph: StepGraph) -> Partition:
 
 
 def partition(
-    graph: StepGraph, compressed: bool = False, is_remote: Callable[[str], bool] = lambda device: False
+    graph: StepGraph, compressed: bool = False, has_own_memory: Callable[[str], bool] = lambda device: False
 ) -> dict[str, Partition]:
     """Returns the parts of a step by device; one part, unchanged, if all nodes are on one device.
 
     Args:
         graph: The step, placed.
         compressed: Whether all float32 tensors travel in 16 bits.
-        is_remote: Whether a device has memory of its own.
+        has_own_memory: Whether a device has memory of its own.
     """
     devices = list(dict.fromkeys(node.device for node in graph.nodes.values()))
     if len(devices) == 1:
         return {devices[0]: whole(graph)}
     graph = _with_merges(graph)
-    return _Partitioner(graph, compressed, is_remote).run()
+    return _Partitioner(graph, compressed, has_own_memory).run()
 
 
 def _with_merges(graph: StepGraph) -> StepGraph:
@@ -87,9 +87,9 @@ def _with_merges(graph: StepGraph) -> StepGraph:
 
 
 class _Partitioner:
-    def __init__(self, graph: StepGraph, compressed: bool, is_remote: Callable[[str], bool]) -> None:
+    def __init__(self, graph: StepGraph, compressed: bool, has_own_memory: Callable[[str], bool]) -> None:
         self._graph = graph
-        self._is_remote = is_remote
+        self._has_own_memory = has_own_memory
         self._compressed = compressed
         self._parts: dict[str, dict[str, Node]] = defaultdict(dict)
         self._received: dict[tuple[Edge, str, bool], Edge] = {}
@@ -124,7 +124,7 @@ class _Partitioner:
             # The control loop comes first: the node may have no other way into the frame.
             if frame is not self._root:
                 self._control_loop(frame, node.device)
-            wanted = node.attrs.get(HOST_INPUTS, -1) if self._is_remote(node.device) else -1
+            wanted = node.attrs.get(HOST_INPUTS, -1) if self._has_own_memory(node.device) else -1
             inputs = tuple(
                 self._local(edge, dtype, node.device, bool(wanted >> i & 1))
                 for i, (edge, dtype) in enumerate(_data(node))
@@ -146,9 +146,9 @@ class _Partitioner:
         source = self._graph.nodes[edge[0]]
         if source.device == device:
             return edge
-        if (source.op in ("Const", REMOTE_CONST) or (source.op == "_Arg" and host)) and not source.controls:
+        if (source.op in ("Const", DEVICE_CONST) or (source.op == "_Arg" and host)) and not source.controls:
             copy = self._copy_name(source, device, host)
-            op = source.op if source.op == "_Arg" else "Const" if host else REMOTE_CONST
+            op = source.op if source.op == "_Arg" else "Const" if host else DEVICE_CONST
             self._parts[device].setdefault(copy, source._replace(name=copy, op=op, device=device))
             return copy, 0
         if source.op == "Enter" and source.attrs.get("is_constant"):
@@ -159,7 +159,7 @@ class _Partitioner:
         return found
 
     def _copy_name(self, source: Node, device: str, host: bool) -> str:
-        return f"{source.name}/_on/{short_name(device)}" + ("/_host" if host and self._is_remote(device) else "")
+        return f"{source.name}/_on/{short_name(device)}" + ("/_host" if host and self._has_own_memory(device) else "")
 
     def _copied_enter(self, enter: Node, device: str, host: bool) -> Edge:
         """What stays the same in all iterations is sent once, outside of the loop."""
@@ -172,7 +172,7 @@ class _Partitioner:
 
     def _transfer(self, edge: Edge, dtype: DType, source: Node, device: str, host: bool = True) -> Edge:
         frame = self._frame_of[source.name]
-        to_host = host and self._is_remote(device)
+        to_host = host and self._has_own_memory(device)
         name = f"{edge[0]}/_{edge[1]}/{short_name(device)}" + ("/_host" if to_host else "")
         found = self._received[edge, device, host] = (f"{name}/_recv", 0)
         send, recv = transfer_pair(edge, dtype, source.device, device, name, "/host" if to_host else "")

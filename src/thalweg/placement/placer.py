@@ -10,10 +10,10 @@ from thalweg._native import core
 from thalweg.devices import plugins
 from thalweg.devices.memory import memory_limits
 from thalweg.graph.device_spec import device_type, matches
+from thalweg.passes.device_memory import host_sides
 from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.null_device import NULL
 from thalweg.passes.partition import Partition, partition, whole
-from thalweg.passes.remote_devices import host_sides
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.costs import CostModel, placed_seconds
 from thalweg.placement.options import PlacementOptions, placement_options
@@ -99,8 +99,8 @@ class Placer:
         """The parts of a placed step."""
         if len(self.devices) == 1:
             return {self.devices[0].name: whole(graph)}
-        graph = host_sides(graph, self.devices[0].name, is_remote, _host_inputs)
-        return partition(graph, self._compressed, is_remote)
+        graph = host_sides(graph, self.devices[0].name, has_own_memory, _host_inputs)
+        return partition(graph, self._compressed, has_own_memory)
 
     def _write_log(self, graph: StepGraph) -> None:
         for name, node in graph.nodes.items():
@@ -122,7 +122,7 @@ def local_devices(count: dict[str, int]) -> list[Device]:
     return devices
 
 
-def is_remote(name: str) -> bool:
+def has_own_memory(name: str) -> bool:
     """Whether a device has memory of its own."""
     return device_type(name) in plugins.loaded
 
