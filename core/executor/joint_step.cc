@@ -5,7 +5,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "executor/transfer_name.h"
+#include "executor/transfer_key.h"
 #include "thread/share_scope.h"
 #include "thread/thread_pool.h"
 
@@ -37,7 +37,7 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
       const auto& nodes = plans[part]->nodes();
       for (size_t at = 0; at < nodes.size(); ++at)
         if (nodes[at].def.op == op && nodes[at].frame == 0)
-          visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_name(nodes[at].def));
+          visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_key(nodes[at].def).name());
     }
   };
   each("_Recv", [&](int32_t part, int32_t at, std::string key) { recvs[std::move(key)] = {part, at}; });

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "executor/executor.h"
+#include "executor/local_rendezvous.h"
 
 namespace thalweg {
 
@@ -40,7 +41,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   static void link(const std::vector<std::shared_ptr<Plan>>& plans);
   // The parts must live until `run` returns.
   explicit JointStep(const std::vector<Part>& parts,
-                     std::shared_ptr<Rendezvous> rendezvous = std::make_shared<Rendezvous>());
+                     std::shared_ptr<Rendezvous> rendezvous = std::make_shared<LocalRendezvous>());
 
   // One observer for each part.
   void observe(std::deque<StepStats>& stats);

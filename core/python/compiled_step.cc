@@ -242,7 +242,7 @@ class PartialStep {
   explicit PartialStep(CompiledStep& compiled) : keep_(nb::find(compiled)) {
     auto ended = std::make_shared<std::promise<void>>();
     done_ = ended->get_future();
-    auto rendezvous = rendezvous_ = std::make_shared<Rendezvous>();
+    std::shared_ptr<Rendezvous> rendezvous = rendezvous_ = std::make_shared<LocalRendezvous>();
     auto end = [ended, rendezvous](std::optional<Error> error) {
       if (error) rendezvous->abort(*error);
       ended->set_value();
@@ -266,7 +266,10 @@ class PartialStep {
     running_.reset();
   }
 
-  void send(const std::string& key, int dtype, nb::handle value) {
+  // The rendezvous keys of the step's feeds and fetches have no devices, only names.
+  static Rendezvous::Key key_of(const std::string& name) { return Rendezvous::Key("", 0, "", name); }
+
+  void send(const std::string& name, int dtype, nb::handle value) {
     Tensor tensor;
     try {
       tensor = tensor_from_python(value.ptr(), DType(dtype), Sharing::copy);
@@ -274,16 +277,16 @@ class PartialStep {
       throw nb::python_error();
     }
     WithoutGil unlocked;
-    rendezvous_->send(Rendezvous::Key(key), 0, std::move(tensor));
+    rendezvous_->send(key_of(name), {}, std::move(tensor));
   }
 
-  nb::object recv(const std::string& key) {
+  nb::object recv(const std::string& name) {
     auto promise = std::make_shared<std::promise<std::pair<std::optional<Error>, Tensor>>>();
     auto future = promise->get_future();
     std::pair<std::optional<Error>, Tensor> result;
     {
       WithoutGil unlocked;
-      rendezvous_->recv(Rendezvous::Key(key), 0, [promise](std::optional<Error> error, Tensor value) {
+      rendezvous_->recv(key_of(name), {}, [promise](std::optional<Error> error, Tensor value) {
         promise->set_value({std::move(error), std::move(value)});
       });
       while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
@@ -382,8 +385,8 @@ void bind_compiled_step(nb::module_& m) {
       .def_prop_ro("sequential", [](CompiledStep& s) { return s.parts()[0].plan->sequential(); });
   nb::class_<PartialStep>(m, "PartialStep")
       .def(nb::init<CompiledStep&>(), "step"_a)
-      .def("send", &PartialStep::send, "key"_a, "dtype"_a, "value"_a)
-      .def("recv", &PartialStep::recv, "key"_a);
+      .def("send", &PartialStep::send, "name"_a, "dtype"_a, "value"_a)
+      .def("recv", &PartialStep::recv, "name"_a);
 }
 
 }  // namespace thalweg

@@ -62,13 +62,13 @@ class PartialRun:
             self._check(self._targets, op, "run")
         for tensor, value in given.items():
             self._feeds[tensor] = True
-            self._native.send(_key(_feed_name(tensor)), tensor.dtype.as_datatype_enum, value)
+            self._native.send(_feed_name(tensor), tensor.dtype.as_datatype_enum, value)
         values = []
         for tensor in plan.tensors:
-            values.append(self._native.recv(_key(_fetch_name(tensor))))
+            values.append(self._native.recv(_fetch_name(tensor)))
             self._fetches[tensor] = True
         for op in plan.targets:
-            self._native.recv(_key(_target_name(op.name)))
+            self._native.recv(_target_name(op.name))
             self._targets[op] = True
         return plan.build(values)
 
@@ -128,8 +128,3 @@ def _fetch_name(tensor: Tensor) -> str:
 
 def _target_name(name: str) -> str:
     return f"target:{name}"
-
-
-def _key(name: str) -> str:
-    # The rendezvous key that the _Send and _Recv kernels make of a tensor name without devices.
-    return f";0;;{name}"
