@@ -51,11 +51,11 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
   });
 }
 
-JointStep::JointStep(const std::vector<Part>& parts, std::shared_ptr<Rendezvous> rendezvous)
-    : parts_(parts), left_(parts.size()), fetched_(parts.size()) {
-  set_rendezvous(std::move(rendezvous));
+JointStep::JointStep(const std::vector<Part>& parts, int64_t id, std::shared_ptr<Rendezvous> rendezvous)
+    : Step(id), parts_(parts), left_(parts.size()), fetched_(parts.size()) {
+  set_rendezvous(rendezvous ? std::move(rendezvous) : std::make_shared<LocalRendezvous>(this->id()));
   for (const Part& part : parts) {
-    executors_.push_back(std::make_shared<Executor>(part.plan));
+    executors_.push_back(std::make_shared<Executor>(part.plan, this->id()));
     executors_.back()->set_rendezvous(this->rendezvous());
     executors_.back()->drive_with(this);
   }

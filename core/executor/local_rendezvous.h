@@ -11,6 +11,7 @@ namespace thalweg {
 
 class LocalRendezvous final : public Rendezvous {
  public:
+  using Rendezvous::Rendezvous;
   void send(const Key& key, FrameIteration at, Tensor value) override;
   void recv(const Key& key, FrameIteration at, Receive receive) override;
   bool try_recv(const Key& key, FrameIteration at, Tensor& value) override;

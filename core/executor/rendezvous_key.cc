@@ -67,9 +67,7 @@ RendezvousKey::RendezvousKey(std::string_view source, uint64_t incarnation, std:
   parts_ = std::move(parts);
 }
 
-std::string RendezvousKey::transfer(FrameIteration at) const {
-  return cat(name(), ";", at.frame, ":", at.iteration);
-}
+std::string RendezvousKey::transfer(FrameIteration at) const { return cat(name(), ";", at.frame, ":", at.iteration); }
 
 std::pair<RendezvousKey, FrameIteration> RendezvousKey::parse(std::string_view transfer) {
   if (transfer.size() > kLongestTransfer) refuse(transfer, "it is too long");

@@ -4,7 +4,8 @@
 // A frame is one execution of a loop. Its number depends on nothing but the name that the graph gives the loop
 // (`frame_name` of its Enters) and the iteration of the surrounding frame that started it:
 //
-//     frame(loop in parent) = combine64(combine64(parent.frame, parent.iteration), fnv1a64(frame_name)), or 1 if that is 0
+//     frame(loop in parent) = combine64(combine64(parent.frame, parent.iteration), fnv1a64(frame_name)), or 1 if that
+//     is 0
 //
 // with the functions of strings/hash.h. Outside of loops both numbers are 0; iterations count from 0. Rendezvous keys
 // end with the two ("frame:iteration").

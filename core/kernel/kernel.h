@@ -53,8 +53,7 @@ class Construction {
 
 class Context {
  public:
-  Context(const NodeDef& def, Device& device, Step& step, Tensor* inputs, Tensor* outputs,
-          FrameIteration iteration)
+  Context(const NodeDef& def, Device& device, Step& step, Tensor* inputs, Tensor* outputs, FrameIteration iteration)
       : def_(&def), device_(&device), step_(&step), inputs_(inputs), outputs_(outputs), iteration_(iteration) {}
 
   int num_inputs() const { return static_cast<int>(def_->input_dtypes.size()); }
