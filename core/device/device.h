@@ -1,10 +1,12 @@
-// Device: where kernels run: a full name, a type that selects kernels, what its tensors hold, and its resources.
+// Device: where kernels run: a full name, a type that selects kernels, its incarnation, what its tensors hold, and its
+// resources.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "device/incarnation.h"
 #include "resource/manager.h"
 #include "tensor/account.h"
 
@@ -14,7 +16,10 @@ class RemoteMemory;  // device/remote.h
 
 struct Device {
   Device(std::string name, std::string type)
-      : name(std::move(name)), type(std::move(type)), account(Account::open(this->name)) {}
+      : name(std::move(name)),
+        type(std::move(type)),
+        incarnation(device_incarnation(this->name)),
+        account(Account::open(this->name)) {}
   ~Device() {
     resources.clear("");
     account->close();
@@ -23,6 +28,7 @@ struct Device {
 
   const std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
   const std::string type;  // "CPU"
+  const uint64_t incarnation;
   Account* const account;
   ResourceManager resources;
   // The memory of a device whose tensors the host cannot read; null where tensors are the host's.

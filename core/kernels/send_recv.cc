@@ -40,6 +40,9 @@ Tensor expanded(const Tensor& half) {
 struct Send : Kernel {
   explicit Send(const Construction& c) : key(transfer_key(c.def())), compress(c.attr<bool>("_compress", false)) {
     require(!compress || c.input_dtype(0) == DType::float32, "only float32 is compressed, not ", c.input_dtype(0));
+    if (key.source() == c.device().name && key.incarnation() != c.device().incarnation)
+      fail(Code::aborted, "this step was planned for another incarnation of device '", c.device().name,
+           "': its task has been restarted since");
   }
   void compute(Context& ctx) override {
     Tensor value = ctx.take_input(0);
