@@ -1,4 +1,5 @@
-// Device: where kernels run: a full name, a type that selects kernels, what its tensors hold, and its resources.
+// Device: where kernels run: a full name, a type that selects kernels, its incarnation, what its tensors hold, and its
+// resources.
 #pragma once
 
 #include <memory>
@@ -6,6 +7,7 @@
 #include <utility>
 
 #include "device/device_memory.h"
+#include "device/incarnation.h"
 #include "memory/account.h"
 #include "resource/manager.h"
 
@@ -13,7 +15,10 @@ namespace thalweg {
 
 struct Device {
   Device(std::string name, std::string type)
-      : name(std::move(name)), type(std::move(type)), account(Account::open(this->name)) {}
+      : name(std::move(name)),
+        type(std::move(type)),
+        incarnation(device_incarnation(this->name)),
+        account(Account::open(this->name)) {}
   ~Device() {
     resources.clear("");
     account->close();
@@ -22,6 +27,7 @@ struct Device {
 
   const std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
   const std::string type;  // "CPU"
+  const uint64_t incarnation;
   Account* const account;
   ResourceManager resources;
   // The memory of a device whose tensors the host cannot read; null where tensors are the host's.

@@ -32,7 +32,7 @@ void Executor::abort(const Error& error) {
   if (take_or_notify()) make_resume();
 }
 
-bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
+bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
                                 const Started& starting) {
   if (node.kind == NodeKind::handover) {
     const int32_t record = stats_ ? stats_->begin(node.def, called_) : -1;
@@ -64,7 +64,7 @@ bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* ou
   return true;
 }
 
-void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started) {
+void Executor::start_async(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started) {
   ++outstanding_;
   // The kernel's callback keeps the executor alive until it has reported.
   auto self = shared_from_this();
@@ -89,7 +89,7 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, uint64_t iterat
   }
 }
 
-void Executor::await(const NodeItem& node, uint64_t iteration, const Started& started) {
+void Executor::await(const NodeItem& node, FrameIteration iteration, const Started& started) {
   ++outstanding_;
   node.arriving->await(*this, iteration,
                        [self = shared_from_this(), started](std::optional<Error> error, Tensor value) {

@@ -45,14 +45,15 @@ class Driver {
 
 class Executor final : public Step, public std::enable_shared_from_this<Executor> {
  public:
-  explicit Executor(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  // `id` is the step's number (executor/step.h).
+  explicit Executor(std::shared_ptr<const Plan> plan, int64_t id = 0) : Step(id), plan_(std::move(plan)) {}
   ~Executor() override;
 
   // Records what every node did, and checks it. `called`: as part of a function that the innermost begun node calls.
   void observe(StepStats* stats, bool called = false) {
     stats_ = stats;
     called_ = called;
-    if (stats != nullptr) stats->prepare(*plan_);
+    if (stats != nullptr) stats->prepare(*plan_, id());
   }
   // Who wants to know what runs within nodes of this step; null for nobody.
   StepStats* observer() const { return stats_ != nullptr && stats_->looks_inside() ? stats_ : nullptr; }
@@ -81,7 +82,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
 
   // For the states: runs one node. True if the outputs are there now, false if the kernel is asynchronous and will post
   // them.
-  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started& started) {
+  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
+               const Started& started) {
     if (node.kind < NodeKind::async && stats_ == nullptr) [[likely]] {
       if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
       Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
@@ -107,10 +109,10 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   };
   // Whether a thread has the executor; kMail: one has it, and there may be something in the inbox.
   enum Holder : uint8_t { kFree, kHeld, kMail };
-  bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration,
+  bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
                         const Started& started);
-  void start_async(const NodeItem& node, Tensor* inputs, uint64_t iteration, const Started& started);
-  void await(const NodeItem& node, uint64_t iteration, const Started& started);
+  void start_async(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started);
+  void await(const NodeItem& node, FrameIteration iteration, const Started& started);
   void post(Completion completion);
   // Called after something was put into the inbox. True if nobody had the executor: now the caller has it.
   bool take_or_notify();

@@ -81,7 +81,7 @@ template <typename Runner>
 inline bool FlatState::run_node(Runner& runner, const NodeItem& node) {
   Tensor* outputs = outputs_.data();
   try {
-    if (!runner.execute(node, slots_.data() + node.first_slot, outputs, 0, {&node, nullptr, nullptr})) return false;
+    if (!runner.execute(node, slots_.data() + node.first_slot, outputs, {}, {&node, nullptr, nullptr})) return false;
     check_outputs(node, outputs);
   } catch (Error& error) {
     error.set_node(node.def.name, node.def.op);
@@ -106,7 +106,7 @@ namespace {
 
 // Runs the nodes of a function's body as part of the step that calls it.
 struct WithinStep {
-  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, uint64_t iteration, const Started&) {
+  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration, const Started&) {
     Kernel* kernel = node.kernel.get();
     const int32_t record = stats ? stats->begin(node.def, kernel, inputs, true) : -1;
     Context ctx(node.def, device, step, inputs, outputs, iteration);

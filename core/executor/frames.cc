@@ -6,12 +6,6 @@
 namespace thalweg {
 namespace {
 
-uint64_t mix(uint64_t a, uint64_t b) {
-  uint64_t x = a * 0x9e3779b97f4a7c15ull + b + 1;
-  x ^= x >> 31;
-  return x * 0xbf58476d1ce4e5b9ull;
-}
-
 bool all_dead(const NodeItem& node, const Tensor* outputs) {
   for (int i = 0; i < node.num_outputs; ++i)
     if (outputs[i].defined()) return false;
@@ -24,11 +18,7 @@ bool FrameState::later(const Ready& a, const Ready& b) { return a.node > b.node;
 
 FrameState::FrameState(const Plan& plan)
     : plan_(plan), spare_(plan.frames().size()), outputs_(std::max(2, plan.max_outputs())) {
-  for (const FrameInfo& info : plan.frames()) {
-    initial_.push_back(PendingCounts::initial(plan, info));
-    // What the graph calls the loop; before that stands the number of its parent, which differs between devices.
-    keys_.push_back(std::hash<std::string>{}(info.name.substr(info.name.find('/') + 1)));
-  }
+  for (const FrameInfo& info : plan.frames()) initial_.push_back(PendingCounts::initial(plan, info));
 }
 
 FrameState::~FrameState() = default;
@@ -46,8 +36,6 @@ Iteration* FrameState::add_iteration(Frame* frame) {
   iteration->number = frame->oldest + static_cast<int64_t>(frame->alive.size());
   iteration->counts.reset(initial_[frame->info_index]);
   iteration->outstanding = 0;
-  uint64_t outer = frame->parent_iteration ? frame->parent_iteration->id : 0;
-  iteration->id = frame->parent ? mix(mix(outer, keys_[frame->info_index]), iteration->number) : 0;
   frame->dead_exits.clear();
   frame->alive.push_back(std::move(iteration));
   return frame->newest();
@@ -75,6 +63,7 @@ Frame* FrameState::child(Frame* frame, Iteration* iteration, int32_t info_index)
   made->info_index = info_index;
   made->parent = frame;
   made->parent_iteration = iteration;
+  made->number = child_frame({frame->number, iteration->number}, made->info->name_hash);
   made->enters_left = made->info->enters;
   made->oldest = 0;
   frames_.push_back(std::move(made));
@@ -143,7 +132,7 @@ void FrameState::drain(Executor& executor) {
       try {
         Started started{&node, ready.frame, ready.iteration};
         Tensor* inputs = ready.iteration->slots.data() + node.first_slot;
-        if (!executor.execute(node, inputs, outputs, ready.iteration->id, started)) continue;
+        if (!executor.execute(node, inputs, outputs, {ready.frame->number, ready.iteration->number}, started)) continue;
       } catch (Error& error) {
         error.set_node(node.def.name, node.def.op);
         throw;

@@ -22,7 +22,6 @@ struct Iteration {
   std::vector<Tensor> slots;
   PendingCounts counts;
   int64_t number = 0;
-  uint64_t id = 0;          // unique within the step, equal on all devices: part of rendezvous keys
   int32_t outstanding = 0;  // nodes that are ready or running
   std::vector<Frame*> children;
 };
@@ -30,6 +29,7 @@ struct Iteration {
 struct Frame {
   const FrameInfo* info = nullptr;
   int32_t info_index = 0;
+  uint64_t number = 0;  // kernel/frame_iteration.h; 0 for the root
   Frame* parent = nullptr;
   Iteration* parent_iteration = nullptr;
   int32_t enters_left = 0;
@@ -80,7 +80,6 @@ class FrameState final : public State {
   Ready take_ready();
 
   const Plan& plan_;
-  std::vector<uint64_t> keys_;                                  // per static frame, the same on all devices
   std::vector<std::vector<PendingCounts::Count>> initial_;      // per static frame
   std::vector<std::vector<std::unique_ptr<Iteration>>> spare_;  // per static frame
   std::vector<std::unique_ptr<Frame>> frames_;                  // alive, the root first

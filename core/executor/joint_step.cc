@@ -5,7 +5,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "executor/transfer_name.h"
+#include "executor/transfer_key.h"
 #include "thread/share_scope.h"
 #include "thread/thread_pool.h"
 
@@ -37,7 +37,7 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
       const auto& nodes = plans[part]->nodes();
       for (size_t at = 0; at < nodes.size(); ++at)
         if (nodes[at].def.op == op && nodes[at].frame == 0)
-          visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_name(nodes[at].def));
+          visit(static_cast<int32_t>(part), static_cast<int32_t>(at), transfer_key(nodes[at].def).name());
     }
   };
   each("_Recv", [&](int32_t part, int32_t at, std::string key) { recvs[std::move(key)] = {part, at}; });
@@ -51,11 +51,11 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
   });
 }
 
-JointStep::JointStep(const std::vector<Part>& parts, std::shared_ptr<Rendezvous> rendezvous)
-    : parts_(parts), left_(parts.size()), fetched_(parts.size()) {
-  set_rendezvous(std::move(rendezvous));
+JointStep::JointStep(const std::vector<Part>& parts, int64_t id, std::shared_ptr<Rendezvous> rendezvous)
+    : Step(id), parts_(parts), left_(parts.size()), fetched_(parts.size()) {
+  set_rendezvous(rendezvous ? std::move(rendezvous) : std::make_shared<LocalRendezvous>(this->id()));
   for (const Part& part : parts) {
-    executors_.push_back(std::make_shared<Executor>(part.plan));
+    executors_.push_back(std::make_shared<Executor>(part.plan, this->id()));
     executors_.back()->set_rendezvous(this->rendezvous());
     executors_.back()->drive_with(this);
   }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "executor/executor.h"
+#include "executor/local_rendezvous.h"
 
 namespace thalweg {
 
@@ -38,9 +39,9 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   };
   // Finds the Sends of parts that can hand their values over directly, and links them with their Recvs.
   static void link(const std::vector<std::shared_ptr<Plan>>& plans);
-  // The parts must live until `run` returns.
-  explicit JointStep(const std::vector<Part>& parts,
-                     std::shared_ptr<Rendezvous> rendezvous = std::make_shared<Rendezvous>());
+  // The parts must live until `run` returns. `id` is the step's number (executor/step.h); without a rendezvous, the
+  // parts get a local one.
+  explicit JointStep(const std::vector<Part>& parts, int64_t id = 0, std::shared_ptr<Rendezvous> rendezvous = nullptr);
 
   // One observer for each part.
   void observe(std::deque<StepStats>& stats);

@@ -82,7 +82,7 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
     try {
       Kernel* kernel = item.kernel.get();
       const int32_t record = stats ? stats->begin(item.def, kernel, slots + item.first_slot, false) : -1;
-      Context ctx(item.def, device_, step, slots + item.first_slot, outputs, 0);
+      Context ctx(item.def, device_, step, slots + item.first_slot, outputs, {});
       kernel->compute(ctx);
       if (stats) stats->end(record, kernel, ctx, outputs);
       for (int k = 0; k < item.num_outputs; ++k)

@@ -2,6 +2,7 @@
 #include "executor/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <queue>
 #include <unordered_map>
 
@@ -133,7 +134,7 @@ int32_t Plan::output_frame(const NodeItem& item) const {
 // Gives every node its static frame: Enter leads into the frame that it names, Exit back out of it.
 void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<int32_t>& order) {
   frames_.push_back({});
-  std::unordered_map<std::string, int32_t> by_name;
+  std::map<std::pair<int32_t, std::string>, int32_t> by_name;  // and by the frame around it
   std::vector<int32_t> position(specs.size());
   for (size_t at = 0; at < order.size(); ++at) position[order[at]] = static_cast<int32_t>(at);
   for (size_t at = 0; at < order.size(); ++at) {
@@ -158,11 +159,12 @@ void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<i
     if (item.kind == NodeKind::exit && frame == 0)
       fail(Code::invalid_argument, "node '", spec.def.name, "' (op Exit) is not inside a loop");
     if (item.kind == NodeKind::enter) {
-      std::string name = cat(frame, "/", spec.def.attr<std::string>("frame_name"));
-      auto [found, added] = by_name.emplace(name, static_cast<int32_t>(frames_.size()));
+      std::string name = spec.def.attr<std::string>("frame_name");
+      auto [found, added] = by_name.emplace(std::pair(frame, name), static_cast<int32_t>(frames_.size()));
       if (added) {
         FrameInfo info;
-        info.name = name;
+        info.name_hash = fnv1a64(name);
+        info.name = std::move(name);
         info.parent = frame;
         info.parallel_iterations = std::max(1, spec.def.attr<int>("parallel_iterations", 10));
         frames_.push_back(std::move(info));

@@ -56,7 +56,8 @@ struct NodeItem {
 };
 
 struct FrameInfo {
-  std::string name;
+  std::string name;  // what the graph calls the loop
+  uint64_t name_hash = 0;
   int32_t parent = -1;
   int32_t parallel_iterations = 1;
   int32_t enters = 0;

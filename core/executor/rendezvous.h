@@ -1,64 +1,40 @@
-// Rendezvous: where a Send and its Recv meet, by key; also where a partial run's feeds and fetches meet its step.
+// Rendezvous: where the Sends and Recvs of one step meet, by key; also where a partial run's feeds and fetches meet its
+// step. An interface: LocalRendezvous joins the devices of one process, others may join tasks.
 //
-// Values under one key arrive in order and are handed out in order; either side may come first. `recv` never blocks:
-// its callback runs at once if the value is there, else on the sender's thread, always without the lock. `abort` fails
-// all waiting and all later calls. An empty tensor is the dead token. Thread-safe.
+// Contract of every implementation. Values under one key and iteration arrive in the order in which they were sent and
+// are handed out in that order; either side may come first. Nothing blocks: the callback of `recv` runs at once if the
+// value is there, else on the thread that brings it, always without a lock held, and exactly once. `abort` fails all
+// waiting and all later calls with its error, and the first abort wins: `recv` reports the error to its callback,
+// `send` and `try_recv` throw it. Values that nobody has received are dropped with the rendezvous, or by `abort`. An
+// unset tensor is the dead token. Thread-safe.
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
+#include "executor/rendezvous_key.h"
 #include "tensor/tensor.h"
 
 namespace thalweg {
 
 class Rendezvous {
  public:
+  using Key = RendezvousKey;
   using Receive = std::function<void(std::optional<Error>, Tensor)>;
 
-  // What two ends agree on. Made once, because names are long; equal names make equal keys.
-  class Key {
-   public:
-    explicit Key(std::string name)
-        : name_(std::make_shared<const std::string>(std::move(name))), hash_(std::hash<std::string>{}(*name_)) {}
-    bool operator==(const Key& other) const {
-      return name_ == other.name_ || (hash_ == other.hash_ && *name_ == *other.name_);
-    }
-    size_t hash() const { return hash_; }
-
-   private:
-    std::shared_ptr<const std::string> name_;
-    size_t hash_;
-  };
-
-  // `iteration` tells apart what is sent in the iterations of a loop; 0 outside of loops.
-  void send(const Key& key, uint64_t iteration, Tensor value);
-  void recv(const Key& key, uint64_t iteration, Receive receive);
+  explicit Rendezvous(int64_t step) : step_(step) {}
+  virtual ~Rendezvous() = default;
+  // The number of the step, which all its tasks know it by.
+  int64_t step() const { return step_; }
+  // `at` tells apart what is sent in the iterations of a loop.
+  virtual void send(const Key& key, FrameIteration at, Tensor value) = 0;
+  virtual void recv(const Key& key, FrameIteration at, Receive receive) = 0;
   // Takes the value if it is there.
-  bool try_recv(const Key& key, uint64_t iteration, Tensor& value);
-  void abort(const Error& error);
+  virtual bool try_recv(const Key& key, FrameIteration at, Tensor& value) = 0;
+  virtual void abort(const Error& error) = 0;
 
  private:
-  struct Place {
-    Key key;
-    uint64_t iteration;
-    bool operator==(const Place&) const = default;
-  };
-  struct Hash {
-    size_t operator()(const Place& place) const { return place.key.hash() ^ (place.iteration * 0x9e3779b97f4a7c15u); }
-  };
-  struct Slot {
-    std::vector<Tensor> values;  // seldom more than one
-    std::vector<Receive> waiting;
-  };
-  std::mutex mutex_;
-  std::unordered_map<Place, Slot, Hash> slots_;
-  std::optional<Error> aborted_;
+  const int64_t step_;
 };
 
 }  // namespace thalweg

@@ -66,7 +66,10 @@ class StepStats {
   }
   StepStats(const StepStats&) = delete;
 
-  void prepare(const Plan& plan) { runs_.reserve(plan.nodes().size()); }
+  void prepare(const Plan& plan, int64_t step) {
+    runs_.reserve(plan.nodes().size());
+    step_ = step;
+  }
 
   // Values come from outside: the nodes that stand for them have records without a duration.
   void fed(const Plan& plan, std::span<const Tensor> feeds);
@@ -161,6 +164,7 @@ class StepStats {
   static int32_t this_thread();
 
   // After the step.
+  int64_t step() const { return step_; }  // its number
   const std::vector<NodeRun>& runs() const { return runs_; }
   const std::vector<OutputRun>& outputs() const { return outputs_; }
   size_t left_out() const { return left_out_; }
@@ -190,6 +194,7 @@ class StepStats {
   void measure_memory(NodeRun& run);
 
   Options options_;
+  int64_t step_ = 0;
   std::unique_ptr<NumericCheck> numerics_;
   std::vector<NodeRun> runs_;
   std::vector<OutputRun> outputs_;

@@ -1,10 +1,14 @@
 // Step: what the kernels of one running step share: its number, its cancellation, its rendezvous.
+//
+// Whoever starts a step numbers it: all parts of a step have the same number, in every process, and so have the
+// functions that it calls. A session draws one with `new_id`; a master sends the one it drew to all its tasks.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "executor/rendezvous.h"
 #include "thread/cancellation.h"
@@ -13,9 +17,14 @@ namespace thalweg {
 
 class Step {
  public:
-  Step() : id_(next_id()) {}
+  // 0: a new number.
+  explicit Step(int64_t id = 0) : id_(id != 0 ? id : new_id()) {}
   virtual ~Step() = default;
+  // Positive numbers in a row that starts at a random one: two processes hardly ever draw the same.
+  static int64_t new_id();
   int64_t id() const { return id_; }
+  // Where its own resources (TensorArrays, stacks) are said to live.
+  std::string container() const { return "step_" + std::to_string(id_); }
   Cancellation& cancellation() { return cancellation_; }
   // Shared by the executors of all devices that take part in the step.
   const std::shared_ptr<Rendezvous>& rendezvous() const { return rendezvous_; }
@@ -42,10 +51,6 @@ class Step {
   std::atomic<bool> interrupted_{false};
 
  private:
-  static int64_t next_id() {
-    static std::atomic<int64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-  }
   int64_t id_;
   int depth_ = 0;
   Cancellation cancellation_;

@@ -81,7 +81,7 @@ const NodeTable::Entry& NodeTable::operator[](size_t i) const {
 
 Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr<const Plan>>& plans,
              std::deque<StepStats>& stats)
-    : nodes_(std::move(nodes)) {
+    : nodes_(std::move(nodes)), step_(stats.at(0).step()) {
   const TraceClock::Scale scale;
   for (size_t i = 0; i < plans.size(); ++i) {
     std::vector<StepStats::Call> calls = stats[i].take_calls();

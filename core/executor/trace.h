@@ -87,6 +87,7 @@ class Trace {
   Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr<const Plan>>& plans,
         std::deque<StepStats>& stats);
 
+  int64_t step() const { return step_; }  // its number
   const std::vector<Part>& parts() const { return parts_; }
   const std::vector<std::pair<std::string, std::string>>& findings() const { return findings_; }
   // A serialized StepStats.
@@ -96,6 +97,7 @@ class Trace {
   std::vector<int32_t> add_runs(const StepStats& stats, int32_t part, int32_t calling, const TraceClock::Scale& scale);
 
   std::shared_ptr<NodeTable> nodes_;
+  int64_t step_;
   std::vector<Part> parts_;
   std::vector<std::pair<std::string, std::string>> findings_;
 };

@@ -69,7 +69,7 @@ std::vector<Tensor> Function::run(Step& parent, std::vector<Tensor> args) const 
   try {
     if (StepStats* stats = observer_of(parent)) stats->keep(body);
     if (body->plan->sequential()) return run_within(*body, parent, std::move(args));
-    return run_as_step(*body, parent.cancellation(), &parent, parent.depth() + 1, std::move(args));
+    return run_as_step(*body, Parent(parent), &parent, std::move(args));
   } catch (const Error& error) {
     throw located(error);
   }
@@ -79,7 +79,7 @@ std::vector<Tensor> Function::run(Cancellation& parent, std::vector<Tensor> args
   std::shared_ptr<const Body> body = this->body();
   check(args);
   try {
-    return run_as_step(*body, parent, nullptr, 1, std::move(args));
+    return run_as_step(*body, Parent(parent), nullptr, std::move(args));
   } catch (const Error& error) {
     throw located(error);
   }
@@ -107,63 +107,64 @@ std::vector<Tensor> Function::run_within(const Body& body, Step& parent, std::ve
   return out;
 }
 
-std::vector<Tensor> Function::run_as_step(const Body& body, Cancellation& parent, Step* driven, int depth,
+std::vector<Tensor> Function::run_as_step(const Body& body, const Parent& parent, Step* driven,
                                           std::vector<Tensor> args) const {
-  auto executor = std::make_shared<Executor>(body.plan);
-  executor->set_depth(depth);
+  auto executor = std::make_shared<Executor>(body.plan, parent.id);
+  executor->set_depth(parent.depth);
   if (driven != nullptr) {
     executor->poll_with([driven] { driven->tick(); });
     executor->observe(observer_of(*driven), true);
   }
-  int64_t token = parent.add([executor] { executor->abort(cancelled()); });
+  int64_t token = parent.cancellation.add([executor] { executor->abort(cancelled()); });
   if (token < 0) throw cancelled();
   struct Registered {
     ~Registered() { parent.remove(token); }
     Cancellation& parent;
     int64_t token;
-  } registered{parent, token};
+  } registered{parent.cancellation, token};
   return executor->run(args);
 }
 
 void Function::start(Step& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
-  start_as_step(parent.cancellation(), parent.depth() + 1, std::move(args), std::move(done), caller);
+  start_as_step(Parent(parent), std::move(args), std::move(done), caller);
 }
 
 void Function::start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
-  start_as_step(parent, 1, std::move(args), std::move(done), caller);
+  start_as_step(Parent(parent), std::move(args), std::move(done), caller);
 }
 
-void Function::start_as_step(Cancellation& parent, int depth, std::vector<Tensor> args, Done done,
-                             const Caller& caller) const {
+void Function::start_as_step(const Parent& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
   std::shared_ptr<const Body> body;
   try {
     body = this->body();
     check(args);
-    if (depth > kDeepest)
-      fail(Code::resource_exhausted, "function '", name_, "' is called ", depth, " deep: does its recursion end?");
+    if (parent.depth > kDeepest)
+      fail(Code::resource_exhausted, "function '", name_, "' is called ", parent.depth,
+           " deep: does its recursion end?");
   } catch (const Error& error) {
     done(error, {});
     return;
   }
-  auto executor = std::make_shared<Executor>(body->plan);
-  executor->set_depth(depth);
+  auto executor = std::make_shared<Executor>(body->plan, parent.id);
+  executor->set_depth(parent.depth);
   std::shared_ptr<StepStats> stats = caller.begin();
   if (stats) {
     stats->keep(body);
     executor->observe(stats.get(), true);
   }
-  int64_t token = parent.add([executor] { executor->abort(cancelled()); });
+  int64_t token = parent.cancellation.add([executor] { executor->abort(cancelled()); });
   if (token < 0) {
     done(cancelled(), {});
     return;
   }
-  executor->start(std::move(args), [self = shared_from_this(), body, &parent, token, done = std::move(done), caller,
-                                    stats](std::optional<Error> error, std::vector<Tensor> results) {
-    parent.remove(token);
-    caller.end(stats);
-    if (error) error = self->located(*error);
-    done(std::move(error), std::move(results));
-  });
+  executor->start(std::move(args),
+                  [self = shared_from_this(), body, &cancellation = parent.cancellation, token, done = std::move(done),
+                   caller, stats](std::optional<Error> error, std::vector<Tensor> results) {
+                    cancellation.remove(token);
+                    caller.end(stats);
+                    if (error) error = self->located(*error);
+                    done(std::move(error), std::move(results));
+                  });
 }
 
 }  // namespace thalweg

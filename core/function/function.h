@@ -62,9 +62,16 @@ class Function : public std::enable_shared_from_this<Function> {
   std::shared_ptr<const Body> body() const;
   void check(const std::vector<Tensor>& args) const;
   std::vector<Tensor> run_within(const Body& body, Step& parent, std::vector<Tensor> args) const;
-  std::vector<Tensor> run_as_step(const Body& body, Cancellation& parent, Step* driven, int depth,
-                                  std::vector<Tensor> args) const;
-  void start_as_step(Cancellation& parent, int depth, std::vector<Tensor> args, Done done, const Caller& caller) const;
+  // A call that runs as a step of its own: what it belongs to.
+  struct Parent {
+    explicit Parent(Cancellation& cancellation) : cancellation(cancellation) {}
+    explicit Parent(Step& step) : cancellation(step.cancellation()), depth(step.depth() + 1), id(step.id()) {}
+    Cancellation& cancellation;
+    int depth = 1;
+    int64_t id = 0;  // of the step; 0: none
+  };
+  std::vector<Tensor> run_as_step(const Body& body, const Parent& parent, Step* driven, std::vector<Tensor> args) const;
+  void start_as_step(const Parent& parent, std::vector<Tensor> args, Done done, const Caller& caller) const;
   // The error, with the node that it names moved into the message.
   Error located(const Error& error) const;
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "kernel/frame_iteration.h"
 #include "kernel/node_def.h"
 
 namespace thalweg {
@@ -52,7 +53,7 @@ class Construction {
 
 class Context {
  public:
-  Context(const NodeDef& def, Device& device, Step& step, Tensor* inputs, Tensor* outputs, uint64_t iteration)
+  Context(const NodeDef& def, Device& device, Step& step, Tensor* inputs, Tensor* outputs, FrameIteration iteration)
       : def_(&def), device_(&device), step_(&step), inputs_(inputs), outputs_(outputs), iteration_(iteration) {}
 
   int num_inputs() const { return static_cast<int>(def_->input_dtypes.size()); }
@@ -87,8 +88,8 @@ class Context {
   const NodeDef& def() const { return *def_; }
   Device& device() const { return *device_; }
   Step& step() const { return *step_; }
-  // Identifies the frame and iteration within the step (0 outside loops).
-  uint64_t iteration() const { return iteration_; }
+  // Which iteration of which loop the node runs in.
+  FrameIteration iteration() const { return iteration_; }
 
   template <typename T>
   T& resource(int i) const {
@@ -104,7 +105,7 @@ class Context {
   Step* step_;
   Tensor* inputs_;
   Tensor* outputs_;
-  uint64_t iteration_;
+  FrameIteration iteration_;
 };
 
 class Kernel {
@@ -125,7 +126,7 @@ class DivisibleKernel : public Kernel {
 class AsyncContext : public Context {
  public:
   using Finish = std::function<void(AsyncContext&, std::optional<Error>)>;
-  AsyncContext(const NodeDef& def, Device& device, Step& step, Tensor* inputs, uint64_t iteration, Finish finish)
+  AsyncContext(const NodeDef& def, Device& device, Step& step, Tensor* inputs, FrameIteration iteration, Finish finish)
       : Context(def, device, step, nullptr, nullptr, iteration), finish_(std::move(finish)) {
     for (size_t i = 0; i < def.input_dtypes.size(); ++i) own_inputs_.push_back(std::move(inputs[i]));
     own_outputs_.resize(def.output_dtypes.size());

@@ -19,7 +19,7 @@ class ArrivingKernel : public PromptKernel {
  public:
   using Arrived = std::function<void(std::optional<Error>, Tensor)>;
   // Calls `arrived` once, on any thread; an unset tensor is the dead token. The step lives until then.
-  virtual void await(Step& step, uint64_t iteration, Arrived arrived) = 0;
+  virtual void await(Step& step, FrameIteration iteration, Arrived arrived) = 0;
   void start(std::shared_ptr<AsyncContext> ctx) final {
     AsyncContext& context = *ctx;
     await(context.step(), context.iteration(), [ctx = std::move(ctx)](std::optional<Error> error, Tensor value) {

@@ -1,6 +1,6 @@
 // _Send and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
 #include "executor/step.h"
-#include "executor/transfer_name.h"
+#include "executor/transfer_key.h"
 #include "kernel/prompt_kernel.h"
 #include "kernel/registry.h"
 #include "plugin/plugin_memory.h"
@@ -38,8 +38,11 @@ Tensor expanded(const Tensor& half) {
 }
 
 struct Send : Kernel {
-  explicit Send(const Construction& c) : key(transfer_name(c.def())), compress(c.attr<bool>("_compress", false)) {
+  explicit Send(const Construction& c) : key(transfer_key(c.def())), compress(c.attr<bool>("_compress", false)) {
     require(!compress || c.input_dtype(0) == DType::float32, "only float32 is compressed, not ", c.input_dtype(0));
+    if (key.source() == c.device().name && key.incarnation() != c.device().incarnation)
+      fail(Code::aborted, "this step was planned for another incarnation of device '", c.device().name,
+           "': its task has been restarted since");
   }
   void compute(Context& ctx) override {
     Tensor value = ctx.take_input(0);
@@ -58,7 +61,7 @@ bool is_host(const std::string& device) {
 
 struct Recv : ArrivingKernel {
   explicit Recv(const Construction& c)
-      : key(transfer_name(c.def())),
+      : key(transfer_key(c.def())),
         device(c.device()),
         plain(!c.device().memory && is_host(c.attr<std::string>("send_device", ""))),
         to_host(c.attr<bool>("_host_memory", false)),
@@ -69,7 +72,7 @@ struct Recv : ArrivingKernel {
     ctx.set_output(0, expand ? full(std::move(value)) : std::move(value));
     return true;
   }
-  void await(Step& step, uint64_t iteration, Arrived arrived) override {
+  void await(Step& step, FrameIteration iteration, Arrived arrived) override {
     // An aborted step aborts its rendezvous, which answers every waiting Recv.
     if (plain && !expand) return rendezvous_of(step).recv(key, iteration, std::move(arrived));
     rendezvous_of(step).recv(

@@ -1,4 +1,5 @@
 // Stacks: last in, first out, within one step. Loops keep values for their gradients on them.
+#include "executor/step.h"
 #include "kernel/registry.h"
 #include "tensor/handle_tensor.h"
 
@@ -51,7 +52,7 @@ struct Create : Kernel {
   }
   void compute(Context& ctx) override {
     auto stack = std::make_shared<Stack>(name, dtype, to_int64(ctx.input(0)));
-    ctx.set_output(0, handle_tensor({ctx.device().name, "", name, std::move(stack)}));
+    ctx.set_output(0, handle_tensor({ctx.device().name, ctx.step().container(), name, std::move(stack)}));
   }
   DType dtype;
   std::string name;

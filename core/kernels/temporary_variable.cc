@@ -1,4 +1,5 @@
 // TemporaryVariable: a variable that lives as long as one step's handles to it.
+#include "executor/step.h"
 #include "kernel/registry.h"
 #include "resource/variable.h"
 #include "tensor/handle_tensor.h"
@@ -16,7 +17,7 @@ struct Temporary : Kernel {
     Tensor zeros(dtype, Shape(shape.dims));
     if (is_plain(dtype) && zeros.bytes() > 0) std::memset(zeros.raw(), 0, zeros.bytes());
     variable->assign(std::move(zeros), false);
-    ctx.set_output(0, handle_tensor({ctx.device().name, "", name, std::move(variable)}));
+    ctx.set_output(0, handle_tensor({ctx.device().name, ctx.step().container(), name, std::move(variable)}));
   }
   DType dtype;
   PartialShape shape;

@@ -1,6 +1,7 @@
 // TensorArrays: the ops. `flow` is a float that only carries the order of operations; its value means nothing.
 #include "resource/tensor_array.h"
 
+#include "executor/step.h"
 #include "kernel/registry.h"
 #include "tensor/handle_tensor.h"
 #include "thread/parallel.h"
@@ -10,7 +11,7 @@ namespace {
 
 Tensor handle_of(Context& ctx, std::shared_ptr<TensorArray> array) {
   std::string name = array->name();
-  return handle_tensor({ctx.device().name, "", std::move(name), std::move(array)});
+  return handle_tensor({ctx.device().name, ctx.step().container(), std::move(name), std::move(array)});
 }
 
 struct Create : Kernel {

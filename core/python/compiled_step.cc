@@ -94,7 +94,7 @@ class CompiledStep {
     JointStep::link(plans);
   }
 
-  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, std::deque<StepStats>* stats) {
+  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, int64_t step_id, std::deque<StepStats>* stats) {
     std::vector<Tensor> feeds;
     feeds.reserve(feeds_.size());
     Py_ssize_t given = PySequence_Size(values.ptr());
@@ -104,12 +104,12 @@ class CompiledStep {
       feeds.push_back(feed_from_python(feeds_[i], value.ptr()));
     }
     if (parts_.size() == 1) {
-      auto executor = std::make_shared<Executor>(parts_[0].plan);
+      auto executor = std::make_shared<Executor>(parts_[0].plan, step_id);
       if (stats) executor->observe(&stats->at(0));
       executor->poll_with(check_signals);
       return run_timed(executor, timeout_ms, [&] { return executor->run(feeds); });
     }
-    auto joint = std::make_shared<JointStep>(parts_);
+    auto joint = std::make_shared<JointStep>(parts_, step_id);
     if (stats) joint->observe(*stats);
     joint->poll_with(check_signals);
     return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, num_fetches_); });
@@ -137,24 +137,24 @@ class CompiledStep {
     }
   }
 
-  nb::object run(nb::handle values, int64_t timeout_ms) {
-    return guarded([&] { return to_python(run_sampled(values, timeout_ms)); });
+  nb::object run(nb::handle values, int64_t timeout_ms, int64_t step_id) {
+    return guarded([&] { return to_python(run_sampled(values, timeout_ms, step_id)); });
   }
   // The first fetch alone, without a list around it.
-  nb::object run_one(nb::handle values, int64_t timeout_ms) {
-    return guarded([&] { return to_python(std::move(run_sampled(values, timeout_ms).at(0))); });
+  nb::object run_one(nb::handle values, int64_t timeout_ms, int64_t step_id) {
+    return guarded([&] { return to_python(std::move(run_sampled(values, timeout_ms, step_id).at(0))); });
   }
   // The fetched values and a Trace.
-  nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics) {
+  nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics, int64_t step_id) {
     std::deque<StepStats> stats = observers({.numerics = numerics, .details = details});
-    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
+    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });
     return nb::make_tuple(fetched, Trace(nodes(), plans(), stats));
   }
 
   // The fetched values, and what was not finite: names of nodes of the program, and what is wrong with their results.
-  nb::object run_checked(nb::handle values, int64_t timeout_ms) {
+  nb::object run_checked(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     std::deque<StepStats> stats = observers({.numerics = true, .details = false, .runs = false});
-    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, &stats)); });
+    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });
     nb::list found;
     for (const StepStats& each : stats)
       for (const auto& [node, what] : each.findings()) found.append(nb::make_tuple(node, what));
@@ -182,13 +182,13 @@ class CompiledStep {
     return stats;
   }
   // Runs the step as it is, or measures it if it is one that is to be sampled.
-  std::vector<Tensor> run_sampled(nb::handle values, int64_t timeout_ms) {
+  std::vector<Tensor> run_sampled(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     if (!samples_.due()) [[likely]]
-      return run_native(values, timeout_ms, nullptr);
+      return run_native(values, timeout_ms, step_id, nullptr);
     std::deque<StepStats> stats = observers({.numerics = false, .details = false});
     std::vector<Tensor> fetched;
     try {
-      fetched = run_native(values, timeout_ms, &stats);
+      fetched = run_native(values, timeout_ms, step_id, &stats);
     } catch (...) {
       samples_.skip();
       throw;
@@ -239,22 +239,23 @@ class CompiledStep {
 // A partial run: a step whose feeds and fetches pass through its rendezvous while it runs.
 class PartialStep {
  public:
-  explicit PartialStep(CompiledStep& compiled) : keep_(nb::find(compiled)) {
+  PartialStep(CompiledStep& compiled, int64_t step_id) : keep_(nb::find(compiled)) {
+    if (step_id == 0) step_id = Step::new_id();
     auto ended = std::make_shared<std::promise<void>>();
     done_ = ended->get_future();
-    auto rendezvous = rendezvous_ = std::make_shared<Rendezvous>();
+    std::shared_ptr<Rendezvous> rendezvous = rendezvous_ = std::make_shared<LocalRendezvous>(step_id);
     auto end = [ended, rendezvous](std::optional<Error> error) {
       if (error) rendezvous->abort(*error);
       ended->set_value();
     };
     WithoutGil unlocked;
     if (compiled.parts().size() == 1) {
-      auto executor = std::make_shared<Executor>(compiled.parts()[0].plan);
+      auto executor = std::make_shared<Executor>(compiled.parts()[0].plan, step_id);
       executor->set_rendezvous(rendezvous);
       begin(compiled, executor);
       executor->start({}, [end](std::optional<Error> error, std::vector<Tensor>) { end(std::move(error)); });
     } else {
-      auto joint = std::make_shared<JointStep>(compiled.parts(), rendezvous);
+      auto joint = std::make_shared<JointStep>(compiled.parts(), step_id, rendezvous);
       begin(compiled, joint);
       joint->start(end);
     }
@@ -266,7 +267,10 @@ class PartialStep {
     running_.reset();
   }
 
-  void send(const std::string& key, int dtype, nb::handle value) {
+  // The rendezvous keys of the step's feeds and fetches have no devices, only names.
+  static Rendezvous::Key key_of(const std::string& name) { return Rendezvous::Key("", 0, "", name); }
+
+  void send(const std::string& name, int dtype, nb::handle value) {
     Tensor tensor;
     try {
       tensor = tensor_from_python(value.ptr(), DType(dtype), Sharing::copy);
@@ -274,16 +278,16 @@ class PartialStep {
       throw nb::python_error();
     }
     WithoutGil unlocked;
-    rendezvous_->send(Rendezvous::Key(key), 0, std::move(tensor));
+    rendezvous_->send(key_of(name), {}, std::move(tensor));
   }
 
-  nb::object recv(const std::string& key) {
+  nb::object recv(const std::string& name) {
     auto promise = std::make_shared<std::promise<std::pair<std::optional<Error>, Tensor>>>();
     auto future = promise->get_future();
     std::pair<std::optional<Error>, Tensor> result;
     {
       WithoutGil unlocked;
-      rendezvous_->recv(Rendezvous::Key(key), 0, [promise](std::optional<Error> error, Tensor value) {
+      rendezvous_->recv(key_of(name), {}, [promise](std::optional<Error> error, Tensor value) {
         promise->set_value({std::move(error), std::move(value)});
       });
       while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
@@ -318,12 +322,13 @@ class PartialStep {
 void bind_compiled_step(nb::module_& m) {
   nb::class_<CompiledStep>(m, "CompiledStep")
       .def(nb::init<nb::object, nb::list, nb::list, size_t>(), "session"_a, "parts"_a, "feeds"_a, "num_fetches"_a)
-      .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0)
-      .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0)
+      .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
+           "Runs the step: the fetched values. Step 0 gets a new number.")
+      .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
       .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "details"_a = true,
-           "numerics"_a = false,
+           "numerics"_a = false, "step_id"_a = 0,
            "Runs the step observed: the fetched values and a Trace. Without details: only when each node ran.")
-      .def("run_checked", &CompiledStep::run_checked, "feeds"_a, "timeout_ms"_a = 0,
+      .def("run_checked", &CompiledStep::run_checked, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
            "Runs the step: the fetched values, and the nodes that made NaN or infinity out of finite values.")
       .def(
           "nodes", [](CompiledStep& s, size_t first) { return nodes_to_python(*s.nodes(), first); }, "first"_a = 0,
@@ -381,9 +386,9 @@ void bind_compiled_step(nb::module_& m) {
       .def_prop_ro("flat", [](CompiledStep& s) { return s.parts()[0].plan->flat(); })
       .def_prop_ro("sequential", [](CompiledStep& s) { return s.parts()[0].plan->sequential(); });
   nb::class_<PartialStep>(m, "PartialStep")
-      .def(nb::init<CompiledStep&>(), "step"_a)
-      .def("send", &PartialStep::send, "key"_a, "dtype"_a, "value"_a)
-      .def("recv", &PartialStep::recv, "key"_a);
+      .def(nb::init<CompiledStep&, int64_t>(), "step"_a, "step_id"_a = 0)
+      .def("send", &PartialStep::send, "name"_a, "dtype"_a, "value"_a)
+      .def("recv", &PartialStep::recv, "name"_a);
 }
 
 }  // namespace thalweg

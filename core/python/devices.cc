@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "device/incarnation.h"
 #include "kernels/null_kernel.h"
 #include "plugin/plugin.h"
 #include "python/gil.h"
@@ -76,6 +77,8 @@ void bind_devices(nb::module_& m, nb::class_<Session>& session) {
       .def(
           "reset_peak", [](Session& s, const std::string& device) { s.device(device)->account->reset_peak(); },
           "device"_a);
+  m.def("device_incarnation", &device_incarnation, "device"_a,
+        "A random number, not 0, that tells a device of this process from one of the same name in another.");
   m.def(
       "load_device_plugin",
       [](const std::string& path) {

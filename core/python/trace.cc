@@ -96,6 +96,7 @@ std::map<int32_t, Samples::Times> Samples::times() const {
 
 void bind_trace(nb::module_& m) {
   nb::class_<Trace>(m, "Trace", "What an observed step did.")
+      .def_prop_ro("step_id", &Trace::step, "The number of the step.")
       .def_prop_ro("devices",
                    [](const Trace& t) {
                      nb::list out;

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import secrets
 from typing import NamedTuple
+
+from thalweg._native import core
 
 
 class DeviceAttributes(NamedTuple):
@@ -14,7 +14,7 @@ class DeviceAttributes(NamedTuple):
         name: The full name.
         device_type: Such as "CPU".
         memory_limit_bytes: What its tensors may hold; the machine's memory unless a limit is set.
-        incarnation: A number that no other process has for a device of this name.
+        incarnation: A random number of 64 bits that no other process has for a device of this name.
     """
 
     name: str
@@ -23,7 +23,6 @@ class DeviceAttributes(NamedTuple):
     incarnation: int = 0
 
 
-@functools.cache
 def incarnation(name: str) -> int:
-    """The incarnation of a device in this process."""
-    return secrets.randbits(63) or 1
+    """The incarnation of a device in this process: never 0, and the same as long as the process lives."""
+    return core.device_incarnation(name)

@@ -53,13 +53,13 @@ class PartialRun:
             self._check(self._targets, op, "run")
         for tensor, value in given.items():
             self._feeds[tensor] = True
-            self._native.send(_key(feed_name(tensor.name)), tensor.dtype.as_datatype_enum, value)
+            self._native.send(feed_name(tensor.name), tensor.dtype.as_datatype_enum, value)
         values = []
         for tensor in plan.tensors:
-            values.append(self._native.recv(_key(fetch_name(tensor.name))))
+            values.append(self._native.recv(fetch_name(tensor.name)))
             self._fetches[tensor] = True
         for op in plan.targets:
-            self._native.recv(_key(target_name(op.name)))
+            self._native.recv(target_name(op.name))
             self._targets[op] = True
         return plan.build(values)
 
@@ -71,8 +71,3 @@ class PartialRun:
             )
         if announced[element]:
             raise errors.InvalidArgumentError(None, None, f"{element.name} was already {verb} in this partial run.")
-
-
-def _key(name: str) -> str:
-    # The rendezvous key that the _Send and _Recv kernels make of a tensor name without devices.
-    return f";0;;{name}"

@@ -1,14 +1,14 @@
-// The rendezvous table of one step.
-#include "executor/rendezvous.h"
+// The table of values and of waiting receivers.
+#include "executor/local_rendezvous.h"
 
 namespace thalweg {
 
-void Rendezvous::send(const Key& key, uint64_t iteration, Tensor value) {
+void LocalRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
   Receive receive;
   {
     std::lock_guard lock(mutex_);
     if (aborted_) throw *aborted_;
-    auto found = slots_.try_emplace(Place{key, iteration}).first;
+    auto found = slots_.try_emplace(Place{key, at}).first;
     Slot& slot = found->second;
     if (slot.waiting.empty()) {
       slot.values.push_back(std::move(value));
@@ -21,10 +21,10 @@ void Rendezvous::send(const Key& key, uint64_t iteration, Tensor value) {
   receive(std::nullopt, std::move(value));
 }
 
-bool Rendezvous::try_recv(const Key& key, uint64_t iteration, Tensor& value) {
+bool LocalRendezvous::try_recv(const Key& key, FrameIteration at, Tensor& value) {
   std::lock_guard lock(mutex_);
   if (aborted_) throw *aborted_;
-  auto found = slots_.find(Place{key, iteration});
+  auto found = slots_.find(Place{key, at});
   if (found == slots_.end() || found->second.values.empty()) return false;
   Slot& slot = found->second;
   value = std::move(slot.values.front());
@@ -33,7 +33,7 @@ bool Rendezvous::try_recv(const Key& key, uint64_t iteration, Tensor& value) {
   return true;
 }
 
-void Rendezvous::recv(const Key& key, uint64_t iteration, Receive receive) {
+void LocalRendezvous::recv(const Key& key, FrameIteration at, Receive receive) {
   Tensor value;
   std::optional<Error> error;
   {
@@ -41,7 +41,7 @@ void Rendezvous::recv(const Key& key, uint64_t iteration, Receive receive) {
     if (aborted_) {
       error = aborted_;
     } else {
-      auto found = slots_.try_emplace(Place{key, iteration}).first;
+      auto found = slots_.try_emplace(Place{key, at}).first;
       Slot& slot = found->second;
       if (slot.values.empty()) {
         slot.waiting.push_back(std::move(receive));
@@ -55,8 +55,8 @@ void Rendezvous::recv(const Key& key, uint64_t iteration, Receive receive) {
   receive(error, std::move(value));
 }
 
-void Rendezvous::abort(const Error& error) {
-  std::unordered_map<Place, Slot, Hash> slots;
+void LocalRendezvous::abort(const Error& error) {
+  Slots slots;
   {
     std::lock_guard lock(mutex_);
     if (aborted_) return;

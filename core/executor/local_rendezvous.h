@@ -1,0 +1,42 @@
+// LocalRendezvous: the rendezvous of a step whose devices all belong to this process: a table in memory.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/rendezvous.h"
+
+namespace thalweg {
+
+class LocalRendezvous final : public Rendezvous {
+ public:
+  using Rendezvous::Rendezvous;
+  void send(const Key& key, FrameIteration at, Tensor value) override;
+  void recv(const Key& key, FrameIteration at, Receive receive) override;
+  bool try_recv(const Key& key, FrameIteration at, Tensor& value) override;
+  void abort(const Error& error) override;
+
+ private:
+  struct Place {
+    Key key;
+    FrameIteration at;
+    bool operator==(const Place&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Place& place) const {
+      return place.key.hash() ^ place.at.frame ^ (static_cast<uint64_t>(place.at.iteration) * 0x9e3779b97f4a7c15u);
+    }
+  };
+  struct Slot {
+    std::vector<Tensor> values;  // seldom more than one
+    std::vector<Receive> waiting;
+  };
+  using Slots = std::unordered_map<Place, Slot, Hash>;
+
+  std::mutex mutex_;  // guards everything below
+  Slots slots_;
+  std::optional<Error> aborted_;
+};
+
+}  // namespace thalweg

@@ -1,0 +1,23 @@
+// The rendezvous key of a Send or Recv node, from its attributes.
+//
+// `send_device_incarnation` 0 stands for the incarnation that the sending device has in this process: steps of one
+// process are planned without it.
+#pragma once
+
+#include <string>
+
+#include "device/incarnation.h"
+#include "executor/rendezvous_key.h"
+#include "kernel/node_def.h"
+
+namespace thalweg {
+
+inline RendezvousKey transfer_key(const NodeDef& def) {
+  const auto source = def.attr<std::string>("send_device", "");
+  auto incarnation = static_cast<uint64_t>(def.attr<int64_t>("send_device_incarnation", 0));
+  if (incarnation == 0 && !source.empty()) incarnation = device_incarnation(source);
+  return RendezvousKey(source, incarnation, def.attr<std::string>("recv_device", ""),
+                       def.attr<std::string>("tensor_name"));
+}
+
+}  // namespace thalweg
