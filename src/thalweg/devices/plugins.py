@@ -60,8 +60,7 @@ def load_device_library(path: str | os.PathLike[str]) -> str:
         errors.InvalidArgumentError: If it is no device plug-in, or one for another version of the interface.
         errors.AlreadyExistsError: If another library has brought devices of that type.
     """
-    from thalweg._native import core
-    from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
+    from thalweg._native import core  # Start-up time: most programs load no plug-in.
 
     device_type, num_devices = core.load_device_plugin(os.path.abspath(os.fspath(path)))
     kernels: dict[str, list[PluginKernel]] = {}

@@ -33,7 +33,6 @@ from thalweg.passes.references import lower_references
 from thalweg.passes.share_packed import share_packed
 from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 from thalweg.passes.travel_layouts import travel_layouts
-from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
 from thalweg.runtime.placement import TASK, Placer, device_type
 
 LOCAL_DEVICE = f"{TASK}/device:CPU:0"
