@@ -19,10 +19,10 @@ from thalweg.graph import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import colocate_with, name_scope
 from thalweg.graph.definitions.op_registry import gradient_function
+from thalweg.graph.marks import GATES
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import tuple as gated
-from thalweg.passes.drop_gates import GATES
 
 Pairs = list[tuple[Tensor, Any]]
 

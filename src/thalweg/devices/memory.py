@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
-from thalweg.graph.device_spec import DeviceSpec
+from thalweg.graph.device_spec import DeviceSpec, matches
 
 # ConfigProto has limits for GPUs only. Ours travel in its list of named parameters, so that they survive serialization.
 _NAME = "device_memory_limits"
@@ -66,8 +66,6 @@ def get_memory_info(session: Any, device: str = "/cpu:0") -> dict[str, int]:
     Raises:
         errors.NotFoundError: If the session has no such device.
     """
-    from thalweg.passes.place import matches
-
     for each in session.list_devices():
         if matches(each.name, device):
             return dict(session._native.memory_info(each.name))

@@ -6,6 +6,7 @@ import os
 from typing import Any, NamedTuple
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.device_spec import add_device_type
 
 # What only passes tensors on, wherever they are, is there on every device.
 PASSING = frozenset({"Const", "Identity", "NoOp"})
@@ -67,6 +68,7 @@ def load_device_library(path: str | os.PathLike[str]) -> str:
     for op, types, host_inputs in core.plugin_kernels(device_type):
         kernel = PluginKernel(op, {attr: frozenset(dtypes) for attr, dtypes in types}, host_inputs)
         kernels.setdefault(op, []).append(kernel)
+    add_device_type(device_type)
     loaded[device_type] = PluginDevices(device_type, num_devices, kernels)
     return str(device_type)
 

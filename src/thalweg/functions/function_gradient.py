@@ -15,9 +15,10 @@ from thalweg.functions.automatic_control import is_repeatable
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
 

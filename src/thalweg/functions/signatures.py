@@ -9,7 +9,7 @@ from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.formats.attr_values import read_attr
+from thalweg.graph.messages.attr_values import read_attr
 from thalweg.graph.tensor_shape import TensorShape
 
 

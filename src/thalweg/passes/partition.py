@@ -30,9 +30,10 @@ import numpy as np
 from thalweg import errors
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, float32, int32
+from thalweg.graph.marks import COMPRESS
 from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.remote_devices import HOST_INPUTS, REMOTE_CONST
-from thalweg.passes.step_graph import ASKED, COMPRESS, SHAPE, Edge, Node, StepGraph, asked_device
+from thalweg.passes.step_graph import ASKED, SHAPE, Edge, Node, StepGraph, asked_device
 
 
 class Partition(NamedTuple):

@@ -11,13 +11,12 @@ Nothing here knows about one process: a device is a full name and a type.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from thalweg import errors
-from thalweg.graph.device_spec import FIELDS, DeviceSpec
+from thalweg.graph.device_spec import DeviceSpec, matches
 from thalweg.graph.dtypes import resource
 from thalweg.passes.free_handles import free_handles
 from thalweg.passes.inline_functions import is_call
@@ -244,13 +243,6 @@ def colocated_with(node: Node) -> list[str]:
 
 def _locations(groups: Iterable[bytes] | None) -> list[str]:
     return [each[len(_LOCATION) :].decode() for each in groups or () if each.startswith(_LOCATION)]
-
-
-@functools.lru_cache(maxsize=4096)
-def matches(device: str, constraint: str) -> bool:
-    """Whether a full device name has all that a partial one asks for."""
-    full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
-    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in FIELDS)
 
 
 def _feasible(

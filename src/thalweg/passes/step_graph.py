@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 Edge = tuple[str, int]
 
-# The attribute of nodes whose float32 outputs are sent to other devices in 16 bits.
-COMPRESS = "_compress_transfers"
 # The attribute of a `_Recv` that says what is known of the shape of its tensor.
 SHAPE = "_shape"
 # Another one: the device that the program asks for what it receives.

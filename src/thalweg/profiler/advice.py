@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from thalweg.graph.formats.runtime_messages import Field, make_messages
+from thalweg.graph.messages.runtime_messages import Field, make_messages
 from thalweg.profiler.step_records import is_accelerator
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from thalweg import errors
 from thalweg._native import core
 from thalweg.functions.graph_function import GraphFunction, find_function, referred_functions, used_functions
 from thalweg.graph.definitions.op_registry import all_ops
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.choose_algorithms import choose_algorithms
 from thalweg.passes.common_subexpressions import merge_common_subexpressions

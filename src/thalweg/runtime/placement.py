@@ -8,10 +8,11 @@ from typing import Any
 from thalweg._native import core
 from thalweg.devices import plugins
 from thalweg.devices.memory import memory_limits
+from thalweg.graph.device_spec import matches
 from thalweg.passes.drop_gates import drop_gates
 from thalweg.passes.null_device import NULL
 from thalweg.passes.partition import Partition, partition, whole
-from thalweg.passes.place import Device, Strategy, Survey, matches, place
+from thalweg.passes.place import Device, Strategy, Survey, place
 from thalweg.passes.remote_devices import host_sides
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.options import PlacementOptions, placement_options

@@ -10,7 +10,8 @@ import numpy as np
 
 from thalweg import errors
 from thalweg._native import core
-from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.default_stack import default_graph_scope, default_session_scope, default_sessions
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
@@ -24,40 +25,6 @@ from thalweg.runtime.placement import Placer
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
     if not _dtype._is_ref_dtype:
         core.register_numpy_dtype(_dtype.as_datatype_enum, np.dtype(_dtype.as_numpy_dtype))
-
-
-class _DefaultSessions(threading.local):
-    """The open `with session` blocks of a thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[BaseSession] = []
-
-
-_default_sessions = _DefaultSessions()
-
-
-@export("get_default_session")
-def get_default_session() -> BaseSession | None:
-    """Returns the innermost session that a `with` block of this thread made the default, or None."""
-    stack = _default_sessions.stack
-    return stack[-1] if stack else None
-
-
-class _default_session_scope:
-    """Makes a session the default for a `with` block."""
-
-    def __init__(self, session: BaseSession) -> None:
-        self._session = session
-
-    def __enter__(self) -> BaseSession:
-        _default_sessions.stack.append(self._session)
-        return self._session
-
-    def __exit__(self, *_: object) -> None:
-        stack = _default_sessions.stack
-        if not stack or stack[-1] is not self._session:
-            raise AssertionError(f"Nesting violated by default session {self._session!r}: leave the inner block first.")
-        stack.pop()
 
 
 class _Step:
@@ -160,9 +127,9 @@ class BaseSession:
             for device in self._placer.devices
         ]
 
-    def as_default(self) -> _default_session_scope:
+    def as_default(self) -> default_session_scope:
         """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""
-        return _default_session_scope(self)
+        return default_session_scope(self)
 
     def close(self) -> None:
         """Ends the session: steps that are running fail with CancelledError, and its variables are gone."""
@@ -487,7 +454,7 @@ class InteractiveSession(BaseSession):
         if not self._entered:
             return
         self._entered = False
-        stack = _default_sessions.stack
+        stack = default_sessions.stack
         if self in stack:
             stack.remove(self)
         if self._graph_scope is not None:

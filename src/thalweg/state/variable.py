@@ -15,6 +15,7 @@ from thalweg.graph.default_graph import (
     get_default_graph,
     name_scope,
 )
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph
@@ -289,8 +290,6 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def load(self, value: Any, session: Any = None) -> None:
         """Assigns a NumPy value in `session`, or in the default session, without adding to the graph."""
-        from thalweg.runtime.session import get_default_session
-
         session = session or get_default_session()
         if session is None:
             raise ValueError("Either session argument should be provided or default session should be established")

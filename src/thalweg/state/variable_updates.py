@@ -155,9 +155,12 @@ class VariableUpdates:
     def __getitem__(self, item: Any) -> Any:
         """A slice of the value, like that of a tensor, that can also be assigned to: `v[1:3].assign(x)`."""
         part = self.value()[item]  # type: ignore[index]
-        if type(part) is Tensor and part.op.type == "StridedSlice":
-            part.__class__ = VariableSlice
-            part.op._python_data = self
+        return self._as_slice(part) if type(part) is Tensor and part.op.type == "StridedSlice" else part
+
+    def _as_slice(self, part: Tensor) -> Tensor:
+        """Makes a StridedSlice of the value something that can be assigned to."""
+        part.__class__ = VariableSlice
+        part.op._python_data = self
         return part
 
 
