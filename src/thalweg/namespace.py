@@ -103,9 +103,9 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
     ("profiler", "profiler.recording"): ("Recording", "record"),
-    ("profiler", "profiler.model_profile"): ("Profiler", "profile"),
+    ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
-    ("profiler", "profiler.advice"): ("AdviceProto", "advise"),
+    ("profiler", "profiler.advice"): ("AdviceProto",),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.autodiff import cond_gradient, loop_gradient  # noqa: F401 (register themselves with the walk)
 from thalweg.autodiff.nodes import Level
 from thalweg.autodiff.walk import Options, walk
 from thalweg.autodiff.zeros import zeros_for

@@ -35,6 +35,21 @@ class Options(NamedTuple):
     gate: bool = False
 
 
+# The gradient of a whole conditional or loop: takes the node, the gradients of its outputs, which inputs need one.
+ConstructRule = Callable[[Any, dict[Tensor, Any], Callable[[Tensor], bool], Options], Pairs]
+_construct_rules: dict[type, ConstructRule] = {}
+
+
+def construct_gradient(kind: type) -> Callable[[ConstructRule], ConstructRule]:
+    """Registers the gradient of conditionals or loops: those walk through their bodies, so they are above this file."""
+
+    def register(rule: ConstructRule) -> ConstructRule:
+        _construct_rules[kind] = rule
+        return rule
+
+    return register
+
+
 class Walk:
     """One walk at one level."""
 
@@ -110,14 +125,9 @@ class Walk:
             return []
         if isinstance(node, Operation):
             return self._operation_grads(node, grads)
+        rule = _construct_rules[Conditional if isinstance(node, Conditional) else WhileContext]
         with name_scope(f"{nodes.name_of(node)}_grad"):
-            if isinstance(node, Conditional):
-                from thalweg.autodiff.cond_gradient import cond_gradient
-
-                return cond_gradient(node, grads, self._needed, self._options)
-            from thalweg.autodiff.loop_gradient import loop_gradient
-
-            return loop_gradient(node, grads, self._needed, self._options)
+            return rule(node, grads, self._needed, self._options)
 
     def _operation_grads(self, op: Operation, grads: dict[Tensor, Any]) -> Pairs:
         passed = self._through_boundary(op, grads)
