@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,6 +13,7 @@
 #include "python/attributes.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
+#include "python/peer_rendezvous.h"
 #include "python/python_kernel.h"
 #include "python/trace.h"
 #include "session.h"
@@ -94,7 +96,8 @@ class CompiledStep {
     JointStep::link(plans);
   }
 
-  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, int64_t step_id, std::deque<StepStats>* stats) {
+  std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, int64_t step_id, std::deque<StepStats>* stats,
+                                 const std::shared_ptr<Rendezvous>& rendezvous = nullptr) {
     std::vector<Tensor> feeds;
     feeds.reserve(feeds_.size());
     Py_ssize_t given = PySequence_Size(values.ptr());
@@ -105,11 +108,12 @@ class CompiledStep {
     }
     if (parts_.size() == 1) {
       auto executor = std::make_shared<Executor>(parts_[0].plan, step_id);
+      if (rendezvous) executor->set_rendezvous(rendezvous);
       if (stats) executor->observe(&stats->at(0));
       executor->poll_with(check_signals);
       return run_timed(executor, timeout_ms, [&] { return executor->run(feeds); });
     }
-    auto joint = std::make_shared<JointStep>(parts_, step_id);
+    auto joint = std::make_shared<JointStep>(parts_, step_id, rendezvous);
     if (stats) joint->observe(*stats);
     joint->poll_with(check_signals);
     return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, num_fetches_); });
@@ -143,6 +147,10 @@ class CompiledStep {
   // The first fetch alone, without a list around it.
   nb::object run_one(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     return guarded([&] { return to_python(std::move(run_sampled(values, timeout_ms, step_id).at(0))); });
+  }
+  // Runs parts of a step, of which other processes run the rest.
+  nb::object run_with_peers(nb::handle values, std::shared_ptr<PeerRendezvous> peers, int64_t timeout_ms) {
+    return guarded([&] { return to_python(run_native(values, timeout_ms, peers->step(), nullptr, peers)); });
   }
   // The fetched values and a Trace.
   nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics, int64_t step_id) {
@@ -325,6 +333,8 @@ void bind_compiled_step(nb::module_& m) {
       .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
            "Runs the step: the fetched values. Step 0 gets a new number.")
       .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
+      .def("run_with_peers", &CompiledStep::run_with_peers, "feeds"_a, "peers"_a, "timeout_ms"_a = 0,
+           "Runs parts of a step whose other parts run in other processes: the values that are fetched here.")
       .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "details"_a = true,
            "numerics"_a = false, "step_id"_a = 0,
            "Runs the step observed: the fetched values and a Trace. Without details: only when each node ran.")

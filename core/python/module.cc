@@ -20,6 +20,7 @@
 #include "python/function.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
+#include "python/peer_rendezvous.h"
 #include "python/opaque.h"
 #include "python/pixels.h"
 #include "python/python_kernel.h"
@@ -235,6 +236,7 @@ NB_MODULE(_core, m) {
   bind_records(m);
   bind_function(m, session);
   bind_devices(m, session);
+  bind_peer_rendezvous(m);
   bind_compiled_step(m);
   bind_trace(m);
 }

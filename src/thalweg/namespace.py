@@ -12,7 +12,20 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
+from thalweg import compatibility, errors
+from thalweg.graph import collections, dtypes, func_graph, nest, tensor_shape, tensor_spec  # noqa: F401
+from thalweg.graph.apply import apply
 from thalweg.graph.definitions import op_registry
+from thalweg.graph.formats import (  # noqa: F401
+    graph_util,
+    import_graph_def,
+    import_meta_graph,
+    meta_graph,
+    proto_functions,
+    write_graph,
+)
+from thalweg.graph.messages import tensor_proto  # noqa: F401
+from thalweg.platform import app, flags, gfile, gfile_functions, logging, version
 
 _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
@@ -24,8 +37,10 @@ _FAMILIES: Final = (
     "functions",
     "autodiff",
     "state",
+    "image",
     "nn",
     "layers",
+    "rnn",
     "seq2seq",
     "train",
     "data",
@@ -50,7 +65,7 @@ _PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {
 }
 _LAZY: Final[dict[str, str]] = {
     **{name: _PROTO + module for module, names in _PROTOBUF_CLASSES.items() for name in names},
-    **dict.fromkeys(("Session", "InteractiveSession", "get_default_session"), "thalweg.runtime.session"),
+    **dict.fromkeys(("Session", "InteractiveSession"), "thalweg.runtime.session"),
 }
 # The same under a dotted name: (namespace, name) to where it is defined.
 _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
@@ -88,9 +103,9 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
     ("profiler", "profiler.recording"): ("Recording", "record"),
-    ("profiler", "profiler.model_profile"): ("Profiler", "profile"),
+    ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
-    ("profiler", "profiler.advice"): ("AdviceProto", "advise"),
+    ("profiler", "profiler.advice"): ("AdviceProto",),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",
@@ -150,19 +165,6 @@ def _import_families() -> None:
 
 def _export_base() -> None:
     """Exports what lies below the op registry, and so cannot export itself."""
-    from thalweg import compatibility, errors
-    from thalweg.graph import collections, dtypes, func_graph, nest, tensor_shape, tensor_spec  # noqa: F401
-    from thalweg.graph.formats import (  # noqa: F401
-        graph_util,
-        import_graph_def,
-        import_meta_graph,
-        meta_graph,
-        proto_functions,
-        tensor_proto,
-        write_graph,
-    )
-    from thalweg.platform import app, flags, gfile, gfile_functions, logging, version
-
     value = op_registry.export_value
     for name, constant in vars(dtypes).items():
         if isinstance(constant, dtypes.DType):
@@ -253,8 +255,6 @@ def _raw_ops() -> ModuleType:
     def lazy(name: str) -> Any:
         if not op_registry.is_defined(name):
             raise AttributeError(f"module 'thalweg.raw_ops' has no attribute '{name}'")
-        from thalweg.graph.apply import apply
-
         definition = op_registry.op_def(name)
 
         def raw_op(**kwargs: Any) -> Any:

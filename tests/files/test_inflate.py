@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import thalweg.runtime.native_errors  # noqa: F401 (makes the core raise our errors)
 from thalweg import errors
 from thalweg._native import core
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import thalweg.runtime.native_errors  # noqa: F401 (makes the core raise our errors)
 from thalweg import errors
 from thalweg._native import core
-from thalweg.platform.records import framed
+from thalweg.ops.files.record_format import framed
 
 BUFFERS = [0, 16, 64, 1000]
 

@@ -14,7 +14,7 @@ from tests.queues.waiting import Begun
 
 import thalweg as tf
 from thalweg import errors
-from thalweg.platform.records import framed
+from thalweg.ops.files.record_format import framed
 
 
 class Work:

@@ -8,10 +8,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import thalweg.runtime.native_errors  # noqa: F401 (makes the core raise our errors)
 from thalweg import errors
 from thalweg._native import core
-from thalweg.platform.records import framed
+from thalweg.ops.files.record_format import framed
 
 MOST = 200_000  # More records than any of these files can hold.
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.graph.formats import attr_values
-from thalweg.graph.operation import NameAttrList
+from thalweg.graph.definitions.op_signature import NameAttrList
+from thalweg.graph.messages import attr_values
 
 
 @pytest.fixture(autouse=True)

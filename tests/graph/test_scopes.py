@@ -137,7 +137,7 @@ class _Recorder(ControlFlowContext):
     """Replaces one tensor by another, and ties ops without inputs to a pivot."""
 
     def __init__(self, old: tf.Tensor, new: tf.Tensor, pivot: tf.Operation) -> None:
-        super().__init__()
+        super().__init__(old.graph)
         self.old, self.new, self.pivot = old, new, pivot
         self.added: list[str] = []
 

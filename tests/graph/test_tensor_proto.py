@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import text_format
 
 import thalweg as tf
-from thalweg.graph.formats import tensor_proto
+from thalweg.graph.messages import tensor_proto
 
 
 def parse(text: str) -> Any:

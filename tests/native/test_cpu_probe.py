@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from thalweg._native import REQUIRED_FLAGS, CpuInfo, read_cpu_info, require_instructions
 from thalweg.platform import cpu_probe
+from thalweg.platform.cpu_info import REQUIRED_FLAGS, CpuInfo, read_cpu_info, require_instructions
 
 AVX2 = frozenset({"avx2", "fma"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"}

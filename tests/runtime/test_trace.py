@@ -75,10 +75,10 @@ def test_shares_go_by_arithmetic_and_add_up_to_one(session: Any) -> None:
     x = tf.placeholder(tf.float32, [4, 16])
     y = layer(x)
     session.run(tf.global_variables_initializer())
-    compiled = session._run_traced(y, {x: np.ones((4, 16), np.float32)})[1]
-    nodes = traced_nodes(compiled)
+    step = session._run_traced(y, {x: np.ones((4, 16), np.float32)})[1]
+    nodes = traced_nodes(step.compiled)
     (fused,) = [node for node in nodes if node.op == "_FusedMatMul"]
-    found = shares(fused, nodes, session.graph)
+    found = shares(fused, nodes, step.planned)
     assert [(share.node, share.op) for share in found] == [
         ("product", "MatMul"),
         ("sum", "BiasAdd"),
@@ -95,10 +95,10 @@ def test_shares_within_functions_go_by_arithmetic_too(session: Any) -> None:
 
     y = product(tf.placeholder_with_default(np.ones((4, 16), np.float32), [4, 16]), name="call")
     session.run(y)
-    compiled = session._run_traced(y, None)[1]
-    nodes = traced_nodes(compiled)
+    step = session._run_traced(y, None)[1]
+    nodes = traced_nodes(step.compiled)
     (fused,) = [node for node in nodes if node.op == "_FusedMatMul"]
-    assert [(share.node, share.share) for share in shares(fused, nodes, session.graph)] == [
+    assert [(share.node, share.share) for share in shares(fused, nodes, step.planned)] == [
         ("call/product", pytest.approx(32 / 33)),
         ("call/clipped", pytest.approx(1 / 33)),
     ]

@@ -16,7 +16,7 @@ import pytest
 from tests.summary.events import read_events
 
 import thalweg as tf
-from thalweg.platform.records import framed
+from thalweg.ops.files.record_format import framed
 
 
 def _scalar(tag: str, value: float) -> Any:

@@ -6,11 +6,11 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from thalweg.autodiff.source import is_repeated
 from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph.apply import apply
 from thalweg.graph.dtypes import DType, resource
+from thalweg.graph.gradient_source import is_repeated
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
@@ -44,6 +45,4 @@ def _as_int64(grads: Sequence[Any], indices: Any) -> Any:
     """Row numbers in a type that all of them share."""
     if len({grad.indices.dtype for grad in grads}) == 1:
         return indices
-    from thalweg.graph import dtypes
-
     return apply("Cast", indices, DstT=dtypes.int64)

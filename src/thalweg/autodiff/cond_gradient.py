@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.autodiff.backward_contexts import BackwardBranch
-from thalweg.autodiff.walk import Options, Pairs, walk
+from thalweg.autodiff.walk import Options, Pairs, construct_gradient, walk
 from thalweg.autodiff.zeros import dense, empty_slices_like, zeros_for
 from thalweg.control_flow.cond_context import Conditional
 from thalweg.graph import dtypes
@@ -16,6 +16,7 @@ from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.tensor import Tensor
 
 
+@construct_gradient(Conditional)
 def cond_gradient(
     forward: Conditional, grads: dict[Tensor, Any], needed: Callable[[Tensor], bool], options: Options
 ) -> Pairs:

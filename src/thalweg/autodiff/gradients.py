@@ -1,4 +1,4 @@
-"""tf.gradients and tf.hessians: symbolic derivatives, as new nodes of the graph."""
+"""tf.gradients: symbolic derivatives, as new nodes of the graph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.autodiff import cond_gradient, loop_gradient  # noqa: F401 (register themselves with the walk)
 from thalweg.autodiff.nodes import Level
-from thalweg.autodiff.source import gradient_computation
 from thalweg.autodiff.walk import Options, walk
 from thalweg.autodiff.zeros import zeros_for
 from thalweg.graph.apply import apply
@@ -18,7 +18,9 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.func_graph import FuncGraph
+from thalweg.graph.gradient_source import gradient_computation
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.plain_gradients import set_gradients
 
 
 @export("UnconnectedGradients")
@@ -99,6 +101,9 @@ def gradients(
         if unconnected is UnconnectedGradients.ZERO:
             results = [zeros_for(x) if grad is None else grad for x, grad in zip(sources, results, strict=True)]
         return results
+
+
+set_gradients(gradients)
 
 
 def _as_list(x: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from thalweg.autodiff.accumulators import new_array
 from thalweg.autodiff.backward_contexts import BackwardLoop
 from thalweg.autodiff.cond_gradient import shape_of
 from thalweg.autodiff.nodes import Level, backpropagates
-from thalweg.autodiff.walk import Options, Pairs, walk
+from thalweg.autodiff.walk import Options, Pairs, construct_gradient, walk
 from thalweg.autodiff.zeros import dense, value_spec, zeros_for
 from thalweg.control_flow.scoping import without_controllers
 from thalweg.control_flow.while_context import LoopVariable, WhileContext
@@ -25,6 +25,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
 
+@construct_gradient(WhileContext)
 def loop_gradient(
     forward: WhileContext, grads: dict[Tensor, Any], needed: Callable[[Tensor], bool], options: Options
 ) -> Pairs:

@@ -8,6 +8,7 @@ from typing import Any
 
 from thalweg.autodiff.aggregate import aggregate
 from thalweg.autodiff.custom_gradient import with_gradient
+from thalweg.autodiff.gradients import gradients
 from thalweg.autodiff.replay import Recording, check_repeatable, handles_used, origin
 from thalweg.autodiff.zeros import dense
 from thalweg.graph import nest
@@ -92,8 +93,6 @@ def _recomputed(
     pairs = [(y, grad) for y, grad in zip(outcome, given, strict=True) if grad is not None]
     handles = [_seen(variable.handle) for variable in variables]
     reads = [value for _, value in replay.reads]
-
-    from thalweg.autodiff.gradients import gradients
 
     xs = [*again, *reads, *handles]
     found: list[Any] = [None] * len(xs)

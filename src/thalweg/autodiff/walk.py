@@ -19,10 +19,10 @@ from thalweg.graph import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import colocate_with, name_scope
 from thalweg.graph.definitions.op_registry import gradient_function
+from thalweg.graph.marks import GATES
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import tuple as gated
-from thalweg.passes.drop_gates import GATES
 
 Pairs = list[tuple[Tensor, Any]]
 
@@ -33,6 +33,21 @@ class Options(NamedTuple):
     colocate: bool = False
     method: int | None = None
     gate: bool = False
+
+
+# The gradient of a whole conditional or loop: takes the node, the gradients of its outputs, which inputs need one.
+ConstructRule = Callable[[Any, dict[Tensor, Any], Callable[[Tensor], bool], Options], Pairs]
+_construct_rules: dict[type, ConstructRule] = {}
+
+
+def construct_gradient(kind: type) -> Callable[[ConstructRule], ConstructRule]:
+    """Registers the gradient of conditionals or loops: those walk through their bodies, so they are above this file."""
+
+    def register(rule: ConstructRule) -> ConstructRule:
+        _construct_rules[kind] = rule
+        return rule
+
+    return register
 
 
 class Walk:
@@ -110,14 +125,9 @@ class Walk:
             return []
         if isinstance(node, Operation):
             return self._operation_grads(node, grads)
+        rule = _construct_rules[Conditional if isinstance(node, Conditional) else WhileContext]
         with name_scope(f"{nodes.name_of(node)}_grad"):
-            if isinstance(node, Conditional):
-                from thalweg.autodiff.cond_gradient import cond_gradient
-
-                return cond_gradient(node, grads, self._needed, self._options)
-            from thalweg.autodiff.loop_gradient import loop_gradient
-
-            return loop_gradient(node, grads, self._needed, self._options)
+            return rule(node, grads, self._needed, self._options)
 
     def _operation_grads(self, op: Operation, grads: dict[Tensor, Any]) -> Pairs:
         passed = self._through_boundary(op, grads)

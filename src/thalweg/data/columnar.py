@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from thalweg.data.dataset import Dataset
-from thalweg.data.generator import from_generator
 from thalweg.graph import dtypes
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
@@ -111,7 +110,7 @@ class _Columnar(Dataset):
 
         types = {name: dtype for name, (dtype, _) in kinds.items()}
         shapes = {name: TensorShape([None]).concatenate(shape) for name, (_, shape) in kinds.items()}
-        batched = from_generator(batches, types, shapes, None)
+        batched = Dataset.from_generator(batches, types, shapes)
         dataset = batched.unbatch() if batch_size is None else batched
         super().__init__(dataset._variant_tensor, dataset.element_spec)
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from thalweg.data.dataset import Dataset, int64
+from thalweg.data.arguments import int64
+from thalweg.data.dataset import Dataset
 from thalweg.data.experimental import ignore_errors as without_errors
 from thalweg.data.files import _names, _text
 from thalweg.graph import dtypes

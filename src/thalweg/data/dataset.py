@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from thalweg.data import structure
+from thalweg.data import iterator, mapping, padding, reducing, structure
+from thalweg.data.arguments import (
+    AUTOTUNE,
+    batched_spec,
+    common_spec,
+    int64,
+    slice_spec,
+    sliceable,
+    static_size,
+)
+from thalweg.data.generator import generated
+from thalweg.data.iterator import Iterator
+from thalweg.data.matching_files import matching_files
 from thalweg.data.options import Options
 from thalweg.data.seeds import seed_tensors
 from thalweg.graph import dtypes
@@ -15,30 +27,13 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.definitions.op_registry import export, export_value
+from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import Dimension, TensorShape
 from thalweg.graph.tensor_spec import TensorSpec
 
-if TYPE_CHECKING:
-    from thalweg.data.iterator import Iterator
-
-AUTOTUNE: Final = -1
-export_value(AUTOTUNE, "data.experimental.AUTOTUNE", "data.AUTOTUNE")
-UNKNOWN_CARDINALITY: Final = -2
-INFINITE_CARDINALITY: Final = -1
 _LARGEST: Final = np.iinfo(np.int64).max
-
-
-def int64(value: Any, name: str) -> Tensor:
-    """A count or size as the tensor that dataset ops take."""
-    return convert_to_tensor(value, dtypes.int64, name=name)
-
-
-def _static_size(value: Tensor) -> int | None:
-    known = constant_value(value)
-    return None if known is None else int(known)
 
 
 @export("data.Dataset", "data.experimental.Dataset")
@@ -100,6 +95,10 @@ class Dataset:
             op_type, self._variant_tensor, *inputs, name=name, output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec), **attrs,
         )  # fmt: skip
+        return self._with_variant(handle, spec)
+
+    def _with_variant(self, handle: Tensor, spec: Any) -> Dataset:
+        """The dataset that a node made of this one."""
         return Dataset(handle, spec, self._dataset_options)
 
     def __repr__(self) -> str:
@@ -140,8 +139,8 @@ class Dataset:
                 raise ValueError(f"from_tensor_slices needs tensors of at least one dimension, got the scalar {value}.")
             if value.shape.ndims is not None:
                 first = first.merge_with(value.shape[0])
-        specs = structure.map_structure(_slice_spec, values)
-        rows = [_sliceable(value) for value in flat]
+        specs = structure.map_structure(slice_spec, values)
+        rows = [sliceable(value) for value in flat]
         handle = apply("TensorSliceDataset", rows, output_shapes=structure.flat_shapes(specs))
         return Dataset(handle, specs)
 
@@ -150,7 +149,7 @@ class Dataset:
         """The slices of a sparse tensor along its first dimension, as sparse tensors."""
         if not isinstance(sparse_tensor, SparseTensor):
             raise TypeError(f"`sparse_tensor` must be a `tf.SparseTensor` object. Was {sparse_tensor}.")
-        spec = _slice_spec(sparse_tensor)
+        spec = slice_spec(sparse_tensor)
         handle = apply(
             "SparseTensorSliceDataset", sparse_tensor.indices, sparse_tensor.values, sparse_tensor.dense_shape
         )
@@ -171,9 +170,7 @@ class Dataset:
         Returns:
             A Dataset.
         """
-        from thalweg.data.generator import from_generator
-
-        return from_generator(generator, output_types, output_shapes, args)
+        return Dataset(*generated(generator, output_types, output_shapes, args))
 
     @staticmethod
     def range(*args: Any) -> Dataset:
@@ -223,9 +220,13 @@ class Dataset:
 
         Running it fails if there is none.
         """
-        from thalweg.data.files import list_files
-
-        return list_files(file_pattern, shuffle, seed)
+        with name_scope(None, "list_files"):
+            found, count = matching_files(file_pattern)
+            dataset = Dataset.from_tensor_slices(found)
+            if shuffle is None or shuffle:
+                size = apply("Maximum", count, int64(1, "one"))
+                dataset = dataset.shuffle(size, seed=seed)
+            return dataset
 
     # Joining and choosing.
 
@@ -236,7 +237,7 @@ class Dataset:
                 "Two datasets to concatenate have different types "
                 f"{self.output_types} and {dataset.output_types}, or classes."
             )
-        spec = structure.map_structure(_common_spec, self.element_spec, dataset.element_spec)
+        spec = structure.map_structure(common_spec, self.element_spec, dataset.element_spec)
         joined = self._derived("ConcatenateDataset", dataset._variant_tensor, spec=spec)
         joined._dataset_options = self._dataset_options.merge(dataset._dataset_options)
         return joined
@@ -260,7 +261,7 @@ class Dataset:
             ValueError: If `num_shards` is less than 1, or `index` is not in `[0, num_shards)`.
         """
         shards, place = int64(num_shards, "num_shards"), int64(index, "index")
-        static_shards, static_index = _static_size(shards), _static_size(place)
+        static_shards, static_index = static_size(shards), static_size(place)
         if static_shards is not None and static_shards < 1:
             raise ValueError(f"num_shards must be >= 1; got {static_shards}")
         if static_index is not None and static_index < 0:
@@ -313,7 +314,7 @@ class Dataset:
         """
         size = int64(batch_size, "batch_size")
         drop = convert_to_tensor(drop_remainder, dtypes.bool, name="drop_remainder")
-        rows = _static_size(size) if constant_value(drop) is not None and bool(constant_value(drop)) else None
+        rows = static_size(size) if constant_value(drop) is not None and bool(constant_value(drop)) else None
         spec = structure.map_structure(lambda s: batched_spec(s, rows), self.element_spec)
         return self._derived("BatchDatasetV2", size, drop, spec=spec)
 
@@ -332,15 +333,11 @@ class Dataset:
         Returns:
             A Dataset.
         """
-        from thalweg.data.padding import padded_batch
-
-        return padded_batch(self, batch_size, padded_shapes, padding_values, drop_remainder)
+        return padding.padded_batch(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
     def unbatch(self) -> Dataset:
         """The rows of the elements, one by one."""
-        from thalweg.data.padding import unbatch
-
-        return unbatch(self)
+        return padding.unbatch(self)
 
     def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
         """Datasets of `size` elements each, beginning every `shift` elements, of every `stride`-th element.
@@ -368,9 +365,7 @@ class Dataset:
         Returns:
             A Dataset.
         """
-        from thalweg.data.mapping import map_dataset
-
-        return map_dataset(self, map_func, num_parallel_calls, deterministic)
+        return mapping.map_dataset(self, map_func, num_parallel_calls, deterministic)
 
     def map_with_legacy_function(self, map_func: Callable[..., Any], num_parallel_calls: Any = None) -> Dataset:
         """Another name of `map`."""
@@ -378,9 +373,7 @@ class Dataset:
 
     def flat_map(self, map_func: Callable[..., Any]) -> Dataset:
         """The elements of the datasets that a function returns, one dataset after the other."""
-        from thalweg.data.mapping import flat_map
-
-        return flat_map(self, map_func)
+        return mapping.flat_map(self, map_func)
 
     def interleave(
         self,
@@ -402,15 +395,11 @@ class Dataset:
         Returns:
             A Dataset.
         """
-        from thalweg.data.mapping import interleave
-
-        return interleave(self, map_func, cycle_length, block_length, num_parallel_calls, deterministic)
+        return mapping.interleave(self, map_func, cycle_length, block_length, num_parallel_calls, deterministic)
 
     def filter(self, predicate: Callable[..., Any]) -> Dataset:
         """The elements for which a function returns True."""
-        from thalweg.data.mapping import filter_dataset
-
-        return filter_dataset(self, predicate)
+        return mapping.filter_dataset(self, predicate)
 
     def filter_with_legacy_function(self, predicate: Callable[..., Any]) -> Dataset:
         """Another name of `filter`."""
@@ -418,9 +407,7 @@ class Dataset:
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any]) -> Any:
         """Tensors: the state after `state = reduce_func(state, element)` for all elements."""
-        from thalweg.data.reducing import reduce_dataset
-
-        return reduce_dataset(self, initial_state, reduce_func)
+        return reducing.reduce_dataset(self, initial_state, reduce_func)
 
     def apply(self, transformation_func: Callable[[Dataset], Any]) -> Dataset:
         """What a function of this dataset returns, which must be a dataset.
@@ -444,46 +431,11 @@ class Dataset:
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that needs no initialization, over a dataset that depends on no state."""
-        from thalweg.data.iterator import make_one_shot_iterator
-
-        return make_one_shot_iterator(self)
+        return iterator.make_one_shot_iterator(self)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
         """An iterator that starts over at each run of its `initializer`."""
-        from thalweg.data.iterator import make_initializable_iterator
-
-        return make_initializable_iterator(self, shared_name)
+        return iterator.make_initializable_iterator(self, shared_name)
 
 
-def batched_spec(spec: Any, rows: int | None) -> Any:
-    """The spec of a batch of what `spec` describes."""
-    if isinstance(spec, structure.SparseTensorSpec):
-        return structure.SparseTensorSpec(TensorShape([rows]).concatenate(spec.shape), spec.dtype)
-    if isinstance(spec, structure.NestedSpec):
-        raise TypeError(f"Elements that hold datasets cannot be batched: {spec}.")
-    return TensorSpec(TensorShape([rows]).concatenate(spec.shape), spec.dtype)
-
-
-def _slice_spec(value: Any) -> Any:
-    shape = value.shape
-    rest = TensorShape(None) if shape.ndims is None else shape[1:]
-    if isinstance(value, SparseTensor):
-        return structure.SparseTensorSpec(rest, value.dtype)
-    return TensorSpec(rest, value.dtype)
-
-
-def _sliceable(value: Any) -> Tensor:
-    """A tensor whose rows stand for the slices of a value."""
-    if isinstance(value, SparseTensor):
-        return apply(  # type: ignore[no-any-return]
-            "SerializeManySparse", value.indices, value.values, value.dense_shape, out_type=dtypes.variant
-        )
-    assert isinstance(value, Tensor)
-    return value
-
-
-def _common_spec(a: Any, b: Any) -> Any:
-    if isinstance(a, structure.NestedSpec):
-        return a
-    shape = a.shape.most_specific_compatible_shape(b.shape)
-    return type(a)(shape, a.dtype)
+structure.set_nested_reader(structure.DatasetSpec, Dataset._from_variant)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from thalweg.data import structure
-from thalweg.data.dataset import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, batched_spec, int64
+from thalweg.data.arguments import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, batched_spec, int64
+from thalweg.data.dataset import Dataset
 from thalweg.data.functions import DatasetFunction
 from thalweg.data.mapping import dataset_function, predicate_function
 from thalweg.data.seeds import seed_tensors

@@ -9,6 +9,7 @@ from thalweg.data.csv_datasets import _matching, _rounds, _shuffled_files
 from thalweg.data.dataset import Dataset
 from thalweg.data.files import TFRecordDataset
 from thalweg.graph.definitions.op_registry import export
+from thalweg.ops.text.parsing import parse_example
 
 
 @export("data.experimental.parse_example_dataset")
@@ -30,8 +31,6 @@ def parse_example_dataset(
     """
     if features is None:
         raise ValueError("Missing: features was None.")
-    from thalweg.ops.text.parsing import parse_example
-
     calls = None if num_parallel_calls == 1 else num_parallel_calls
     return lambda dataset: dataset.map(lambda serialized: parse_example(serialized, features), calls, deterministic)
 

@@ -1,15 +1,15 @@
-"""Datasets of what files hold: lines, TFRecords, records of one length; and of the names of files."""
+"""Datasets of what files hold: lines, TFRecords, records of one length."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from thalweg.data import structure
-from thalweg.data.dataset import Dataset, int64
+from thalweg.data.arguments import int64
+from thalweg.data.dataset import Dataset
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_spec import TensorSpec
@@ -137,23 +137,3 @@ class FixedLengthRecordDataset(Dataset):
             ),
             _STRING,
         )  # fmt: skip
-
-
-def list_files(file_pattern: Any, shuffle: bool | None, seed: Any) -> Dataset:
-    """See `Dataset.list_files`."""
-    with name_scope(None, "list_files"):
-        patterns = convert_to_tensor(file_pattern, dtypes.string, name="file_pattern")
-        found = apply("MatchingFiles", patterns)
-        count = apply("Size", found, out_type=dtypes.int64)
-        some = apply("Greater", count, int64(0, "zero"), name="match_found")
-        # A message that names the pattern is worth a node.
-        message = apply("StringJoin", ["No files matched pattern: ", apply("ReduceJoin", patterns, 0, separator=", ")
-                                       if patterns.shape.ndims != 0 else patterns])  # fmt: skip
-        checked = apply("Assert", some, [message], summarize=1, name="assert_not_empty")
-        with get_default_graph().control_dependencies([checked]):
-            found = apply("Identity", found)
-        dataset = Dataset.from_tensor_slices(found)
-        if shuffle is None or shuffle:
-            size = apply("Maximum", count, int64(1, "one"))
-            dataset = dataset.shuffle(size, seed=seed)
-        return dataset

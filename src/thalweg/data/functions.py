@@ -8,7 +8,7 @@ from typing import Any
 from thalweg.data import structure
 from thalweg.functions.graph_function import GraphFunction, trace, unique_function_name
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.operation import NameAttrList
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_spec import TensorSpec
 

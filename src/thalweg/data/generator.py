@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from thalweg.data import structure
-from thalweg.data.dataset import Dataset
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.tensor_spec import TensorSpec
 from thalweg.ops.flow.py_func import py_func
@@ -53,8 +53,8 @@ class _Running:
         return np.int64(0)
 
 
-def from_generator(generator: Callable[..., Any], output_types: Any, output_shapes: Any, args: Any) -> Dataset:
-    """See `Dataset.from_generator`."""
+def generated(generator: Callable[..., Any], output_types: Any, output_shapes: Any, args: Any) -> tuple[Tensor, Any]:
+    """The tensor and the structure of the dataset that `Dataset.from_generator` returns."""
     if not callable(generator):
         raise TypeError("`generator` must be callable.")
     types = structure.map_structure(as_dtype, output_types)
@@ -77,7 +77,7 @@ def from_generator(generator: Callable[..., Any], output_types: Any, output_shap
         "GeneratorDataset", init.captured, step.captured, finish.captured, init_func=init.attr, next_func=step.attr,
         finalize_func=finish.attr, output_types=structure.flat_types(spec), output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip
-    return Dataset(handle, spec)
+    return handle, spec
 
 
 def _scalar(tensor: Any) -> Any:

@@ -9,7 +9,9 @@ import numpy as np
 
 from thalweg.data import structure
 from thalweg.data.dataset import Dataset
+from thalweg.data.experimental import RandomDataset
 from thalweg.data.functions import DatasetFunction
+from thalweg.data.padding import shapes_like
 from thalweg.data.reducing import check_key, scan
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
@@ -135,9 +137,7 @@ def bucket_by_sequence_length(
 
 
 def _like(spec: Any, shapes: Any) -> list[Any]:
-    from thalweg.data.padding import _shapes_like
-
-    return _shapes_like(spec, shapes)
+    return shapes_like(spec, shapes)
 
 
 def _filled(shape: Any, size: Any) -> Any:
@@ -188,8 +188,6 @@ def rejection_resample(
 
             # Each class counts as seen once, so that no probability is zero.
             weighed = classed.apply(scan(np.ones(count, np.float32), seen))
-
-        from thalweg.data.experimental import RandomDataset
 
         def accepted(triple: Any, seeds: Any) -> Any:
             kind, initial, _ = triple

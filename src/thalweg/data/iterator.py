@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.data import structure
-from thalweg.data.dataset import Dataset
 from thalweg.data.one_shot import dataset_factory
+from thalweg.data.saveable import IteratorSaveable
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+
+if TYPE_CHECKING:
+    from thalweg.data.dataset import Dataset
 
 
 @export("data.Iterator")
@@ -161,8 +164,6 @@ class Iterator:
         return structure.classes_of(self._element_spec)
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Callable[..., Any]]:
-        from thalweg.data.saveable import IteratorSaveable
-
         return {"ITERATOR": lambda name: IteratorSaveable(self, name)}
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.data import structure
-from thalweg.data.dataset import Dataset, int64
+from thalweg.data.arguments import int64
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
+
+if TYPE_CHECKING:
+    from thalweg.data.dataset import Dataset
 
 
 def _order(deterministic: Any) -> bytes:

@@ -7,8 +7,9 @@ from typing import Any, Final
 from thalweg.functions.graph_function import trace, unique_function_name
 from thalweg.graph import dtypes
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.graph import Graph
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
 # Stateful by registration, but only so that they are not left out or merged: they keep nothing between two runs.

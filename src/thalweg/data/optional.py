@@ -74,3 +74,6 @@ def get_next_as_optional(iterator: Iterator) -> Optional:
         output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip
     return Optional(variant, spec)
+
+
+structure.set_nested_reader(structure.OptionalSpec, Optional)

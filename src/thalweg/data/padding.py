@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thalweg.data import structure
-from thalweg.data.dataset import Dataset, int64
+from thalweg.data.arguments import int64, sliceable
+from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
@@ -15,6 +16,9 @@ from thalweg.graph.static_value import constant_value, constant_value_as_shape
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import Dimension, TensorShape, as_shape
 from thalweg.graph.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    from thalweg.data.dataset import Dataset
 
 
 def padded_batch(
@@ -31,7 +35,7 @@ def padded_batch(
                 raise ValueError("You must provide `padded_shapes`: the rank of a component is not known.")
         shapes: list[Any] = [spec.shape for spec in specs]
     else:
-        shapes = _shapes_like(dataset.element_spec, padded_shapes)
+        shapes = shapes_like(dataset.element_spec, padded_shapes)
     shape_tensors = [_padded_shape(shape, spec) for shape, spec in zip(shapes, specs, strict=True)]
     values = _padding_values(dataset, padding_values, specs)
     size = int64(batch_size, "batch_size")
@@ -47,10 +51,10 @@ def padded_batch(
         "PaddedBatchDatasetV2", dataset._variant_tensor, size, shape_tensors, values, drop,
         output_shapes=structure.flat_shapes(packed),
     )  # fmt: skip
-    return Dataset(handle, packed, dataset._dataset_options)
+    return dataset._with_variant(handle, packed)
 
 
-def _shapes_like(spec: Any, shapes: Any) -> list[Any]:
+def shapes_like(spec: Any, shapes: Any) -> list[Any]:
     """The shapes of the components; a shape may be a tuple itself, so the elements decide how deep to go."""
     if not structure.is_nested(spec):
         return [shapes]
@@ -60,7 +64,7 @@ def _shapes_like(spec: Any, shapes: Any) -> list[Any]:
     try:
         if len(shapes) != len(keys):
             raise ValueError(f"padded_shapes {shapes!r} do not have the structure of the elements, {spec!r}.")
-        return [shape for key in keys for shape in _shapes_like(spec[key], shapes[key])]
+        return [shape for key in keys for shape in shapes_like(spec[key], shapes[key])]
     except (TypeError, KeyError) as e:
         raise TypeError(f"padded_shapes {shapes!r} do not have the structure of the elements, {spec!r}.") from e
 
@@ -162,11 +166,9 @@ def _row(spec: Any) -> Any:
 
 def _with_sparse_rows(dataset: Dataset) -> Dataset:
     """The same elements, with sparse tensors as one row of variants for each of their slices."""
-    from thalweg.data.dataset import _sliceable
-    from thalweg.data.functions import DatasetFunction
 
     def rows(*values: Any) -> Any:
-        return tuple(_sliceable(value) for value in structure.flatten(values))
+        return tuple(sliceable(value) for value in structure.flatten(values))
 
     function = DatasetFunction(rows, dataset.element_spec, name="Dataset_unbatch")
     mapped = dataset._derived("MapDataset", function.captured, spec=function.spec, f=function.attr)

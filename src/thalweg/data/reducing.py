@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.data import structure
-from thalweg.data.dataset import Dataset
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    from thalweg.data.dataset import Dataset
 
 _MOST_ROUNDS = 32  # A shape can lose each of its dimensions once.
 

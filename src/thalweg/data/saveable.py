@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from thalweg.data.iterator import Iterator
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
@@ -18,6 +17,9 @@ from thalweg.train.checkpoints.saver import Saver
 from thalweg.train.hooks.basic_hooks import require_global_step
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from thalweg.train.hooks.timer import SecondOrStepTimer
+
+if TYPE_CHECKING:
+    from thalweg.data.iterator import Iterator
 
 _LATEST: Final = "checkpoint_input"
 

@@ -177,6 +177,14 @@ class OptionalSpec(NestedSpec):
     """Describes an optional inside an element."""
 
 
+_nested_readers: dict[type, Callable[[Tensor, Any], Any]] = {}
+
+
+def set_nested_reader(spec_type: type[NestedSpec], reader: Callable[[Tensor, Any], Any]) -> None:
+    """Installs what makes a dataset or an optional of its tensor and the structure of its elements."""
+    _nested_readers[spec_type] = reader
+
+
 def spec_of(value: Any) -> Any:
     """The spec of one value."""
     spec = getattr(value, "_type_spec", None)
@@ -252,14 +260,8 @@ def from_tensors(specs: Any, tensors: Sequence[Tensor]) -> Any:
 
 
 def _from_tensor(spec: Any, tensor: Tensor) -> Any:
-    if isinstance(spec, DatasetSpec):
-        from thalweg.data.dataset import Dataset
-
-        return Dataset._from_variant(tensor, spec.element_spec)
-    if isinstance(spec, OptionalSpec):
-        from thalweg.data.optional import Optional
-
-        return Optional(tensor, spec.element_spec)
+    if isinstance(spec, NestedSpec):
+        return _nested_readers[type(spec)](tensor, spec.element_spec)
     if isinstance(spec, SparseTensorSpec):
         parts = apply("DeserializeSparse", tensor, dtype=spec.dtype)
         rank = spec.shape.ndims

@@ -6,6 +6,7 @@ import os
 from typing import Any, NamedTuple
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.device_spec import add_device_type
 
 # What only passes tensors on, wherever they are, is there on every device.
 PASSING = frozenset({"Const", "Identity", "NoOp"})
@@ -60,14 +61,14 @@ def load_device_library(path: str | os.PathLike[str]) -> str:
         errors.InvalidArgumentError: If it is no device plug-in, or one for another version of the interface.
         errors.AlreadyExistsError: If another library has brought devices of that type.
     """
-    from thalweg._native import core
-    from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
+    from thalweg._native import core  # Start-up time: most programs load no plug-in.
 
     device_type, num_devices = core.load_device_plugin(os.path.abspath(os.fspath(path)))
     kernels: dict[str, list[PluginKernel]] = {}
     for op, types, host_inputs in core.plugin_kernels(device_type):
         kernel = PluginKernel(op, {attr: frozenset(dtypes) for attr, dtypes in types}, host_inputs)
         kernels.setdefault(op, []).append(kernel)
+    add_device_type(device_type)
     loaded[device_type] = PluginDevices(device_type, num_devices, kernels)
     return str(device_type)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
-from thalweg.passes.step_graph import COMPRESS
+from thalweg.graph.marks import COMPRESS
 
 
 @export("experimental.compress_transfers")

@@ -22,13 +22,13 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, int64
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.initializers import TruncatedNormal
 from thalweg.ops.array.patches import one_hot
 from thalweg.ops.array.scatter_nd import scatter_nd
 from thalweg.ops.math.casting import cast
 from thalweg.ops.math.reductions import reduce_sum
 from thalweg.ops.nn.embedding import embedding_lookup_sparse, safe_embedding_lookup_sparse
 from thalweg.ops.sparse.tensors import sparse_tensor_to_dense
+from thalweg.state.initializers import TruncatedNormal
 from thalweg.state.variable_scope import get_variable
 from thalweg.train.checkpoints.init_from_checkpoint import init_from_checkpoint
 

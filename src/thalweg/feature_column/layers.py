@@ -18,7 +18,6 @@ from thalweg.graph.collections import GraphKeys
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, int64
 from thalweg.graph.tensor import Tensor
-from thalweg.nn.initializers import Zeros
 from thalweg.ops.array.joining import concat
 from thalweg.ops.array.shapes_of_tensors import reshape
 from thalweg.ops.math.arithmetic import add_n
@@ -27,6 +26,7 @@ from thalweg.ops.math.matmul import matmul
 from thalweg.ops.nn.bias import bias_add
 from thalweg.ops.nn.embedding import safe_embedding_lookup_sparse
 from thalweg.ops.sparse.tensors import sparse_reshape
+from thalweg.state.initializers import Zeros
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.variable_scope import get_variable, variable_scope
 

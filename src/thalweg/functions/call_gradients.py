@@ -22,8 +22,9 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions.op_registry import gradient
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.dtypes import DType
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.state.tensor_array import TensorArray

@@ -8,8 +8,8 @@ from thalweg.functions.graph_function import library_function
 from thalweg.functions.signatures import flat_types
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import define
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.definitions.shape_context import ShapeContext
-from thalweg.graph.operation import NameAttrList
 from thalweg.graph.tensor_shape import TensorShape
 
 _LISTS = "Tin: list(type), Tout: list(type)"

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from thalweg.autodiff.gradients import gradients
+from thalweg.autodiff.zeros import dense, zeros_for
 from thalweg.functions.automatic_control import is_repeatable
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
 
@@ -48,8 +51,6 @@ def _has_gradient(tensor: Tensor) -> bool:
 
 def _differentiate(function: GraphFunction, grads: Sequence[Tensor]) -> list[Any]:
     """The gradients of the arguments, in the graph of the body, given those of the results that are numbers."""
-    from thalweg.autodiff.gradients import gradients
-
     ys = [tensor for tensor in function.outputs if is_number(tensor)]
     xs = [tensor for tensor in function.inputs if _has_gradient(tensor)]
     found = iter(gradients(ys, xs, list(grads)) if ys and xs else [None] * len(xs))
@@ -155,8 +156,6 @@ def gradient_function(function: GraphFunction) -> GraphFunction:
 
 
 def _make_gradient_function(function: GraphFunction) -> GraphFunction:
-    from thalweg.autodiff.zeros import dense, zeros_for
-
     graph = function.graph
     with graph.as_default():
         incoming = [_gradient_argument(graph, tensor, i) for i, tensor in enumerate(function.outputs)]

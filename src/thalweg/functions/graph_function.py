@@ -14,10 +14,11 @@ from thalweg.graph import nest
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import is_defined
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.dtypes import DType
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.graph.tensor_spec import TensorSpec

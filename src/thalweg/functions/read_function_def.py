@@ -11,11 +11,11 @@ from thalweg.functions.signatures import FunctionOp, arg_ranges, flat_types, rea
 from thalweg.functions.write_function_def import write_function_def
 from thalweg.graph.definitions.op_registry import is_defined, op_def
 from thalweg.graph.dtypes import DType
-from thalweg.graph.formats.attr_values import read_any, read_attr
-from thalweg.graph.formats.import_graph_def import import_nodes_into
+from thalweg.graph.formats.import_graph_def import import_nodes_into, set_library_reader
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import HandleData
+from thalweg.graph.messages.attr_values import read_any, read_attr, write_attr
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
@@ -132,6 +132,9 @@ def add_library(graph: Graph, library: Any) -> list[str]:
     return added
 
 
+set_library_reader(add_library)
+
+
 class _Reader:
     """Makes one body of a FunctionDef."""
 
@@ -216,8 +219,6 @@ class _Reader:
         return nodes, ranges
 
     def _fill_in(self, target: Any, value: Any, depth: int = 0) -> None:
-        from thalweg.graph.formats.attr_values import write_attr
-
         field = value.WhichOneof("value")
         if field == "placeholder":
             name = value.placeholder

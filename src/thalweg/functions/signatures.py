@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.formats.attr_values import read_attr
+from thalweg.graph.messages.attr_values import read_attr
 from thalweg.graph.tensor_shape import TensorShape
 
 
@@ -29,10 +30,7 @@ class FunctionOp(OpDef):
 
 
 def _result_shapes(ctx: ShapeContext) -> list[TensorShape]:
-    from thalweg.functions.graph_function import library_function
-    from thalweg.graph.default_graph import get_default_graph
-
-    found = library_function(get_default_graph(), ctx.op_type)
+    found = get_default_graph()._get_function(ctx.op_type)
     shapes = None if found is None else found.known_output_shapes
     return [TensorShape(None)] * ctx.num_outputs if shapes is None else shapes
 

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from thalweg.functions.signatures import arg_ranges
-from thalweg.graph.formats.attr_values import write_any, write_attr
-from thalweg.graph.formats.graph_def import node_def_of
 from thalweg.graph.handle_data import handle_data
+from thalweg.graph.messages.attr_values import write_any, write_attr
+from thalweg.graph.messages.graph_def import node_def_of
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.conversion import convert, is_tensor_like
-from thalweg.graph.default_graph import _default_graphs, default_graph_scope, get_default_graph, graph_of
+from thalweg.graph.default_graph import get_default_graph, graph_of
+from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.attr_conversion import CONVERTERS, check_attr, convert_attr
 from thalweg.graph.definitions.op_registry import _OPS, OpDef, op_def
 from thalweg.graph.definitions.op_signature import ArgDef
@@ -153,7 +154,7 @@ def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) 
         )
     graph: Graph | None = None
     only_tensors = plan.simple
-    stack = _default_graphs.stack
+    stack = default_graphs.stack
     if stack and stack[-1]._building_function:
         graph = stack[-1]
         only_tensors = only_tensors and all(type(value) is Tensor for value in inputs)

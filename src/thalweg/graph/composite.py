@@ -276,26 +276,6 @@ def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str 
     return sparse
 
 
-def _dense_of_slices(value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:
-    """Adds the rows up into the tensor they stand for."""
-    from thalweg.graph.apply import apply
-
-    if dtype is not None and not dtype.is_compatible_with(value.dtype):
-        raise ValueError(
-            f"Tensor conversion requested dtype {dtype.name} for IndexedSlices with dtype {value.dtype.name}"
-        )
-    if value.dense_shape is None:
-        raise ValueError(
-            f"Tensor conversion requested for IndexedSlices without dense_shape, so its size is not known: {value}"
-        )
-    rows = apply(
-        "StridedSlice", value.dense_shape, [0], [1], [1], shrink_axis_mask=1, name=f"{name}/rows" if name else None
-    )
-    dense: Tensor = apply("UnsortedSegmentSum", value.values, value.indices, rows, name=name)
-    dense.set_shape(value.shape)
-    return dense
-
-
 def _refuse_sparse(value: SparseTensor, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:
     raise TypeError(
         f"Failed to convert object of type {type(value).__name__} to Tensor: {value}. Use "
@@ -304,5 +284,4 @@ def _refuse_sparse(value: SparseTensor, dtype: Any = None, name: str | None = No
     )
 
 
-register_tensor_conversion_function(IndexedSlices, _dense_of_slices, 100)
 register_tensor_conversion_function((SparseTensor, SparseTensorValue), _refuse_sparse, 90)

@@ -20,12 +20,8 @@ class ControlFlowContext:
     itself (`exit`).
     """
 
-    def __init__(self, graph: Graph | None = None) -> None:
-        """Creates a context of `graph` (the default graph if None), nested in the current one."""
-        if graph is None:
-            from thalweg.graph.default_graph import get_default_graph
-
-            graph = get_default_graph()
+    def __init__(self, graph: Graph) -> None:
+        """Creates a context of `graph`, nested in the current one."""
         self.graph = graph
         self.outer_context: ControlFlowContext | None = graph._get_control_flow_context()
         self._entered_from: list[ControlFlowContext | None] = []

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph import constant_values, dtypes
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.tensor import Tensor
-from thalweg.graph.tensor_shape import Dimension, TensorShape
 
 Conversion = Callable[..., Any]
 
-_LIST_PRIORITY = 99
-_DEFAULT_PRIORITY = 100
-
 _registry: list[tuple[int, int, tuple[type, ...], Conversion]] = []
 _by_type: dict[type, list[Conversion]] = {}
+_of_plain_values: set[Conversion] = set()
 
 
 @export("register_tensor_conversion_function")
@@ -43,6 +39,15 @@ def register_tensor_conversion_function(base_type: Any, conversion_func: Convers
     _by_type.clear()
 
 
+def register_plain_conversion(base_type: Any, conversion_func: Conversion, priority: int) -> None:
+    """As `register_tensor_conversion_function`, for values (numbers, lists) that become constants.
+
+    Any other conversion makes its type stand for tensors: see `is_tensor_like`.
+    """
+    _of_plain_values.add(conversion_func)
+    register_tensor_conversion_function(base_type, conversion_func, priority)
+
+
 def _conversions(value_type: type) -> list[Conversion]:
     found = _by_type.get(value_type)
     if found is None:
@@ -55,7 +60,7 @@ def is_tensor_like(value: Any) -> bool:
     """Whether a value is a tensor, or stands for one by a registered conversion (a variable)."""
     if type(value) is Tensor:
         return True
-    return isinstance(value, Tensor) or _conversions(type(value))[0] not in _PLAIN_CONVERSIONS
+    return isinstance(value, Tensor) or _conversions(type(value))[0] not in _of_plain_values
 
 
 def convert(
@@ -140,83 +145,3 @@ def convert_n_to_tensor(
         convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
         for i, value in enumerate(values)
     ]
-
-
-def _constant(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
-    from thalweg.graph.apply import apply
-
-    array, dtype = constant_values.as_array(value, dtype)
-    tensor: Tensor = apply("Const", value=array, dtype=dtype, name=name or "Const")
-    return tensor
-
-
-def _shape_constant(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    if isinstance(value, TensorShape) and not value.is_fully_defined():
-        raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
-    if isinstance(value, Dimension) and value.value is None:
-        raise ValueError(f"Cannot convert an unknown Dimension to a Tensor: {value}")
-    if dtype not in (None, dtypes.int32, dtypes.int64):
-        raise TypeError(f"Cannot convert {type(value).__name__} {value} to dtype {dtype.name if dtype else None}.")
-    numbers = value.as_list() if isinstance(value, TensorShape) else value.value
-    if dtype is None:
-        flat = numbers if isinstance(numbers, list) else [numbers]
-        dtype = dtypes.int64 if any(number is not None and number >= 2**31 for number in flat) else dtypes.int32
-    return _constant(numbers, dtype, name or "shape_as_tensor")
-
-
-def _sequence(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
-    """Lists become constants, unless a tensor is in one: then they are packed."""
-    first = _first_tensor(value)
-    if first is None:
-        return NotImplemented
-    inferred = first.dtype.base_dtype
-    if dtype is not None and dtype is not inferred:
-        # A list of tensors is never cast; the caller gets to say which type it wanted.
-        raise TypeError(
-            f"Cannot convert a list containing a tensor of dtype {inferred.name} to {dtype.name} (Tensor is: {first!r})"
-        )
-    return _pack(value, inferred, name or "packed")
-
-
-def _first_tensor(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            found = _first_tensor(item)
-            if found is not None:
-                return found
-        return None
-    return value if is_tensor_like(value) else None
-
-
-def _pack(value: Any, dtype: DType, name: str) -> Any:
-    from thalweg.graph.apply import apply
-    from thalweg.graph.default_graph import name_scope
-
-    with name_scope(name) as scope:
-        items = [
-            _pack(item, dtype, str(i)) if isinstance(item, (list, tuple)) else item for i, item in enumerate(value)
-        ]
-        if not any(is_tensor_like(item) for item in items):
-            return value  # Becomes one constant in the caller.
-        tensors = []
-        for i, item in enumerate(items):
-            if is_tensor_like(item):
-                tensor = convert(item)
-                if tensor.dtype.base_dtype is not dtype:
-                    raise TypeError(
-                        f"Cannot convert a list containing a tensor of dtype {tensor.dtype.name} to "
-                        f"{dtype.name} (Tensor is: "
-                        f"{tensor!r})"
-                    )
-            else:
-                tensor = _constant(item, dtype, str(i))
-            tensors.append(tensor)
-        return apply("Pack", tensors, axis=0, name=scope)
-
-
-# What turns Python values into constants; any other conversion makes its type stand for tensors.
-_PLAIN_CONVERSIONS = (_sequence, _shape_constant, _constant)
-
-register_tensor_conversion_function((list, tuple), _sequence, _LIST_PRIORITY)
-register_tensor_conversion_function((TensorShape, Dimension), _shape_constant, _DEFAULT_PRIORITY)
-register_tensor_conversion_function(object, _constant, 200)

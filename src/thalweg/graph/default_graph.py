@@ -10,18 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
 
-
-class _DefaultGraphs(threading.local):
-    """The open `with graph.as_default()` blocks of a thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[Graph] = []
-
-
-_default_graphs = _DefaultGraphs()
 _global_lock = threading.Lock()
 _global_graph: Graph | None = None
 
@@ -29,7 +21,7 @@ _global_graph: Graph | None = None
 @export("get_default_graph")
 def get_default_graph() -> Graph:
     """Returns the graph that new ops of this thread go to."""
-    stack = _default_graphs.stack
+    stack = default_graphs.stack
     if stack:
         return stack[-1]
     global _global_graph
@@ -50,7 +42,7 @@ def reset_default_graph() -> None:
         AssertionError: Inside of a `with graph.as_default()` block.
     """
     global _global_graph
-    if _default_graphs.stack:
+    if default_graphs.stack:
         raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. Leave `as_default()` first.")
     _global_graph = Graph()
 
@@ -59,32 +51,12 @@ def reset_default_graph() -> None:
 def own_default_graphs() -> Iterator[None]:
     """A block for a program of its own: it begins with an empty default graph, and may reset it."""
     global _global_graph
-    outer = _global_graph, _default_graphs.stack
-    _global_graph, _default_graphs.stack = None, []
+    outer = _global_graph, default_graphs.stack
+    _global_graph, default_graphs.stack = None, []
     try:
         yield
     finally:
-        _global_graph, _default_graphs.stack = outer
-
-
-class default_graph_scope:
-    """`with` block in which `graph` is the default of the current thread."""
-
-    __slots__ = ("_graph",)
-
-    def __init__(self, graph: Graph) -> None:
-        """Takes the graph."""
-        self._graph = graph
-
-    def __enter__(self) -> Graph:
-        _default_graphs.stack.append(self._graph)
-        return self._graph
-
-    def __exit__(self, *exc_info: object) -> None:
-        stack = _default_graphs.stack
-        if not stack or stack[-1] is not self._graph:
-            raise AssertionError("Nesting violated for default stack of Graph objects: leave the innermost one first.")
-        stack.pop()
+        _global_graph, default_graphs.stack = outer
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:
@@ -106,7 +78,7 @@ def graph_of(values: Iterable[Any]) -> Graph:
     Raises:
         ValueError: If they belong to different graphs.
     """
-    stack = _default_graphs.stack
+    stack = default_graphs.stack
     if stack and stack[-1]._building_function:
         return stack[-1]
     found: Any = None

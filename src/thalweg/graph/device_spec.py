@@ -150,9 +150,23 @@ def canonical(device: Any) -> str:
 
 def _is_device_type(name: str) -> bool:
     """Whether a name without "device:" before it is understood as a type of device."""
-    from thalweg.devices.plugins import loaded
+    return name in _device_types
 
-    return name in ("CPU", "GPU", "TPU", "NULL") or name in loaded
+
+_device_types = {"CPU", "GPU", "TPU", "NULL"}
+
+
+def add_device_type(name: str) -> None:
+    """Makes `/NAME:0` mean a device of that type, as `/cpu:0` does: plug-ins bring types of their own."""
+    _device_types.add(name)
+    _canonical_name.cache_clear()
+
+
+@functools.lru_cache(maxsize=4096)
+def matches(device: str, constraint: str) -> bool:
+    """Whether a full device name has all that a partial one asks for."""
+    full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
+    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in FIELDS)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -173,13 +187,6 @@ def merge_device(spec: Any) -> Callable[[Any], str]:
         return merged(outer, canonical(op.device))
 
     return fill_in
-
-
-@functools.lru_cache(maxsize=4096)
-def matches(device: str, constraint: str) -> bool:
-    """Whether a full device name has all that a partial one asks for."""
-    full, wanted = DeviceSpec.from_string(device), DeviceSpec.from_string(constraint)
-    return all(getattr(wanted, f) in (None, "*", getattr(full, f)) for f in FIELDS)
 
 
 def device_type(name: str) -> str:

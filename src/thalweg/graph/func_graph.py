@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph

@@ -12,11 +12,13 @@ from typing import Any
 
 from thalweg.graph import scopes, source_location
 from thalweg.graph.control_flow_context import ControlFlowContext, check_visible
+from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.definitions.op_registry import OpDef, export
 from thalweg.graph.definitions.shape_context import infer_shapes
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph_lookup import CollectionStore, ElementLookup
+from thalweg.graph.messages import graph_def
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Controller, Scope
 from thalweg.graph.tensor import Tensor
@@ -290,8 +292,6 @@ class Graph(ElementLookup, CollectionStore):
 
     def as_default(self) -> Any:
         """A block in which this is the default graph of the current thread."""
-        from thalweg.graph.default_graph import default_graph_scope
-
         return default_graph_scope(self)
 
     # State of the graph as a whole.
@@ -356,7 +356,5 @@ class Graph(ElementLookup, CollectionStore):
         return self._functions.get(name)
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
-        """The graph as a GraphDef protobuf; see `graph_def.as_graph_def`."""
-        from thalweg.graph.formats.graph_def import as_graph_def
-
-        return as_graph_def(self, from_version, add_shapes)
+        """The graph as a GraphDef protobuf; see `messages.graph_def`."""
+        return graph_def.as_graph_def(self, from_version, add_shapes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from thalweg.graph.dtypes import DType
-from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from thalweg.graph.tensor import Tensor
 
 
 class HandleData(NamedTuple):

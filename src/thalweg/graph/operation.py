@@ -7,32 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from thalweg.graph import source_location
 from thalweg.graph.definitions.op_registry import OpDef, export
+from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
+from thalweg.graph.messages.attr_values import read_any
+from thalweg.graph.messages.graph_def import node_def_of
 from thalweg.graph.tensor import Tensor, _session_for
 
 if TYPE_CHECKING:
     from thalweg.graph.control_flow_context import ControlFlowContext
     from thalweg.graph.graph import Graph
-
-
-class NameAttrList:
-    """The value of a 'func' attribute: the name of a function, and attributes for it."""
-
-    __slots__ = ("attrs", "name")
-
-    def __init__(self, name: str, attrs: dict[str, Any] | None = None) -> None:
-        """Keeps both."""
-        self.name = name
-        self.attrs = attrs or {}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NameAttrList) and (self.name, self.attrs) == (other.name, other.attrs)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __repr__(self) -> str:
-        return f"NameAttrList({self.name!r}, {self.attrs!r})"
 
 
 @export("Operation")
@@ -121,8 +104,6 @@ class Operation:
     @property
     def node_def(self) -> Any:
         """The NodeDef protobuf of this operation."""
-        from thalweg.graph.formats.graph_def import node_def_of
-
         return node_def_of(self)
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
@@ -134,16 +115,12 @@ class Operation:
     def _set_attr(self, name: str, value: Any) -> None:
         """Sets an attribute, given as a value or, as in TensorFlow, an AttrValue."""
         if hasattr(value, "WhichOneof"):
-            from thalweg.graph.formats.attr_values import read_any
-
             value = read_any(value)
         with self.graph._lock:
             self.attrs[name] = value
             self.graph._mutations += 1
 
     def _set_device(self, device: Any) -> None:
-        from thalweg.graph.device_spec import canonical
-
         self.device = canonical(device)
 
     def _add_control_input(self, op: Operation) -> None:

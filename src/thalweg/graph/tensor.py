@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
@@ -206,8 +207,6 @@ class TensorReference:
 
 def _session_for(element: Tensor | Operation, session: Any, what: str, method: str) -> Any:
     """The session that `element.eval()` or `.run()` uses, checked against the element's graph."""
-    from thalweg.runtime.session import get_default_session
-
     given = session is not None
     if not given:
         session = get_default_session()

@@ -11,11 +11,11 @@ from thalweg.layers.functional import export_function
 from thalweg.layers.image_arguments import is_channels_first, op_format, padding_of, window, with_batch_and_channels
 from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
-from thalweg.nn.initializers import Zeros
 from thalweg.ops.nn.bias import bias_add
 from thalweg.ops.nn.convolution import conv2d as nn_conv2d
 from thalweg.ops.nn.convolution_3d import conv3d as nn_conv3d
 from thalweg.ops.nn.convolution_by_rank import conv1d as nn_conv1d
+from thalweg.state.initializers import Zeros
 
 
 class Convolution(Layer):

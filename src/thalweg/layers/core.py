@@ -15,11 +15,11 @@ from thalweg.layers.image_arguments import is_channels_first
 from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
 from thalweg.nn.dropout import dropout as nn_dropout
-from thalweg.nn.initializers import Zeros
 from thalweg.ops.array.shapes_of_tensors import reshape
 from thalweg.ops.array.shapes_of_tensors import shape as shape_of
 from thalweg.ops.math.einsum import tensordot
 from thalweg.ops.nn.bias import bias_add
+from thalweg.state.initializers import Zeros
 
 
 @export("layers.Dense")

@@ -16,14 +16,8 @@ import numpy as np
 from thalweg.graph import nest
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import (
-    add_to_collection,
-    colocate_with,
-    default_graph_scope,
-    get_default_graph,
-    graph_of,
-    name_scope,
-)
+from thalweg.graph.default_graph import add_to_collection, colocate_with, get_default_graph, graph_of, name_scope
+from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph

@@ -14,7 +14,6 @@ from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
 from thalweg.layers.moving_average import chosen_momentum, moved
 from thalweg.layers.renormalization import Renormalization
-from thalweg.nn.initializers import Ones, Zeros
 from thalweg.nn.normalization import batch_normalization as nn_batch_normalization
 from thalweg.nn.normalization import fused_batch_norm, moments
 from thalweg.ops.array.constants import constant
@@ -23,6 +22,7 @@ from thalweg.ops.array.joining import concat
 from thalweg.ops.array.shapes_of_tensors import reshape
 from thalweg.ops.array.shapes_of_tensors import shape as shape_of
 from thalweg.ops.math.reductions import reduce_mean
+from thalweg.state.initializers import Ones, Zeros
 
 
 @export("layers.BatchNormalization", "layers.BatchNorm")

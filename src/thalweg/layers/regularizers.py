@@ -14,10 +14,10 @@ from thalweg.graph.default_graph import add_to_collection, get_collection, name_
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.initializers import _fans
 from thalweg.ops.math.reductions import reduce_sum
 from thalweg.ops.nn.bias import l2_loss
 from thalweg.ops.random.generators import random_uniform, truncated_normal
+from thalweg.state.initializers import _fans
 
 Regularizer = Callable[[Any], Any]
 

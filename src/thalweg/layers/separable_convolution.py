@@ -9,9 +9,9 @@ from thalweg.graph.tensor import Tensor
 from thalweg.layers.convolution import Convolution
 from thalweg.layers.functional import export_function
 from thalweg.layers.image_arguments import op_format, with_batch_and_channels
-from thalweg.nn.initializers import Zeros
 from thalweg.ops.array.shapes_of_tensors import expand_dims, squeeze
 from thalweg.ops.nn.depthwise_convolution import separable_conv2d as nn_separable_conv2d
+from thalweg.state.initializers import Zeros
 
 
 class SeparableConvolution(Convolution):

@@ -11,10 +11,10 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.convolution import Convolution
 from thalweg.layers.functional import export_function
 from thalweg.layers.image_arguments import op_format, with_batch_and_channels
-from thalweg.nn.initializers import Zeros
-from thalweg.nn.rnn_steps import size_of_axis
+from thalweg.ops.array.shapes_of_tensors import size_of_axis
 from thalweg.ops.nn.convolution import conv2d_transpose as nn_conv2d_transpose
 from thalweg.ops.nn.convolution_3d import conv3d_transpose as nn_conv3d_transpose
+from thalweg.state.initializers import Zeros
 
 
 class TransposedConvolution(Convolution):

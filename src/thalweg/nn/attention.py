@@ -11,10 +11,9 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.nn.dropout import dropout
-from thalweg.nn.rnn_steps import size_of_axis
 from thalweg.ops.array.diagonals import matrix_band_part
 from thalweg.ops.array.select import where_v2
-from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.array.shapes_of_tensors import reshape, size_of_axis
 from thalweg.ops.array.transpose import transpose
 from thalweg.ops.math.matmul import matmul
 from thalweg.ops.nn.softmax import softmax

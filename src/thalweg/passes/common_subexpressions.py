@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.passes.step_graph import COMPRESS, Edge, Node, StepGraph
+from thalweg.graph.marks import COMPRESS
+from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # Comparing the bytes of large constants costs more than keeping two of them.
 _LARGEST_CONSTANT = 1024

@@ -10,12 +10,8 @@ On one device nobody gains from that, and the gates keep memory low: there they 
 
 from __future__ import annotations
 
-from typing import Final
-
+from thalweg.graph.marks import GATES
 from thalweg.passes.step_graph import Node, StepGraph
-
-# The attribute of the nodes that make up gates. What a program gates by itself (`tf.tuple`) does not have it.
-GATES: Final = "_gates_gradients"
 
 
 def drop_gates(graph: StepGraph) -> StepGraph:

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, Final
 
 from thalweg.graph.dtypes import float32
-from thalweg.passes.drop_gates import GATES
+from thalweg.graph.marks import GATES
 from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 UPDATE: Final = "_MatMulGradientDescent"

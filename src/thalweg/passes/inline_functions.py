@@ -15,7 +15,8 @@ from thalweg.functions.graph_function import GraphFunction, find_in_library
 from thalweg.functions.read_function_def import specialized
 from thalweg.graph import dtypes
 from thalweg.graph.definitions.op_registry import find_op
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.definitions.op_signature import NameAttrList
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import Edge, Node, StepGraph

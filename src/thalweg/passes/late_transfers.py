@@ -56,9 +56,18 @@ def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> Delays:
     return late.delays()
 
 
-def produce_late(parts: Parts, costs: Costs, least: int = LARGE) -> Delays:
-    """Lets nodes that compute a large tensor for another device wait until that device will need it soon."""
-    late = _Late(parts, costs, least)
+def produce_late(
+    parts: Parts, costs: Costs, least: int = LARGE, incarnations: Mapping[str, int] | None = None
+) -> Delays:
+    """Lets nodes that compute a large tensor for another device wait until that device will need it soon.
+
+    Args:
+        parts: The parts of a step.
+        costs: How long nodes run.
+        least: From how many bytes on a tensor is large.
+        incarnations: Those of the devices.
+    """
+    late = _Late(parts, costs, least, incarnations)
     for send in late.large_sends():
         recv = late.recv_of(send)
         cone = late.cone(send)
@@ -102,8 +111,9 @@ def delayed(graph: StepGraph, waits: Iterable[tuple[str, str]]) -> StepGraph:
 class _Late:
     """The schedule of some parts, and what is to be changed in them."""
 
-    def __init__(self, parts: Parts, costs: Costs, least: int) -> None:
+    def __init__(self, parts: Parts, costs: Costs, least: int, incarnations: Mapping[str, int] | None = None) -> None:
         self._parts = parts
+        self._incarnations = incarnations or {}
         self._least = least
         self._waits: dict[Key, list[str]] = {}
         self._added: dict[str, dict[str, Node]] = {device: {} for device in parts}
@@ -192,7 +202,12 @@ class _Late:
         empty = {"value": np.zeros([0], np.float32), "dtype": float32}
         token = Node(name, "Const", empty, (), (), key[0], (), (float32,))
         send, self._added[device][recv] = transfer_pair(
-            (name, 0), float32, key[0], device, f"{name}/{short_name(device)}"
+            (name, 0),
+            float32,
+            key[0],
+            device,
+            f"{name}/{short_name(device)}",
+            incarnation=self._incarnations.get(key[0], 0),
         )
         self._added[key[0]].update({token.name: token, send.name: send})
         self.wait((key[0], token.name), key[1])

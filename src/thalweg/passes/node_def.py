@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from thalweg.graph.definitions.op_registry import find_op
-from thalweg.graph.formats.attr_values import read_any, write_any
+from thalweg.graph.messages.attr_values import read_any, write_any
 from thalweg.graph.source_location import source_line
 from thalweg.passes.step_graph import Edge, Node
 

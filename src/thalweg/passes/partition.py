@@ -30,9 +30,10 @@ import numpy as np
 from thalweg import errors
 from thalweg.graph import dtypes
 from thalweg.graph.dtypes import DType, float32, int32
+from thalweg.graph.marks import COMPRESS
 from thalweg.passes.device_memory import DEVICE_CONST, HOST_INPUTS
 from thalweg.passes.lower_loops import Frame, frames_of
-from thalweg.passes.step_graph import COMPRESS, Edge, Node, StepGraph, asked_device
+from thalweg.passes.step_graph import Edge, Node, StepGraph, asked_device
 
 
 class Partition(NamedTuple):
@@ -55,7 +56,10 @@ def whole(graph: StepGraph) -> Partition:
 
 
 def partition(
-    graph: StepGraph, compressed: bool = False, has_own_memory: Callable[[str], bool] = lambda device: False
+    graph: StepGraph,
+    compressed: bool = False,
+    has_own_memory: Callable[[str], bool] = lambda device: False,
+    incarnations: Mapping[str, int] | None = None,
 ) -> dict[str, Partition]:
     """Returns the parts of a step by device; one part, unchanged, if all nodes are on one device.
 
@@ -63,12 +67,13 @@ def partition(
         graph: The step, placed.
         compressed: Whether all float32 tensors travel in 16 bits.
         has_own_memory: Whether a device has memory of its own.
+        incarnations: Those of the devices; 0 where they are not given.
     """
     devices = list(dict.fromkeys(node.device for node in graph.nodes.values()))
     if len(devices) == 1:
         return {devices[0]: whole(graph)}
     graph = _with_merges(graph)
-    return _Partitioner(graph, compressed, has_own_memory).run()
+    return _Partitioner(graph, compressed, has_own_memory, incarnations or {}).run()
 
 
 def _with_merges(graph: StepGraph) -> StepGraph:
@@ -87,8 +92,15 @@ def _with_merges(graph: StepGraph) -> StepGraph:
 
 
 class _Partitioner:
-    def __init__(self, graph: StepGraph, compressed: bool, has_own_memory: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        graph: StepGraph,
+        compressed: bool,
+        has_own_memory: Callable[[str], bool],
+        incarnations: Mapping[str, int],
+    ) -> None:
         self._graph = graph
+        self._incarnations = incarnations
         self._has_own_memory = has_own_memory
         self._compressed = compressed
         self._parts: dict[str, dict[str, Node]] = defaultdict(dict)
@@ -175,7 +187,8 @@ class _Partitioner:
         to_host = host and self._has_own_memory(device)
         name = f"{edge[0]}/_{edge[1]}/{short_name(device)}" + ("/_host" if to_host else "")
         found = self._received[edge, device, host] = (f"{name}/_recv", 0)
-        send, recv = transfer_pair(edge, dtype, source.device, device, name, "/host" if to_host else "")
+        incarnation = self._incarnations.get(source.device, 0)
+        send, recv = transfer_pair(edge, dtype, source.device, device, name, "/host" if to_host else "", incarnation)
         # A token is sent for its arrival, and has no elements.
         if dtype is float32 and source.op != "Const" and (self._compressed or source.attrs.get(COMPRESS)):
             send.attrs["_compress"] = recv.attrs["_compress"] = True
@@ -307,7 +320,9 @@ def _base(condition: Node, device: str) -> str:
     return f"{condition.name}/_control/{short_name(device)}"
 
 
-def transfer_pair(edge: Edge, dtype: DType, source: str, device: str, name: str, kind: str = "") -> tuple[Node, Node]:
+def transfer_pair(
+    edge: Edge, dtype: DType, source: str, device: str, name: str, kind: str = "", incarnation: int = 0
+) -> tuple[Node, Node]:
     """A Send and its Recv, which agree on the tensor and on where it goes from and to.
 
     Args:
@@ -317,12 +332,13 @@ def transfer_pair(edge: Edge, dtype: DType, source: str, device: str, name: str,
         device: The one that wants it.
         name: What the names of the two begin with.
         kind: Tells several transfers of one tensor between the same devices apart.
+        incarnation: That of the device that has it.
     """
     attrs: dict[str, Any] = {
         "tensor_name": f"{edge[0]}:{edge[1]}{kind}".encode(),
         "send_device": source.encode(),
         "recv_device": device.encode(),
-        "send_device_incarnation": 0,
+        "send_device_incarnation": incarnation,
         "client_terminated": False,
     }
     received = {**attrs, "tensor_type": dtype, "_maybe_dead": False}

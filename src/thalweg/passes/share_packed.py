@@ -40,7 +40,10 @@ def share_packed(parts: Mapping[str, Partition]) -> dict[str, Partition]:
             continue
         twin = packed.get((*sent, transposed))
         if twin is not None:
-            send, recv = transfer_pair((twin, 0), float32, sent[0], device, f"{twin}/{short_name(device)}")
+            incarnation = received.attrs["send_device_incarnation"]
+            send, recv = transfer_pair(
+                (twin, 0), float32, sent[0], device, f"{twin}/{short_name(device)}", incarnation=incarnation
+            )
             attrs = {**recv.attrs, "_maybe_dead": received.attrs["_maybe_dead"]}
             changed[sent[0]][send.name] = send
             changed[device][name] = recv._replace(name=name, attrs=attrs)

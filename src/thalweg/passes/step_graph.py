@@ -19,8 +19,6 @@ from thalweg.graph.tensor_shape import TensorShape
 
 Edge = tuple[str, int]
 
-# The attribute of nodes whose float32 outputs are sent to other devices in 16 bits.
-COMPRESS = "_compress_transfers"
 _UNKNOWN_SHAPE = TensorShape(None)
 
 

@@ -31,11 +31,20 @@ _LOCATION = b"loc:@"
 
 
 class Device(NamedTuple):
-    """A device that nodes can be placed on; one `on_request` gets only those that ask for its type."""
+    """A device that nodes can be placed on.
+
+    Attributes:
+        name: Its full name.
+        type: Its type, such as "CPU".
+        on_request: Whether it gets only nodes that ask for its type.
+        incarnation: The number that tells it from a device of the same name in another process, or in the process
+            that takes its task's place after a crash. 0: that of the device of this process.
+    """
 
     name: str
     type: str
     on_request: bool = False
+    incarnation: int = 0
 
 
 class Request(NamedTuple):

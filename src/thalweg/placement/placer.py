@@ -91,6 +91,11 @@ class Placer:
     def _place(self, graph: StepGraph, strategy: Strategy) -> StepGraph:
         return place(graph, self.devices, _has_kernel, self._soft, strategy, self.state_devices, self._survey)
 
+    @property
+    def incarnations(self) -> dict[str, int]:
+        """Those of the devices, by name."""
+        return {device.name: device.incarnation for device in self.devices}
+
     def seconds(self, graph: StepGraph) -> dict[str, float]:
         """How long the nodes of a placed step take, measured or estimated."""
         return placed_seconds(graph, self._costs(), {device.name: device.type for device in self.devices})
@@ -100,7 +105,7 @@ class Placer:
         if len(self.devices) == 1:
             return {self.devices[0].name: whole(graph)}
         graph = host_sides(graph, self.devices[0].name, has_own_memory, _host_inputs)
-        return partition(graph, self._compressed, has_own_memory)
+        return partition(graph, self._compressed, has_own_memory, self.incarnations)
 
     def _write_log(self, graph: StepGraph) -> None:
         for name, node in graph.nodes.items():

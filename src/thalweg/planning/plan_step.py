@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from thalweg import errors
 from thalweg.functions.graph_function import GraphFunction
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.device_spec import device_type
 from thalweg.graph.dtypes import DType
-from thalweg.graph.operation import NameAttrList, Operation
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.choose_algorithms import choose_algorithms
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
@@ -139,7 +140,11 @@ class Planner:
             for device, part in parts.items()
         })  # fmt: skip
         costs = self._placer.seconds(graph)
-        delays = produce_late(expected, costs) if self._options.optimized else NO_DELAYS
+        delays = (
+            produce_late(expected, costs, incarnations=self._placer.incarnations)
+            if self._options.optimized
+            else NO_DELAYS
+        )
         if any(delays.waits.values()):
             expected = {
                 device: part._replace(

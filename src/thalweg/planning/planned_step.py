@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.dtypes import DType
-from thalweg.graph.operation import NameAttrList
 from thalweg.passes.inline_functions import function_attrs
 from thalweg.passes.options import PassOptions
 from thalweg.passes.step_graph import Feed, Node, StepGraph

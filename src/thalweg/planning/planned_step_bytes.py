@@ -11,8 +11,8 @@ import math
 from typing import Any, Final
 
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.formats.attr_values import read_shape, write_shape
-from thalweg.graph.formats.runtime_messages import Field, make_messages
+from thalweg.graph.messages.attr_values import read_shape, write_shape
+from thalweg.graph.messages.runtime_messages import Field, make_messages
 from thalweg.passes.node_def import edge_text, read_edge, read_node, write_node
 from thalweg.passes.options import PassOptions
 from thalweg.passes.step_graph import Feed, StepGraph

@@ -11,6 +11,7 @@ without AVX-512 and AMX, where no such trap is known, get their answer from the 
 
 import functools
 import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from thalweg._native import PACKAGE_DIR, CpuInfo, core, read_cpu_info
+from thalweg.platform.cpu_info import PACKAGE_DIR, CpuInfo, read_cpu_info
 
 ENVIRONMENT_VARIABLE = "ONEDNN_MAX_CPU_ISA"
 CHILD = Path(__file__).with_name("cpu_probe_child.py")
@@ -103,7 +104,7 @@ def run_child(isa: str, command: list[str] | None = None) -> bool:
         if not sys.executable:
             raise Inconclusive("no Python interpreter to start a child with")
         # -P: the folder of the script holds modules named like the standard library's.
-        command = [sys.executable, "-P", str(CHILD), str(core.__file__)]
+        command = [sys.executable, "-P", str(CHILD), _core_file()]
     environment: Mapping[str, str] = {**os.environ, ENVIRONMENT_VARIABLE: isa, "OMP_NUM_THREADS": "1"}
     try:
         child = subprocess.run(
@@ -120,6 +121,14 @@ def run_child(isa: str, command: list[str] | None = None) -> bool:
     if child.returncode > 0 and child.returncode != WRONG_RESULT:
         raise Inconclusive(f"{command} ended with exit code {child.returncode}")
     return child.returncode == 0
+
+
+def _core_file() -> str:
+    """The path of the native module, which the caller has loaded or is about to load."""
+    spec = importlib.util.find_spec("thalweg._core")
+    if spec is None or spec.origin is None:
+        raise Inconclusive("the native module is not where the package is")
+    return spec.origin
 
 
 def _cache_file(cpu: CpuInfo) -> Path | None:

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from thalweg.graph.formats.runtime_messages import Field, make_messages
+from thalweg.devices import plugins
+from thalweg.graph.messages.runtime_messages import Field, make_messages
+from thalweg.profiler.profile_options import ProfileOptionBuilder
 from thalweg.profiler.step_records import is_accelerator
 
 if TYPE_CHECKING:
@@ -32,33 +34,6 @@ def __getattr__(name: str) -> Any:
     return made[name]
 
 
-def advise(graph: Any = None, run_meta: Any = None, options: Any = 0) -> Any:
-    """Checks a model and prints what might make it faster.
-
-    Args:
-        graph: The graph; by default the default graph.
-        run_meta: The RunMetadata of a step with RunOptions.FULL_TRACE. Without it only the graph is checked.
-        options: The checkers to run, as the keys of a dictionary: AcceleratorUtilizationChecker, OperationChecker,
-            ExpensiveOperationChecker, JobChecker. By default all.
-
-    Returns:
-        An AdviceProto: the reports of each checker.
-
-    Raises:
-        ValueError: If there is no such checker.
-
-    Example:
-        >>> sorted(tf.profiler.advise(tf.Graph()).checkers)[-1]
-        'OperationChecker'
-    """
-    from thalweg.profiler.model_profile import Profiler
-
-    profiler = Profiler(graph)
-    if run_meta is not None:
-        profiler.add_step(0, run_meta)
-    return profiler.advise(None if options == 0 else options)  # TensorFlow's default.
-
-
 def advice(profiler: Profiler, options: Mapping[str, Any] | None) -> Any:
     """The AdviceProto of a profiler; prints it, too."""
     wanted = list(options if options is not None else CHECKERS)
@@ -77,8 +52,6 @@ def _check_accelerators(profiler: Profiler) -> Iterable[str]:
 
     Of a plug-in's device a trace knows when kernels were issued, not how long they ran: it says so instead.
     """
-    from thalweg.devices import plugins
-
     for records in profiler.steps.values():
         start, end = min((r.start for r in records), default=0), max((r.end for r in records), default=0)
         for device in sorted({record.device for record in records if is_accelerator(record.device)}):
@@ -115,8 +88,6 @@ def _some(names: list[str]) -> str:
 
 def _check_expenses(profiler: Profiler) -> Iterable[str]:
     """The op types, nodes and lines of the program that took most of the time."""
-    from thalweg.profiler.profile_options import ProfileOptionBuilder
-
     if not any(profiler.steps.values()):
         print("Missing run_meta for ExpensiveOperationChecker", file=sys.stderr)
         return

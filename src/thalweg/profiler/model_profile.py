@@ -14,7 +14,9 @@ from typing import Any, Final
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_work import work_of
+from thalweg.profiler.advice import advice
 from thalweg.profiler.flops import static_shape
+from thalweg.profiler.pprof import Sample, write_pprof
 from thalweg.profiler.profile_options import TRAINABLE, ProfileOptionBuilder
 from thalweg.profiler.report import size
 from thalweg.profiler.step_records import Record, is_accelerator, records_of
@@ -131,8 +133,6 @@ class Profiler:
 
     def advise(self, options: dict[str, Any] | None = None) -> Any:
         """Checks the steps and prints what might make them faster: see `tf.profiler.advise`."""
-        from thalweg.profiler.advice import advice
-
         return advice(self, options)
 
     def _by_path(self, options: dict[str, Any], path_of: Callable[[ProfileNode], list[str]], joint: str) -> ProfileNode:
@@ -205,8 +205,6 @@ class Profiler:
         return root
 
     def _write_pprof(self, path: str, root: ProfileNode, options: dict[str, Any]) -> None:
-        from thalweg.profiler.pprof import Sample, write_pprof
-
         columns = list(options["select"])
         samples = []
         for node in (node for line in root.children for node in line.graph_nodes):
@@ -345,3 +343,28 @@ def _text(root: ProfileNode, options: dict[str, Any]) -> str:
 
     write(root, 0)
     return "\n".join(lines) + "\n"
+
+
+def advise(graph: Any = None, run_meta: Any = None, options: Any = 0) -> Any:
+    """Checks a model and prints what might make it faster.
+
+    Args:
+        graph: The graph; by default the default graph.
+        run_meta: The RunMetadata of a step with RunOptions.FULL_TRACE. Without it only the graph is checked.
+        options: The checkers to run, as the keys of a dictionary: AcceleratorUtilizationChecker, OperationChecker,
+            ExpensiveOperationChecker, JobChecker. By default all.
+
+    Returns:
+        An AdviceProto: the reports of each checker.
+
+    Raises:
+        ValueError: If there is no such checker.
+
+    Example:
+        >>> sorted(tf.profiler.advise(tf.Graph()).checkers)[-1]
+        'OperationChecker'
+    """
+    profiler = Profiler(graph)
+    if run_meta is not None:
+        profiler.add_step(0, run_meta)
+    return profiler.advise(None if options == 0 else options)  # TensorFlow's default.

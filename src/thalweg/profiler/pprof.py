@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from thalweg.graph.formats.runtime_messages import Field, make_messages
+from thalweg.graph.messages.runtime_messages import Field, make_messages
 
 _FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     "ValueType": (("type", 1, "int64"), ("unit", 2, "int64")),

@@ -108,12 +108,12 @@ class Recording:
                     name = _in_words(fetches)
                     self._add(TracedStep(session.graph, hash(name), name, _stats(run_metadata), spent))
                 return result
-            result, compiled, trace = session._run_traced(fetches, feed_dict, session._timeout_ms)
+            result, ran, trace = session._run_traced(fetches, feed_dict, session._timeout_ms)
             spent = time.perf_counter() - start
             metadata = _new_metadata()
-            fill(metadata, compiled, trace, session.graph)
-            self._kept.append(compiled)
-            self._add(TracedStep(session.graph, id(compiled), _in_words(fetches), _stats(metadata), spent))
+            fill(metadata, ran.compiled, trace, ran.planned)
+            self._kept.append(ran.compiled)
+            self._add(TracedStep(session.graph, id(ran.compiled), _in_words(fetches), _stats(metadata), spent))
             return result
         finally:
             with self._lock:

@@ -11,9 +11,9 @@ from typing import Any
 from thalweg import errors
 from thalweg._native import core
 from thalweg.graph.definitions.op_registry import all_ops
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.device_spec import device_type
 from thalweg.graph.dtypes import DType
-from thalweg.graph.operation import NameAttrList
 from thalweg.passes.for_device import TaskKernels, for_device, fused
 from thalweg.passes.inline_functions import function_attrs
 from thalweg.passes.keep_weights import changes_resources
@@ -27,7 +27,6 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of, standin
 from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.plan_step import in_function
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep, referred_names
-from thalweg.runtime import native_errors  # noqa: F401 (the core needs to know how to make its errors)
 
 # Stateful because of the functions that they call: their kernels keep nothing, and a gradient may change the function.
 _CALLING = frozenset(("StatefulPartitionedCall", "RemoteCall", "If", "Case", "While"))

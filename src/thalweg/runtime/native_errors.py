@@ -1,21 +1,15 @@
-"""Turns the core's errors into exceptions that name the operation and the line of the program that created it."""
+"""Adds to an error of the core the operation that failed and the line of the program that created it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from thalweg import errors
-from thalweg._native import core
 from thalweg.passes.mixed_precision import CAST_MARK
 from thalweg.passes.references import READ_MARK
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
-
-
-def make_error(code: int, message: str, node: str, op: str) -> errors.OpError:
-    """What the core calls to make an exception; which operation it was is not known here."""
-    return errors.error_from_code(code, message, node_def=errors.FailedNode(node, op) if node else None)
 
 
 def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
@@ -40,6 +34,3 @@ def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
     function = op.attrs["f"].name if "f" in op.attrs else op.type
     where = f"[node '{'/'.join(inside)}' (op {node.op}) of function '{function}']"
     return errors.error_from_code(error.error_code, f"{error.message} {where}", op=op, node_def=node)
-
-
-core.set_error_factory(make_error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.formats.attr_values import write_any
+from thalweg.graph.messages.attr_values import write_any
 from thalweg.passes.step_graph import Node, StepGraph
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from thalweg.planning.planned_step import PlannedStep
 from thalweg.runtime.trace import label
 
 if TYPE_CHECKING:
@@ -11,9 +12,9 @@ if TYPE_CHECKING:
     from thalweg.placement.costs import CostModel
 
 
-def fill(run_metadata: Any, compiled: Any, trace: Any, graph: Any) -> None:
+def fill(run_metadata: Any, compiled: Any, trace: Any, step: PlannedStep) -> None:
     """Puts the trace of one step into a RunMetadata protobuf, in the place of what was there."""
-    label(compiled, graph)
+    label(compiled, step)
     run_metadata.Clear()
     run_metadata.step_stats.MergeFromString(trace.step_stats())
 

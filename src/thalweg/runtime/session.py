@@ -10,7 +10,8 @@ import numpy as np
 
 from thalweg import errors
 from thalweg._native import core
-from thalweg.graph.default_graph import default_graph_scope, get_default_graph
+from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.default_stack import default_graph_scope, default_session_scope, default_sessions
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
@@ -36,40 +37,6 @@ from thalweg.runtime.native_errors import with_operation
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
     if not _dtype._is_ref_dtype:
         core.register_numpy_dtype(_dtype.as_datatype_enum, np.dtype(_dtype.as_numpy_dtype))
-
-
-class _DefaultSessions(threading.local):
-    """The open `with session` blocks of a thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[BaseSession] = []
-
-
-_default_sessions = _DefaultSessions()
-
-
-@export("get_default_session")
-def get_default_session() -> BaseSession | None:
-    """Returns the innermost session that a `with` block of this thread made the default, or None."""
-    stack = _default_sessions.stack
-    return stack[-1] if stack else None
-
-
-class _default_session_scope:
-    """Makes a session the default for a `with` block."""
-
-    def __init__(self, session: BaseSession) -> None:
-        self._session = session
-
-    def __enter__(self) -> BaseSession:
-        _default_sessions.stack.append(self._session)
-        return self._session
-
-    def __exit__(self, *_: object) -> None:
-        stack = _default_sessions.stack
-        if not stack or stack[-1] is not self._session:
-            raise AssertionError(f"Nesting violated by default session {self._session!r}: leave the inner block first.")
-        stack.pop()
 
 
 class _Step:
@@ -178,9 +145,9 @@ class BaseSession:
             for device in self._placer.devices
         ]
 
-    def as_default(self) -> _default_session_scope:
+    def as_default(self) -> default_session_scope:
         """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""
-        return _default_session_scope(self)
+        return default_session_scope(self)
 
     def close(self) -> None:
         """Ends the session: steps that are running fail with CancelledError, and its variables are gone."""
@@ -322,35 +289,33 @@ class BaseSession:
         timeout = int(options.timeout_in_ms) if options is not None and options.timeout_in_ms else self._timeout_ms
         found: list[numerics.Origin] = []
         if traced:
-            result, compiled, trace = self._run_traced(fetches, feed_dict, timeout, checked)
-            metadata.fill(run_metadata, compiled, trace, self._graph)
+            result, step, trace = self._run_traced(fetches, feed_dict, timeout, checked)
+            metadata.fill(run_metadata, step.compiled, trace, step.planned)
             found = [numerics.Origin(*finding) for finding in trace.findings]
         else:
             step, values = self._prepared(fetches, feed_dict)
-            compiled = step.compiled
             try:
                 if checked:
-                    fetched, findings = compiled.run_checked(values, timeout)
+                    fetched, findings = step.compiled.run_checked(values, timeout)
                     found = [numerics.Origin(*finding) for finding in findings]
                 else:
-                    fetched = compiled.run(values, timeout)
+                    fetched = step.compiled.run(values, timeout)
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
             result = step.build(fetched)
         if run_metadata is not None:
             if traced or not checked:
-                self._fill_cost_graph(run_metadata, compiled)
+                self._fill_cost_graph(run_metadata, step.compiled)
             if checked:
                 numerics.fill(run_metadata, found, LOCAL_DEVICE)
             if options is not None and options.output_partition_graphs:
-                step, _ = self._prepared(fetches, feed_dict)
                 partition_graphs.fill(run_metadata, step.installed.parts)
         elif found:
             raise numerics.error(found[0], self._graph)
         return result
 
     def _run_traced(self, fetches: Any, feed_dict: Any, timeout_ms: int = 0, checked: bool = False) -> tuple[Any, ...]:
-        """Runs one step observed: the values of the fetches, the core's CompiledStep, and its Trace.
+        """Runs one step observed: the values of the fetches, the step, and the core's Trace of it.
 
         It is the very step that runs without an observer.
         """
@@ -359,7 +324,7 @@ class BaseSession:
             fetched, trace = step.compiled.run_traced(values, timeout_ms, numerics=checked)
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
-        return step.build(fetched), step.compiled, trace
+        return step.build(fetched), step, trace
 
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
         from thalweg.runtime.run_metadata import fill_cost_graph
@@ -503,7 +468,7 @@ class InteractiveSession(BaseSession):
         if not self._entered:
             return
         self._entered = False
-        stack = _default_sessions.stack
+        stack = default_sessions.stack
         if self in stack:
             stack.remove(self)
         if self._graph_scope is not None:

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from thalweg.functions.graph_function import find_function, referred_functions
 from thalweg.graph.definitions.op_registry import find_op
-from thalweg.graph.definitions.op_work import work_of
 from thalweg.graph.definitions.work import is_light
-
-if TYPE_CHECKING:
-    from thalweg.graph.graph import Graph
-    from thalweg.graph.operation import Operation
-    from thalweg.graph.tensor import Tensor
+from thalweg.passes.step_graph import Node, StepGraph
+from thalweg.placement.costs import work_of
+from thalweg.planning.planned_step import PlannedStep, referred_names
 
 # The layout of a record (TraceRecord in core/executor/trace.h), for numpy.dtype.
 RECORD: Final = [
@@ -27,7 +23,6 @@ RECORD: Final = [
 ]  # fmt: skip
 
 _FED: Final = re.compile(r"_arg/(\d+)")  # What passes/prune.py calls a fed value.
-_GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch, and all members have it.
 _GUESSED_DEPTH: Final = 64  # How many products each element of a result takes where no shape is known.
 
 
@@ -68,14 +63,14 @@ def traced_nodes(compiled: Any, first: int = 0) -> list[TracedNode]:
     return [TracedNode(*node) for node in compiled.nodes(first)]
 
 
-def shares(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[Share]:
+def shares(node: TracedNode, nodes: Sequence[TracedNode], step: PlannedStep) -> list[Share]:
     """The nodes of the program that a node stands for, in the order in which they would run alone."""
     if not node.members:
         return [Share(node.name, node.op, 1.0)]
     scope = _scope(node, nodes)
     joined = len(node.members) > 2 and node.member_ops[-1] == "AddN" and node.op == "MatMul"
     weights = [
-        0.0 if joined and op == "AddN" else _weight(op, _operation(name, node, nodes, graph))
+        0.0 if joined and op == "AddN" else _weight(op, _planned(name, node, nodes, step))
         for name, op in zip(node.members, node.member_ops, strict=True)
     ]
     total = sum(weights)
@@ -90,36 +85,34 @@ def _scope(node: TracedNode, nodes: Sequence[TracedNode]) -> str:
     return nodes[node.caller].name + "/" if node.caller >= 0 else ""
 
 
-def _operation(name: str, node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> Operation | None:
-    """The operation of this name in the graph, or in the body of the function, that a node of the step belongs to."""
+class _Planned(NamedTuple):
+    """A node of the planned step, or of the body of a function, and the graph that it is in."""
+
+    node: Node
+    graph: StepGraph
+
+
+def _planned(name: str, node: TracedNode, nodes: Sequence[TracedNode], step: PlannedStep) -> _Planned | None:
+    """The node of this name in the step, or in the body of the function, that a traced node belongs to."""
     if node.caller < 0:
-        return graph._operations_by_name.get(name)
-    caller = nodes[node.caller]
-    calling = _operation(caller.name.removeprefix(_scope(caller, nodes)), caller, nodes, graph)
-    if calling is None:
-        return None
-    for reference in referred_functions(calling):
-        found = find_function(calling.graph, reference).graph._operations_by_name.get(name)
-        if found is not None:
-            return found
-    return None
+        graphs = [part.graph for part in step.parts.values()]
+    else:
+        caller = nodes[node.caller]
+        calling = _planned(caller.name.removeprefix(_scope(caller, nodes)), caller, nodes, step)
+        called = referred_names(calling.node) if calling is not None else ()
+        graphs = [step.functions[each].graph for each in called]
+    return next((_Planned(graph.nodes[name], graph) for graph in graphs if name in graph.nodes), None)
 
 
-def _weight(op: str, operation: Operation | None) -> float:
+def _weight(op: str, planned: _Planned | None) -> float:
     """How much arithmetic a member does, by the shapes that are known before it runs."""
-    if operation is None or operation.type != op:  # Passes have made it, or nobody knows who calls its function.
+    if planned is None or planned.node.op != op:  # Passes have made it, or the caller of its function is not known.
         definition = find_op(op)
         return 1.0 if definition is None or is_light(definition.work) else 2.0 * _GUESSED_DEPTH
-    work = work_of(operation, _guessed_shape)
-    return work.flops if work is not None and work.flops > 0 else 1.0
+    return work_of(planned.graph, planned.node).flops or 1.0
 
 
-def _guessed_shape(tensor: Tensor) -> tuple[int, ...]:
-    dims = tensor.shape.as_list() if tensor.shape.rank is not None else []
-    return tuple(_GUESSED_DIM if dim is None else dim for dim in dims)
-
-
-def label(compiled: Any, graph: Graph) -> None:
+def label(compiled: Any, step: PlannedStep) -> None:
     """Tells a compiled step what to call its nodes in StepStats; does nothing where it knows already."""
     first = compiled.num_labelled
     if first == compiled.num_traced_nodes:
@@ -128,7 +121,7 @@ def label(compiled: Any, graph: Graph) -> None:
     ends = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
     traced = {_scope(node, nodes) + member for node in nodes for member in node.members}
     traced.update(node.name for node in nodes if node.op != "Const")
-    compiled.label([_labels(node, nodes, ends, traced, graph) for node in nodes[first:]])
+    compiled.label([_labels(node, nodes, ends, traced, step) for node in nodes[first:]])
 
 
 def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
@@ -138,23 +131,22 @@ def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
     return node._replace(name=name) if output == "0" else node
 
 
-def _read_in_body(node: TracedNode, nodes: Sequence[TracedNode], graph: Graph) -> list[str]:
+def _read_in_body(node: TracedNode, nodes: Sequence[TracedNode], step: PlannedStep) -> list[str]:
     """The nodes that a node of a function reads: the core knows only those of the step's own nodes."""
     scope = _scope(node, nodes)
     first = node.members[0] if node.members else node.name.removeprefix(scope)
-    operation = _operation(first, node, nodes, graph)
-    read = [tensor.op for tensor in operation.inputs] if operation is not None else []
-    return list(dict.fromkeys(scope + source.name for source in read))
+    planned = _planned(first, node, nodes, step)
+    return list(dict.fromkeys(scope + source for source, _ in planned.node.inputs)) if planned is not None else []
 
 
 def _labels(
-    node: TracedNode, nodes: Sequence[TracedNode], ends: Sequence[str], traced: Set[str], graph: Graph
+    node: TracedNode, nodes: Sequence[TracedNode], ends: Sequence[str], traced: Set[str], step: PlannedStep
 ) -> list[tuple[str, str, float]]:
     """Names, texts and shares: `name = Op(inputs)` as in TensorFlow, and of what the node is a part."""
-    parts = shares(node, nodes, graph)
+    parts = shares(node, nodes, step)
     inputs = list(dict.fromkeys([*(ends[i] for i in node.inputs), *("^" + ends[i] for i in node.controls)]))
     if node.caller >= 0:
-        inputs = [name for name in _read_in_body(node, nodes, graph) if name in traced]
+        inputs = [name for name in _read_in_body(node, nodes, step) if name in traced]
     if node.op == "_Recv" and node.name.endswith("/_recv"):
         inputs.append(node.name.removesuffix("recv") + "send")
     inside = f" in {node.op} {parts[-1].node}" if len(parts) > 1 else ""
@@ -162,8 +154,8 @@ def _labels(
     known: set[str] = set()
     for i, (name, op, share) in enumerate(parts):
         if i > 0:
-            operation = graph._operations_by_name.get(name)
-            read = [tensor.op.name for tensor in operation.inputs] if operation is not None else []
+            planned = _planned(name, node, nodes, step) if node.caller < 0 else None
+            read = [source for source, _ in planned.node.inputs] if planned is not None else []
             inputs = [source for source in dict.fromkeys(read) if source in known] or [parts[i - 1].node]
         known.add(name)
         found.append((name, f"{name} = {op}({', '.join(inputs)}){inside}", share))

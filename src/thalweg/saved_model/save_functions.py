@@ -12,6 +12,7 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
@@ -52,7 +53,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         ...     sess.run(tf.global_variables_initializer())
         ...     tf.saved_model.save(model, os.path.join(tempfile.mkdtemp(), "model"))
     """
-    from thalweg.runtime.session import Session, get_default_session
+    from thalweg.runtime.session import Session  # Start-up time: the session and the passes load when first used.
 
     session = get_default_session()
     if session is None:

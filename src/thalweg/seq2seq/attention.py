@@ -12,14 +12,15 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.layers.core import Dense
-from thalweg.nn.initializers import Constant, Zeros
-from thalweg.nn.rnn_cell_base import sizes_with_batch, weight
-from thalweg.nn.rnn_steps import batch_size_of, size_of_axis
 from thalweg.ops.array.filling import zeros
 from thalweg.ops.array.patches import sequence_mask
 from thalweg.ops.array.select import where
+from thalweg.ops.array.shapes_of_tensors import size_of_axis
 from thalweg.ops.math.matmul import matmul
 from thalweg.ops.nn.softmax import softmax
+from thalweg.rnn.cell_base import sizes_with_batch, weight
+from thalweg.rnn.steps import batch_size_of
+from thalweg.state.initializers import Constant, Zeros
 from thalweg.state.variable_scope import get_variable, variable_scope
 
 

@@ -11,11 +11,11 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.layers.core import Dense
-from thalweg.nn.rnn_cell_base import RNNCell, assert_like_rnn_cell, zero_state_tensors
 from thalweg.ops.array.filling import zeros
 from thalweg.ops.array.joining import concat
 from thalweg.ops.math.matmul import matmul
 from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.cell_base import RNNCell, assert_like_rnn_cell, zero_state_tensors
 
 
 @export("contrib.seq2seq.AttentionWrapperState")

@@ -11,10 +11,11 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.rnn_steps import batch_size_of
 from thalweg.ops.array.transpose import transpose
 from thalweg.ops.nn.embedding import embedding_lookup
+from thalweg.ops.random.distributions import multinomial
 from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.steps import batch_size_of
 
 
 @export("contrib.seq2seq.Helper")
@@ -177,8 +178,6 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
         """A random index per sequence."""
-        from thalweg.graph.definitions.op_registry import exports
-
         logits = outputs if self._temperature is None else outputs / self._temperature
-        chosen = exports()["multinomial"](logits, 1, seed=self._seed, output_dtype=dtypes.int32)
+        chosen = multinomial(logits, 1, seed=self._seed, output_dtype=dtypes.int32)
         return apply("Squeeze", chosen, squeeze_dims=[1])

@@ -13,12 +13,12 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.rnn_cell_base import assert_like_rnn_cell, sizes_with_batch, static_sizes_with_batch
-from thalweg.nn.rnn_steps import copied_through
 from thalweg.ops.array.constants import constant
 from thalweg.ops.array.filling import zeros
 from thalweg.ops.array.transpose import transpose
 from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.cell_base import assert_like_rnn_cell, sizes_with_batch, static_sizes_with_batch
+from thalweg.rnn.steps import copied_through
 from thalweg.state.variable_scope import variable_scope
 
 

@@ -10,9 +10,8 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.nn.rnn_steps import size_of_axis
 from thalweg.ops.array.filling import tile
-from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.array.shapes_of_tensors import reshape, size_of_axis
 from thalweg.ops.array.shapes_of_tensors import shape as shape_of
 from thalweg.ops.math.reductions import reduce_sum
 from thalweg.ops.nn.softmax import sparse_softmax_cross_entropy_with_logits

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
-from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.state.variable import Variable
+from thalweg.state.variable_updates import row_positions
 
 
 def _check(ref: Any) -> None:
@@ -158,19 +158,7 @@ def batch_scatter_update(
         name: A name scope for the nodes.
     """
     with name_scope(name, "batch_scatter_update", [indices, updates]):
-        numbers = convert_to_tensor(indices, name="indices")
-        rank = numbers.shape.ndims
-        if rank is None:
-            raise ValueError("batch_scatter_update needs indices of known rank.")
-        shape = apply("Shape", numbers, out_type=numbers.dtype)
-        columns = []
-        for axis in range(rank - 1):
-            size = apply("StridedSlice", shape, [axis], [axis + 1], [1], shrink_axis_mask=1)
-            steps = apply("Range", convert_to_tensor(0, numbers.dtype), size, convert_to_tensor(1, numbers.dtype))
-            steps = apply("Reshape", steps, [-1 if i == axis else 1 for i in range(rank)])
-            columns.append(apply("BroadcastTo", steps, shape))
-        positions = apply("Pack", [*columns, numbers], axis=rank)
-        return _scatter_nd("Update", ref, positions, updates, use_locking, None)
+        return _scatter_nd("Update", ref, row_positions(indices), updates, use_locking, None)
 
 
 @export("is_variable_initialized")

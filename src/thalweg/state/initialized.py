@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from thalweg.control_flow.cond import cond
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import control_dependencies
-from thalweg.graph.definitions.op_registry import exports
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
@@ -20,7 +20,6 @@ def initialized_value(variable: Variable) -> Tensor:
     """The variable's value if it has one, else its initial value."""
     initial = variable._safe_initial_value
     assert initial is not None
-    cond: Any = exports()["cond"]
     with control_dependencies(None):
         return cond(variable.is_initialized(), variable.read_value, lambda: initial)  # type: ignore[no-any-return]
 

@@ -15,6 +15,7 @@ from thalweg.graph.default_graph import (
     get_default_graph,
     name_scope,
 )
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph
@@ -22,6 +23,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor, TensorReference
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.state.creators import CreatedByScopes
+from thalweg.state.initialized import guarded, initialized_value
 from thalweg.state.policies import VariableAggregation, VariableSynchronization, is_trainable
 from thalweg.state.variable_proto import SaveSliceInfo as SliceInfo
 from thalweg.state.variable_proto import from_variable_def, to_variable_def
@@ -143,7 +145,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             with name_scope("IsInitialized"):
                 self._is_initialized: Tensor | None = apply("VarIsInitializedOp", self._handle)
             with name_scope("Assign") as assign_name, device(self._handle.device):
-                safe = self._safe_initial_value = _guarded(initial)
+                safe = self._safe_initial_value = guarded(initial)
                 self._initializer_op: Operation | None = apply(
                     "AssignVariableOp", self._handle, safe, validate_shape=validate_shape, name=assign_name
                 )
@@ -267,6 +269,9 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         with graph.colocate_with(None, ignore_existing=True), device(self._handle.device):
             return self._read()
 
+    def _updated(self, op: Operation, read_value: bool = True) -> Any:
+        return UpdatedVariable(self, op) if read_value else op
+
     def read_value(self) -> Tensor:
         """The value, read after the control dependencies of the place where this is called."""
         with name_scope("Read"), device(self._handle.device):
@@ -275,8 +280,6 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def initialized_value(self) -> Tensor:
         """The value if the variable is initialized, and the initial value otherwise: for initializing others with."""
-        from thalweg.state.initialized import initialized_value
-
         return initialized_value(self)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
@@ -289,8 +292,6 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def load(self, value: Any, session: Any = None) -> None:
         """Assigns a NumPy value in `session`, or in the default session, without adding to the graph."""
-        from thalweg.runtime.session import get_default_session
-
         session = session or get_default_session()
         if session is None:
             raise ValueError("Either session argument should be provided or default session should be established")
@@ -446,12 +447,6 @@ def _declared_shape(initial: Tensor, validate_shape: bool, shape: Any) -> Tensor
     if not initial.shape.is_fully_defined():
         raise ValueError(f"initial_value must have a shape specified: {initial!r}")
     return initial.shape
-
-
-def _guarded(initial: Tensor) -> Tensor:
-    from thalweg.state.initialized import guarded
-
-    return guarded(initial)
 
 
 register_tensor_conversion_function(Variable, Variable._to_tensor)

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.default_graph import default_graph_scope, get_default_graph, graph_of, name_scope
+from thalweg.graph.default_graph import get_default_graph, graph_of, name_scope
+from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
 from thalweg.state.policies import VariableAggregation, VariableSynchronization

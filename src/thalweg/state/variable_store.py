@@ -12,9 +12,9 @@ from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, colocate_with, get_default_graph, name_scope
-from thalweg.graph.definitions.op_registry import exports
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.state.initializers import GlorotUniform, Zeros
 from thalweg.state.partitioned_variable import PartitionedVariable, PartitionInfo, cut
 from thalweg.state.variable import Variable
 from thalweg.state.variable_proto import SaveSliceInfo
@@ -66,7 +66,7 @@ class VariableStore:
         if initializer is None:
             initializer = default_initializer(name, wanted, dtype)
         initial, kind = (initializer, None) if from_value else _initial_value(name, initializer, wanted, dtype, info)
-        variable = exports()["Variable"](initial_value=initial, name=name, dtype=kind, **options)
+        variable = Variable(initial_value=initial, name=name, dtype=kind, **options)
         self.vars[name] = variable
         if regularizer is not None:
             _add_regularizer(regularizer, variable, name)
@@ -169,9 +169,9 @@ class VariableStore:
 def default_initializer(name: str, shape: TensorShape, dtype: DType) -> Any:
     """What initializes a variable that does not say: scaled random numbers for floats, zeros for the rest."""
     if dtype.is_floating:
-        return exports()["glorot_uniform_initializer"]()
+        return GlorotUniform()
     if dtype.is_integer or dtype.is_bool or dtype.name == "string":
-        return exports()["zeros_initializer"]()
+        return Zeros()
     raise ValueError(f"An initializer for variable {name} of {dtype.name} is required")
 
 

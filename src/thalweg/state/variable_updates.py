@@ -8,6 +8,7 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import DType
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import OVERLOADABLE_OPERATORS, Tensor
@@ -26,12 +27,8 @@ class VariableUpdates:
         raise NotImplementedError
 
     def _updated(self, op: Operation, read_value: bool = True) -> Any:
-        """What an update returns: the variable as it is afterwards, or just the operation."""
-        if not read_value:
-            return op
-        from thalweg.state.variable import UpdatedVariable
-
-        return UpdatedVariable(self, op)  # type: ignore[arg-type]
+        """What an update returns: the variable as it is afterwards, or just the operation. Defined by Variable."""
+        raise NotImplementedError
 
     def assign(
         self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
@@ -122,9 +119,9 @@ class VariableUpdates:
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Replaces rows of each batch: the leading dimensions of the indices are those of the variable."""
-        from thalweg.state.assignment import batch_scatter_update
-
-        return batch_scatter_update(self, sparse_delta.indices, sparse_delta.values, use_locking, name)
+        indices, updates = sparse_delta.indices, sparse_delta.values
+        with name_scope(name, "batch_scatter_update", [indices, updates]):
+            return self._scatter_nd("Update", row_positions(indices), updates, None)
 
     # Slices at positions: the last dimension of `indices` holds positions in the first dimensions of the variable.
 
@@ -155,9 +152,12 @@ class VariableUpdates:
     def __getitem__(self, item: Any) -> Any:
         """A slice of the value, like that of a tensor, that can also be assigned to: `v[1:3].assign(x)`."""
         part = self.value()[item]  # type: ignore[index]
-        if type(part) is Tensor and part.op.type == "StridedSlice":
-            part.__class__ = VariableSlice
-            part.op._python_data = self
+        return self._as_slice(part) if type(part) is Tensor and part.op.type == "StridedSlice" else part
+
+    def _as_slice(self, part: Tensor) -> Tensor:
+        """Makes a StridedSlice of the value something that can be assigned to."""
+        part.__class__ = VariableSlice
+        part.op._python_data = self
         return part
 
 
@@ -176,6 +176,23 @@ class VariableSlice(Tensor):
             convert_to_tensor(value, variable._dtype), name=name or f"{self.op.name}/_assign/", **masks,
         )  # fmt: skip
         return variable._updated(op)
+
+
+def row_positions(indices: Any) -> Tensor:
+    """Row numbers, one list per batch, as positions: those of the batch, then the row."""
+    numbers = convert_to_tensor(indices, name="indices")
+    rank = numbers.shape.ndims
+    if rank is None:
+        raise ValueError("batch_scatter_update needs indices of known rank.")
+    shape = apply("Shape", numbers, out_type=numbers.dtype)
+    columns = []
+    for axis in range(rank - 1):
+        size = apply("StridedSlice", shape, [axis], [axis + 1], [1], shrink_axis_mask=1)
+        steps = apply("Range", convert_to_tensor(0, numbers.dtype), size, convert_to_tensor(1, numbers.dtype))
+        steps = apply("Reshape", steps, [-1 if i == axis else 1 for i in range(rank)])
+        columns.append(apply("BroadcastTo", steps, shape))
+    positions: Tensor = apply("Pack", [*columns, numbers], axis=rank)
+    return positions
 
 
 def _operator(name: str) -> Callable[..., Any]:

@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
+from thalweg.ops.files.record_format import framed, read_records
 from thalweg.platform.file_paths import local_path, os_errors
-from thalweg.platform.records import framed, read_records
 
 
 class EventFile:

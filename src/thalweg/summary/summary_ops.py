@@ -169,7 +169,7 @@ def _wav(samples: Array, sample_rate: float) -> bytes:
 @python_kernel("TensorSummary", "TensorSummaryV2")
 def _tensor_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     from thalweg.graph.dtypes import as_dtype
-    from thalweg.graph.formats.tensor_proto import tensor_proto_of
+    from thalweg.graph.messages.tensor_proto import tensor_proto_of
 
     summary = _summary()
     value = summary.value.add()

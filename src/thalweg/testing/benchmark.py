@@ -19,7 +19,8 @@ class Benchmark:
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors, computed by the default session."""
-        from thalweg.runtime.session import Session, get_default_session
+        from thalweg.graph.default_stack import get_default_session
+        from thalweg.runtime.session import Session
 
         session = get_default_session()
         if session is not None:

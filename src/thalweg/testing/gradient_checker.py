@@ -8,9 +8,9 @@ import numpy as np
 
 from thalweg.autodiff.gradients import gradients
 from thalweg.graph.composite import IndexedSlicesValue
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import constant, identity
-from thalweg.runtime.session import get_default_session
 
 Array = np.ndarray[Any, Any]
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph.default_graph import get_default_graph, reset_default_graph, set_random_seed
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.device_spec import canonical
-from thalweg.runtime.session import Session, get_default_session
+from thalweg.runtime.session import Session
 from thalweg.testing.array_assertions import ArrayAssertions
 from thalweg.testing.environment import get_temp_dir
 

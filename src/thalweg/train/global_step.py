@@ -11,8 +11,8 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import int64
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
-from thalweg.nn.initializers import Zeros
 from thalweg.platform import logging
+from thalweg.state.initializers import Zeros
 from thalweg.state.variable import Variable
 from thalweg.state.variable_scope import get_variable
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from thalweg.graph import constant_values
 from thalweg.graph.definitions.op_registry import OpDef
-from thalweg.graph.definitions.op_signature import AttrDef
+from thalweg.graph.definitions.op_signature import AttrDef, NameAttrList
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.operation import NameAttrList
 from thalweg.graph.tensor_shape import TensorShape
 
 Converter = Callable[[OpDef, AttrDef, Any], Any]
@@ -71,13 +70,24 @@ def _shape(op: OpDef, attr: AttrDef, value: Any) -> TensorShape:
         ) from None
 
 
+def _no_reader(message: Any) -> np.ndarray[Any, Any]:
+    raise NotImplementedError("Nothing has told attr_conversion how to read a TensorProto.")
+
+
+_read_tensor_message: Callable[[Any], np.ndarray[Any, Any]] = _no_reader
+
+
+def set_tensor_reader(reader: Callable[[Any], np.ndarray[Any, Any]]) -> None:
+    """Installs what reads a TensorProto that is given as the value of an attribute: graph.messages is above."""
+    global _read_tensor_message
+    _read_tensor_message = reader
+
+
 def _tensor(op: OpDef, attr: AttrDef, value: Any) -> np.ndarray[Any, Any]:
     if type(value) is np.ndarray and not value.flags.writeable:
         return value
     if hasattr(value, "tensor_content"):
-        from thalweg.graph.formats.tensor_proto import make_ndarray
-
-        value = make_ndarray(value)
+        value = _read_tensor_message(value)
     return constant_values.as_array(value)[0]
 
 

@@ -46,6 +46,26 @@ class AttrDef(NamedTuple):
     default: Any = None
 
 
+class NameAttrList:
+    """The value of a 'func' attribute: the name of a function, and attributes for it."""
+
+    __slots__ = ("attrs", "name")
+
+    def __init__(self, name: str, attrs: dict[str, Any] | None = None) -> None:
+        """Keeps both."""
+        self.name = name
+        self.attrs = attrs or {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NameAttrList) and (self.name, self.attrs) == (other.name, other.attrs)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"NameAttrList({self.name!r}, {self.attrs!r})"
+
+
 _SCALAR_KINDS: Final = frozenset(("bool", "int", "float", "string", "type", "shape", "tensor", "func"))
 
 # Groups of types as TensorFlow's registrations name them.

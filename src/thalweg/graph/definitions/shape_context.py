@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thalweg.graph import static_value
+from thalweg.graph import handle_data, static_value
 from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.tensor_shape import TensorShape
 
@@ -84,9 +84,7 @@ class ShapeContext:
 
     def handle_data(self, index: int) -> Any:
         """What is known of the resource behind a handle input; None if nothing is."""
-        from thalweg.graph.handle_data import handle_data
-
-        return handle_data(self._inputs[index])
+        return handle_data.handle_data(self._inputs[index])
 
 
 def infer_shapes(

@@ -9,7 +9,7 @@ import numpy as np
 
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.formats.attr_values import write_attr
+from thalweg.graph.messages.attr_values import write_attr
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.platform import logging

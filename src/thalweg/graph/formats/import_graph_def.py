@@ -7,7 +7,7 @@ may close a cycle: such a Merge is created with another of its inputs in that pl
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import canonical
-from thalweg.graph.formats.graph_def import is_handle
 from thalweg.graph.formats.import_nodes import (
     BACK_EDGE_SOURCES,
     MERGES,
@@ -26,6 +25,7 @@ from thalweg.graph.formats.import_nodes import (
     node_error,
     parse_tensor_name,
 )
+from thalweg.graph.messages.graph_def import is_handle
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import apply_devices
 from thalweg.graph.tensor import Tensor
@@ -154,6 +154,19 @@ def _converted_input_map(mapping: dict[str, Any], scope: str) -> dict[str, Any]:
     return result
 
 
+def _no_library(graph: Graph, library: Any) -> list[str]:
+    raise NotImplementedError("Nothing has told import_graph_def how to read functions.")
+
+
+_add_library: Callable[[Graph, Any], list[str]] = _no_library
+
+
+def set_library_reader(reader: Callable[[Graph, Any], list[str]]) -> None:
+    """Installs what adds a FunctionDefLibrary to a graph and returns the new names: functions/ is above graph/."""
+    global _add_library
+    _add_library = reader
+
+
 class _Importer:
     """One import.
 
@@ -209,9 +222,7 @@ class _Importer:
         """Puts the functions of the GraphDef into the graph's library; the names of those that are new."""
         if not self._graph_def.library.function:
             return []
-        from thalweg.functions.read_function_def import add_library
-
-        return add_library(self._graph, self._graph_def.library)
+        return _add_library(self._graph, self._graph_def.library)
 
     def _add_nodes(self) -> None:
         reader = NodeReader(self._graph._functions, self._producer_op_list)

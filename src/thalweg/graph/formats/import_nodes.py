@@ -12,7 +12,7 @@ from thalweg import errors
 from thalweg.graph.definitions.attr_conversion import check_attr
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
 from thalweg.graph.dtypes import DType
-from thalweg.graph.formats.attr_values import read_any, read_attr
+from thalweg.graph.messages.attr_values import read_any, read_attr
 from thalweg.graph.operation import output_dtypes
 from thalweg.graph.scopes import VALID_OP_NAME
 

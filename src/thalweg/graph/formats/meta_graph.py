@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.name_scoping import in_name_scope, strip_name_scope
-from thalweg.graph.formats.op_def_proto import op_list, strip_default_attrs
 from thalweg.graph.formats.proto_functions import proto_functions
 from thalweg.graph.formats.write_graph import write_message
+from thalweg.graph.messages.op_def_proto import op_list, strip_default_attrs
 from thalweg.platform import logging
 from thalweg.platform.version import GIT_VERSION, VERSION
 

@@ -326,3 +326,10 @@ not_differentiable("InvertPermutation")
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """Returns y with `y[x[i]] = i`."""
     return apply("InvertPermutation", x, name=name)  # type: ignore[no-any-return]
+
+
+def size_of_axis(tensor: Any, axis: int) -> Any:
+    """The size of an axis, as a scalar tensor."""
+    return apply(
+        "StridedSlice", apply("Shape", tensor), [axis], [axis + 1], [1], shrink_axis_mask=1, name="strided_slice"
+    )

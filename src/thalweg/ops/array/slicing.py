@@ -222,12 +222,7 @@ def strided_slice(
         "shrink_axis_mask": shrink_axis_mask,
     }
     result: Tensor = apply("StridedSlice", input_, begin, end, strides, name=name, **masks)
-    if var is not None:
-        from thalweg.state.variable_updates import VariableSlice
-
-        result.__class__ = VariableSlice
-        result.op._python_data = var
-    return result
+    return result if var is None else var._as_slice(result)
 
 
 def _ones(begin: Tensor) -> Any:

@@ -8,8 +8,8 @@ from typing import IO, Any, ClassVar
 
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
+from thalweg.ops.files.record_format import framed, read_records
 from thalweg.platform.file_paths import local_path, os_errors
-from thalweg.platform.records import framed, read_records
 
 # What TensorFlow gives to zlib where the options say nothing; zlib's own choices differ in the memory level.
 _WINDOW_BITS = 15
@@ -118,8 +118,7 @@ class TFRecordWriter:
         if options.get_compression_type_string(options):
             self._writer: Any = _CompressedWriter(path, options)
         else:
-            import thalweg.runtime.native_errors  # noqa: F401 (makes the core raise our errors)
-            from thalweg._native import core
+            from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
             self._writer = core.RecordWriter(os.fsencode(path))
         # Called for each record: without a frame in between.

@@ -1,12 +1,10 @@
-"""Cropping, padding, flipping and turning of images: functions made of slices, pads, reversals and transposes."""
+"""Cropping, padding and flipping of images: functions made of slices, pads, reversals and transposes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.control_flow.case import case
-from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
@@ -16,12 +14,10 @@ from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.array.reversing import reverse
-from thalweg.ops.array.select import where_v2
 from thalweg.ops.array.transpose import transpose
 from thalweg.ops.image.resize import ResizeMethod, resize_images
 from thalweg.ops.image.shapes import as_batch, dims_of, static_dims, unbatched
 from thalweg.ops.math.casting import cast
-from thalweg.ops.random.generators import random_uniform
 
 
 def _number(value: Any) -> Any:
@@ -222,7 +218,7 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
         return unbatched(cropped, was_single)
 
 
-def _per_image(image: Any, scope: str, single: Callable[[Tensor], Any], batch: Callable[[Tensor], Any]) -> Tensor:
+def per_image(image: Any, scope: str, single: Callable[[Tensor], Any], batch: Callable[[Tensor], Any]) -> Tensor:
     """Applies one of two functions by rank; an image of unknown rank counts as one without a batch."""
     with name_scope(None, scope, [image]):
         tensor = convert_to_tensor(image, name="image")
@@ -240,69 +236,18 @@ def _per_image(image: Any, scope: str, single: Callable[[Tensor], Any], batch: C
 @export("image.flip_left_right")
 def flip_left_right(image: Any) -> Tensor:
     """Mirrors images: the first column becomes the last."""
-    return _per_image(image, "flip_left_right", lambda x: reverse(x, [1]), lambda x: reverse(x, [2]))
+    return per_image(image, "flip_left_right", lambda x: reverse(x, [1]), lambda x: reverse(x, [2]))
 
 
 @export("image.flip_up_down")
 def flip_up_down(image: Any) -> Tensor:
     """Turns images upside down: the first row becomes the last."""
-    return _per_image(image, "flip_up_down", lambda x: reverse(x, [0]), lambda x: reverse(x, [1]))
+    return per_image(image, "flip_up_down", lambda x: reverse(x, [0]), lambda x: reverse(x, [1]))
 
 
 @export("image.transpose_image", "image.transpose")
 def transpose_image(image: Any, name: str | None = None) -> Tensor:
     """Swaps the rows and columns of images."""
-    return _per_image(
+    return per_image(
         image, name or "transpose", lambda x: transpose(x, [1, 0, 2]), lambda x: transpose(x, [0, 2, 1, 3])
     )
-
-
-@export("image.random_flip_left_right")
-def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
-    """Mirrors each image with a probability of one half."""
-    return _random_flip(image, 1, seed, "random_flip_left_right")
-
-
-@export("image.random_flip_up_down")
-def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
-    """Turns each image upside down with a probability of one half."""
-    return _random_flip(image, 0, seed, "random_flip_up_down")
-
-
-def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
-    def one(x: Tensor) -> Any:
-        chance: Any = random_uniform([], 0, 1.0, seed=seed)
-        flipped = cond(chance < 0.5, lambda: reverse(x, [axis]), lambda: x)
-        flipped.set_shape(x.shape)
-        return flipped
-
-    def each(x: Tensor) -> Any:
-        chances = random_uniform(apply("ExpandDims", dims_of(x)[0], 0), seed=seed)
-        flips = apply("Round", apply("Reshape", chances, [-1, 1, 1, 1]))
-        result = where_v2(cast(flips, dtypes.bool), reverse(x, [axis + 1]), x)
-        result.set_shape(x.shape)
-        return result
-
-    return _per_image(image, scope, one, each)
-
-
-@export("image.rot90")
-def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
-    """Turns images by `k` quarters of a circle, counter-clockwise."""
-    with name_scope(name, "rot90", [image, k]):
-        batch, was_single = as_batch(image)
-        known = constant_value(convert_to_tensor(k, dtype=dtypes.int32, name="k"))
-        turns: list[Callable[[], Any]] = [
-            lambda: apply("Identity", batch),
-            lambda: transpose(reverse(batch, [2]), [0, 2, 1, 3]),
-            lambda: reverse(batch, [1, 2]),
-            lambda: reverse(transpose(batch, [0, 2, 1, 3]), [2]),
-        ]
-        if known is not None:
-            return unbatched(turns[int(known) % 4](), was_single)
-        quarter: Any = apply("FloorMod", k, 4)
-        pairs = [(apply("Equal", quarter, i), turns[i]) for i in (1, 2, 3)]
-        turned = case(pairs, default=turns[0], exclusive=True)
-        dims = static_dims(batch)
-        turned.set_shape([dims[0], None, None, dims[3]])
-        return unbatched(turned, was_single)

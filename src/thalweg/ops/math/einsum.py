@@ -12,13 +12,14 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, gradient, python_kernel
+from thalweg.graph.definitions.op_registry import define, export, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.einsum_equation import Labels, output_labels, parse
 from thalweg.ops.math.matmul import matmul
+from thalweg.ops.plain_gradients import gradient_of_plain_form
 from thalweg.platform.deprecation import deprecated_argument_lookup
 
 Size = Any  # Of a dimension: an int where it is known, else a scalar tensor.
@@ -271,12 +272,9 @@ def _einsum_kernel(inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) ->
     return np.asarray(np.einsum(equation, *inputs)).astype(kind)
 
 
-@gradient("Einsum")
-def _einsum_grad(op: Operation, grad: Tensor) -> Any:
-    from thalweg.autodiff.gradients import gradients
-
-    composed = einsum(_text(op.get_attr("equation")), *op.inputs)
-    return gradients([composed], list(op.inputs), [grad])
+@gradient_of_plain_form("Einsum")
+def _einsum_in_products(op: Operation) -> list[Tensor]:
+    return [einsum(_text(op.get_attr("equation")), *op.inputs)]
 
 
 @export("norm", "linalg.norm")

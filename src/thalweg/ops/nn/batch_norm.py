@@ -14,6 +14,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.arithmetic import add, multiply, subtract
 from thalweg.ops.math.operators import binary, unary
+from thalweg.ops.plain_gradients import gradient_of_plain_form
 
 _EPSILON = "epsilon: float = 0.0001"
 _TRAINING = "is_training: bool = true"
@@ -110,20 +111,7 @@ def _fused_batch_norm_grad(op: Operation, grad: Tensor, *_: Any) -> Any:
     return grads[0], grads[1], grads[2], None, None
 
 
-@gradient("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
-def _fused_batch_norm_grad_grad(op: Operation, *grads: Any) -> Any:
-    """Differentiates the gradient written out in plain ops."""
-    from thalweg.autodiff.gradients import gradients
-
-    results = _plain_gradient(op)
-    wanted = [(y, g) for y, g in zip(results, grads[:3], strict=True) if g is not None]
-    ys, grad_ys = zip(*wanted, strict=True) if wanted else ((), ())
-    # The inputs count as independent, though the gradient may come from x.
-    xs = list(op.inputs[:3])
-    through = gradients(list(ys), xs, list(grad_ys), stop_gradients=xs) if wanted else [None] * 3
-    return [*through, *[None] * (len(op.inputs) - 3)]
-
-
+@gradient_of_plain_form("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", inputs=3)
 def _plain_gradient(op: Operation) -> list[Tensor]:
     """The gradients of x, scale and offset as functions of the inputs of their op."""
     grad, x, scale, mean, variance = op.inputs[:5]
@@ -180,20 +168,16 @@ def _lrn_grad(op: Operation, grad: Tensor) -> Any:
     return apply("LRNGrad", grad, op.inputs[0], op.outputs[0], **{name: op.attrs[name] for name in _RESPONSE})
 
 
-@gradient("LRNGrad")
-def _lrn_grad_grad(op: Operation, grad: Tensor) -> Any:
-    """Differentiates the gradient written out in plain ops; the output image counts as a function of the input."""
-    from thalweg.autodiff.gradients import gradients
-
+@gradient_of_plain_form("LRNGrad", inputs=2)
+def _lrn_plain_gradient(op: Operation) -> list[Tensor]:
+    """The gradient as a function of the output's gradient and the input; the output is a function of the input."""
     grads, x = (apply("Cast", t, DstT="float32") for t in op.inputs[:2])
     norm = add(multiply(_neighbours(op, unary("Square", x)), op.get_attr("alpha")), op.get_attr("bias"))
     power = binary("Pow", norm, -op.get_attr("beta"))
     shares = _neighbours(op, apply("RealDiv", multiply(multiply(grads, x), power), norm))
     factor = 2 * op.get_attr("alpha") * op.get_attr("beta")
     result = subtract(multiply(grads, power), multiply(multiply(x, shares), factor))
-    result = apply("Cast", result, DstT=op.inputs[0].dtype)
-    xs = list(op.inputs[:2])
-    return [*gradients([result], xs, [grad], stop_gradients=xs), None]
+    return [apply("Cast", result, DstT=op.inputs[0].dtype)]
 
 
 def _neighbours(op: Operation, x: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.arithmetic import multiply, subtract
 from thalweg.ops.math.element_types import FLOATS
 from thalweg.ops.math.operators import unary
+from thalweg.ops.plain_gradients import gradient_of_plain_form
 
 
 def _rows(c: ShapeContext, index: int, vectors: tuple[int, ...]) -> tuple[TensorShape, TensorShape, TensorShape]:
@@ -123,20 +124,10 @@ def _layer_norm_grad(op: Operation, grad: Tensor, *rest: Any) -> Any:
     return list(apply("_LayerNormGrad", grad, x, scale, mean, inverse))
 
 
-@gradient("_LayerNormGrad")
-def _layer_norm_grad_grad(op: Operation, *grads: Any) -> Any:
-    """Differentiates the gradient written out in plain ops; mean and inverse count as functions of x."""
-    from thalweg.autodiff.gradients import gradients
-
-    xs = list(op.inputs[:3])
-    results = _plain_gradient(*op.inputs)
-    wanted = [(y, g) for y, g in zip(results, grads, strict=True) if g is not None]
-    ys, grad_ys = zip(*wanted, strict=True) if wanted else ((), ())
-    through = gradients(list(ys), xs, list(grad_ys), stop_gradients=xs) if wanted else [None] * 3
-    return [*through, None, None]
-
-
-def _plain_gradient(grad: Tensor, x: Tensor, scale: Tensor, mean: Tensor, inverse: Tensor) -> list[Tensor]:
+@gradient_of_plain_form("_LayerNormGrad", inputs=3)
+def _plain_gradient(op: Operation) -> list[Tensor]:
+    """The gradients of x, scale and offset; mean and inverse count as functions of x."""
+    grad, x, scale, mean, inverse = op.inputs
     given = x.dtype.base_dtype
     grad, x, scale = (apply("Cast", t, DstT=mean.dtype) for t in (grad, x, scale))
 

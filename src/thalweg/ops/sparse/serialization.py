@@ -86,7 +86,7 @@ def _read(text: Any, dtype: Any, rank: int, what: str) -> Array:
     from google.protobuf.message import DecodeError
     from tensorboard.compat.proto import tensor_pb2
 
-    from thalweg.graph.formats.tensor_proto import make_ndarray
+    from thalweg.graph.messages.tensor_proto import make_ndarray
 
     proto = tensor_pb2.TensorProto()
     try:

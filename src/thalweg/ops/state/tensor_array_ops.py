@@ -9,9 +9,11 @@ from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.gradient_source import current_computation, is_repeated
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.state.tensor_array import TensorArray
 
 define(
     "TensorArrayV3",
@@ -135,9 +137,6 @@ def _push_grad(op: Operation, grad: Any) -> Any:
 
 def _gradient_array(op: Operation, dtype: Any, grad: Tensor, flow: Tensor) -> Any:
     """The array that collects the gradients of the one that `op` uses."""
-    from thalweg.autodiff.source import is_repeated
-    from thalweg.ops.state.tensor_array import TensorArray
-
     origin = op.inputs[0].op
     while origin.type in ("Enter", "Switch", "Identity"):
         origin = origin.inputs[0].op
@@ -154,8 +153,6 @@ def gradient_source(name: str) -> str:
 
     Each computation has gradient arrays of its own; second derivatives have others than first ones.
     """
-    from thalweg.autodiff.source import current_computation
-
     current = current_computation()
     if current is not None:
         return current

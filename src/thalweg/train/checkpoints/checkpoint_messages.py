@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-from thalweg.graph.formats.runtime_messages import Field, make_messages
+from thalweg.graph.messages.runtime_messages import Field, make_messages
 
 _FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     "CheckpointState": (

@@ -36,8 +36,7 @@ class CheckpointReader:
             errors.NotFoundError: If there is none.
             errors.DataLossError: If its index is damaged.
         """
-        from thalweg._native import core
-        from thalweg.runtime import native_errors  # noqa: F401  (Makes the core raise our errors.)
+        from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
         self._path = os.fsdecode(filepattern)
         self._reader = core.CheckpointReader(local_path(self._path))

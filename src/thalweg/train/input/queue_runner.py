@@ -11,10 +11,11 @@ from typing import Any
 from thalweg import errors
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import add_to_collection, get_collection, get_default_graph
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.name_scoping import in_name_scope, prepend_name_scope, strip_name_scope
 from thalweg.graph.formats.proto_functions import register_proto_function
-from thalweg.graph.formats.runtime_messages import make_messages
+from thalweg.graph.messages.runtime_messages import make_messages
 from thalweg.platform import logging
 from thalweg.train.coordinator import Coordinator
 
@@ -265,8 +266,6 @@ def start_queue_runners(
         ValueError: If there is no session.
     """
     if sess is None:
-        from thalweg.runtime.session import get_default_session
-
         sess = get_default_session()
         if sess is None:
             raise ValueError(

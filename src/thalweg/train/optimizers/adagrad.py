@@ -8,9 +8,9 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.nn.initializers import Constant
 from thalweg.ops.math.casting import cast
 from thalweg.ops.nn.training_ops import apply_rule
+from thalweg.state.initializers import Constant
 from thalweg.train.optimizers.optimizer import Optimizer
 from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
 

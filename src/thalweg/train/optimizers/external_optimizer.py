@@ -10,6 +10,7 @@ import numpy as np
 from thalweg.autodiff.gradients import gradients
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.array.constants import placeholder
 from thalweg.platform import logging
@@ -101,8 +102,6 @@ class ExternalOptimizerInterface:
         Raises:
             ValueError: If there is no session.
         """
-        from thalweg.runtime.session import get_default_session
-
         session = session or get_default_session()
         if session is None:
             raise ValueError("Either session argument should be provided or default session should be established")

@@ -18,9 +18,9 @@ from thalweg.graph.default_graph import (
 )
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
-from thalweg.nn.initializers import Zeros
 from thalweg.ops.array import constants
 from thalweg.ops.math.casting import cast
+from thalweg.state.initializers import Zeros
 from thalweg.state.variable import Variable
 from thalweg.state.variable_lists import global_variables, moving_average_variables, trainable_variables
 from thalweg.state.variable_scope import get_variable, get_variable_scope, variable_scope

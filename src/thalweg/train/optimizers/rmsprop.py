@@ -8,8 +8,8 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
-from thalweg.nn.initializers import Ones
 from thalweg.ops.nn.training_ops import apply_rule
+from thalweg.state.initializers import Ones
 from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
 
 

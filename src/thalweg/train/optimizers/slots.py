@@ -9,7 +9,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import colocate_with
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.initializers import Zeros
+from thalweg.state.initializers import Zeros
 from thalweg.state.scope_defaults import no_regularizer
 from thalweg.state.variable import Variable
 from thalweg.state.variable_scope import get_variable, get_variable_scope, variable_scope

@@ -13,10 +13,10 @@ from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.nn.dropout import dropout
-from thalweg.nn.lstm_cells import LSTMStateTuple
-from thalweg.nn.rnn_cell_wrappers import CellWrapper
 from thalweg.ops.random.generators import random_uniform
 from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.cell_wrappers import CellWrapper
+from thalweg.rnn.lstm_cells import LSTMStateTuple
 
 
 def _memory_stays(substate: Any) -> Any:

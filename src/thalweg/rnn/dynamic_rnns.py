@@ -12,19 +12,19 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.rnn_cell_base import (
+from thalweg.ops.array.constants import constant
+from thalweg.ops.array.filling import zeros
+from thalweg.ops.array.reversing import reverse, reverse_sequence
+from thalweg.ops.array.transpose import transpose
+from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.cell_base import (
     ProjectedInputs,
     assert_like_rnn_cell,
     projected_sequence,
     sizes_with_batch,
     static_sizes_with_batch,
 )
-from thalweg.nn.rnn_steps import batch_size_of, checked_lengths, checked_state, copied_through, first_state
-from thalweg.ops.array.constants import constant
-from thalweg.ops.array.filling import zeros
-from thalweg.ops.array.reversing import reverse, reverse_sequence
-from thalweg.ops.array.transpose import transpose
-from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.steps import batch_size_of, checked_lengths, checked_state, copied_through, first_state
 from thalweg.state.variable_scope import variable_scope
 
 

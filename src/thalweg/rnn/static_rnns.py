@@ -8,11 +8,11 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions.op_registry import export
-from thalweg.nn.rnn_cell_base import ProjectedInputs, assert_like_rnn_cell, projected_sequence, sizes_with_batch
-from thalweg.nn.rnn_steps import batch_size_of, checked_lengths, copied_through, first_state
 from thalweg.ops.array.filling import zeros
 from thalweg.ops.array.joining import concat, stack, unstack
 from thalweg.ops.array.reversing import reverse_sequence
+from thalweg.rnn.cell_base import ProjectedInputs, assert_like_rnn_cell, projected_sequence, sizes_with_batch
+from thalweg.rnn.steps import batch_size_of, checked_lengths, copied_through, first_state
 from thalweg.state.variable_scope import variable_scope
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph.dtypes import DType, resource, string
-from thalweg.graph.formats.attr_values import write_any, write_attr
-from thalweg.graph.operation import Operation
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.messages.attr_values import write_any, write_attr
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
+    from thalweg.graph.operation import Operation
+    from thalweg.graph.tensor import Tensor
 
 
 def is_handle(tensor: Tensor) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from thalweg.graph import constant_values, dtypes
+from thalweg.graph.definitions.attr_conversion import set_tensor_reader
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.tensor_shape import TensorShape
@@ -170,6 +171,9 @@ def make_ndarray(tensor: Any) -> Array:
         array([1, 2], dtype=int32)
     """
     return read_only_array(tensor).copy()
+
+
+set_tensor_reader(make_ndarray)
 
 
 def read_only_array(tensor: Any) -> Array:

@@ -7,9 +7,9 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.input_spec import InputSpec
-from thalweg.nn.initializers import Constant, Zeros
-from thalweg.nn.rnn_cell_base import LayerRNNCell, WholeSequence, linear, project
 from thalweg.ops.math.transcendental import tanh
+from thalweg.rnn.cell_base import LayerRNNCell, WholeSequence, linear, project
+from thalweg.state.initializers import Constant, Zeros
 
 
 @export("nn.rnn_cell.BasicRNNCell", "contrib.rnn.BasicRNNCell")

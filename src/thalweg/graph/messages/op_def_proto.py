@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
-from thalweg.graph.formats.attr_values import write_attr
+from thalweg.graph.messages.attr_values import write_attr
 
 
 def op_def_proto(definition: OpDef) -> Any:

@@ -10,11 +10,11 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.nn.rnn_cell_base import assert_like_rnn_cell, sizes_with_batch, static_sizes_with_batch
-from thalweg.nn.rnn_steps import batch_size_of, copied_through
 from thalweg.ops.array.constants import constant
 from thalweg.ops.array.filling import zeros
 from thalweg.ops.state.tensor_array import TensorArray
+from thalweg.rnn.cell_base import assert_like_rnn_cell, sizes_with_batch, static_sizes_with_batch
+from thalweg.rnn.steps import batch_size_of, copied_through
 from thalweg.state.variable_scope import variable_scope
 
 

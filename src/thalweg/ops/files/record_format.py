@@ -13,7 +13,7 @@ from typing import Any
 
 def framed(content: bytes) -> bytes:
     """A record with this content, ready to be written."""
-    from thalweg._native import core
+    from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
     return core.framed_record(content)
 
@@ -25,7 +25,6 @@ def read_records(path: Any, compression: str = "") -> Iterator[bytes]:
         NotFoundError: If there is no such file.
         DataLossError: If a checksum does not match, or the file ends within a record.
     """
-    import thalweg.runtime.native_errors  # noqa: F401 (makes the core raise our errors)
-    from thalweg._native import core
+    from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
     return iter(core.RecordReader(os.fsencode(path), compression.encode()))

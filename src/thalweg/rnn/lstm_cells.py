@@ -8,10 +8,10 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.input_spec import InputSpec
-from thalweg.nn.initializers import Zeros
-from thalweg.nn.rnn_cell_base import LayerRNNCell, WholeSequence, joined, linear, project, weight
 from thalweg.ops.math.clip import clip_by_value
 from thalweg.ops.math.transcendental import tanh
+from thalweg.rnn.cell_base import LayerRNNCell, WholeSequence, joined, linear, project, weight
+from thalweg.state.initializers import Zeros
 from thalweg.state.partitioners import fixed_size_partitioner
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.dtypes import DType, as_dtype
-from thalweg.graph.formats import tensor_proto
-from thalweg.graph.operation import NameAttrList
+from thalweg.graph.messages import tensor_proto
 from thalweg.graph.tensor_shape import TensorShape
 
 _MAX_DEPTH: Final = 32  # Functions whose attributes are functions: nobody nests them deeper.

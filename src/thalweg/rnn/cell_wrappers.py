@@ -7,9 +7,9 @@ from typing import Any
 from thalweg.graph import nest
 from thalweg.graph.default_graph import device, name_scope
 from thalweg.graph.definitions.op_registry import export
-from thalweg.nn.rnn_cell_base import RNNCell, assert_like_rnn_cell
 from thalweg.ops.array.joining import concat
 from thalweg.platform import logging
+from thalweg.rnn.cell_base import RNNCell, assert_like_rnn_cell
 from thalweg.state.variable_scope import variable_scope
 
 

@@ -8,6 +8,7 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.array.shapes_of_tensors import size_of_axis
 from thalweg.ops.state.tensor_array import TensorArray
 
 
@@ -18,13 +19,6 @@ def batch_size_of(flat_inputs: list[Any], axis: int) -> Any:
         if size is not None:
             return size
     return size_of_axis(flat_inputs[0], axis)
-
-
-def size_of_axis(tensor: Any, axis: int) -> Any:
-    """The size of an axis, as a scalar tensor."""
-    return apply(
-        "StridedSlice", apply("Shape", tensor), [axis], [axis + 1], [1], shrink_axis_mask=1, name="strided_slice"
-    )
 
 
 def first_state(cell: Any, initial_state: Any, batch_size: Any, dtype: Any) -> Any:

@@ -1,0 +1,9 @@
+"""Private attributes by which the layers that build a graph tell the passes about a node."""
+
+from typing import Final
+
+COMPRESS: Final = "_compress_transfers"
+"""Whether float32 results of the node travel to other devices in 16 bits."""
+
+GATES: Final = "_gates_gradients"
+"""Marks the nodes of a gate that gradients() builds. What a program gates by itself (`tf.tuple`) does not have it."""

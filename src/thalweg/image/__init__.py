@@ -1,0 +1,1 @@
+"""Image functions that branch at run time; those without branches are in ops/image."""

@@ -1,0 +1,57 @@
+"""Gradients of ops whose value can be written out in plain ops: the written-out form is differentiated instead.
+
+Used where a rule of its own would be long and rarely needed, such as the gradient of a gradient. gradients() itself is
+in autodiff/, above the ops, and installs itself here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thalweg.graph.definitions.op_registry import gradient
+from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
+
+PlainForm = Callable[[Operation], list[Tensor]]
+
+
+def _no_gradients(*args: Any, **kwargs: Any) -> list[Any]:
+    raise NotImplementedError("autodiff/gradients.py has not been imported.")
+
+
+_gradients: Callable[..., list[Any]] = _no_gradients
+
+
+def set_gradients(function: Callable[..., list[Any]]) -> None:
+    """Installs `gradients(ys, xs, grad_ys, stop_gradients=...)`."""
+    global _gradients
+    _gradients = function
+
+
+def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callable[[PlainForm], PlainForm]:
+    """Registers the gradient of ops by what they compute.
+
+    Args:
+        *op_types: The ops.
+        inputs: How many inputs, from the first on, have a gradient; all if None.
+
+    Returns:
+        A decorator for a function that takes the Operation and returns its first outputs, as functions of its inputs.
+    """
+
+    def register(plain_form: PlainForm) -> PlainForm:
+        @gradient(*op_types)
+        def rule(op: Operation, *grads: Any) -> list[Any]:
+            results = plain_form(op)
+            pairs = [(y, grad) for y, grad in zip(results, grads, strict=False) if grad is not None]
+            xs = list(op.inputs[:inputs])
+            if not pairs:
+                return [None] * len(op.inputs)
+            # The inputs count as independent, though one may have been computed from another.
+            found = _gradients([y for y, _ in pairs], xs, [grad for _, grad in pairs], stop_gradients=xs)
+            return [*found, *[None] * (len(op.inputs) - len(xs))]
+
+        return plain_form
+
+    return register

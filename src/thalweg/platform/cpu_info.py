@@ -1,0 +1,59 @@
+"""What Linux says about the processor, and whether that suffices for the native core."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+# What x86-64-v3 adds to the baseline, in the kernel's spelling.
+REQUIRED_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi1", "bmi2", "movbe", "abm"})
+PACKAGE_DIR = Path(__file__).parents[1]
+
+
+class CpuInfo(NamedTuple):
+    """What Linux says about the first processor; empty where it says nothing."""
+
+    model: str
+    flags: frozenset[str]
+
+
+def read_cpu_info(path: str = "/proc/cpuinfo") -> CpuInfo:
+    """Reads model and flags of the first processor only: a machine may list hundreds."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            text = file.read(8192).decode("ascii", "replace")
+    except OSError:
+        return CpuInfo("", frozenset())
+    fields: dict[str, str] = {}
+    for line in text.split("\n\n", 1)[0].splitlines():
+        name, _, value = line.partition(":")
+        fields[name.strip()] = value.strip()
+    return CpuInfo(fields.get("model name", ""), frozenset(fields.get("flags", "").split()))
+
+
+def require_instructions(cpu: CpuInfo, package_dir: Path = PACKAGE_DIR) -> None:
+    """Raises ImportError if the processor lacks what the core was compiled for.
+
+    Nothing is claimed where the system lists no flags, or where the core was built for another instruction set
+    (CMake leaves its name in `_core.march` beside the module).
+    """
+    missing = REQUIRED_FLAGS - cpu.flags
+    if not cpu.flags or not missing:
+        return
+    march = package_dir / "_core.march"
+    if march.exists() and march.read_text().strip() != "x86-64-v3":
+        return
+    raise ImportError(
+        f"Thalweg's native core needs a processor with x86-64-v3 (AVX2); this one ({cpu.model or 'unknown'}) lacks "
+        f"{', '.join(sorted(missing))}. Build it for this machine: "
+        "pip install --no-binary thalweg -C cmake.define.THALWEG_MARCH=native thalweg"
+    )
+
+
+def quiet_openmp() -> None:
+    """Keeps oneDNN's OpenMP threads from spinning for milliseconds after each kernel.
+
+    Their core is needed by our own threads next (docs/decisions/0005-parallel-loops.md). libgomp reads its settings
+    from the environment when it is loaded, and has no other way; whoever has chosen already is left alone.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")

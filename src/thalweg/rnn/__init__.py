@@ -1,0 +1,1 @@
+"""Recurrent networks: cells, which are layers, and the functions that run them over sequences."""

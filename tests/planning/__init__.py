@@ -1,0 +1,1 @@
+"""Planned steps: what they hold, as bytes, and in other processes."""
