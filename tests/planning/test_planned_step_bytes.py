@@ -91,7 +91,7 @@ def test_a_step_can_be_looked_at() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.part.pop(), "has no parts|feeds|fetch"),
+        (lambda d: d.ClearField("part"), "has no parts"),
         (lambda d: setattr(d, "version", 99), "version 99"),
         (lambda d: d.part[0].step_graph.graph.node[0].ClearField("attr"), "which types"),
         (lambda d: d.part[0].step_graph.graph.node[-1].input.append("nowhere:3"), "types for"),
@@ -108,7 +108,7 @@ def test_a_step_that_contradicts_itself_is_refused(change: Any, message: str) ->
     from thalweg.planning import planned_step_bytes as module
 
     x, b = pair()
-    proto = module._to_proto(plan(b, feeds=[x], count=1) if "parts" in message else plan(b, feeds=[x]))
+    proto = module._to_proto(plan(b, feeds=[x]))
     change(proto)
     with pytest.raises(ValueError, match=message):
         from_bytes(proto.SerializeToString())

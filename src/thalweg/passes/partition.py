@@ -293,8 +293,12 @@ class _Partitioner:
         graph = self._graph
         feeds: list[int] = []
         placed = {}
+        read = {name for node in nodes.values() for name in (*node.controls, *(source for source, _ in node.inputs))}
+        read.update(name for name, _ in graph.fetches)
         for name, node in nodes.items():
             if node.op == "_Arg":
+                if name not in read:
+                    continue  # Only other devices read it: they have copies.
                 index = int(node.attrs["index"])
                 if index not in feeds:
                     feeds.append(index)
