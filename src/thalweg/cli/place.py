@@ -13,6 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thalweg.graph.default_graph import get_default_graph, own_default_graphs
+from thalweg.graph.formats.import_graph_def import import_graph_def
+from thalweg.graph.formats.import_meta_graph import import_scoped_meta_graph
+from thalweg.graph.graph import Graph
+from thalweg.platform.programs import print_failure, run_program
+
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
     from thalweg.placement.comparison import Comparison
@@ -126,8 +132,6 @@ def read_graph(path: str) -> Graph:
         OSError: If it cannot be read.
         errors.OpError: If an op of the graph is not known.
     """
-    from thalweg.graph.graph import Graph
-
     if path.endswith(".py"):
         graph = _built_by(path)
     else:
@@ -148,10 +152,6 @@ class _ProgramError(Exception):
 
 def _built_by(path: str) -> Graph:
     """The graph that a script builds: its default graph, or if that is empty the one that it holds or returns."""
-    from thalweg.graph.default_graph import get_default_graph, own_default_graphs
-    from thalweg.graph.graph import Graph
-    from thalweg.platform.programs import print_failure, run_program
-
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no program '{path}'")
     with own_default_graphs():
@@ -175,9 +175,6 @@ def _import(path: str) -> None:
     from google.protobuf.message import DecodeError
     from tensorboard.compat.proto.graph_pb2 import GraphDef
     from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
-
-    from thalweg.graph.formats.import_graph_def import import_graph_def
-    from thalweg.graph.formats.import_meta_graph import import_scoped_meta_graph
 
     data = Path(path).read_bytes()
     message: Any = MetaGraphDef() if ".meta" in os.path.basename(path) else GraphDef()

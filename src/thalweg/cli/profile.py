@@ -8,6 +8,8 @@ import sys
 import traceback
 from typing import Any
 
+from thalweg.platform.programs import print_failure, run_program
+
 HELP = "run a program and show where its steps spend time and memory"
 
 
@@ -48,8 +50,6 @@ def run(options: Any) -> int:
 
 def _run_script(script: str, arguments: list[str]) -> int:
     """Runs a program as `python script arguments` would; returns its exit code."""
-    from thalweg.platform.programs import print_failure, run_program
-
     try:
         run_program(script, arguments)
     except SystemExit as end:

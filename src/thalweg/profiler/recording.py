@@ -11,6 +11,7 @@ import time
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from thalweg.graph.nest import flatten
 from thalweg.profiler.step_records import records_of
 from thalweg.profiler.tables import Profile
 from thalweg.profiler.timeline import trace_events
@@ -174,8 +175,6 @@ def _stats(metadata: Any) -> bytes:
 
 def _in_words(fetches: Any) -> str:
     """What is fetched, shortly."""
-    from thalweg.graph.nest import flatten
-
     try:
         names = [str(getattr(fetch, "name", fetch)) for fetch in flatten(fetches)]
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.formats.meta_graph import create_meta_graph_def
 from thalweg.graph.graph import Graph
 from thalweg.platform import logging
 from thalweg.summary.event_file import EventFileWriter
@@ -15,8 +16,6 @@ from thalweg.summary.event_file import EventFileWriter
 
 def meta_graph_of(graph: Any, saver: Any = None) -> Any:
     """A MetaGraphDef of a Graph or GraphDef, with the saver's definition but without collections."""
-    from thalweg.graph.formats.meta_graph import create_meta_graph_def
-
     graph_def = graph.as_graph_def(add_shapes=True) if isinstance(graph, Graph) else graph
     saver_def = None if saver is None else saver.saver_def
     return create_meta_graph_def(None, graph_def, saver_def, [], get_default_graph())

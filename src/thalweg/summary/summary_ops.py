@@ -10,6 +10,8 @@ import numpy as np
 from thalweg import errors
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, not_differentiable, python_kernel
+from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.messages.tensor_proto import tensor_proto_of
 
 Array = np.ndarray[Any, Any]
 
@@ -168,9 +170,6 @@ def _wav(samples: Array, sample_rate: float) -> bytes:
 
 @python_kernel("TensorSummary", "TensorSummaryV2")
 def _tensor_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    from thalweg.graph.dtypes import as_dtype
-    from thalweg.graph.messages.tensor_proto import tensor_proto_of
-
     summary = _summary()
     value = summary.value.add()
     tensor = inputs[0]

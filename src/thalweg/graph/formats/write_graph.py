@@ -7,6 +7,7 @@ import tempfile
 from typing import Any
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.graph import Graph
 
 
 @export("train.write_graph", "io.write_graph")
@@ -27,8 +28,6 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
         >>> os.path.basename(path)
         'graph.pbtxt'
     """
-    from thalweg.graph.graph import Graph
-
     message = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
     os.makedirs(logdir or ".", exist_ok=True)
     path = os.path.join(logdir, name)

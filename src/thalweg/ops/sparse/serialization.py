@@ -13,6 +13,7 @@ from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype, string
+from thalweg.graph.messages.tensor_proto import make_ndarray
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import (
@@ -85,8 +86,6 @@ def _read(text: Any, dtype: Any, rank: int, what: str) -> Array:
     """The array in a serialized TensorProto, which must have this type and rank."""
     from google.protobuf.message import DecodeError
     from tensorboard.compat.proto import tensor_pb2
-
-    from thalweg.graph.messages.tensor_proto import make_ndarray
 
     proto = tensor_pb2.TensorProto()
     try:
