@@ -20,7 +20,6 @@ from thalweg.graph.graph import Graph
 from thalweg.platform.programs import print_failure, run_program
 
 if TYPE_CHECKING:
-    from thalweg.graph.graph import Graph
     from thalweg.placement.comparison import Comparison
 
 HELP = "Compare placements of a graph on several devices, and draw the schedule."
@@ -46,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each strategy."""
+    # Start-up time: `thalweg --help` needs neither the native core nor the simulator.
     from thalweg.placement.comparison import compare
     from thalweg.placement.costs import CostModel
     from thalweg.placement.machine import Machine
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     best = min(found, key=lambda each: (not each.fits, each.step_seconds))
     print(_table(found, best))
     if options.draw:
-        from thalweg.placement.gantt import draw
+        from thalweg.placement.gantt import draw  # Start-up time: see above.
 
         title = f"{os.path.basename(options.graph)} on {len(machine.processors)} devices, placed by {best.strategy}"
         Path(options.draw).write_text(draw(best.tasks, best.schedule, title), encoding="utf-8")
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(found: Sequence[Comparison], best: Comparison) -> str:
-    from thalweg.placement.gantt import bytes_text, seconds_text
+    from thalweg.placement.gantt import bytes_text, seconds_text  # Start-up time: see `run`.
 
     alone = next((each.step_seconds for each in found if each.strategy == "single"), None)
     rows = [["", "strategy", "step", "speed-up", "transfers", "bytes", "peak memory", "time to place"]]
@@ -102,7 +102,7 @@ class _Progress:
     """A line on a terminal that says which strategy is at work; nothing elsewhere."""
 
     def __init__(self, count: int) -> None:
-        from thalweg.placement.strategies import STRATEGIES
+        from thalweg.placement.planner import STRATEGIES  # Start-up time: see `run`.
 
         self._count = count or len(STRATEGIES)
         self._done = 0

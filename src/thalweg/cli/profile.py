@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any) -> int:
     """Runs the program and prints the profile, however it ends; returns its exit code."""
+    # Start-up time: `thalweg --help` needs no session.
     from thalweg.profiler.recording import Recording
     from thalweg.profiler.report import report
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
-from thalweg.graph.formats.import_meta_graph import import_meta_graph
 from thalweg.graph.formats.name_scoping import prepend_name_scope
 from thalweg.graph.formats.write_graph import read_message
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path
 from thalweg.saved_model import constants
 from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
+from thalweg.train.checkpoints.import_meta_graph import import_meta_graph
 
 
 @export(

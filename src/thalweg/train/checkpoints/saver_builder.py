@@ -12,7 +12,8 @@ from thalweg.graph.device_spec import canonical
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import constant, group
-from thalweg.train.checkpoints.saveable import SaveableObject, SaveSpec, cpu_of, saveables_from
+from thalweg.state.saveable import SaveableObject, SaveSpec
+from thalweg.train.checkpoints.saveable import cpu_of, saveables_from
 
 # The class has an attribute of the same name.
 Saveables: TypeAlias = Sequence[SaveableObject]
