@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "thalweg"
 
-# Lowest first. Those on one line do not import each other. docs/decisions/0019-layers.md has the reasons.
+# Lowest first. Those on one line do not import each other. docs/decisions/0021-layers.md has the reasons.
 ORDER = (
     "errors",
     "platform",  # files, flags, logging, the processor

@@ -171,9 +171,9 @@ def _built_by(path: str) -> Graph:
 
 
 def _import(path: str) -> None:
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
     from google.protobuf.message import DecodeError
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
 
     data = Path(path).read_bytes()

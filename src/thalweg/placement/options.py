@@ -49,7 +49,7 @@ def configure(config: Any = None, *, strategy: str = "", costs: str = "") -> Any
         ...     print(sess.run(tf.constant(1.0) + 1.0))
         2.0
     """
-    from tensorboard.compat.proto.config_pb2 import ConfigProto
+    from tensorboard.compat.proto.config_pb2 import ConfigProto  # Start-up time: protobuf is slow to import.
 
     # Start-up time: only programs that name a strategy need them.
     from thalweg.placement.planner import chooser

@@ -36,7 +36,7 @@ class EventFile:
     def _open(self) -> IO[bytes]:
         import socket
 
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
         now = time.time()
         second = int(now)
@@ -236,7 +236,7 @@ def summary_iterator(path: Any) -> Iterator[Any]:
         NotFoundError: If there is no such file.
         DataLossError: If it is damaged, or ends within an event.
     """
-    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
     for record in read_records(path):
         yield Event.FromString(record)

@@ -79,7 +79,7 @@ class FileWriter:
             summary: A Summary, or a serialized one, as running a summary op gives it.
             global_step: The step to show it at.
         """
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         if not isinstance(summary, Summary):
@@ -96,7 +96,7 @@ class FileWriter:
 
     def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
         """Writes a SessionLog: that a session began, ended or saved a checkpoint."""
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
         self._add(Event(session_log=session_log), global_step)
 
@@ -112,7 +112,7 @@ class FileWriter:
             ValueError: If both are given.
             TypeError: If neither is.
         """
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.graph_pb2 import GraphDef
 
         if graph is not None and graph_def is not None:
@@ -129,7 +129,7 @@ class FileWriter:
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Writes a MetaGraphDef."""
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
 
         if not isinstance(meta_graph_def, MetaGraphDef):
@@ -142,7 +142,7 @@ class FileWriter:
         Raises:
             ValueError: If this writer has used the tag before.
         """
-        from tensorboard.compat.proto.event_pb2 import Event, TaggedRunMetadata
+        from tensorboard.compat.proto.event_pb2 import Event, TaggedRunMetadata  # Start-up time: protobuf.
 
         if tag in self._run_metadata_tags:
             raise ValueError(f"The provided tag was already used for this event type: {tag!r}")

@@ -178,7 +178,7 @@ class TestCase(ArrayAssertions):
         """A protobuf equals another one, or one in text form."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
-            from google.protobuf import text_format
+            from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
             expected = type(validate_message)()
             text_format.Parse(expected_message_maybe_ascii, expected)

@@ -24,7 +24,7 @@ def read_meta_graph_file(filename: str) -> Any:
         OSError: If there is no such file.
         ValueError: If it holds something else.
     """
-    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
+    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef  # Start-up time: protobuf is slow to import.
 
     return read_message(MetaGraphDef(), filename, "MetaGraphDef")
 
@@ -80,7 +80,7 @@ def import_scoped_meta_graph(
 
 def checked_meta_graph(meta_graph_or_file: Any) -> Any:
     """A MetaGraphDef, read from a file if it is given as a path."""
-    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
+    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef  # Start-up time: protobuf is slow to import.
 
     if isinstance(meta_graph_or_file, MetaGraphDef):
         return meta_graph_or_file
@@ -153,7 +153,7 @@ def set_context_reader(reader: Callable[[Graph, Any, str | None], None]) -> None
 
 
 def _parse(message_class: Any, data: bytes, collection: str) -> Any:
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
 
     try:
         return message_class.FromString(data)

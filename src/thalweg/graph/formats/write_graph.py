@@ -38,7 +38,7 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
 def write_message(message: Any, path: str, as_text: bool) -> None:
     """Writes a protobuf under a temporary name beside `path`, and then renames it: readers never see half a file."""
     if as_text:
-        from google.protobuf import text_format
+        from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
         content = text_format.MessageToString(message).encode()
     else:
@@ -65,7 +65,7 @@ def read_message(message: Any, path: str, what: str) -> Any:
     Raises:
         OSError: If the file does not exist, cannot be read, or is neither form of this protobuf.
     """
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
     from google.protobuf.message import DecodeError
 
     if not os.path.exists(path):

@@ -50,7 +50,7 @@ def _guarded(what: str, body: Callable[[], Any]) -> Any:
 
 
 def _open(data: bytes, what: str) -> Any:
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     def opened() -> Any:
         image = Image.open(io.BytesIO(data), formats=[what])
@@ -170,7 +170,7 @@ def _recovered(data: bytes, image: Any, fraction: float) -> Any:
 
     Decoding over two different backgrounds shows how many lines there are: the lines that come out equal.
     """
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     tile, results = image.tile[0], []
     for background in (0, 255):
@@ -361,7 +361,7 @@ def _text(contents: Any, shape: tuple[int, ...] = ()) -> Array:
 
 
 def _encode_jpeg_file(pixels: Array, quality: int, attrs: dict[str, Any]) -> bytes:
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     if pixels.ndim != 3 or 0 in pixels.shape:
         raise _invalid(f"image must be 3-dimensional and not empty, got shape {list(pixels.shape)}")

@@ -70,7 +70,7 @@ not_differentiable("SerializeSparse", "SerializeManySparse", "DeserializeSparse"
 
 def _written(array: Array) -> bytes:
     """A TensorProto with the raw bytes of its elements; strings one by one."""
-    from tensorboard.compat.proto import tensor_pb2
+    from tensorboard.compat.proto import tensor_pb2  # Start-up time: protobuf is slow to import.
 
     proto = tensor_pb2.TensorProto(dtype=as_dtype(array.dtype).as_datatype_enum)
     for size in array.shape:
@@ -84,7 +84,7 @@ def _written(array: Array) -> bytes:
 
 def _read(text: Any, dtype: Any, rank: int, what: str) -> Array:
     """The array in a serialized TensorProto, which must have this type and rank."""
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto import tensor_pb2
 
     proto = tensor_pb2.TensorProto()

@@ -96,7 +96,7 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
 @python_kernel("DecodeJSONExample")
 def _decode_json_example(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     del attrs
-    from google.protobuf import json_format
+    from google.protobuf import json_format  # Start-up time: protobuf is slow to import.
 
     result = np.empty(inputs[0].shape, object)
     for index, text in np.ndenumerate(inputs[0]):

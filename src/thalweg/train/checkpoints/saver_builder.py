@@ -163,7 +163,7 @@ class BaseSaverBuilder:
         filename: str | None = "model",
     ) -> Any:
         """Adds the nodes to the default graph; returns the SaverDef that names them."""
-        from tensorboard.compat.proto.saver_pb2 import SaverDef
+        from tensorboard.compat.proto.saver_pb2 import SaverDef  # Start-up time: protobuf is slow to import.
 
         saveables = saveables_from(var_list)
         # State outlives the branch or loop in which a program happens to make the Saver.
