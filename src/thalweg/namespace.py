@@ -73,7 +73,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
     ("train", "ClusterDef"): _PROTO + "cluster_pb2",
     ("train", "JobDef"): _PROTO + "cluster_pb2",
     **{
-        ("train", name): "thalweg.train.input.example_messages"
+        ("train", name): "thalweg.ops.text.example_messages"
         for name in (
             "BytesList",
             "Example",
@@ -118,7 +118,8 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("placement", "placement.options"): ("configure",),
     ("placement", "placement.costs"): ("CostModel",),
     ("placement", "placement.machine"): ("Machine",),
-    ("placement", "placement.comparison"): ("Comparison", "compare", "cost_model", "strategy_names"),
+    ("placement", "runtime.measurements"): ("cost_model",),
+    ("placement", "placement.comparison"): ("Comparison", "compare", "strategy_names"),
     ("test", "testing.benchmark"): ("Benchmark",),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),

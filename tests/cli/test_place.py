@@ -10,6 +10,7 @@ import pytest
 import thalweg as tf
 from thalweg.cli.main import main
 from thalweg.placement import comparison, options
+from thalweg.runtime import measurements
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -180,7 +181,7 @@ def test_a_fetch_must_be_there():
 
 
 @pytest.mark.parametrize(
-    "value", [comparison.compare, comparison.cost_model, comparison.strategy_names, options.configure]
+    "value", [comparison.compare, measurements.cost_model, comparison.strategy_names, options.configure]
 )
 def test_the_example_of_a_docstring_runs(value):
     test = doctest.DocTestParser().get_doctest(inspect.cleandoc(value.__doc__), {"tf": tf}, value.__name__, None, 0)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.devices.task_graphs import machine, tasks
 from thalweg.placement.machine import Link, Machine
+from thalweg.placement.planner import STRATEGIES, chooser, if_it_pays
 from thalweg.placement.search import search
 from thalweg.placement.simulator import simulate
-from thalweg.placement.strategies import STRATEGIES, chooser, critical_path, greedy, heft, if_it_pays, single
+from thalweg.placement.strategies import critical_path, greedy, heft, single
 from thalweg.placement.tasks import Tasks
 
 

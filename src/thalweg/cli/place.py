@@ -13,8 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thalweg.graph.default_graph import get_default_graph, own_default_graphs
+from thalweg.graph.formats.import_graph_def import import_graph_def
+from thalweg.graph.formats.import_meta_graph import import_scoped_meta_graph
+from thalweg.graph.graph import Graph
+from thalweg.platform.programs import print_failure, run_program
+
 if TYPE_CHECKING:
-    from thalweg.graph.graph import Graph
     from thalweg.placement.comparison import Comparison
 
 HELP = "Compare placements of a graph on several devices, and draw the schedule."
@@ -40,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each strategy."""
+    # Start-up time: `thalweg --help` needs neither the native core nor the simulator.
     from thalweg.placement.comparison import compare
     from thalweg.placement.costs import CostModel
     from thalweg.placement.machine import Machine
@@ -64,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     best = min(found, key=lambda each: (not each.fits, each.step_seconds))
     print(_table(found, best))
     if options.draw:
-        from thalweg.placement.gantt import draw
+        from thalweg.placement.gantt import draw  # Start-up time: see above.
 
         title = f"{os.path.basename(options.graph)} on {len(machine.processors)} devices, placed by {best.strategy}"
         Path(options.draw).write_text(draw(best.tasks, best.schedule, title), encoding="utf-8")
@@ -73,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(found: Sequence[Comparison], best: Comparison) -> str:
-    from thalweg.placement.gantt import bytes_text, seconds_text
+    from thalweg.placement.gantt import bytes_text, seconds_text  # Start-up time: see `run`.
 
     alone = next((each.step_seconds for each in found if each.strategy == "single"), None)
     rows = [["", "strategy", "step", "speed-up", "transfers", "bytes", "peak memory", "time to place"]]
@@ -96,7 +102,7 @@ class _Progress:
     """A line on a terminal that says which strategy is at work; nothing elsewhere."""
 
     def __init__(self, count: int) -> None:
-        from thalweg.placement.strategies import STRATEGIES
+        from thalweg.placement.planner import STRATEGIES  # Start-up time: see `run`.
 
         self._count = count or len(STRATEGIES)
         self._done = 0
@@ -126,8 +132,6 @@ def read_graph(path: str) -> Graph:
         OSError: If it cannot be read.
         errors.OpError: If an op of the graph is not known.
     """
-    from thalweg.graph.graph import Graph
-
     if path.endswith(".py"):
         graph = _built_by(path)
     else:
@@ -148,10 +152,6 @@ class _ProgramError(Exception):
 
 def _built_by(path: str) -> Graph:
     """The graph that a script builds: its default graph, or if that is empty the one that it holds or returns."""
-    from thalweg.graph.default_graph import get_default_graph, own_default_graphs
-    from thalweg.graph.graph import Graph
-    from thalweg.platform.programs import print_failure, run_program
-
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no program '{path}'")
     with own_default_graphs():
@@ -171,13 +171,10 @@ def _built_by(path: str) -> Graph:
 
 
 def _import(path: str) -> None:
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
     from google.protobuf.message import DecodeError
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
-
-    from thalweg.graph.formats.import_graph_def import import_graph_def
-    from thalweg.graph.formats.import_meta_graph import import_scoped_meta_graph
 
     data = Path(path).read_bytes()
     message: Any = MetaGraphDef() if ".meta" in os.path.basename(path) else GraphDef()

@@ -8,6 +8,8 @@ import sys
 import traceback
 from typing import Any
 
+from thalweg.platform.programs import print_failure, run_program
+
 HELP = "run a program and show where its steps spend time and memory"
 
 
@@ -28,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any) -> int:
     """Runs the program and prints the profile, however it ends; returns its exit code."""
+    # Start-up time: `thalweg --help` needs no session.
     from thalweg.profiler.recording import Recording
     from thalweg.profiler.report import report
 
@@ -48,8 +51,6 @@ def run(options: Any) -> int:
 
 def _run_script(script: str, arguments: list[str]) -> int:
     """Runs a program as `python script arguments` would; returns its exit code."""
-    from thalweg.platform.programs import print_failure, run_program
-
     try:
         run_program(script, arguments)
     except SystemExit as end:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.control_flow.context_proto import cond_to_proto
 from thalweg.control_flow.scoping import hide, in_context, local_control_inputs
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
@@ -84,8 +85,6 @@ class CondContext(ControlFlowContext):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The CondContextDef of this branch."""
-        from thalweg.control_flow.context_proto import cond_to_proto
-
         return cond_to_proto(self, export_scope)
 
 

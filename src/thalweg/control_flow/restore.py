@@ -14,6 +14,7 @@ from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import LoopVariable, WhileContext
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
+from thalweg.graph.formats.import_meta_graph import set_context_reader
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import logging
 
@@ -165,3 +166,6 @@ def restore_from_meta_graph(graph: Any, meta_graph: Any, import_scope: str | Non
     for context in contexts:
         if isinstance(context, WhileContext):
             graph.add_to_collection(GraphKeys.WHILE_CONTEXT, context)
+
+
+set_context_reader(restore_from_meta_graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from thalweg.control_flow.context_proto import while_to_proto
 from thalweg.control_flow.scoping import hide, in_context, local_control_inputs
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
@@ -239,8 +240,6 @@ class WhileContext(ControlFlowContext):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The WhileContextDef of this loop."""
-        from thalweg.control_flow.context_proto import while_to_proto
-
         return while_to_proto(self, export_scope)
 
 

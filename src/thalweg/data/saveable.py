@@ -11,8 +11,8 @@ from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_collection
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
+from thalweg.state.saveable import SaveableObject, SaveSpec
 from thalweg.train.checkpoints.checkpoint_state import latest_checkpoint
-from thalweg.train.checkpoints.saveable import SaveableObject, SaveSpec
 from thalweg.train.checkpoints.saver import Saver
 from thalweg.train.hooks.basic_hooks import require_global_step
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues

@@ -43,7 +43,7 @@ def write_function_def(function: GraphFunction, keep_node_names: bool = False) -
         function: The function.
         keep_node_names: Whether nodes keep their names, instead of arguments and results theirs.
     """
-    from tensorboard.compat.proto.function_pb2 import FunctionDef
+    from tensorboard.compat.proto.function_pb2 import FunctionDef  # Start-up time: protobuf is slow to import.
 
     proto = FunctionDef()
     proto.signature.name = function.name

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from thalweg.graph.constant_values import as_array
 from thalweg.graph.conversion import convert, is_tensor_like
 from thalweg.graph.default_graph import get_default_graph, graph_of
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
@@ -326,8 +327,6 @@ def _convert_value(
 
 def _type_without_wish(value: Any) -> DType | None:
     """The type that a value would have had on its own: for error messages."""
-    from thalweg.graph.constant_values import as_array
-
     try:
         dtype = getattr(value, "dtype", None)
         return dtype.base_dtype if type(dtype) is DType else as_array(value)[1]

@@ -313,7 +313,7 @@ class Graph(ElementLookup, CollectionStore):
     @property
     def graph_def_versions(self) -> Any:
         """The VersionDef protobuf of this graph."""
-        from tensorboard.compat.proto.versions_pb2 import VersionDef
+        from tensorboard.compat.proto.versions_pb2 import VersionDef  # Start-up time: protobuf is slow to import.
 
         return VersionDef(producer=self._producer_version, min_consumer=self._min_consumer)
 

@@ -353,7 +353,7 @@ class TensorShape:
     def as_proto(self) -> Any:
         """The shape as a TensorShapeProto, in which -1 stands for an unknown dimension."""
         # Imported late: protobuf is slow to load, and most programs never serialize a shape.
-        from tensorboard.compat.proto import tensor_shape_pb2
+        from tensorboard.compat.proto import tensor_shape_pb2  # Start-up time: protobuf is slow to import.
 
         if self._dims is None:
             return tensor_shape_pb2.TensorShapeProto(unknown_rank=True)

@@ -10,6 +10,7 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import bfloat16, float16, float32
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.array.shapes_of_tensors import squeeze
 from thalweg.ops.math.arithmetic import add, multiply, subtract
 from thalweg.ops.math.operators import binary, unary
 from thalweg.ops.math.reductions import reduce_mean, reduce_sum
@@ -171,8 +172,6 @@ def moments(
 
 
 def _squeezed(x: Tensor, axes: Any) -> Tensor:
-    from thalweg.ops.array.shapes_of_tensors import squeeze
-
     return squeeze(x, axes)
 
 

@@ -19,13 +19,12 @@ from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.costs import CostModel
 from thalweg.placement.machine import Machine
 from thalweg.placement.place import Device, Group, Survey, place
+from thalweg.placement.planner import STRATEGIES, chooser
 from thalweg.placement.simulator import Schedule, planned
-from thalweg.placement.strategies import STRATEGIES, chooser
 from thalweg.placement.tasks import Tasks, tasks_of
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
-    from thalweg.runtime.session import BaseSession
 
 
 @dataclass(frozen=True)
@@ -65,20 +64,6 @@ def strategy_names() -> list[str]:
         True
     """
     return list(STRATEGIES)
-
-
-def cost_model(session: BaseSession) -> CostModel:
-    """What a session has measured so far, or has read; see `tf.placement.configure`.
-
-    Example:
-        >>> config = tf.ConfigProto()
-        >>> config.graph_options.build_cost_model = 1
-        >>> with tf.Session(config=config) as sess:
-        ...     _ = sess.run(tf.random_normal([8]) + 1.0)
-        ...     tf.placement.cost_model(sess).num_measured > 0
-        True
-    """
-    return session._measurements.costs()
 
 
 def compare(

@@ -49,9 +49,10 @@ def configure(config: Any = None, *, strategy: str = "", costs: str = "") -> Any
         ...     print(sess.run(tf.constant(1.0) + 1.0))
         2.0
     """
-    from tensorboard.compat.proto.config_pb2 import ConfigProto
+    from tensorboard.compat.proto.config_pb2 import ConfigProto  # Start-up time: protobuf is slow to import.
 
-    from thalweg.placement.strategies import chooser
+    # Start-up time: only programs that name a strategy need them.
+    from thalweg.placement.planner import chooser
 
     if strategy:
         chooser(strategy)
@@ -87,7 +88,7 @@ def placement_options(config: Any) -> PlacementOptions:
         )
     measured = every or (0 if values["costs"] else -1)
     if values["strategy"]:
-        from thalweg.placement.strategies import chooser
+        from thalweg.placement.planner import chooser  # Start-up time: see `configure`.
 
         try:
             chooser(values["strategy"])

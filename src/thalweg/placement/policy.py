@@ -51,7 +51,7 @@ class PlacementPolicy:
             return first_device
         # Start-up time: sessions with one device need neither.
         from thalweg.placement.machine import Machine
-        from thalweg.placement.strategies import DEFAULT, MARGIN, Planner
+        from thalweg.placement.planner import DEFAULT, MARGIN, Planner
 
         usable = self._usable()
         # Whoever names a strategy wants to see what it does. Without cores for them, other devices only add memory.

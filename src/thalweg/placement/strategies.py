@@ -20,21 +20,12 @@ import heapq
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
 
-from thalweg.passes.step_graph import StepGraph
-from thalweg.placement.costs import CostModel
-from thalweg.placement.machine import Machine
-from thalweg.placement.place import Device, Group
-from thalweg.placement.simulator import Schedule, simulate
-from thalweg.placement.tasks import Tasks, tasks_of
+from thalweg.placement.tasks import Tasks
 
 # Chooses a device for each unit.
 Choice = list[int]
 Chooser = Callable[[Tasks], Choice]
-
-# A step is spread over devices only if that is predicted to save this fraction of its time.
-MARGIN: Final = 0.1
 
 
 def single(tasks: Tasks) -> Choice:
@@ -262,70 +253,3 @@ class _Plan:
             begin, end = min(begin, begins[first]), max(end, ends[last - 1])
         begins[first:last] = [begin]
         ends[first:last] = [end]
-
-
-def _search(tasks: Tasks) -> Choice:
-    from thalweg.placement.search import search
-
-    return search(tasks)
-
-
-STRATEGIES: Final[dict[str, Chooser]] = {
-    "single": single,
-    "hash": hash_,
-    "depth_first": depth_first,
-    "greedy": greedy,
-    "critical_path": critical_path,
-    "heft": heft,
-    "search": _search,
-}
-DEFAULT: Final = "heft"
-
-
-def chooser(name: str) -> Chooser:
-    """The strategy of this name.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    if name not in STRATEGIES:
-        raise ValueError(f"There is no placement strategy {name!r}; there are {', '.join(STRATEGIES)}.")
-    return STRATEGIES[name]
-
-
-def if_it_pays(tasks: Tasks, choice: Choice, margin: float = MARGIN) -> tuple[Choice, Schedule]:
-    """The choice if the simulator says that it beats one device by a margin, or that one device lacks memory."""
-    ranks = tasks.ranks()
-    alone = single(tasks)
-    there, spread = simulate(tasks, tasks.where(alone), ranks), simulate(tasks, tasks.where(choice), ranks)
-    lacking = there.lacking(tasks), spread.lacking(tasks)
-    better = lacking[1] < lacking[0] or (lacking[1] == lacking[0] and spread.makespan < there.makespan * (1 - margin))
-    return (choice, spread) if better else (alone, there)
-
-
-class Planner:
-    """A strategy in the form that `passes.place` asks for."""
-
-    def __init__(
-        self, machine: Machine, costs: CostModel, strategy: str = DEFAULT, margin: float | None = MARGIN
-    ) -> None:
-        """Takes the machine, what nodes take, the name of a strategy, and what it has to save; None: it is followed."""
-        self._machine = machine
-        self._costs = costs
-        self._choose = chooser(strategy)
-        self._margin = margin
-
-    def __call__(self, graph: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
-        """A device for each group."""
-        if not groups:
-            return []
-        tasks = tasks_of(graph, self._machine, self._costs, groups, decided)
-        choice = self._choose(tasks)
-        if self._margin is not None:
-            choice, _ = if_it_pays(tasks, choice, self._margin)
-        devices = [processor.device for processor in self._machine.processors]
-        chosen = [devices[0]] * len(groups)
-        for unit, device in zip(tasks.units, choice, strict=True):
-            for group in unit.groups:
-                chosen[group] = devices[device]
-        return chosen

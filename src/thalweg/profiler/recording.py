@@ -11,6 +11,7 @@ import time
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from thalweg.graph.nest import flatten
 from thalweg.profiler.step_records import records_of
 from thalweg.profiler.tables import Profile
 from thalweg.profiler.timeline import trace_events
@@ -126,7 +127,7 @@ class Recording:
 
     def profile(self) -> Profile:
         """What the traced steps did. The first run of a step, which makes everything, counts only if it is the only."""
-        from tensorboard.compat.proto.step_stats_pb2 import StepStats
+        from tensorboard.compat.proto.step_stats_pb2 import StepStats  # Start-up time: protobuf is slow to import.
 
         profile = Profile(self.count, self.seconds, self.elapsed)
         runs: dict[int, int] = {}
@@ -143,7 +144,7 @@ class Recording:
 
     def write_trace(self, path: str) -> None:
         """Writes all traced steps as one Chrome trace with arrows and memory."""
-        from tensorboard.compat.proto.step_stats_pb2 import StepStats
+        from tensorboard.compat.proto.step_stats_pb2 import StepStats  # Start-up time: protobuf is slow to import.
 
         stats = StepStats()
         devices: dict[str, Any] = {}
@@ -162,7 +163,7 @@ def record(every: int = 1, steps: int | None = 100) -> Recording:
 
 
 def _new_metadata() -> Any:
-    from tensorboard.compat.proto.config_pb2 import RunMetadata
+    from tensorboard.compat.proto.config_pb2 import RunMetadata  # Start-up time: protobuf is slow to import.
 
     return RunMetadata()
 
@@ -174,8 +175,6 @@ def _stats(metadata: Any) -> bytes:
 
 def _in_words(fetches: Any) -> str:
     """What is fetched, shortly."""
-    from thalweg.graph.nest import flatten
-
     try:
         names = [str(getattr(fetch, "name", fetch)) for fetch in flatten(fetches)]
     except (TypeError, ValueError):

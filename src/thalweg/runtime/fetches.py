@@ -10,6 +10,7 @@ from thalweg.graph.composite import IndexedSlices, IndexedSlicesValue, SparseTen
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.state.session_handles import TensorHandle
 
 Build = Callable[[Sequence[Any]], Any]
 
@@ -99,8 +100,6 @@ class FetchPlan:
             element = self._value_of(element)
         position = self._index.setdefault(element, len(self._index))
         if element.op.type == "GetSessionHandle":
-            from thalweg.ops.state.session_handles import TensorHandle
-
             dtype, session = element.op.inputs[0].dtype.base_dtype, self._session
             return lambda values: TensorHandle(values[position], dtype, session)
         return lambda values: values[position]

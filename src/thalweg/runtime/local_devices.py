@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from thalweg.graph.graph import Graph
+from thalweg.runtime.session import Session
+
 
 class LocalDevice(NamedTuple):
     """A device of this process, with the fields of TensorFlow's DeviceAttributes."""
@@ -23,9 +26,6 @@ def list_local_devices(session_config: Any = None) -> list[LocalDevice]:
         >>> [device.name for device in device_lib.list_local_devices()]
         ['/device:CPU:0']
     """
-    from thalweg.graph.graph import Graph
-    from thalweg.runtime.session import Session
-
     with Session(graph=Graph(), config=session_config) as session:
         return [
             LocalDevice("/device:" + name.rpartition("/device:")[2], kind, limit, incarnation)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thalweg.passes.step_graph import StepGraph
 from thalweg.placement.costs import CostModel, Observation
 from thalweg.placement.options import PlacementOptions
 from thalweg.placement.place import Device
 from thalweg.runtime.trace import traced_nodes
+
+if TYPE_CHECKING:
+    from thalweg.runtime.session import BaseSession
 
 
 class Measurements:
@@ -78,3 +81,17 @@ def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Obs
         seen = Observation(node.name, node.op, median * 1e-9, runs / steps, steps, tuple(node.members))
         found[kinds[node.part]].append(seen)
     return found
+
+
+def cost_model(session: BaseSession) -> CostModel:
+    """What a session has measured so far, or has read; see `tf.placement.configure`.
+
+    Example:
+        >>> config = tf.ConfigProto()
+        >>> config.graph_options.build_cost_model = 1
+        >>> with tf.Session(config=config) as sess:
+        ...     _ = sess.run(tf.random_normal([8]) + 1.0)
+        ...     tf.placement.cost_model(sess).num_measured > 0
+        True
+    """
+    return session._measurements.costs()

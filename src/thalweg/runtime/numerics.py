@@ -50,7 +50,7 @@ def check_options(options: Any = None) -> Any:
         [Origin(node='Log', what='output 0, float32[]: 1 NaN of 1 elements')]
     """
     if options is None:
-        from tensorboard.compat.proto.config_pb2 import RunOptions
+        from tensorboard.compat.proto.config_pb2 import RunOptions  # Start-up time: protobuf is slow to import.
 
         options = RunOptions()
     if not is_requested(options):

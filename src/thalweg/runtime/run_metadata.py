@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from thalweg.placement.costs import guessed, tensor_bytes
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.runtime.trace import label
 
@@ -21,8 +22,6 @@ def fill(run_metadata: Any, compiled: Any, trace: Any, step: PlannedStep) -> Non
 
 def fill_cost_graph(run_metadata: Any, graph: StepGraph, costs: CostModel, device: str) -> None:
     """Adds what the nodes of a step cost, as a CostGraphDef; `device` is that of nodes without a full name."""
-    from thalweg.placement.costs import guessed, tensor_bytes
-
     number = {name: i for i, name in enumerate(graph.nodes)}
     final = {name for name, _ in graph.fetches} | set(graph.targets)
     for name, node in graph.nodes.items():

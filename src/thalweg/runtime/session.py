@@ -22,6 +22,7 @@ from thalweg.placement.options import PlacementOptions, placement_options
 from thalweg.placement.placer import LOCAL_DEVICE, Placer
 from thalweg.planning.plan_step import Planner
 from thalweg.planning.planned_step import PlannedStep
+from thalweg.runtime.devices import DeviceAttributes, incarnation
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.install import (
     InstalledStep,
@@ -136,8 +137,6 @@ class BaseSession:
 
     def list_devices(self) -> list[Any]:
         """The devices that steps of this session can use."""
-        from thalweg.runtime.devices import DeviceAttributes, incarnation
-
         return [
             DeviceAttributes(
                 device.name, device.type, self._native.memory_info(device.name)["limit"], incarnation(device.name)
@@ -327,7 +326,7 @@ class BaseSession:
         return step.build(fetched), step, trace
 
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
-        from thalweg.runtime.run_metadata import fill_cost_graph
+        from thalweg.runtime.run_metadata import fill_cost_graph  # Start-up time: see `_run_with_options`.
 
         graph = self._measurements.graph_of(compiled)
         if graph is not None:
@@ -374,7 +373,7 @@ class BaseSession:
         Returns:
             A handle for `partial_run`.
         """
-        from thalweg.runtime.partial_run import PartialRun
+        from thalweg.runtime.partial_run import PartialRun  # Start-up time: few steps run in pieces.
 
         self._check_open()
 

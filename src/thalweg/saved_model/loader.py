@@ -8,13 +8,13 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
-from thalweg.graph.formats.import_meta_graph import import_meta_graph
 from thalweg.graph.formats.name_scoping import prepend_name_scope
 from thalweg.graph.formats.write_graph import read_message
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path
 from thalweg.saved_model import constants
 from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
+from thalweg.train.checkpoints.import_meta_graph import import_meta_graph
 
 
 @export(
@@ -57,7 +57,7 @@ def parse_saved_model(export_dir: Any) -> Any:
 
 
 def _parse_text(path: str) -> Any:
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
     with open(path, encoding="utf-8") as file:
         # Messages inside of google.protobuf.Any are spelled out, and found by their names: ours have other ones.
@@ -89,7 +89,7 @@ def find_meta_graph(saved_model: Any, tags: Iterable[str], export_dir: Any) -> A
 
 def asset_paths(meta_graph: Any, export_dir: str, import_scope: str | None) -> dict[str, str]:
     """The names of the tensors with paths of assets, and where the assets are now."""
-    from tensorboard.compat.proto.meta_graph_pb2 import AssetFileDef
+    from tensorboard.compat.proto.meta_graph_pb2 import AssetFileDef  # Start-up time: protobuf is slow to import.
 
     assets = list(meta_graph.asset_file_def)
     if not assets and constants.ASSETS_KEY in meta_graph.collection_def:

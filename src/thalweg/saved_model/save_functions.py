@@ -53,7 +53,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         ...     sess.run(tf.global_variables_initializer())
         ...     tf.saved_model.save(model, os.path.join(tempfile.mkdtemp(), "model"))
     """
-    from thalweg.runtime.session import Session  # Start-up time: the session and the passes load when first used.
+    from thalweg.runtime.session import Session  # Start-up time: loads the native core and the passes.
 
     session = get_default_session()
     if session is None:

@@ -25,7 +25,7 @@ def build_tensor_info(tensor: Any) -> Any:
     Returns:
         A TensorInfo.
     """
-    from tensorboard.compat.proto.meta_graph_pb2 import TensorInfo
+    from tensorboard.compat.proto.meta_graph_pb2 import TensorInfo  # Start-up time: protobuf is slow to import.
 
     if isinstance(tensor, Operation):
         return TensorInfo(name=tensor.name, dtype=0)
@@ -85,7 +85,7 @@ def build_signature_def(
         outputs: TensorInfos by name.
         method_name: What a server does with it.
     """
-    from tensorboard.compat.proto.meta_graph_pb2 import SignatureDef
+    from tensorboard.compat.proto.meta_graph_pb2 import SignatureDef  # Start-up time: protobuf is slow to import.
 
     signature = SignatureDef()
     for source, target in ((inputs, signature.inputs), (outputs, signature.outputs)):

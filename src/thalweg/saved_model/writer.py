@@ -150,7 +150,7 @@ class SavedModelBuilder:
         return saver
 
     def _add_assets(self, assets: Any) -> None:
-        from google.protobuf.any_pb2 import Any as AnyMessage
+        from google.protobuf.any_pb2 import Any as AnyMessage  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.meta_graph_pb2 import AssetFileDef
 
         graph = get_default_graph()
@@ -202,7 +202,7 @@ class SavedModelBuilder:
         Returns:
             The path of the file.
         """
-        from google.protobuf import text_format
+        from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
         name = constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB
         path = os.path.join(self._export_dir, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from thalweg.graph.apply import apply
@@ -15,6 +14,7 @@ from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import group, no_op
+from thalweg.state.saveable import TableSaveable
 
 
 @export("contrib.lookup.LookupInterface")
@@ -154,10 +154,10 @@ class MutableTable(LookupTable):
 
     def _join_checkpoints(self, name: str) -> None:
         """Makes savers save the table, under its name, or its full name if another table has that."""
-        # By name: savers are built upon state, not the other way round.
-        saveable = importlib.import_module("thalweg.train.checkpoints.table_saveable").TableSaveable
         taken = {known.name for known in get_collection(GraphKeys.SAVEABLE_OBJECTS)}
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable(self, self._handle.op.name if name in taken else name))
+        add_to_collection(
+            GraphKeys.SAVEABLE_OBJECTS, TableSaveable(self, self._handle.op.name if name in taken else name)
+        )
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """Sets the values of `keys`, new or not."""

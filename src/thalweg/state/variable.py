@@ -18,6 +18,7 @@ from thalweg.graph.default_graph import (
 from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.formats.proto_functions import own_to_proto, register_proto_function
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor, TensorReference
@@ -450,3 +451,7 @@ def _declared_shape(initial: Tensor, validate_shape: bool, shape: Any) -> Tensor
 
 
 register_tensor_conversion_function(Variable, Variable._to_tensor)
+
+for _key in (*GraphKeys._VARIABLE_COLLECTIONS, GraphKeys.GLOBAL_STEP, GraphKeys.EVAL_STEP):
+    if _key != GraphKeys.CONCATENATED_VARIABLES:
+        register_proto_function(_key, "variable_pb2.VariableDef", own_to_proto, Variable.from_proto)

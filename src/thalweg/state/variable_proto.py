@@ -52,7 +52,7 @@ class SaveSliceInfo:
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The SaveSliceInfoDef; None if it lies outside of `export_scope`."""
-        from tensorboard.compat.proto.variable_pb2 import SaveSliceInfoDef
+        from tensorboard.compat.proto.variable_pb2 import SaveSliceInfoDef  # Start-up time: protobuf is slow to import.
 
         name = _out_of_scope(self.full_name or "", export_scope)
         if name is None:
@@ -75,7 +75,7 @@ def _out_of_scope(name: str, scope: str | None) -> str | None:
 
 def to_variable_def(variable: Variable, export_scope: str | None) -> Any:
     """See `Variable.to_proto`."""
-    from tensorboard.compat.proto.variable_pb2 import VariableDef
+    from tensorboard.compat.proto.variable_pb2 import VariableDef  # Start-up time: protobuf is slow to import.
 
     name = _out_of_scope(variable._source.name, export_scope)
     if name is None:

@@ -19,6 +19,7 @@ from typing import IO, Any
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.files.record_format import framed, read_records
+from thalweg.platform import gfile
 from thalweg.platform.file_paths import local_path, os_errors
 
 
@@ -35,7 +36,7 @@ class EventFile:
     def _open(self) -> IO[bytes]:
         import socket
 
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
         now = time.time()
         second = int(now)
@@ -161,8 +162,6 @@ class EventFileWriter:
         self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str | None = None
     ) -> None:
         """Creates the folder if it does not exist, and starts the thread."""
-        from thalweg.platform import gfile
-
         self._logdir = os.fsdecode(logdir)
         gfile.MakeDirs(self._logdir)
         self._max_queue = 10 if max_queue is None else max_queue
@@ -237,7 +236,7 @@ def summary_iterator(path: Any) -> Iterator[Any]:
         NotFoundError: If there is no such file.
         DataLossError: If it is damaged, or ends within an event.
     """
-    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
     for record in read_records(path):
         yield Event.FromString(record)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.formats.meta_graph import create_meta_graph_def
 from thalweg.graph.graph import Graph
 from thalweg.platform import logging
 from thalweg.summary.event_file import EventFileWriter
@@ -15,8 +16,6 @@ from thalweg.summary.event_file import EventFileWriter
 
 def meta_graph_of(graph: Any, saver: Any = None) -> Any:
     """A MetaGraphDef of a Graph or GraphDef, with the saver's definition but without collections."""
-    from thalweg.graph.formats.meta_graph import create_meta_graph_def
-
     graph_def = graph.as_graph_def(add_shapes=True) if isinstance(graph, Graph) else graph
     saver_def = None if saver is None else saver.saver_def
     return create_meta_graph_def(None, graph_def, saver_def, [], get_default_graph())
@@ -80,7 +79,7 @@ class FileWriter:
             summary: A Summary, or a serialized one, as running a summary op gives it.
             global_step: The step to show it at.
         """
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         if not isinstance(summary, Summary):
@@ -97,7 +96,7 @@ class FileWriter:
 
     def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
         """Writes a SessionLog: that a session began, ended or saved a checkpoint."""
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
         self._add(Event(session_log=session_log), global_step)
 
@@ -113,7 +112,7 @@ class FileWriter:
             ValueError: If both are given.
             TypeError: If neither is.
         """
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.graph_pb2 import GraphDef
 
         if graph is not None and graph_def is not None:
@@ -130,7 +129,7 @@ class FileWriter:
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Writes a MetaGraphDef."""
-        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
         from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
 
         if not isinstance(meta_graph_def, MetaGraphDef):
@@ -143,7 +142,7 @@ class FileWriter:
         Raises:
             ValueError: If this writer has used the tag before.
         """
-        from tensorboard.compat.proto.event_pb2 import Event, TaggedRunMetadata
+        from tensorboard.compat.proto.event_pb2 import Event, TaggedRunMetadata  # Start-up time: protobuf.
 
         if tag in self._run_metadata_tags:
             raise ValueError(f"The provided tag was already used for this event type: {tag!r}")

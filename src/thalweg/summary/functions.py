@@ -135,7 +135,7 @@ def tensor_summary(
         family: A prefix of the tag.
         display_name: What TensorBoard should call it.
     """
-    from tensorboard.compat.proto.summary_pb2 import SummaryMetadata
+    from tensorboard.compat.proto.summary_pb2 import SummaryMetadata  # Start-up time: protobuf is slow to import.
 
     metadata = SummaryMetadata()
     if summary_metadata is not None:
@@ -156,7 +156,7 @@ def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
     Raises:
         ValueError: If the tensor is not one of strings.
     """
-    from tensorboard.compat.proto.summary_pb2 import SummaryMetadata
+    from tensorboard.compat.proto.summary_pb2 import SummaryMetadata  # Start-up time: protobuf is slow to import.
 
     tensor = convert_to_tensor(tensor)
     if tensor.dtype != string:
@@ -197,7 +197,7 @@ def get_summary_description(node_def: Any) -> Any:
     Raises:
         ValueError: If the node is not a TensorSummary.
     """
-    from google.protobuf import json_format
+    from google.protobuf import json_format  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto.summary_pb2 import SummaryDescription
 
     if node_def.op != "TensorSummary":

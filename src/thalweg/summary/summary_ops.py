@@ -10,6 +10,8 @@ import numpy as np
 from thalweg import errors
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, not_differentiable, python_kernel
+from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.messages.tensor_proto import tensor_proto_of
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +49,7 @@ not_differentiable(
 
 
 def _summary() -> Any:
-    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.proto.summary_pb2 import Summary  # Start-up time: protobuf is slow to import.
 
     return Summary()
 
@@ -115,7 +117,7 @@ def _to_bytes(image: Array, bad_color: Array) -> Array:
 
 
 def _png(pixels: Array) -> bytes:
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     out = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)).save(out, "PNG")
@@ -168,9 +170,6 @@ def _wav(samples: Array, sample_rate: float) -> bytes:
 
 @python_kernel("TensorSummary", "TensorSummaryV2")
 def _tensor_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    from thalweg.graph.dtypes import as_dtype
-    from thalweg.graph.messages.tensor_proto import tensor_proto_of
-
     summary = _summary()
     value = summary.value.add()
     tensor = inputs[0]
@@ -186,7 +185,7 @@ def _tensor_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
 
 
 def _parse_metadata(metadata: Any, content: bytes) -> None:
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
 
     metadata.SetInParent()
     try:

@@ -6,7 +6,9 @@ import statistics
 import time
 from typing import Any
 
+from thalweg.graph.default_stack import get_default_session
 from thalweg.platform import logging
+from thalweg.runtime.session import Session
 
 
 class Benchmark:
@@ -19,9 +21,6 @@ class Benchmark:
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors, computed by the default session."""
-        from thalweg.graph.default_stack import get_default_session
-        from thalweg.runtime.session import Session
-
         session = get_default_session()
         if session is not None:
             return session.run(tensors)

@@ -20,7 +20,7 @@ def assert_equal_graph_def(
         AssertionError: If they differ; the message says where.
         TypeError: If an argument is not a GraphDef.
     """
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
 
     for what, value in (("actual", actual), ("expected", expected)):
         if not isinstance(value, GraphDef):

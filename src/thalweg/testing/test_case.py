@@ -18,6 +18,8 @@ from thalweg import errors
 from thalweg.graph.default_graph import get_default_graph, reset_default_graph, set_random_seed
 from thalweg.graph.default_stack import get_default_session
 from thalweg.graph.device_spec import canonical
+from thalweg.platform import flags
+from thalweg.platform.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER
 from thalweg.runtime.session import Session
 from thalweg.testing.array_assertions import ArrayAssertions
 from thalweg.testing.environment import get_temp_dir
@@ -176,7 +178,7 @@ class TestCase(ArrayAssertions):
         """A protobuf equals another one, or one in text form."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
-            from google.protobuf import text_format
+            from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
             expected = type(validate_message)()
             text_format.Parse(expected_message_maybe_ascii, expected)
@@ -190,8 +192,6 @@ class TestCase(ArrayAssertions):
         msg: str | None = None,
     ) -> None:  # fmt: skip
         """As assertProtoEquals, for a GraphDef with the versions of this build."""
-        from thalweg.platform.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER
-
         producer = GRAPH_DEF_VERSION if producer is None else producer
         consumer = GRAPH_DEF_VERSION_MIN_CONSUMER if min_consumer is None else min_consumer
         versions = f"versions {{ producer: {producer} min_consumer: {consumer} }};"
@@ -259,7 +259,5 @@ class TestCase(ArrayAssertions):
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the tests of the main module, after parsing the flags that are defined."""
-    from thalweg.platform import flags
-
     arguments = flags.FLAGS(sys.argv if argv is None else argv, known_only=True)
     unittest.main(module="__main__", argv=arguments)

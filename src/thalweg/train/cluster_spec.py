@@ -47,7 +47,7 @@ class ClusterSpec:
 
     def as_cluster_def(self) -> Any:
         """The cluster as a protocol buffer."""
-        from tensorboard.compat.proto.cluster_pb2 import ClusterDef
+        from tensorboard.compat.proto.cluster_pb2 import ClusterDef  # Start-up time: protobuf is slow to import.
 
         message = ClusterDef()
         for name, tasks in self._jobs.items():
@@ -90,7 +90,7 @@ class ClusterSpec:
 
 
 def _described(cluster: Any) -> Mapping[str, Any]:
-    from tensorboard.compat.proto.cluster_pb2 import ClusterDef
+    from tensorboard.compat.proto.cluster_pb2 import ClusterDef  # Start-up time: protobuf is slow to import.
 
     if isinstance(cluster, ClusterSpec):
         return cluster._jobs

@@ -7,6 +7,8 @@ from typing import Any
 
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import DeviceSpec
+from thalweg.graph.dtypes import as_dtype, resource
+from thalweg.graph.tensor_shape import TensorShape
 from thalweg.platform import logging
 from thalweg.train.cluster_spec import ClusterSpec
 
@@ -114,9 +116,6 @@ def byte_size_load_fn(op: Any) -> int:
     Raises:
         ValueError: If its shape is not known.
     """
-    from thalweg.graph.dtypes import as_dtype, resource
-    from thalweg.graph.tensor_shape import TensorShape
-
     if len(op.outputs) != 1:
         raise ValueError(f"Op {op!r} must have a single output, it has {len(op.outputs)}.")
     output = op.outputs[0]

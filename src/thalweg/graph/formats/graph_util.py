@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.formats.import_graph_def import checked_graph_def
 from thalweg.graph.messages.attr_values import write_attr
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor_shape import TensorShape
@@ -37,8 +39,6 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
         TypeError: If `graph_def` is not a GraphDef, or `dest_nodes` a string.
         AssertionError: If a node is not in the graph.
     """
-    from thalweg.graph.formats.import_graph_def import checked_graph_def
-
     graph_def = checked_graph_def(graph_def)
     if isinstance(dest_nodes, str):
         raise TypeError(f"dest_nodes must be a list of names, got the string '{dest_nodes}'.")
@@ -182,8 +182,6 @@ def _read_of(graph: Graph, name: str) -> Any:
     for consumer in handle.consumers():
         if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
             return consumer.outputs[0]
-    from thalweg.graph.apply import apply
-
     with graph.as_default(), graph.name_scope(None), graph.control_dependencies(None):
         return apply("ReadVariableOp", handle, dtype=handle.op.get_attr("dtype"), name=f"{name}/frozen")
 

@@ -90,7 +90,7 @@ def checked_graph_def(graph_def: Any) -> Any:
     Raises:
         TypeError: If it is none.
     """
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
 
     if isinstance(graph_def, GraphDef):
         return graph_def
@@ -470,7 +470,7 @@ def import_nodes_into(graph: Graph, nodes: list[Any], arguments: dict[str, Tenso
     Returns:
         The operations, by their names in the NodeDefs.
     """
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
 
     importer = _Importer(graph, GraphDef(node=nodes), "", arguments, [], None)
     importer.may_leave_unused = True

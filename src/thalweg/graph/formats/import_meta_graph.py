@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.import_graph_def import import_graph_def
 from thalweg.graph.formats.name_scoping import in_name_scope, prepend_name_scope, strip_name_scope
 from thalweg.graph.formats.proto_functions import proto_functions
@@ -19,52 +17,6 @@ if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
 
 
-@export("train.import_meta_graph")
-def import_meta_graph(
-    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None, **kwargs: Any
-) -> Any:
-    """Adds the graph and the collections of a MetaGraphDef to the default graph.
-
-    Args:
-        meta_graph_or_file: A MetaGraphDef, or the path of a file with one.
-        clear_devices: Whether to leave devices out.
-        import_scope: A name scope to put everything under.
-        **kwargs: `input_map`, as in `tf.import_graph_def`, and the others of `import_scoped_meta_graph`.
-
-    Returns:
-        A Saver for its variables: the one that the MetaGraphDef has, or a new one for all variables of the default
-        graph; None if there are no variables.
-
-    Example:
-        >>> v = tf.Variable([1.0, 2.0], name="v")
-        >>> prefix = os.path.join(tempfile.mkdtemp(), "model")
-        >>> with tf.Session() as sess:
-        ...     sess.run(v.initializer)
-        ...     path = tf.train.Saver().save(sess, prefix)
-        >>> with tf.Graph().as_default(), tf.Session() as sess:
-        ...     saver = tf.train.import_meta_graph(path + ".meta")
-        ...     saver.restore(sess, path)
-        ...     print(sess.run("v/Read/ReadVariableOp:0"))
-        [1. 2.]
-    """
-    meta_graph = _checked_meta_graph(meta_graph_or_file)
-    graph = get_default_graph()
-    before = {id(variable) for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
-    variables = import_scoped_meta_graph(meta_graph, clear_devices, import_scope=import_scope, **kwargs)
-    # By name: savers are built upon graphs, not the other way round.
-    saver = importlib.import_module("thalweg.train.checkpoints.saver").Saver
-    if not meta_graph.HasField("saver_def"):
-        saveable = importlib.import_module("thalweg.train.checkpoints.saveable").all_saveable_objects(import_scope)
-        return saver() if saveable else None
-    scope = import_scope
-    for name, variable in variables.items():
-        # The scope may have been made unique.
-        if scope and id(variable) not in before and variable.name.endswith(f"/{name}"):
-            scope = variable.name.removesuffix(f"/{name}")
-            break
-    return saver(saver_def=meta_graph.saver_def, name=scope)
-
-
 def read_meta_graph_file(filename: str) -> Any:
     """Reads a MetaGraphDef from a file, binary or text.
 
@@ -72,7 +24,7 @@ def read_meta_graph_file(filename: str) -> Any:
         OSError: If there is no such file.
         ValueError: If it holds something else.
     """
-    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
+    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef  # Start-up time: protobuf is slow to import.
 
     return read_message(MetaGraphDef(), filename, "MetaGraphDef")
 
@@ -103,7 +55,7 @@ def import_scoped_meta_graph(
     Raises:
         ValueError: If the MetaGraphDef is not valid, or `input_map` misses an input.
     """
-    meta_graph = _checked_meta_graph(meta_graph_or_file)
+    meta_graph = checked_meta_graph(meta_graph_or_file)
     _check_unbound_inputs(meta_graph, input_map, unbound_inputs_col_name)
     graph = graph or get_default_graph()
     info = meta_graph.meta_info_def
@@ -126,8 +78,9 @@ def import_scoped_meta_graph(
     }
 
 
-def _checked_meta_graph(meta_graph_or_file: Any) -> Any:
-    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
+def checked_meta_graph(meta_graph_or_file: Any) -> Any:
+    """A MetaGraphDef, read from a file if it is given as a path."""
+    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef  # Start-up time: protobuf is slow to import.
 
     if isinstance(meta_graph_or_file, MetaGraphDef):
         return meta_graph_or_file
@@ -183,13 +136,24 @@ def _restore_collections(
                 graph.add_to_collection(name, item)
     present = [n for n in (GraphKeys.WHILE_CONTEXT, GraphKeys.COND_CONTEXT) if n in meta_graph.collection_def]
     if any(wanted(name) for name in present):
-        # By name: control flow is built upon graphs, not the other way round.
-        restore = importlib.import_module("thalweg.control_flow.restore")
-        restore.restore_from_meta_graph(graph, meta_graph, scope)
+        _restore_contexts(graph, meta_graph, scope)
+
+
+def _no_contexts(graph: Graph, meta_graph: Any, import_scope: str | None) -> None:
+    raise NotImplementedError("Nothing has told import_meta_graph how to restore loops and conditionals.")
+
+
+_restore_contexts: Callable[[Graph, Any, str | None], None] = _no_contexts
+
+
+def set_context_reader(reader: Callable[[Graph, Any, str | None], None]) -> None:
+    """Installs what restores the loops and conditionals of imported nodes: control_flow/ is above graph/."""
+    global _restore_contexts
+    _restore_contexts = reader
 
 
 def _parse(message_class: Any, data: bytes, collection: str) -> Any:
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
 
     try:
         return message_class.FromString(data)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from thalweg import errors
 from thalweg.graph.definitions.attr_conversion import check_attr
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
-from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.messages.attr_values import read_any, read_attr
 from thalweg.graph.operation import output_dtypes
 from thalweg.graph.scopes import VALID_OP_NAME
@@ -142,8 +142,6 @@ def _add_defaults(node: Any, definition: OpDef, attrs: dict[str, Any]) -> None:
 
 
 def _check_constant(name: str, attrs: dict[str, Any]) -> None:
-    from thalweg.graph.dtypes import as_dtype
-
     found = as_dtype(attrs["value"].dtype)
     if found is not attrs["dtype"]:
         raise node_error(name, f"attr 'dtype' is {attrs['dtype'].name}, but attr 'value' holds {found.name}")

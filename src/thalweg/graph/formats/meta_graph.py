@@ -127,7 +127,7 @@ def export_scoped_meta_graph(
 
 
 def _scoped_graph_def(graph_def: Any, scope: str | None, unbound: list[str], clear_devices: bool) -> Any:
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
 
     result = GraphDef(versions=graph_def.versions, library=graph_def.library)
     for node in graph_def.node:
@@ -170,7 +170,7 @@ def create_meta_graph_def(
     strip_defaults: bool = False,
 ) -> Any:
     """Puts a MetaGraphDef together from its parts."""
-    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef
+    from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef  # Start-up time: protobuf is slow to import.
 
     meta_graph = MetaGraphDef(meta_info_def=meta_info_def, graph_def=graph_def, saver_def=saver_def)
     info = meta_graph.meta_info_def
@@ -189,7 +189,7 @@ def create_meta_graph_def(
 
 
 def _add_collection(meta_graph: Any, name: Any, items: list[Any], export_scope: str | None) -> None:
-    from tensorboard.compat.proto.meta_graph_pb2 import CollectionDef
+    from tensorboard.compat.proto.meta_graph_pb2 import CollectionDef  # Start-up time: protobuf is slow to import.
 
     if not isinstance(name, (str, bytes)):
         logging.warning("Only collections whose names are strings are saved; this one is not: %r", name)

@@ -62,20 +62,11 @@ def proto_functions(collection_name: Any) -> ProtoFunctions | None:
     return _functions.get(collection_name) if isinstance(collection_name, str) else None
 
 
-def _own_to_proto(item: Any, export_scope: str | None = None) -> Any:
+def own_to_proto(item: Any, export_scope: str | None = None) -> Any:
+    """The message that an item makes of itself."""
     return item.to_proto(export_scope=export_scope)
 
 
-def _variable_from_proto(proto: Any, import_scope: str | None = None) -> Any:
-    # By name: variables are built upon graphs, not the other way round.
-    variable = importlib.import_module("thalweg.state.variable").Variable
-    return variable.from_proto(proto, import_scope=import_scope)
-
-
-for _key in (*GraphKeys._VARIABLE_COLLECTIONS, GraphKeys.GLOBAL_STEP, GraphKeys.EVAL_STEP):
-    if _key not in (GraphKeys.CONCATENATED_VARIABLES,):
-        register_proto_function(_key, "variable_pb2.VariableDef", _own_to_proto, _variable_from_proto)
-
 # Written for programs that can read them; the way back belongs to the control-flow library, which replaces these.
-register_proto_function(GraphKeys.COND_CONTEXT, None, _own_to_proto)
-register_proto_function(GraphKeys.WHILE_CONTEXT, None, _own_to_proto)
+register_proto_function(GraphKeys.COND_CONTEXT, None, own_to_proto)
+register_proto_function(GraphKeys.WHILE_CONTEXT, None, own_to_proto)

@@ -7,6 +7,7 @@ import tempfile
 from typing import Any
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.graph import Graph
 
 
 @export("train.write_graph", "io.write_graph")
@@ -27,8 +28,6 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
         >>> os.path.basename(path)
         'graph.pbtxt'
     """
-    from thalweg.graph.graph import Graph
-
     message = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
     os.makedirs(logdir or ".", exist_ok=True)
     path = os.path.join(logdir, name)
@@ -39,7 +38,7 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
 def write_message(message: Any, path: str, as_text: bool) -> None:
     """Writes a protobuf under a temporary name beside `path`, and then renames it: readers never see half a file."""
     if as_text:
-        from google.protobuf import text_format
+        from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
         content = text_format.MessageToString(message).encode()
     else:
@@ -66,7 +65,7 @@ def read_message(message: Any, path: str, what: str) -> Any:
     Raises:
         OSError: If the file does not exist, cannot be read, or is neither form of this protobuf.
     """
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
     from google.protobuf.message import DecodeError
 
     if not os.path.exists(path):

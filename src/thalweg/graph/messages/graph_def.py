@@ -27,7 +27,7 @@ def is_handle(tensor: Tensor) -> bool:
 
 def node_def_of(op: Operation) -> Any:
     """The NodeDef of an operation."""
-    from tensorboard.compat.proto.node_def_pb2 import NodeDef
+    from tensorboard.compat.proto.node_def_pb2 import NodeDef  # Start-up time: protobuf is slow to import.
 
     return _Writer(NodeDef).write(op)
 
@@ -43,7 +43,7 @@ def as_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
     Returns:
         A GraphDef.
     """
-    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto.node_def_pb2 import NodeDef
 
     writer = _Writer(NodeDef)
@@ -63,7 +63,7 @@ class _Writer:
     """Writes many nodes. Most attributes take one of very few values: each such AttrValue is built once and shared."""
 
     def __init__(self, node_def: Callable[..., Any]) -> None:
-        from tensorboard.compat.proto.attr_value_pb2 import AttrValue
+        from tensorboard.compat.proto.attr_value_pb2 import AttrValue  # Start-up time: protobuf is slow to import.
 
         self._node_def = node_def
         self._attr_value = AttrValue

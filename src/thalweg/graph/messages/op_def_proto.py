@@ -12,7 +12,7 @@ from thalweg.graph.messages.attr_values import write_attr
 
 def op_def_proto(definition: OpDef) -> Any:
     """The OpDef protobuf of a definition."""
-    from tensorboard.compat.proto.op_def_pb2 import OpDef as OpDefProto
+    from tensorboard.compat.proto.op_def_pb2 import OpDef as OpDefProto  # Start-up time: protobuf is slow to import.
 
     proto = OpDefProto(
         name=definition.name,
@@ -59,14 +59,14 @@ def _write_attr_def(proto: Any, attr: AttrDef) -> None:
 
 def op_list(op_types: Iterable[str]) -> Any:
     """An OpList of those of the op types that are defined, ordered by name."""
-    from tensorboard.compat.proto.op_def_pb2 import OpList
+    from tensorboard.compat.proto.op_def_pb2 import OpList  # Start-up time: protobuf is slow to import.
 
     return OpList(op=[op_def_proto(op_def(name)) for name in sorted(set(op_types)) if is_defined(name)])
 
 
 def strip_default_attrs(graph_def: Any) -> None:
     """Removes attributes that have their default, so that programs which do not know them can read the GraphDef."""
-    from tensorboard.compat.proto.attr_value_pb2 import AttrValue
+    from tensorboard.compat.proto.attr_value_pb2 import AttrValue  # Start-up time: protobuf is slow to import.
 
     defaults: dict[str, dict[str, bytes]] = {}
     for node in graph_def.node:

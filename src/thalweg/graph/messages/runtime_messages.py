@@ -35,7 +35,7 @@ def make_messages(
     Returns:
         The classes by name.
     """
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # Start-up time: protobuf.
 
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(

@@ -120,7 +120,7 @@ def fill_tensor_proto(proto: Any, array: Array, dtype: DType) -> None:
 
 
 def _new_proto(dtype: DType, shape: tuple[int, ...]) -> Any:
-    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto  # Start-up time: protobuf is slow to import.
 
     proto = TensorProto(dtype=dtype.as_datatype_enum)
     set_dims(proto.tensor_shape, shape)

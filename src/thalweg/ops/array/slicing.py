@@ -18,6 +18,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import Dimension, TensorShape
+from thalweg.ops.array.gather import boolean_mask
 from thalweg.ops.array.joining import stack
 from thalweg.ops.array.shapes_of_tensors import sizes_of
 from thalweg.ops.math.math_gradients import reduce_to_shape
@@ -340,8 +341,6 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
         TypeError: For an index of any other kind.
     """
     if _is_mask(item):
-        from thalweg.ops.array.gather import boolean_mask
-
         return boolean_mask(tensor, item)
     index = _Index()
     for entry in item if isinstance(item, (list, tuple)) else (item,):

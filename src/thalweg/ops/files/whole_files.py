@@ -14,6 +14,7 @@ from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.platform import gfile
 
 
 def _file_content(c: ShapeContext) -> TensorShape:
@@ -71,8 +72,6 @@ def matching_files(pattern: Any, name: str | None = None) -> Tensor:
 
 @python_kernel("MatchingFiles")
 def _matching_files(inputs: list[np.ndarray], attrs: dict[str, Any]) -> Any:
-    from thalweg.platform import gfile
-
     found: list[bytes] = []
     for pattern in inputs[0].reshape(-1).tolist():
         prefix = b"" if b"/" in pattern else b"./"

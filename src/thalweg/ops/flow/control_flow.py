@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph import nest
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
@@ -81,8 +82,6 @@ def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> 
 
 
 def _each(value: Any, function: Any) -> tuple[Any, Any]:
-    from thalweg.graph import nest
-
     parts = [(part, part) if part is None else function(part) for part in nest.flatten(value, True)]
     first, second = zip(*parts, strict=True)
     return nest.pack_sequence_as(value, list(first), True), nest.pack_sequence_as(value, list(second), True)

@@ -50,7 +50,7 @@ def _guarded(what: str, body: Callable[[], Any]) -> Any:
 
 
 def _open(data: bytes, what: str) -> Any:
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     def opened() -> Any:
         image = Image.open(io.BytesIO(data), formats=[what])
@@ -103,7 +103,7 @@ def _pixels(image: Any) -> Any:
         _, capsule = image.__arrow_c_array__()
     except (AttributeError, ValueError):  # An older Pillow, or a large image, which it keeps in several blocks.
         return _stacked(image)
-    from thalweg._native import core
+    from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
     return core.pixels_from_arrow(capsule, image.height, image.width, 1 if image.mode == "L" else 3)
 
@@ -111,7 +111,7 @@ def _pixels(image: Any) -> Any:
 @functools.cache
 def _has_libjpeg() -> bool:
     """Whether the core could load the library that Pillow itself decodes with, from wherever that is."""
-    from thalweg._native import core
+    from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
     importlib.import_module("PIL._imaging")  # Loads the library.
     with open("/proc/self/maps") as maps:
@@ -132,7 +132,7 @@ def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
 
     enough, invent_rest = attrs.get("acceptable_fraction", 1.0), attrs.get("try_recover_truncated", False)
     if _has_libjpeg():
-        from thalweg._native import core
+        from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
         accurate = attrs.get("dct_method", b"") == b"INTEGER_ACCURATE"
         pixels = core.decode_jpeg(
@@ -170,7 +170,7 @@ def _recovered(data: bytes, image: Any, fraction: float) -> Any:
 
     Decoding over two different backgrounds shows how many lines there are: the lines that come out equal.
     """
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     tile, results = image.tile[0], []
     for background in (0, 255):
@@ -361,7 +361,7 @@ def _text(contents: Any, shape: tuple[int, ...] = ()) -> Array:
 
 
 def _encode_jpeg_file(pixels: Array, quality: int, attrs: dict[str, Any]) -> bytes:
-    from PIL import Image
+    from PIL import Image  # Start-up time: PIL is slow to import.
 
     if pixels.ndim != 3 or 0 in pixels.shape:
         raise _invalid(f"image must be 3-dimensional and not empty, got shape {list(pixels.shape)}")

@@ -15,6 +15,7 @@ from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
+from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.einsum_equation import Labels, output_labels, parse
@@ -106,8 +107,6 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 def _axes_pair(a: Tensor, b: Tensor, axes: Any) -> tuple[list[int], list[int]]:
     rank_a, rank_b = a.shape.ndims or 0, b.shape.ndims or 0
     if isinstance(axes, Tensor):
-        from thalweg.graph.static_value import constant_value
-
         axes = constant_value(axes)
         if axes is None:
             raise ValueError("tensordot needs axes that are known when the graph is built.")

@@ -12,6 +12,7 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.array.gather import gather
 from thalweg.ops.sparse.rows import sparse_fill_empty_rows, sparse_retain
 from thalweg.ops.sparse.tensors import as_sparse, sparse_reshape
 
@@ -53,8 +54,6 @@ def embedding_lookup(
     Returns:
         A Tensor of shape `ids.shape + params.shape[1:]`.
     """
-    from thalweg.ops.array.gather import gather
-
     shards = _shards(params)
     if partition_strategy not in ("mod", "div"):
         raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -235,8 +235,6 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         if np.any(new < old):
             raise ValueError(f"new_shape {new.tolist()} is smaller than the shape {old.tolist()}.")
     else:
-        from thalweg.graph.default_graph import control_dependencies
-
         fits = apply("All", apply("LessEqual", x.dense_shape, shape), [0])
         check = apply(
             "Assert", fits, ["new_shape is smaller than the shape of the SparseTensor:", x.dense_shape, shape]

@@ -13,6 +13,7 @@ from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype, string
+from thalweg.graph.messages.tensor_proto import make_ndarray
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import (
@@ -69,7 +70,7 @@ not_differentiable("SerializeSparse", "SerializeManySparse", "DeserializeSparse"
 
 def _written(array: Array) -> bytes:
     """A TensorProto with the raw bytes of its elements; strings one by one."""
-    from tensorboard.compat.proto import tensor_pb2
+    from tensorboard.compat.proto import tensor_pb2  # Start-up time: protobuf is slow to import.
 
     proto = tensor_pb2.TensorProto(dtype=as_dtype(array.dtype).as_datatype_enum)
     for size in array.shape:
@@ -83,10 +84,8 @@ def _written(array: Array) -> bytes:
 
 def _read(text: Any, dtype: Any, rank: int, what: str) -> Array:
     """The array in a serialized TensorProto, which must have this type and rank."""
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto import tensor_pb2
-
-    from thalweg.graph.messages.tensor_proto import make_ndarray
 
     proto = tensor_pb2.TensorProto()
     try:

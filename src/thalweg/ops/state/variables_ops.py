@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions import shape_functions as shapes
@@ -104,8 +105,6 @@ def shape_tensor(handle: Tensor, dtype: Any = None) -> Any:
     data = handle_data(handle)
     if data is not None and data.shape.is_fully_defined():
         import numpy as np
-
-        from thalweg.graph import dtypes
 
         kind = dtypes.int32 if dtype is None else dtypes.as_dtype(dtype)
         return apply("Const", value=np.array(data.shape.as_list(), kind.as_numpy_dtype), dtype=kind)

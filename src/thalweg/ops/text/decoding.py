@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from typing import Any
 
@@ -16,6 +15,7 @@ from thalweg.graph.definitions.op_registry import define, export, not_differenti
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.text import example_messages
 
 
 def _decode_csv_shape(c: ShapeContext) -> list[TensorShape]:
@@ -96,16 +96,14 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
 @python_kernel("DecodeJSONExample")
 def _decode_json_example(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     del attrs
-    from google.protobuf import json_format
+    from google.protobuf import json_format  # Start-up time: protobuf is slow to import.
 
-    # By its public name: parsing knows nothing of where the message classes come from.
-    make_example = importlib.import_module("thalweg").train.Example
     result = np.empty(inputs[0].shape, object)
     for index, text in np.ndenumerate(inputs[0]):
         try:
             if not text.lstrip().startswith(b"{"):
                 raise json_format.ParseError("expected an object")
-            message = json_format.Parse(text, make_example())
+            message = json_format.Parse(text, example_messages.Example())
             result[index] = message.SerializeToString(deterministic=True)
         except (json_format.Error, UnicodeDecodeError) as e:
             raise errors.InvalidArgumentError(None, None, f"Error while parsing JSON: {e}") from None

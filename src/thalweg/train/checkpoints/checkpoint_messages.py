@@ -23,7 +23,7 @@ _FIELDS: Final[dict[str, tuple[Field, ...]]] = {
 
 @functools.cache
 def _messages() -> dict[str, Any]:
-    from tensorboard.compat.proto import meta_graph_pb2
+    from tensorboard.compat.proto import meta_graph_pb2  # Start-up time: protobuf is slow to import.
 
     needed = [meta_graph_pb2.MetaGraphDef.DESCRIPTOR.file.name]
     return make_messages("thalweg/checkpoint_messages.proto", _FIELDS, dependencies=needed)

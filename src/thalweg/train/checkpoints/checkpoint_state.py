@@ -125,7 +125,7 @@ def write_checkpoint_state(
     last_preserved_timestamp: float | None = None,
 ) -> None:
     """As `update_checkpoint_state`; with `save_relative_paths`, a directory can be moved with its `checkpoint` file."""
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
     target = _state_path(save_dir, latest_filename)
     all_paths = list(all_model_checkpoint_paths or [])
@@ -162,7 +162,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     Raises:
         ValueError: If the file does not name a checkpoint.
     """
-    from google.protobuf import text_format
+    from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
     directory = os.fsdecode(checkpoint_dir)
     path = _state_path(directory, latest_filename)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import device, get_collection
-from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import DeviceSpec
-from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.state.partitioned_variable import PartitionedVariable
+from thalweg.state.saveable import SaveableObject, SaveSpec
 from thalweg.state.variable import Variable
 
 
@@ -21,56 +20,6 @@ def cpu_of(name: str) -> str:
     """The first CPU of the task of a device: files are read and written there."""
     spec = DeviceSpec.from_string(name or "")
     return DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task, device_type="CPU", device_index=0).to_string()
-
-
-@export("train.experimental.SaveSpec")
-class SaveSpec:
-    """One tensor of a SaveableObject: the tensor or a function that makes it, its name and slice in the checkpoint."""
-
-    def __init__(self, tensor: Any, slice_spec: str, name: str, dtype: Any = None, device: Any = None) -> None:
-        """Keeps them; a function needs `dtype` and `device`."""
-        self._tensor = tensor
-        self.slice_spec = slice_spec
-        self.name = name
-        if callable(tensor) and (dtype is None or device is None):
-            raise AssertionError("When passing a callable `tensor` to a SaveSpec, explicit dtype and device are needed")
-        self.dtype: DType = as_dtype(dtype) if dtype is not None else tensor.dtype
-        self.device: str = device if device is not None else tensor.device
-
-    @property
-    def tensor(self) -> Tensor:
-        """The tensor."""
-        return self._tensor() if callable(self._tensor) else self._tensor  # type: ignore[no-any-return]
-
-
-@export("train.experimental.SaveableObject")
-class SaveableObject:
-    """Something that is saved as one or more tensors. Subclasses override `restore`."""
-
-    def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
-        """Keeps what is saved (`op`), its tensors, and the name that it is saved under."""
-        self.op = op
-        self.specs = specs
-        self.name = name
-
-    @property
-    def device(self) -> str:
-        """Where it is."""
-        return self.specs[0].device
-
-    @property
-    def optional_restore(self) -> bool:
-        """Whether it need not be in the checkpoint."""
-        return False
-
-    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
-        """The operation that gives it the restored values.
-
-        Args:
-            restored_tensors: One per spec.
-            restored_shapes: The shapes to give them, or None.
-        """
-        raise ValueError("Calling an abstract method.")
 
 
 class VariableSaveable(SaveableObject):

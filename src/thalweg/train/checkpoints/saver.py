@@ -26,6 +26,7 @@ from thalweg.train.checkpoints.checkpoint_state import (
 from thalweg.train.checkpoints.restore_errors import explain
 from thalweg.train.checkpoints.saveable import all_saveable_objects
 from thalweg.train.checkpoints.saver_builder import BulkSaverBuilder
+from thalweg.train.global_step import global_step as value_of
 
 _NAMES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
 
@@ -278,8 +279,6 @@ class Saver:
         if global_step is None:
             return save_path
         if not isinstance(global_step, int):
-            from thalweg.train.global_step import global_step as value_of
-
             global_step = int(global_step) if hasattr(global_step, "__index__") else value_of(sess, global_step)
         return f"{save_path}-{global_step:08d}" if self._pad_step_number else f"{save_path}-{global_step}"
 

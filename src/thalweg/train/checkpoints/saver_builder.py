@@ -12,7 +12,8 @@ from thalweg.graph.device_spec import canonical
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import constant, group
-from thalweg.train.checkpoints.saveable import SaveableObject, SaveSpec, cpu_of, saveables_from
+from thalweg.state.saveable import SaveableObject, SaveSpec
+from thalweg.train.checkpoints.saveable import cpu_of, saveables_from
 
 # The class has an attribute of the same name.
 Saveables: TypeAlias = Sequence[SaveableObject]
@@ -162,7 +163,7 @@ class BaseSaverBuilder:
         filename: str | None = "model",
     ) -> Any:
         """Adds the nodes to the default graph; returns the SaverDef that names them."""
-        from tensorboard.compat.proto.saver_pb2 import SaverDef
+        from tensorboard.compat.proto.saver_pb2 import SaverDef  # Start-up time: protobuf is slow to import.
 
         saveables = saveables_from(var_list)
         # State outlives the branch or loop in which a program happens to make the Saver.

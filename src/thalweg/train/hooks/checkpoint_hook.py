@@ -115,7 +115,7 @@ class CheckpointSaverHook(SessionRunHook):
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves; returns whether a listener wants to stop."""
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.compat.proto.event_pb2 import SessionLog  # Start-up time: protobuf is slow to import.
 
         logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:

@@ -51,7 +51,7 @@ class ProfilerHook(SessionRunHook):
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         """Asks for a trace if it is time."""
-        from tensorboard.compat.proto.config_pb2 import RunOptions
+        from tensorboard.compat.proto.config_pb2 import RunOptions  # Start-up time: protobuf is slow to import.
 
         # Never the first step, in which everything is made for the first time.
         self._request = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)

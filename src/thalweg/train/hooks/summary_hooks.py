@@ -63,7 +63,7 @@ class SummarySaverHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Writes the summaries."""
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.compat.proto.event_pb2 import SessionLog  # Start-up time: protobuf is slow to import.
 
         if self._summary_writer is None:
             return
@@ -152,7 +152,7 @@ class StepCounterHook(SessionRunHook):
         self._last_seen = seen
 
     def _log_and_record(self, elapsed_steps: int, elapsed_secs: float, step: int) -> None:
-        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.compat.proto.summary_pb2 import Summary  # Start-up time: protobuf is slow to import.
 
         steps_per_sec = elapsed_steps / elapsed_secs
         if self._summary_writer is not None:

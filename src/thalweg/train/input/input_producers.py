@@ -19,6 +19,7 @@ from thalweg.ops.flow.printing import Assert
 from thalweg.ops.random.distributions import random_shuffle
 from thalweg.ops.state.queues import FIFOQueue
 from thalweg.state.variable import Variable
+from thalweg.summary.functions import scalar
 from thalweg.train.input.limit_epochs import limit_epochs
 from thalweg.train.input.queue_runner import QueueRunner, add_queue_runner
 
@@ -103,8 +104,6 @@ def input_producer(
 
 def summarize_filling(summary_name: str, size: Tensor, capacity: int) -> None:
     """Adds a summary of the fraction of a queue that is in use."""
-    from thalweg.summary.functions import scalar
-
     scalar(summary_name, apply("Cast", size, DstT=float32) * (1.0 / capacity))
 
 

@@ -233,7 +233,7 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
         optimizer_kwargs: dict[str, Any],
     ) -> Array:
         try:
-            from scipy import optimize
+            from scipy import optimize  # Start-up time: scipy is slow to import.
         except ImportError as e:
             raise ImportError(
                 "ScipyOptimizerInterface needs SciPy, which is not installed: pip install thalweg[scipy]"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
@@ -13,6 +14,7 @@ from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.casting import cast
+from thalweg.ops.random.generators import random_normal
 from thalweg.state.variable import Variable
 
 
@@ -251,8 +253,6 @@ def cosine_decay_restarts(
 
 
 def _choose(condition: Tensor, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
-    from thalweg.control_flow.cond import cond
-
     return cond(condition, if_true, if_false)
 
 
@@ -311,8 +311,6 @@ def _linear_cosine(
     step: Any = apply("Minimum", _value(global_step, dtype), steps)
     linear: Any = (steps - step) / steps
     if noise is not None:
-        from thalweg.ops.random.generators import random_normal
-
         variance = noise[0] / apply("Pow", 1.0 + step, _value(noise[1], dtype))
         linear = linear + random_normal(linear.shape, stddev=apply("Sqrt", variance), dtype=dtype)
     cosine = 0.5 * (1.0 + apply("Cos", 2.0 * num_periods * math.pi * (step / steps)))

@@ -63,7 +63,7 @@ class SessionManager:
             )
 
     def _new_session(self, master: str, config: Any) -> Any:
-        from thalweg.runtime.session import Session
+        from thalweg.runtime.session import Session  # Start-up time: loads the native core and the passes.
 
         return Session(master or "", graph=self._graph, config=config)
 

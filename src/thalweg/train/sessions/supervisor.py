@@ -271,7 +271,7 @@ class Supervisor:
         Raises:
             RuntimeError: If this is not the chief.
         """
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.compat.proto.event_pb2 import SessionLog  # Start-up time: protobuf is slow to import.
 
         if not self._is_chief:
             raise RuntimeError("Only chief supervisor can start standard services. Because only chief supervisors can "
@@ -320,7 +320,7 @@ class Supervisor:
         Raises:
             Exception: The first one of a thread.
         """
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.compat.proto.event_pb2 import SessionLog  # Start-up time: protobuf is slow to import.
 
         self._coord.request_stop()
         try:

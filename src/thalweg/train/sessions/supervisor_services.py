@@ -50,7 +50,7 @@ class SVStepCounterThread(LooperThread):
 
     def run_loop(self) -> None:
         """One round."""
-        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.compat.proto.summary_pb2 import Summary  # Start-up time: protobuf is slow to import.
 
         now, step = time.time(), global_step(self._sess, self._sv.global_step)
         if self._last is not None and now > self._last[0]:
@@ -73,7 +73,7 @@ class SVTimerCheckpointThread(LooperThread):
 
     def run_loop(self) -> None:
         """One round."""
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        from tensorboard.compat.proto.event_pb2 import SessionLog  # Start-up time: protobuf is slow to import.
 
         path = self._sv.save_path
         logging.info("Saving checkpoint to path %s", path)

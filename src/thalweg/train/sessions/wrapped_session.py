@@ -265,12 +265,12 @@ def _merged(first: Any, incoming: Any) -> Any:
 
 
 def _run_options() -> Any:
-    from tensorboard.compat.proto.config_pb2 import RunOptions
+    from tensorboard.compat.proto.config_pb2 import RunOptions  # Start-up time: protobuf is slow to import.
 
     return RunOptions()
 
 
 def _run_metadata() -> Any:
-    from tensorboard.compat.proto.config_pb2 import RunMetadata
+    from tensorboard.compat.proto.config_pb2 import RunMetadata  # Start-up time: protobuf is slow to import.
 
     return RunMetadata()
