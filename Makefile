@@ -16,7 +16,7 @@ VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python
 CMAKE := $(VENV_PATH)/bin/cmake
 PYTHON_DIRS := $(wildcard src tests examples bench docs tools)
-CPP_FILES = $(shell find core -name '*.cc' -o -name '*.h' 2>/dev/null)
+CPP_FILES = $(shell find core tests/native -name '*.cc' -o -name '*.h' 2>/dev/null)
 
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
@@ -52,7 +52,8 @@ $(CONFIGURED): $(REQUIREMENTS) CMakeLists.txt
 build: $(CONFIGURED) ## build the native core in place (src/thalweg)
 	@$(CMAKE) --build build --parallel $(JOBS)
 
-test: build ## run the tests (TESTS=tests/ops to choose)
+test: build ## run the tests, native ones included (TESTS=tests/ops to choose)
+	@$(CMAKE) --build build --parallel $(JOBS) --target native_tests
 	@$(PY) -m pytest -n $(JOBS) -q $(TESTS)
 
 demo: build ## train a convolutional network on real handwritten digits, with a progress bar
@@ -98,12 +99,14 @@ sanitize-%: $(REQUIREMENTS)
 	@mkdir -p build-$*/package
 	@$(CONFIGURE) -B build-$* -DTHALWEG_SANITIZE=$* > build-$*/configure.log 2>&1 \
 		|| { cat build-$*/configure.log; exit 1; }
-	@$(CMAKE) --build build-$* --parallel $(JOBS)
+	@$(CMAKE) --build build-$* --parallel $(JOBS) --target all native_tests
 	@cd src && find thalweg -type d ! -name __pycache__ -exec mkdir -p $(CURDIR)/build-$*/package/{} \; \
 		&& find thalweg -type f ! -name '_core*' ! -name 'libdnnl*' ! -name '*.pyc' \
 			-exec ln -sf $(CURDIR)/src/{} $(CURDIR)/build-$*/package/{} \;
 	@echo "Testing with the $* sanitizer: $(SANITIZE_TESTS)"
 	@rm -f build-$*/report.*
+	@$(call SANITIZER_OPTIONS,$(CURDIR)/build-$*/report) OMP_NUM_THREADS=1 build-$*/native_tests > build-$*/native_tests.log \
+		|| { cat build-$*/native_tests.log; ls build-$*/report.* > /dev/null 2>&1 && cat build-$*/report.*; exit 1; }
 	@$(call SANITIZER_OPTIONS,$(CURDIR)/build-$*/report) LD_PRELOAD="$(call PRELOAD,$(RUNTIME_$*))" OMP_NUM_THREADS=1 PYTHONMALLOC=malloc \
 		PYTHONPATH=$(CURDIR)/build-$*/package \
 		$(PY) -m pytest -q -p no:cacheprovider -p no:faulthandler -o pythonpath=tests --timeout 900 $(SANITIZE_TESTS) \

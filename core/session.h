@@ -1,7 +1,7 @@
 // Session: the native side of a session: its devices, the kernels of stateful nodes, and the steps that are running.
 //
 // Thread-safe. `close` aborts every running step with CancelledError and refuses new ones; state in the session's own
-// container goes when the session is destroyed. Closing also gives memory that nobody uses back to the system.
+// container goes when the session is destroyed. Closing also gives unused memory back to the system.
 #pragma once
 
 #include <map>

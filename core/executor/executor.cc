@@ -28,40 +28,28 @@ void Executor::abort(const Error& error) {
   }
   cancellation().cancel();
   if (rendezvous()) rendezvous()->abort(error);
-  // What it was to be handed may not come any more.
+  // The values that it expects from other executors may not come any more.
   if (take_or_notify()) make_resume();
 }
 
-bool Executor::execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
-                                const Started& starting) {
-  if (node.kind == NodeKind::handover) {
-    const int32_t record = stats_ ? stats_->begin(node.def, called_) : -1;
-    hand_over(node, std::move(inputs[0]));
-    if (stats_) stats_->end(record, 0, outputs);
-    return true;
-  }
-  if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
-  Started started = starting;
-  if (stats_) started.record = stats_->begin(node.def, node.kernel.get(), inputs, called_);
-  // What a kernel does on this thread until it has started runs within its node.
-  if (node.kind == NodeKind::async && !node.prompt) {
-    start_async(node, inputs, iteration, started);
-    if (stats_) stats_->leave(started.record);
-    return false;
-  }
-  Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
-  if (!node.prompt) {
-    node.kernel->compute(ctx);
-  } else if (!node.prompt->attempt(ctx)) {
-    if (node.arriving)
+bool Executor::execute_async(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
+                             const Started& starting) {
+  if (node.kind == NodeKind::handover)
+    return run_node(site(), node.def, node.kernel.get(), inputs, outputs, iteration, [&](Context&, int32_t) {
+      hand_over(node, std::move(inputs[0]));
+      return true;
+    });
+  share_taken();
+  return run_node(site(), node.def, node.kernel.get(), inputs, outputs, iteration, [&](Context& ctx, int32_t record) {
+    if (node.prompt != nullptr && node.prompt->attempt(ctx)) return true;
+    Started started = starting;
+    started.record = record;
+    if (node.arriving != nullptr)
       await(node, iteration, started);
     else
       start_async(node, inputs, iteration, started);
-    if (stats_) stats_->leave(started.record);
     return false;
-  }
-  if (stats_) stats_->end(started.record, node.kernel.get(), ctx, outputs);
-  return true;
+  });
 }
 
 void Executor::start_async(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started) {
@@ -71,21 +59,14 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, FrameIteration 
   auto holder = std::make_shared<std::shared_ptr<AsyncContext>>();
   auto context = std::make_shared<AsyncContext>(node.def, plan_->device(), *this, inputs, iteration,
                                                 [self, started, holder](AsyncContext&, std::optional<Error> error) {
-                                                  std::shared_ptr<AsyncContext> mine = std::move(*holder);
-                                                  if (error) {
-                                                    error->set_node(started.node->def.name, started.node->def.op);
-                                                    self->abort(*error);
-                                                  }
-                                                  self->post({started, std::move(mine), Tensor()});
+                                                  self->ended(started, std::move(error), std::move(*holder), Tensor());
                                                 });
   *holder = context;
   // Bad input is reported like any other failure: the step waits for what this kernel has to say.
   try {
     static_cast<AsyncKernel&>(*node.kernel).start(context);
-  } catch (const Error& error) {
-    context->fail(error);
-  } catch (const std::exception& error) {
-    context->fail(Error(Code::internal, error.what()));
+  } catch (const std::exception& exception) {
+    context->fail(error_of(exception));
   }
 }
 
@@ -93,12 +74,17 @@ void Executor::await(const NodeItem& node, FrameIteration iteration, const Start
   ++outstanding_;
   node.arriving->await(*this, iteration,
                        [self = shared_from_this(), started](std::optional<Error> error, Tensor value) {
-                         if (error) {
-                           error->set_node(started.node->def.name, started.node->def.op);
-                           self->abort(*error);
-                         }
-                         self->post({started, nullptr, std::move(value)});
+                         self->ended(started, std::move(error), nullptr, std::move(value));
                        });
+}
+
+void Executor::ended(const Started& started, std::optional<Error> error, std::shared_ptr<AsyncContext> context,
+                     Tensor value) {
+  if (error) {
+    error->set_node(started.node->def.name, started.node->def.op);
+    abort(*error);
+  }
+  post({started, std::move(context), std::move(value)});
 }
 
 Step::Hold Executor::hold() {
@@ -140,12 +126,12 @@ void Executor::post(Completion completion) {
 bool Executor::take_or_notify() {
   uint8_t holder = holder_.load();
   while (true) {
-    // Who has it takes the flag back before looking into the inbox, and so will see what is there now.
+    // The holder clears the flag before it reads the inbox, and so will see what is there now.
     if (holder == kMail) return false;
     const bool free = holder == kFree;
     if (!holder_.compare_exchange_weak(holder, kMail)) continue;
     if (!free) {
-      // `run` looks at the flag with the lock before it sleeps. Whoever is woken needs the lock at once: it is free
+      // `run` looks at the flag with the lock before it sleeps. The woken thread needs the lock at once: it is free
       // again. (The caller keeps the executor alive.)
       {
         std::lock_guard lock(mutex_);
@@ -208,12 +194,8 @@ bool Executor::advance() {
           state_->complete(c.started, c.outputs());
         }
         state_->drain(*this);
-      } catch (const Error& error) {
-        abort(error);
-      } catch (const std::bad_alloc&) {
-        abort(Error(Code::resource_exhausted, "out of memory"));
-      } catch (const std::exception& error) {
-        abort(Error(Code::internal, error.what()));
+      } catch (const std::exception& exception) {
+        abort(error_of(exception));
       }
       if (stats_ && interrupted()) stats_->interrupt();
     }
@@ -289,7 +271,7 @@ void Executor::resume(Taken* taken) {
   taken_ = taken;
   while (!advance()) {
     uint8_t holder = kHeld;
-    // From here on it may be anybody's.
+    // From here on another thread may hold it.
     if (holder_.compare_exchange_strong(holder, kFree)) return;
   }
   std::optional<Error> error;
@@ -299,7 +281,7 @@ void Executor::resume(Taken* taken) {
   } catch (const Error& e) {
     error = e;
   }
-  // Who waits for the end may look at what the device still holds.
+  // Given back first: the caller that waits for the end may look at what the device still holds.
   give_back();
   std::exchange(finished_, nullptr)(std::move(error), std::move(fetched));
 }

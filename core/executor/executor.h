@@ -6,9 +6,9 @@
 // on the thread pool by the next post: blocked steps hold no threads. The first error wins: it cancels the step, and
 // the step ends when all asynchronous kernels have reported.
 //
-// An executor of a joint step is driven by whichever thread takes it. While nobody has it, it is free; a thread that
+// An executor of a joint step is driven by one thread at a time, its holder. Without one it is free; a thread that
 // sends it a value takes it, puts the value where it is read, and drives it when it has nothing else to do, or leaves
-// it to another thread. If somebody has it already, the value goes through the inbox.
+// it to another thread. If it has a holder already, the value goes through the inbox.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "executor/plan.h"
+#include "executor/run_node.h"
 #include "executor/state.h"
 #include "executor/stats.h"
 #include "executor/step.h"
@@ -32,13 +33,13 @@ class Executor;
 // Executors that a thread has taken and will drive when the present one waits.
 using Taken = std::vector<Executor*>;
 
-// Who finds a thread for executors that can go on, if it is not the thread pool: a step over several devices.
+// Finds threads for executors that can go on, in place of the thread pool: a step over several devices is one.
 class Driver {
  public:
   virtual ~Driver() = default;
-  // The executor, which nobody has now, can be resumed; callable from any thread.
+  // The executor, which has no holder, can be resumed; callable from any thread.
   virtual void ready(Executor& executor) = 0;
-  // The calling thread is about to run a node: others must drive what it has taken.
+  // The calling thread is about to run a node: other threads must drive the executors that it has taken.
   virtual void share(Taken& taken) = 0;
   virtual Executor& part(int32_t i) = 0;
 };
@@ -55,7 +56,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     called_ = called;
     if (stats != nullptr) stats->prepare(*plan_, id());
   }
-  // Who wants to know what runs within nodes of this step; null for nobody.
+  // The observer, if it wants to know what runs within nodes of this step; else null.
   StepStats* observer() const { return stats_ != nullptr && stats_->looks_inside() ? stats_ : nullptr; }
   // Called now and then by the driving thread of `run`; throwing Error aborts the step.
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
@@ -68,7 +69,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // one. Whenever the step waits it gives the thread back, to be resumed.
   using Finished = std::function<void(std::optional<Error>, std::vector<Tensor>)>;
   void start(std::vector<Tensor> feeds, Finished finished);
-  // The same without a thread: the caller has to `resume` it. False, and nobody has the executor, if it must be handed
+  // The same without a thread: the caller has to `resume` it. False, and the executor is free, if it must be handed
   // something first.
   bool prepare(std::span<Tensor> feeds, Finished finished);
   // For the driver: goes on until the step ends or waits. Executors that values were handed over to are added to
@@ -81,17 +82,15 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   Hold hold() override;
 
   // For the states: runs one node. True if the outputs are there now, false if the kernel is asynchronous and will post
-  // them.
-  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
-               const Started& started) {
-    if (node.kind < NodeKind::async && stats_ == nullptr) [[likely]] {
-      if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
-      Context ctx(node.def, plan_->device(), *this, inputs, outputs, iteration);
-      node.kernel->compute(ctx);
-      if ((++ticks_ & 1023) == 0) tick();
-      return true;
-    }
-    return execute_observed(node, inputs, outputs, iteration, started);
+  // them. Errors name the node.
+  [[gnu::always_inline]] bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
+                                      const Started& started) {
+    if (node.kind >= NodeKind::async) [[unlikely]]
+      return execute_async(node, inputs, outputs, iteration, started);
+    share_taken();
+    compute_node(site(), node.def, *node.kernel, inputs, outputs, iteration);
+    if ((++ticks_ & 1023) == 0) tick();
+    return true;
   }
   // For the states: whether there may be something in the inbox.
   bool has_mail() const { return holder_.load(std::memory_order_relaxed) == kMail; }
@@ -102,19 +101,27 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     Started started;
     std::shared_ptr<AsyncContext> context;  // or none, and the only output:
     Tensor value;
-    int64_t time = 0;  // when and where it ended, if somebody observes
+    int64_t time = 0;  // when and where it ended, if the step is observed
     int32_t thread = 0;
     bool handed_over = false;
     Tensor* outputs() { return context ? context->outputs() : &value; }
   };
-  // Whether a thread has the executor; kMail: one has it, and there may be something in the inbox.
+  // Whether the executor has a holder; kMail: it has, and there may be something in the inbox.
   enum Holder : uint8_t { kFree, kHeld, kMail };
-  bool execute_observed(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
-                        const Started& started);
+  NodeSite site() { return {plan_->device(), *this, stats_, called_}; }
+  // While this thread runs a node, other threads must drive the executors that it has taken.
+  void share_taken() {
+    if (taken_ != nullptr && !taken_->empty()) driver_->share(*taken_);
+  }
+  // The same for a node that may report its end later, or hands its value over to another executor.
+  bool execute_async(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
+                     const Started& started);
   void start_async(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started);
   void await(const NodeItem& node, FrameIteration iteration, const Started& started);
+  // An asynchronous kernel has ended, on any thread: `context` has its outputs, or it has a single one, `value`.
+  void ended(const Started& started, std::optional<Error> error, std::shared_ptr<AsyncContext> context, Tensor value);
   void post(Completion completion);
-  // Called after something was put into the inbox. True if nobody had the executor: now the caller has it.
+  // Called after something was put into the inbox. True if the executor was free: now the caller holds it.
   bool take_or_notify();
   void hand_over(const NodeItem& send, Tensor value);
   // Takes a value from the thread that drives `from`.
@@ -136,7 +143,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::chrono::steady_clock::time_point last_poll_{};
   uint32_t ticks_ = 0;
 
-  // Of whoever has the executor:
+  // Touched by the holder only:
   Taken* taken_ = nullptr;
   std::vector<Completion> arrived_;
   int64_t outstanding_ = 0;  // asynchronous kernels that have not reported

@@ -45,7 +45,7 @@ void FlatState::drain(Executor& executor) {
     run_ready(executor);
 }
 
-inline void FlatState::fill_slots(const NodeItem& node, Tensor* outputs) {
+[[gnu::always_inline]] inline void FlatState::fill_slots(const NodeItem& node, Tensor* outputs) {
   for (const Edge& edge : node.edges) {
     if (edge.last)
       slots_[edge.slot] = std::move(outputs[edge.output]);
@@ -54,7 +54,7 @@ inline void FlatState::fill_slots(const NodeItem& node, Tensor* outputs) {
   }
 }
 
-inline void FlatState::release_inputs(const NodeItem& node) {
+[[gnu::always_inline]] inline void FlatState::release_inputs(const NodeItem& node) {
   if (node.kept == 0) [[likely]] {
     for (int i = 0; i < node.num_inputs; ++i) slots_[node.first_slot + i].reset();
     return;
@@ -66,31 +66,19 @@ inline void FlatState::release_inputs(const NodeItem& node) {
     if (!slots_[node.first_slot + input].defined()) slots_[node.first_slot + input] = value;
 }
 
-namespace {
-
-void check_outputs(const NodeItem& node, const Tensor* outputs) {
-  for (int i = 0; i < node.num_outputs; ++i)
-    if (!outputs[i].defined()) [[unlikely]]
-      fail(Code::internal, "the kernel left output ", i, " unset");
-}
-
-}  // namespace
-
-// Runs one node and hands its outputs on; false if the kernel is asynchronous and will report later.
-template <typename Runner>
-inline bool FlatState::run_node(Runner& runner, const NodeItem& node) {
+[[gnu::always_inline]] inline void FlatState::pass_on(const NodeItem& node) {
   Tensor* outputs = outputs_.data();
-  try {
-    if (!runner.execute(node, slots_.data() + node.first_slot, outputs, {}, {&node, nullptr, nullptr})) return false;
-    check_outputs(node, outputs);
-  } catch (Error& error) {
-    error.set_node(node.def.name, node.def.op);
-    throw;
-  }
+  require_outputs(node.def, node.num_outputs, outputs);
   // Inputs go first: a consumer of a forwarded buffer must find itself its only owner.
   release_inputs(node);
   fill_slots(node, outputs);
   for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
+}
+
+[[gnu::always_inline]] inline bool FlatState::execute(Executor& executor, const NodeItem& node) {
+  if (!executor.execute(node, slots_.data() + node.first_slot, outputs_.data(), {}, {&node, nullptr, nullptr}))
+    return false;
+  pass_on(node);
   return true;
 }
 
@@ -98,38 +86,20 @@ void FlatState::run_in_order(Executor& executor) {
   for (const NodeItem& node : plan_.nodes()) {
     if (!node.kernel) continue;
     if (executor.interrupted()) return;
-    run_node(executor, node);
+    execute(executor, node);
   }
 }
 
-namespace {
-
-// Runs the nodes of a function's body as part of the step that calls it.
-struct WithinStep {
-  bool execute(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration, const Started&) {
-    Kernel* kernel = node.kernel.get();
-    const int32_t record = stats ? stats->begin(node.def, kernel, inputs, true) : -1;
-    Context ctx(node.def, device, step, inputs, outputs, iteration);
-    kernel->compute(ctx);
-    if (stats) stats->end(record, kernel, ctx, outputs);
-    if ((++ticks & 1023) == 0) step.tick();
-    return true;
-  }
-  Step& step;
-  Device& device;
-  StepStats* stats;
-  uint32_t ticks = 0;
-};
-
-}  // namespace
-
 bool FlatState::run_within(Step& step) {
   AccountScope account(plan_.device().account);
-  WithinStep runner{step, plan_.device(), observer_of(step)};
+  const NodeSite site{plan_.device(), step, observer_of(step), true};
+  uint32_t ticks = 0;
   for (const NodeItem& node : plan_.nodes()) {
     if (!node.kernel) continue;
     if (step.interrupted()) return false;
-    run_node(runner, node);
+    compute_node(site, node.def, *node.kernel, slots_.data() + node.first_slot, outputs_.data(), {});
+    if ((++ticks & 1023) == 0) step.tick();
+    pass_on(node);
   }
   return true;
 }
@@ -139,7 +109,7 @@ void FlatState::run_ready(Executor& executor) {
     std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
     const NodeItem& node = plan_.node(ready_.back());
     ready_.pop_back();
-    if (run_node(executor, node)) notify(node);
+    if (execute(executor, node)) notify(node);
   }
 }
 
@@ -156,12 +126,7 @@ void FlatState::make_ready(int32_t node) {
 }
 
 void FlatState::complete(const Started& started, Tensor* outputs) {
-  try {
-    check_outputs(*started.node, outputs);
-  } catch (Error& error) {
-    error.set_node(started.node->def.name, started.node->def.op);
-    throw;
-  }
+  require_outputs(started.node->def, started.node->num_outputs, outputs);
   fill_slots(*started.node, outputs);
   notify(*started.node);
 }

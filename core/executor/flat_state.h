@@ -25,10 +25,11 @@ class FlatState final : public State {
 
  private:
   void fill_constants();
-  template <typename Runner>
-  bool run_node(Runner& runner, const NodeItem& node);
   void run_in_order(Executor& executor);
   void run_ready(Executor& executor);
+  // Runs one node and passes its outputs on; false if the kernel is asynchronous and will report later.
+  bool execute(Executor& executor, const NodeItem& node);
+  void pass_on(const NodeItem& node);
   void fill_slots(const NodeItem& node, Tensor* outputs);
   void release_inputs(const NodeItem& node);
   void notify(const NodeItem& node);

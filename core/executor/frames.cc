@@ -129,14 +129,9 @@ void FrameState::drain(Executor& executor) {
     const NodeItem& node = *ready.node;
     // A dead Send still runs: the other side must learn that nothing will come.
     if (!ready.dead || node.kind == NodeKind::send || node.kind == NodeKind::handover) {
-      try {
-        Started started{&node, ready.frame, ready.iteration};
-        Tensor* inputs = ready.iteration->slots.data() + node.first_slot;
-        if (!executor.execute(node, inputs, outputs, {ready.frame->number, ready.iteration->number}, started)) continue;
-      } catch (Error& error) {
-        error.set_node(node.def.name, node.def.op);
-        throw;
-      }
+      const FrameIteration at{ready.frame->number, ready.iteration->number};
+      Tensor* inputs = ready.iteration->slots.data() + node.first_slot;
+      if (!executor.execute(node, inputs, outputs, at, {&node, ready.frame, ready.iteration})) continue;
     }
     finish(ready, outputs);
     for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();

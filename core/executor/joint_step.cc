@@ -19,8 +19,8 @@ struct Driven {
 };
 thread_local Driven driven;
 
-// About what it takes to wake a thread: so nobody looks out for much longer than he would have slept in vain.
-constexpr std::chrono::microseconds kLookout(100);
+// Spin at most about as long as a wake-up takes.
+constexpr std::chrono::microseconds kSpin(100);
 
 int most_helpers(size_t parts) {
   const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
@@ -91,7 +91,7 @@ void JointStep::share(Taken& taken) {
 void JointStep::add(Executor* executor) {
   ready_.push_back(executor);
   changes_.fetch_add(1, std::memory_order_release);
-  if (ready_.size() <= looking_) return;
+  if (ready_.size() <= spinning_) return;
   if (sleeping_ > 0) {
     wake_.notify_all();
   } else if (helpers_ < most_helpers(executors_.size())) {
@@ -100,17 +100,17 @@ void JointStep::add(Executor* executor) {
   }
 }
 
-void JointStep::look_out(std::unique_lock<std::mutex>& lock) {
+void JointStep::spin(std::unique_lock<std::mutex>& lock) {
   using Clock = std::chrono::steady_clock;
   const int64_t seen = changes_.load(std::memory_order_relaxed);
-  ++looking_;
+  ++spinning_;
   lock.unlock();
-  const auto until = Clock::now() + kLookout;
+  const auto until = Clock::now() + kSpin;
   do {
     for (int i = 0; i < 64 && changes_.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
   } while (changes_.load(std::memory_order_acquire) == seen && Clock::now() < until);
   lock.lock();
-  --looking_;
+  --spinning_;
 }
 
 void JointStep::drive(bool stays) {
@@ -118,10 +118,10 @@ void JointStep::drive(bool stays) {
   const Driven outer = std::exchange(driven, {this, &taken});
   ShareScope cores(active_);
   std::unique_lock lock(mutex_);
-  bool looked = false;
+  bool spun = false;
   while (true) {
     if (!ready_.empty()) {
-      looked = false;
+      spun = false;
       Executor* executor = ready_.front();
       ready_.pop_front();
       lock.unlock();
@@ -138,9 +138,9 @@ void JointStep::drive(bool stays) {
       lock.lock();
     } else if (left_ == 0) {
       break;
-    } else if (!looked) {
-      look_out(lock);
-      looked = true;
+    } else if (!spun) {
+      spin(lock);
+      spun = true;
     } else if (!stays) {
       break;
     } else {
@@ -209,12 +209,15 @@ std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_
   std::vector<Executor*> first = prepare(feeds);
   {
     std::lock_guard lock(mutex_);
-    looking_ = 1;  // This thread drives one of them.
+    spinning_ = 1;  // This thread drives one of them.
     for (Executor* executor : first) add(executor);
-    looking_ = 0;
+    spinning_ = 0;
   }
   drive(true);
-  if (error_) throw *error_;
+  {
+    std::lock_guard lock(mutex_);  // An abort may still come: a timeout, or the end of the session.
+    if (error_) throw *error_;
+  }
   std::vector<Tensor> out(num_fetches);
   for (size_t i = 0; i < parts_.size(); ++i)
     for (size_t k = 0; k < parts_[i].fetches.size(); ++k) out[parts_[i].fetches[k]] = std::move(fetched_[i][k]);

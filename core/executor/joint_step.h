@@ -6,7 +6,7 @@
 // Threads are shared by the parts. A Send makes another executor ready; if the sender then has nothing left to run, its
 // own thread goes on there, and a chain of operations that wanders between devices never waits for a thread to wake up.
 // If it has something to run, another thread comes, and the devices work at the same time. A thread that has nothing to
-// drive looks out for something for a while before it sleeps: being woken takes as long as many kernels run.
+// drive spins for a while before it sleeps: a wake-up takes as long as many kernels run.
 //
 // A Send and a Recv that run once in a step are linked when the step is compiled: the value goes from one executor to
 // the other without a key. Those in loops meet in the rendezvous.
@@ -68,19 +68,19 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   // Makes an executor ready, and sees to it that a thread comes for it. Called with the lock.
   void add(Executor* executor);
   // Waits a moment for something to drive. Called with the lock, which it gives up meanwhile.
-  void look_out(std::unique_lock<std::mutex>& lock);
+  void spin(std::unique_lock<std::mutex>& lock);
   void poll();
 
   const std::vector<Part>& parts_;
   std::vector<std::shared_ptr<Executor>> executors_;
   std::function<void()> poll_;
   std::atomic<int> active_{0};       // threads that are inside of an executor
-  std::atomic<int64_t> changes_{0};  // counts what threads look out for: executors made ready, and the end
+  std::atomic<int64_t> changes_{0};  // what spinning threads watch: counts executors made ready, and the end
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
   std::deque<Executor*> ready_;
-  size_t looking_ = 0;  // threads
+  size_t spinning_ = 0;  // threads
   int sleeping_ = 0;
   int helpers_ = 0;
   size_t left_;

@@ -73,24 +73,14 @@ std::vector<const NodeDef*> LoopProgram::nodes() const {
   return found;
 }
 
-inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, Step& step, StepStats* stats) const {
+inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, const NodeSite& site) const {
   Tensor* slots = scratch.slots.data();
   Tensor* outputs = scratch.outputs.data();
   for (size_t i = first; i < last; ++i) {
     const Item& item = items_[i];
     if (!item.kernel) continue;
-    try {
-      Kernel* kernel = item.kernel.get();
-      const int32_t record = stats ? stats->begin(item.def, kernel, slots + item.first_slot, false) : -1;
-      Context ctx(item.def, device_, step, slots + item.first_slot, outputs, {});
-      kernel->compute(ctx);
-      if (stats) stats->end(record, kernel, ctx, outputs);
-      for (int k = 0; k < item.num_outputs; ++k)
-        if (!outputs[k].defined()) fail(Code::internal, "the kernel left output ", k, " unset");
-    } catch (Error& error) {
-      error.set_node(item.def.name, item.def.op);
-      throw;
-    }
+    compute_node(site, item.def, *item.kernel, slots + item.first_slot, outputs, {});
+    require_outputs(item.def, item.num_outputs, outputs);
     for (int k = 0; k < item.num_inputs; ++k)
       if (k >= 64 || (item.kept >> k & 1) == 0) slots[item.first_slot + k].reset();
     for (const auto& [input, value] : item.constants)
@@ -124,7 +114,7 @@ std::unique_ptr<LoopProgram::Scratch> LoopProgram::take_scratch() const {
 
 void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const {
   std::unique_ptr<Scratch> scratch = take_scratch();
-  StepStats* stats = observer_of(step);
+  const NodeSite site{device_, step, observer_of(step)};
   Tensor* slots = scratch->slots.data();
   for (uint32_t iteration = 0;; ++iteration) {
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
@@ -133,7 +123,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
       for (int32_t slot : before_condition_[k]) slots[slot] = variables[k];
     for (int k = 0; k < num_invariants_; ++k)
       for (int32_t slot : before_condition_[num_variables_ + k]) slots[slot] = invariants[k];
-    run_items(0, num_condition_, *scratch, step, stats);
+    run_items(0, num_condition_, *scratch, site);
     const Tensor& predicate = slots[predicate_slot_];
     require(predicate.num_elements() == 1, "a loop's condition must be a scalar, got shape ", predicate.shape());
     bool go_on = *predicate.flat<bool>();
@@ -150,7 +140,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
     }
     for (int k = 0; k < num_invariants_; ++k)
       for (int32_t slot : before_body_[num_variables_ + k]) slots[slot] = invariants[k];
-    run_items(num_condition_, items_.size(), *scratch, step, stats);
+    run_items(num_condition_, items_.size(), *scratch, site);
     for (int k = 0; k < num_variables_; ++k) variables[k] = std::move(slots[next_slot_ + k]);
   }
   // What the last condition computed for a body that did not run.

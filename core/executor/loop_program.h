@@ -15,7 +15,7 @@
 
 namespace thalweg {
 
-class StepStats;
+struct NodeSite;
 
 // Where a value inside the loop comes from: a loop variable, an invariant, or an output of a node, numbered in one row:
 // variables first, then invariants, then nodes.
@@ -62,7 +62,7 @@ class LoopProgram {
     std::vector<Tensor> outputs;
   };
   std::unique_ptr<Scratch> take_scratch() const;
-  void run_items(size_t first, size_t last, Scratch& scratch, Step& step, StepStats* stats) const;
+  void run_items(size_t first, size_t last, Scratch& scratch, const NodeSite& site) const;
 
   Device& device_;
   std::vector<Item> items_;

@@ -52,8 +52,8 @@ class NumericCheck {
 
   // By the addresses of their elements:
   std::unordered_set<const void*> not_finite_;             // of known origin
-  std::unordered_set<const void*> fed_;                    // not finite, of nobody's making
-  std::unordered_map<const void*, const NodeDef*> reads_;  // values of variables, which nobody has looked at
+  std::unordered_set<const void*> fed_;                    // not finite, and made by no node
+  std::unordered_map<const void*, const NodeDef*> reads_;  // values of variables, not looked at yet
   std::vector<Finding> findings_;
 };
 

@@ -38,9 +38,9 @@ bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) 
 
 }  // namespace
 
-// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: whose results nobody
-// reads, and those that only they read (the gradient of a variable, say, and its update); then the only reader of what
-// has just been computed; then the one farthest from the end of the step; ties by the order in which the graph was
+// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: whose results have
+// no readers, and those that only they read (the gradient of a variable, say, and its update); then the only reader of
+// what has just been computed; then the one farthest from the end of the step; ties by the order in which the graph was
 // built. In a plan for one device of several, where others may wait, the order was planned before.
 std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   int32_t n = static_cast<int32_t>(specs.size());
@@ -73,7 +73,7 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
              specs[i].def.op, "); only NextIteration may lead back to a Merge");
   }
   const bool planned = std::any_of(specs.begin(), specs.end(), [](const NodeSpec& s) { return s.priority >= 0; });
-  // How far the end is, and how far a node that nobody reads from.
+  // How far the end is, and how far a node without readers.
   constexpr int32_t kSoonFreed = 2;
   std::vector<double> distance(n, 0);
   std::vector<int32_t> kept(n, 0);
@@ -101,7 +101,7 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   order.clear();
   for (int32_t i = 0; i < n; ++i)
     if (waiting[i] == 0) ready.push(i);
-  // Whoever is the only one to read a result comes right after it, unless something else frees memory or is awaited:
+  // The only reader of a result comes right after it, unless something else frees memory or is awaited:
   // branch after branch needs less memory than all branches at once.
   auto only_reader = [&](int32_t i, int32_t to) {
     return readers[i].size() == consumers[i].size() &&
@@ -304,7 +304,7 @@ struct Arrival : Kernel {
   void compute(Context& ctx) override { ctx.set_output(0, ctx.take_input(0)); }
 };
 
-// The same for a transfer in 16 bits: within a process the lower bits are cut in one go, in place if nobody else reads
+// The same for a transfer in 16 bits: within a process the lower bits are cut in one go, in place if nothing else reads
 // the value.
 struct CutArrival : Kernel {
   void compute(Context& ctx) override {

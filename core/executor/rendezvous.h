@@ -5,7 +5,7 @@
 // are handed out in that order; either side may come first. Nothing blocks: the callback of `recv` runs at once if the
 // value is there, else on the thread that brings it, always without a lock held, and exactly once. `abort` fails all
 // waiting and all later calls with its error, and the first abort wins: `recv` reports the error to its callback,
-// `send` and `try_recv` throw it. Values that nobody has received are dropped with the rendezvous, or by `abort`. An
+// `send` and `try_recv` throw it. Values that were not received are dropped with the rendezvous, or by `abort`. An
 // unset tensor is the dead token. Thread-safe.
 #pragma once
 

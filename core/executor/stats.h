@@ -2,9 +2,9 @@
 // first NaN or infinity. A step without one pays one branch a node.
 //
 // Each executor has its own, and only the thread that drives the executor writes into it: there is no lock, and in the
-// step nothing is copied but numbers and shapes. An asynchronous kernel's end is noted by whoever posts it and written
-// here when the driver picks it up. Names and protobufs are made after the step (executor/trace.h), from the NodeDefs
-// that the records point to: plans must live until then, and the bodies of called functions are kept here.
+// step nothing is copied but numbers and shapes. An asynchronous kernel's end is noted by the thread that posts it and
+// written here when the driver picks it up. Names and protobufs are made after the step (executor/trace.h), from the
+// NodeDefs that the records point to: plans must live until then, and the bodies of called functions are kept here.
 //
 // Nodes within nodes, those of lowered loops and of functions, have the record of the node around them as parent. What
 // runs in the call of an asynchronous node is driven by other threads, and has an observer of its own: a Caller, taken
@@ -39,7 +39,7 @@ struct NodeRun {
   int32_t thread = 0;
   int32_t first_output = 0;
   int32_t num_outputs = 0;
-  bool waits = false;   // asynchronous: the time is that between its start and its end, whoever worked
+  bool waits = false;   // asynchronous: the time from its start to its end, on whatever threads
   bool called = false;  // belongs to a function that the parent calls
 };
 
@@ -141,10 +141,10 @@ class StepStats {
   // A node that calls a function. Copies are usable from any thread, also when the observer has gone.
   class Caller {
    public:
-    Caller() = default;  // nobody observes
+    Caller() = default;  // not observed
     // An observer for a call that is about to begin, or null.
     std::shared_ptr<StepStats> begin() const;
-    // The call has ended, and nobody writes into its observer any more.
+    // The call has ended: its observer is complete.
     void end(std::shared_ptr<StepStats> call) const;
 
    private:

@@ -34,8 +34,8 @@ class Step {
   int depth() const { return depth_; }
   void set_depth(int depth) { depth_ = depth; }
 
-  // For kernels that run long: whether the step has ended meanwhile, and a chance for whoever waits for it to look
-  // around.
+  // For kernels that run long: whether the step has ended meanwhile, and a chance for the waiting caller to
+  // handle signals.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
   virtual void tick() = 0;
 

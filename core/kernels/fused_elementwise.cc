@@ -11,6 +11,7 @@
 
 #include "compute/elementwise/elementwise.h"
 #include "compute/elementwise/elementwise_code.h"
+#include "executor/run_node.h"
 
 namespace thalweg {
 namespace {
@@ -196,8 +197,7 @@ struct FusedElementwise : DivisibleKernel {
     for (size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
       Tensor inputs[2] = {values[op.left], op.right < 0 ? Tensor() : values[op.right]};
-      Context inner(op.def, ctx.device(), ctx.step(), inputs, &values[num_inputs + i], ctx.iteration());
-      op.kernel->compute(inner);
+      compute_node({ctx.device(), ctx.step()}, op.def, *op.kernel, inputs, &values[num_inputs + i], ctx.iteration());
       if (part) part(op.def, std::span(inputs, op.right < 0 ? 1 : 2), values[num_inputs + i]);
     }
     ctx.set_output(0, std::move(values.back()));

@@ -240,7 +240,7 @@ class CompiledStep {
   std::vector<FeedSpec> feeds_;
   std::vector<JointStep::Part> parts_;
   size_t num_fetches_;
-  std::shared_ptr<NodeTable> nodes_;  // made when somebody asks; guarded by the GIL
+  std::shared_ptr<NodeTable> nodes_;  // made on first use; guarded by the GIL
   Samples samples_;
 };
 

@@ -68,7 +68,7 @@ class Samples {
   std::atomic<int64_t> every_{0};
   std::atomic<int64_t> next_{-1};
   std::atomic<int64_t> count_{0};
-  // Of the step that is being measured, and of the one before it; only who measures touches them.
+  // Of the step that is being measured, and of the one before it; only the thread that measures touches them.
   Clock::time_point begin_{};
   Clock::time_point last_end_{};
   int64_t last_count_ = 0;
