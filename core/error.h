@@ -2,9 +2,12 @@
 //
 // Kernels and the runtime report failures by throwing Error. The executor catches it at the node boundary, adds the
 // node, and the first failure of a step wins. Nothing may throw inside a parallel region.
+//
+// Messages are put together in error.cc from references to their parts: a check compiles to a branch and a call.
 #pragma once
 
-#include <sstream>
+#include <initializer_list>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -33,7 +36,10 @@ enum class Code : int {
 
 class Error : public std::runtime_error {
  public:
-  Error(Code code, const std::string& message) : std::runtime_error(message), code_(code), message_(message) {}
+  Error(Code code, const std::string& message);
+  Error(const Error&);
+  Error& operator=(const Error&);
+  ~Error() override;
   Code code() const { return code_; }
   // All of the message: what() ends at the first zero byte, which a user's text may contain.
   const std::string& message() const { return message_; }
@@ -54,23 +60,44 @@ class Error : public std::runtime_error {
   std::string op_;
 };
 
+// A part of a message: a reference to anything that can be written to a stream.
+class MessagePart {
+ public:
+  template <typename T>
+  MessagePart(const T& value) : value_(&value), write_(&write_as<T>) {}
+  template <size_t n>
+  MessagePart(const char (&text)[n]) : value_(text), write_(&write_text) {}
+  void write(std::ostream& out) const { write_(out, value_); }
+
+ private:
+  template <typename T>
+  static void write_as(std::ostream& out, const void* value) {
+    out << *static_cast<const T*>(value);
+  }
+  static void write_text(std::ostream& out, const void* text);
+
+  const void* value_;
+  void (*write_)(std::ostream&, const void*);
+};
+
+std::string concatenated(std::initializer_list<MessagePart> parts);
+[[noreturn, gnu::cold]] void throw_error(Code code, std::initializer_list<MessagePart> parts);
+
 template <typename... Parts>
-std::string cat(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
+inline std::string cat(const Parts&... parts) {
+  return concatenated({MessagePart(parts)...});
 }
 
 template <typename... Parts>
-[[noreturn]] void fail(Code code, const Parts&... parts) {
-  throw Error(code, cat(parts...));
+[[noreturn]] inline void fail(Code code, const Parts&... parts) {
+  throw_error(code, {MessagePart(parts)...});
 }
 
 // Checks what comes from the user: both sides of a mismatch belong into the message.
 template <typename... Parts>
 inline void require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]
-    fail(Code::invalid_argument, parts...);
+    throw_error(Code::invalid_argument, {MessagePart(parts)...});
 }
 
 }  // namespace thalweg

@@ -148,4 +148,43 @@ std::vector<DType> Registry::allowed(const std::string& op, const std::string& a
   return out;
 }
 
+namespace {
+
+struct FunctionKernel : Kernel {
+  explicit FunctionKernel(void (*body)(Context&)) : body_(body) {}
+  void compute(Context& ctx) override { body_(ctx); }
+
+ private:
+  void (*body_)(Context&);
+};
+
+}  // namespace
+
+RegistrationBuilder::RegistrationBuilder(std::string_view op) { registration_.op = op; }
+RegistrationBuilder::~RegistrationBuilder() = default;
+
+RegistrationBuilder&& RegistrationBuilder::on(const char* device_type) && {
+  registration_.device_type = device_type;
+  return std::move(*this);
+}
+
+RegistrationBuilder&& RegistrationBuilder::types(const char* attr, std::span<const DType> allowed) && {
+  registration_.constraints.push_back({attr, {allowed.begin(), allowed.end()}});
+  return std::move(*this);
+}
+
+int RegistrationBuilder::add(std::unique_ptr<Kernel> (*create)(const Construction&), bool async, Rows (*rows)()) && {
+  registration_.create = create;
+  registration_.async = async;
+  registration_.rows = rows;
+  Registry::global().add(std::move(registration_));
+  return 0;
+}
+
+int RegistrationBuilder::add_function(void (*body)(Context&)) && {
+  registration_.create = [body](const Construction&) { return std::make_unique<FunctionKernel>(body); };
+  Registry::global().add(std::move(registration_));
+  return 0;
+}
+
 }  // namespace thalweg

@@ -9,7 +9,9 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/kernel.h"
@@ -18,9 +20,11 @@ namespace thalweg {
 
 // What an element-wise kernel computes, as loops over rows of float32, so that several can be fused into one pass over
 // memory (kernels/fused_elementwise.cc). A stride of 0 is a scalar; both are 0 only where n is 1. Rows may be the same.
+using UnaryRow = void (*)(const void* in, void* out, int64_t n);
+using BinaryRow = void (*)(const void* a, int64_t stride_a, const void* b, int64_t stride_b, void* out, int64_t n);
 struct Rows {
-  void (*unary)(const float* in, float* out, int64_t n) = nullptr;
-  void (*binary)(const float* a, int64_t stride_a, const float* b, int64_t stride_b, float* out, int64_t n) = nullptr;
+  UnaryRow unary = nullptr;
+  BinaryRow binary = nullptr;
 };
 
 struct Registration {
@@ -54,41 +58,42 @@ class Registry {
   std::vector<DType> allowed(const std::string& op, const std::string& attr) const;
 };
 
+// Whatever does not depend on the kernel's type is compiled once, in registry.cc.
 class RegistrationBuilder {
  public:
-  explicit RegistrationBuilder(std::string op) { registration_.op = std::move(op); }
-  RegistrationBuilder&& on(std::string device_type) && {
-    registration_.device_type = std::move(device_type);
-    return std::move(*this);
-  }
+  explicit RegistrationBuilder(std::string_view op);
+  ~RegistrationBuilder();
+  RegistrationBuilder&& on(const char* device_type) &&;
   template <DType... Ds>
-  RegistrationBuilder&& types(std::string attr, Types<Ds...>) && {
-    registration_.constraints.push_back({std::move(attr), {Ds...}});
-    return std::move(*this);
+  RegistrationBuilder&& types(const char* attr, Types<Ds...>) && {
+    static constexpr DType kAllowed[] = {Ds...};
+    return std::move(*this).types(attr, std::span<const DType>(kAllowed));
   }
+  RegistrationBuilder&& types(const char* attr, std::span<const DType> allowed) &&;
   template <typename K>
   int make() && {
-    registration_.create = [](const Construction& c) { return std::make_unique<K>(c); };
-    registration_.async = std::is_base_of_v<AsyncKernel, K>;
-    if constexpr (requires { K::rows(); }) registration_.rows = &K::rows;
-    Registry::global().add(std::move(registration_));
-    return 0;
+    Rows (*rows)() = nullptr;
+    if constexpr (requires { K::rows(); }) rows = &K::rows;
+    return std::move(*this).add(&create<K>, std::is_base_of_v<AsyncKernel, K>, rows);
   }
   // A kernel without members: a function of the context.
   template <void (*body)(Context&)>
   int function() && {
-    struct FunctionKernel : Kernel {
-      explicit FunctionKernel(const Construction&) {}
-      void compute(Context& ctx) override { body(ctx); }
-    };
-    return std::move(*this).template make<FunctionKernel>();
+    return std::move(*this).add_function(body);
   }
 
  private:
+  template <typename K>
+  static std::unique_ptr<Kernel> create(const Construction& c) {
+    return std::make_unique<K>(c);
+  }
+  int add(std::unique_ptr<Kernel> (*create)(const Construction&), bool async, Rows (*rows)()) &&;
+  int add_function(void (*body)(Context&)) &&;
+
   Registration registration_;
 };
 
-inline RegistrationBuilder kernel(std::string op) { return RegistrationBuilder(std::move(op)); }
+inline RegistrationBuilder kernel(std::string_view op) { return RegistrationBuilder(op); }
 
 #define THALWEG_JOIN_(a, b) a##b
 #define THALWEG_JOIN(a, b) THALWEG_JOIN_(a, b)

@@ -1,4 +1,5 @@
 // BiasAdd and its gradient (a vector along the channel dimension), and L2Loss.
+#include "compute/copies/elements.h"
 #include "compute/elementwise/functors.h"
 #include "compute/reduction/column_sums.h"
 #include "compute/windows/pooling.h"
@@ -31,23 +32,24 @@ struct BiasAdd : Kernel {
             "Must provide as many biases as the channel dimension of the input tensor: ", bias.shape(), " vs. ",
             view.channels, " in ", shape);
     Tensor& out = ctx.forward_or_allocate({0}, 0, shape);
-    dispatch_for<functors::Add, Numbers>(out.dtype(), [&]<typename T>() {
-      const T* in = ctx.input(0).flat<T>();
-      const T* b = bias.flat<T>();
-      T* to = out.flat<T>();
-      if (view.inner == 1) {
-        parallel_for(view.outer, grain(view.channels), [=](int64_t begin, int64_t end) {
-          int64_t n = view.channels;
-          for (int64_t r = begin; r < end; ++r) binary_row<functors::Add>(in + r * n, 1, b, 1, to + r * n, n);
-        });
-      } else {
-        parallel_for(view.outer * view.channels, grain(view.inner), [=](int64_t begin, int64_t end) {
-          int64_t n = view.inner;
-          for (int64_t r = begin; r < end; ++r)
-            binary_row<functors::Add>(in + r * n, 1, b + r % view.channels, 0, to + r * n, n);
-        });
-      }
-    });
+    const BinaryLoop add = binary_loop<functors::Add, Numbers>(out.dtype());
+    const DType dtype = out.dtype();
+    const void *in = ctx.input(0).raw(), *b = bias.raw();
+    void* to = out.raw();
+    if (view.inner == 1) {
+      parallel_for(view.outer, grain(view.channels), [&](int64_t begin, int64_t end) {
+        const int64_t n = view.channels;
+        for (int64_t r = begin; r < end; ++r)
+          add(element_at(dtype, in, r * n), 1, b, 1, element_at(dtype, to, r * n), n);
+      });
+    } else {
+      parallel_for(view.outer * view.channels, grain(view.inner), [&](int64_t begin, int64_t end) {
+        const int64_t n = view.inner;
+        for (int64_t r = begin; r < end; ++r)
+          add(element_at(dtype, in, r * n), 1, element_at(dtype, b, r % view.channels), 0, element_at(dtype, to, r * n),
+              n);
+      });
+    }
   }
   static int64_t grain(int64_t width) { return std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width)); }
   bool channels_first;

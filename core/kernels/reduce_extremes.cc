@@ -8,7 +8,7 @@ template <typename T>
 struct ProdOf {
   using Block = typename Accumulators<T>::Block;
   using Total = typename Accumulators<T>::Total;
-  static constexpr bool kIdentityOnOne = true;
+  static constexpr bool kIdentityOnOne = true, modular = true;
   static Block block_identity() { return Block(1); }
   static Total total_identity() { return Total(1); }
   template <typename V>
@@ -28,7 +28,7 @@ struct ExtremeOf {
   using Block = std::conditional_t<is_reduced_float<T>, float, T>;
   using Total = Block;
   using Limits = std::numeric_limits<Block>;
-  static constexpr bool kIdentityOnOne = true;
+  static constexpr bool kIdentityOnOne = true, modular = false;
   static Block block_identity() {
     if constexpr (Limits::has_infinity)
       return kMax ? -Limits::infinity() : Limits::infinity();
@@ -60,7 +60,7 @@ template <bool kAll>
 struct LogicalOf {
   using Block = uint8_t;
   using Total = uint8_t;
-  static constexpr bool kIdentityOnOne = true;
+  static constexpr bool kIdentityOnOne = true, modular = false;
   static Block block_identity() { return kAll; }
   static Total total_identity() { return kAll; }
   template <typename V>

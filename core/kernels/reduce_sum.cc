@@ -10,7 +10,7 @@ template <typename T>
 struct SumOf {
   using Block = typename Accumulators<T>::Block;
   using Total = typename Accumulators<T>::Total;
-  static constexpr bool kIdentityOnOne = true;
+  static constexpr bool kIdentityOnOne = true, modular = true;
   static Block block_identity() { return Block(0); }
   static Total total_identity() { return Total(0); }
   template <typename V>

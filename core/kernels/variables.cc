@@ -1,5 +1,7 @@
 // Resource variables: the handle, reading, assigning, and whole-tensor updates.
+#include "compute/copies/elements.h"
 #include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 #include "resource/variable.h"
 #include "tensor/handle_tensor.h"
 
@@ -51,30 +53,16 @@ struct Assign : Kernel {
   bool validate;
 };
 
-struct Add {
-  template <typename T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a + b);
-  }
-};
-struct Sub {
-  template <typename T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a - b);
-  }
-};
-
 template <typename F>
 void assign_update(Context& ctx) {
   const Tensor& delta = ctx.input(1);
   variable_of(ctx, delta.dtype()).replace(delta.shape(), [&](Tensor& out, const Tensor& in) {
-    dispatch(delta.dtype(), Numbers{}, [&]<typename T>() {
-      const T* a = in.flat<T>();
-      const T* b = delta.flat<T>();
-      T* o = out.flat<T>();
-      parallel_for(out.num_elements(), kElementGrain, [=](int64_t begin, int64_t end) {
-        binary_row<F>(a + begin, 1, b + begin, 1, o + begin, end - begin);
-      });
+    const BinaryLoop loop = binary_loop<F, Numbers>(delta.dtype());
+    const DType dtype = delta.dtype();
+    const void *a = in.raw(), *b = delta.raw();
+    void* to = out.raw();
+    parallel_for(out.num_elements(), kElementGrain, [&](int64_t begin, int64_t end) {
+      loop(element_at(dtype, a, begin), 1, element_at(dtype, b, begin), 1, element_at(dtype, to, begin), end - begin);
     });
   });
 }
@@ -129,8 +117,8 @@ void disable_copy_on_read(Context& ctx) { ctx.resource<Variable>(0); }
 REGISTER(kernel("VarHandleOp").make<VarHandle>());
 REGISTER(kernel("ReadVariableOp").function<read>());
 REGISTER(kernel("AssignVariableOp").make<Assign>());
-REGISTER(kernel("AssignAddVariableOp").types("dtype", Numbers{}).function<assign_update<Add>>());
-REGISTER(kernel("AssignSubVariableOp").types("dtype", Numbers{}).function<assign_update<Sub>>());
+REGISTER(kernel("AssignAddVariableOp").types("dtype", Numbers{}).function<assign_update<functors::Add>>());
+REGISTER(kernel("AssignSubVariableOp").types("dtype", Numbers{}).function<assign_update<functors::Sub>>());
 REGISTER(kernel("ResourceCountUpTo").make<CountUpTo>());
 REGISTER(kernel("VarIsInitializedOp").function<is_initialized>());
 REGISTER(kernel("VariableShape").function<shape_of>());

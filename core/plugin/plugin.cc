@@ -3,9 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
-#include <regex>
 
 #include "error.h"
 
@@ -22,6 +22,14 @@ Plugins& plugins() {
   return *p;
 }
 
+// Capital letters, digits and underscores, a letter first.
+bool is_device_type(const std::string& name) {
+  auto is_letter = [](char c) { return c >= 'A' && c <= 'Z'; };
+  return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 void check(const std::string& path, const tw_device_plugin* table) {
   auto wrong = [&](const auto&... why) { fail(Code::invalid_argument, "the device plug-in '", path, "' ", why...); };
   if (table == nullptr) wrong("says that it cannot work here");
@@ -29,9 +37,8 @@ void check(const std::string& path, const tw_device_plugin* table) {
     wrong("was made for version ", table->version, " of the interface; this is version ", THALWEG_DEVICE_PLUGIN_VERSION,
           ". Compile it again with the header in tf.sysconfig.get_include()");
   if (table->size < sizeof(tw_device_plugin)) wrong("has a table of ", table->size, " bytes, too short");
-  static const std::regex kType("[A-Z][A-Z0-9_]*");
   const std::string type = table->type == nullptr ? "" : table->type;
-  if (!std::regex_match(type, kType) || type == "CPU" || type == "NULL")
+  if (!is_device_type(type) || type == "CPU" || type == "NULL")
     wrong("calls its type of device '", type,
           "': a name of capital letters, digits and underscores is needed, and CPU "
           "and NULL are taken");

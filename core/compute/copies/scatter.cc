@@ -3,32 +3,15 @@
 
 #include "compute/copies/elements.h"
 #include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {
 
 struct Assign {
   template <typename T>
-  static T apply(T, T b) {
+  static T apply(const T&, const T& b) {
     return b;
-  }
-};
-struct Add {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a + b;
-  }
-};
-struct Sub {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a - b;
-  }
-};
-struct Mul {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a * b;
   }
 };
 struct Div {
@@ -53,45 +36,61 @@ struct Max {
   }
 };
 
-template <typename F, typename T>
-inline void merge_run(T* to, const T* from, int64_t step, int64_t n) {
-  if constexpr (std::is_same_v<F, Assign>) {
-    for (int64_t k = 0; k < n; ++k) to[k] = from[k * step];
-  } else {
-    binary_row<F>(to, 1, from, step, to, n);
+BinaryLoop assigning_loop(DType dtype) {
+  BinaryLoop loop;
+  dispatch_width(dtype, [&]<typename T>() { loop = {&binary_row<Assign, T, T>, kRowTypes<T, T>}; });
+  return loop;
+}
+
+BinaryLoop loop_of(Combine how, DType dtype) {
+  switch (how) {
+    case Combine::assign:
+      return assigning_loop(dtype);
+    case Combine::add:
+      // For truth values a sum is a logical or: the bytes of a bool are 0 or 1, so the maximum is the same.
+      if (dtype == DType::boolean) return binary_loop<Max, Types<DType::uint8>>(DType::uint8);
+      return binary_loop<functors::Add, Numbers>(dtype);
+    case Combine::sub:
+      return binary_loop<functors::Sub, Numbers>(dtype);
+    case Combine::mul:
+      return binary_loop<functors::Mul, Numbers>(dtype);
+    case Combine::div:
+      return binary_loop<Div, Numbers>(dtype);
+    case Combine::min:
+      return binary_loop<Min, Reals>(dtype);
+    case Combine::max:
+      return binary_loop<Max, Reals>(dtype);
   }
+  fail(Code::internal, "an unknown way to combine rows");
 }
 
 // Every thread merges the rows in order, each within columns or rows of its own: the result does not depend on their
 // number.
-template <typename F, typename T>
-void merge_rows(T* target, int64_t size, std::span<const int64_t> offsets, const T* updates, int64_t row, bool scalar) {
-  int64_t n = static_cast<int64_t>(offsets.size()), step = scalar ? 0 : 1;
-  auto from = [&](int64_t i) { return scalar ? updates : updates + i * row; };
-  bool large = n * row > kElementGrain;
-  if constexpr (!std::is_trivially_copyable_v<T>) large = false;  // Copies allocate, and may throw.
-  if (!large) {
-    for (int64_t i = 0; i < n; ++i) merge_run<F>(target + offsets[i], from(i), step, row);
+void merge_rows(const BinaryLoop& loop, Tensor& target, std::span<const int64_t> offsets, const Tensor& updates,
+                int64_t row) {
+  const DType dtype = target.dtype();
+  const int64_t n = static_cast<int64_t>(offsets.size()), step = updates.rank() == 0 ? 0 : 1;
+  void* const to = target.raw();
+  const void* const from = updates.raw();
+  // Columns [begin, end) of update i.
+  auto merge = [&](int64_t i, int64_t begin, int64_t end) {
+    void* const run = element_at(dtype, to, offsets[i] + begin);
+    loop(run, 1, element_at(dtype, from, (i * row + begin) * step), step, run, end - begin);
+  };
+  // Copies of strings allocate, and may throw.
+  if (n * row <= kElementGrain || !is_plain(dtype)) {
+    for (int64_t i = 0; i < n; ++i) merge(i, 0, row);
   } else if (row >= 256) {
     parallel_for(row, std::max<int64_t>(128, kElementGrain / n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < n; ++i)
-        merge_run<F>(target + offsets[i] + begin, from(i) + begin * step, step, end - begin);
+      for (int64_t i = 0; i < n; ++i) merge(i, begin, end);
     });
   } else {
-    int64_t rows = size / row;
+    const int64_t rows = target.num_elements() / row;
     parallel_for(rows, std::max<int64_t>(1, rows / (n * row / kElementGrain + 1)), [&](int64_t begin, int64_t end) {
       for (int64_t i = 0; i < n; ++i)
-        if (offsets[i] >= begin * row && offsets[i] < end * row) merge_run<F>(target + offsets[i], from(i), step, row);
+        if (offsets[i] >= begin * row && offsets[i] < end * row) merge(i, 0, row);
     });
   }
-}
-
-template <typename F, typename List>
-void merge_typed(List list, Tensor& target, std::span<const int64_t> offsets, const Tensor& updates, int64_t row) {
-  bool scalar = updates.rank() == 0;
-  dispatch(target.dtype(), list, [&]<typename T>() {
-    merge_rows<F>(target.flat<T>(), target.num_elements(), offsets, updates.flat<T>(), row, scalar);
-  });
 }
 
 void check_divisors(const Tensor& updates) {
@@ -111,31 +110,8 @@ void combine_rows(Combine how, Tensor& target, std::span<const int64_t> offsets,
   require(updates.dtype() == target.dtype(), "updates have type ", updates.dtype(), ", what they update has type ",
           target.dtype());
   if (offsets.empty() || row_size == 0) return;
-  switch (how) {
-    case Combine::assign:
-      dispatch_width(target.dtype(), [&]<typename T>() {
-        merge_rows<Assign>(target.flat<T>(), target.num_elements(), offsets, updates.flat<T>(), row_size,
-                           updates.rank() == 0);
-      });
-      return;
-    case Combine::add:
-      // For truth values a sum is a logical or: the bytes of a bool are 0 or 1, so the maximum is the same.
-      if (target.dtype() == DType::boolean)
-        return merge_rows<Max>(target.flat<uint8_t>(), target.num_elements(), offsets, updates.flat<uint8_t>(),
-                               row_size, updates.rank() == 0);
-      return merge_typed<Add>(Numbers{}, target, offsets, updates, row_size);
-    case Combine::sub:
-      return merge_typed<Sub>(Numbers{}, target, offsets, updates, row_size);
-    case Combine::mul:
-      return merge_typed<Mul>(Numbers{}, target, offsets, updates, row_size);
-    case Combine::div:
-      check_divisors(updates);
-      return merge_typed<Div>(Numbers{}, target, offsets, updates, row_size);
-    case Combine::min:
-      return merge_typed<Min>(Reals{}, target, offsets, updates, row_size);
-    case Combine::max:
-      return merge_typed<Max>(Reals{}, target, offsets, updates, row_size);
-  }
+  if (how == Combine::div) check_divisors(updates);
+  merge_rows(loop_of(how, target.dtype()), target, offsets, updates, row_size);
 }
 
 void scatter_rows(Combine how, Tensor& target, const Tensor& indices, const Tensor& updates) {

@@ -1,6 +1,9 @@
 // The loops that all element-wise kernels share: unary, binary with broadcasting, in place where the executor allows
 // it.
 //
+// Only the loop over a row is a template, one for each functor and type; it is called through a pointer. Shapes, types,
+// broadcasting, threads, and the conversion of float16 and bfloat16 are compiled once, in elementwise.cc.
+//
 // A functor has `static R apply(T)` or `apply(T, T)` as a template over the compute type: float16 and bfloat16 are
 // computed in float and rounded once. The result has the type of the operands unless `apply` returns another one
 // (comparisons: bool; the magnitude of a complex number). The innermost loops are plain and contiguous, so that the
@@ -47,33 +50,7 @@ class Broadcast {
 };
 
 // Calls row(out_offset, a_offset, b_offset, count) for each run along the innermost merged dimension.
-template <typename Row>
-void for_each_row(const Broadcast& broadcast, const Row& row) {
-  int last = broadcast.rank() - 1;
-  int64_t inner = broadcast.size(last);
-  int64_t rows = inner == 0 ? 0 : broadcast.shape().num_elements() / inner;
-  parallel_for(rows, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, inner)),
-               [&](int64_t begin, int64_t end) {
-                 int64_t index[Shape::kMaxRank], left = begin, a = 0, b = 0;
-                 for (int d = last - 1; d >= 0; --d) {
-                   index[d] = left % broadcast.size(d);
-                   left /= broadcast.size(d);
-                   a += index[d] * broadcast.stride_a(d);
-                   b += index[d] * broadcast.stride_b(d);
-                 }
-                 for (int64_t r = begin; r < end; ++r) {
-                   row(r * inner, a, b, inner);
-                   for (int d = last - 1; d >= 0; --d) {
-                     a += broadcast.stride_a(d);
-                     b += broadcast.stride_b(d);
-                     if (++index[d] < broadcast.size(d)) break;
-                     a -= index[d] * broadcast.stride_a(d);
-                     b -= index[d] * broadcast.stride_b(d);
-                     index[d] = 0;
-                   }
-                 }
-               });
-}
+void for_each_row(const Broadcast& broadcast, const std::function<void(int64_t, int64_t, int64_t, int64_t)>& row);
 
 // The unsigned type of the same width, for what does not depend on the sign; quantized types count as integers.
 inline DType unsigned_of(DType dtype) {
@@ -129,61 +106,70 @@ inline void dispatch_for(DType dtype, const Body& body) {
 template <typename T, typename Returned>
 using ResultOf = std::conditional_t<std::is_same_v<Returned, Compute<T>>, T, Returned>;
 
+// out[i] = F(in[i]) for one row. T is a type that is computed in as it is.
 template <typename F, typename T, typename R>
-inline void unary_row(const T* in, R* out, int64_t n) {
-  if constexpr (std::is_same_v<Compute<T>, float> && requires { F::near_limit; }) {
+void unary_row(const void* from, void* to, int64_t n) {
+  const T* in = static_cast<const T*>(from);
+  R* out = static_cast<R*>(to);
+  if constexpr (std::is_same_v<T, float> && requires { F::near_limit; }) {
     // Block by block: one large argument sends only its neighbours the slow way.
     for (int64_t begin = 0; begin < n; begin += 1024) {
       int64_t end = std::min(n, begin + 1024);
       bool all_near = true;
-      for (int64_t i = begin; i < end; ++i) all_near &= !(std::fabs(static_cast<float>(in[i])) > F::near_limit);
+      for (int64_t i = begin; i < end; ++i) all_near &= !(std::fabs(in[i]) > F::near_limit);
       if (all_near) {
 #pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i) out[i] = static_cast<R>(F::apply(static_cast<float>(in[i])));
+        for (int64_t i = begin; i < end; ++i) out[i] = F::apply(in[i]);
       } else {
-        for (int64_t i = begin; i < end; ++i) {
-          float x = static_cast<float>(in[i]);
-          out[i] = static_cast<R>(std::fabs(x) > F::near_limit ? F::far(x) : F::apply(x));
-        }
+        for (int64_t i = begin; i < end; ++i)
+          out[i] = std::fabs(in[i]) > F::near_limit ? F::far(in[i]) : F::apply(in[i]);
       }
     }
   } else {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<Compute<T>>(in[i])));
+    for (int64_t i = 0; i < n; ++i) out[i] = F::apply(in[i]);
   }
 }
 
+// Types of which loops with a scalar operand are worth code of their own; others read the scalar from a row of copies.
+template <typename T>
+inline constexpr bool has_scalar_loops = std::is_same_v<T, float> || !std::is_trivially_copyable_v<T>;
+
 template <typename F, typename T, typename R>
-inline void unary_loop(const T* in, R* out, int64_t n) {
-  parallel_for(n, kElementGrain,
-               [=](int64_t begin, int64_t end) { unary_row<F>(in + begin, out + begin, end - begin); });
+[[gnu::noinline]] void equal_rows(const T* a, const T* b, R* out, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = F::apply(a[i], b[i]);
 }
 
-// Contiguous operands; a stride of 0 is a scalar. Both strides are 0 only where n is 1.
+// out[i] = F(a[i], b[i]) for one row: contiguous operands; a stride of 0 is a scalar. Both strides are 0 only where n
+// is 1. `out` may be one of the operands.
 template <typename F, typename T, typename R>
-inline void binary_row(const T* a, int64_t stride_a, const T* b, int64_t stride_b, R* out, int64_t n) {
-  using C = Compute<T>;
+void binary_row(const void* from_a, int64_t stride_a, const void* from_b, int64_t stride_b, void* to, int64_t n) {
+  const T* a = static_cast<const T*>(from_a);
+  const T* b = static_cast<const T*>(from_b);
+  R* out = static_cast<R*>(to);
   if constexpr (std::is_same_v<T, float> && requires { F::row(a, stride_a, b, stride_b, out, n); }) {
     if (n > 0) F::row(a, stride_a, b, stride_b, out, n);
   } else if (stride_a == stride_b) {
+    equal_rows<F, T, R>(a, b, out, n);
+  } else if constexpr (has_scalar_loops<T>) {
+    if (stride_a == 0) {
+      const T x = *a;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<C>(a[i]), static_cast<C>(b[i])));
-  } else if (stride_a == 0) {
-    const C x = static_cast<C>(*a);
+      for (int64_t i = 0; i < n; ++i) out[i] = F::apply(x, b[i]);
+    } else {
+      const T y = *b;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(x, static_cast<C>(b[i])));
+      for (int64_t i = 0; i < n; ++i) out[i] = F::apply(a[i], y);
+    }
   } else {
-    const C y = static_cast<C>(*b);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<R>(F::apply(static_cast<C>(a[i]), y));
+    constexpr int64_t kCopies = 2048 / sizeof(T);
+    T copies[kCopies];
+    std::fill_n(copies, std::min(n, kCopies), stride_a == 0 ? *a : *b);
+    for (int64_t i = 0; i < n; i += kCopies)
+      equal_rows<F, T, R>(stride_a == 0 ? copies : a + i, stride_b == 0 ? copies : b + i, out + i,
+                          std::min(kCopies, n - i));
   }
-}
-
-// Where the result's type is an attribute of its own (Real's Tout), it must be the one that the loops write.
-template <typename R>
-inline void require_result(const Context& ctx) {
-  require(size_of(ctx.output_dtype(0)) == sizeof(R), "the result of type ", ctx.output_dtype(0), " does not go with ",
-          "an input of type ", ctx.input(0).dtype());
 }
 
 template <typename TypeList>
@@ -211,66 +197,72 @@ Rows binary_rows_of() {
   return {};
 }
 
+// The loop of a functor over rows of an element type. float16 and bfloat16 are converted to float and back.
+struct RowTypes {
+  DType reduced = DType::invalid;   // float16 or bfloat16, if the operands are that
+  size_t width = 0, out_width = 0;  // bytes of an operand's and a result's element
+  bool narrows = false;             // the result is converted back
+};
+struct UnaryLoop {
+  UnaryRow row = nullptr;
+  RowTypes types;
+  void operator()(const void* in, void* out, int64_t n) const;
+};
+struct BinaryLoop {
+  BinaryRow row = nullptr;
+  RowTypes types;
+  void operator()(const void* a, int64_t stride_a, const void* b, int64_t stride_b, void* out, int64_t n) const;
+};
+
+template <typename T, typename R>
+inline constexpr RowTypes kRowTypes = {std::is_same_v<T, half>       ? DType::float16
+                                       : std::is_same_v<T, bfloat16> ? DType::bfloat16
+                                                                     : DType::invalid,
+                                       sizeof(T), sizeof(ResultOf<T, R>),
+                                       is_reduced_float<T> && std::is_same_v<R, Compute<T>>};
+template <typename F, typename TypeList>
+UnaryLoop unary_loop(DType dtype) {
+  UnaryLoop loop;
+  dispatch_for<F, TypeList>(dtype, [&]<typename T>() {
+    using R = decltype(F::apply(std::declval<Compute<T>>()));
+    loop = {&unary_row<F, Compute<T>, R>, kRowTypes<T, R>};
+  });
+  return loop;
+}
+template <typename F, typename TypeList>
+BinaryLoop binary_loop(DType dtype) {
+  BinaryLoop loop;
+  dispatch_for<F, TypeList>(dtype, [&]<typename T>() {
+    using R = decltype(F::apply(std::declval<Compute<T>>(), std::declval<Compute<T>>()));
+    loop = {&binary_row<F, Compute<T>, R>, kRowTypes<T, R>};
+  });
+  return loop;
+}
+
+// Output 0 = the loop over input 0, in place where that is allowed.
+void compute_unary(Context& ctx, const UnaryLoop& loop);
+// Output 0 = the loop over inputs i and j, broadcast, in place where that is allowed.
+void compute_binary(Context& ctx, int i, int j, const BinaryLoop& loop);
+// Throws unless both operands have the same element type.
+void require_same_types(const Tensor& a, const Tensor& b);
+
 // output = F(input), for the element types of the list.
 template <typename F, typename TypeList>
 struct Unary : Kernel {
   explicit Unary(const Construction&) {}
   static Rows rows() { return unary_rows_of<F, TypeList>(); }
-  void compute(Context& ctx) override {
-    Tensor& out = ctx.forward_or_allocate({0}, 0, ctx.input(0).shape());
-    dispatch_for<F, TypeList>(ctx.input(0).dtype(), [&]<typename T>() {
-      using R = ResultOf<T, decltype(F::apply(std::declval<Compute<T>>()))>;
-      require_result<R>(ctx);
-      unary_loop<F>(ctx.input(0).template flat<T>(), out.template flat<R>(), out.num_elements());
-    });
-  }
+  void compute(Context& ctx) override { compute_unary(ctx, unary_loop<F, TypeList>(ctx.input(0).dtype())); }
 };
-
-template <typename F, typename T, typename R>
-inline void binary_rows(const Tensor& a, int64_t stride_a, const Tensor& b, int64_t stride_b, Tensor& out) {
-  const T* pa = a.template flat<T>();
-  const T* pb = b.template flat<T>();
-  R* po = out.template flat<R>();
-  parallel_for(out.num_elements(), kElementGrain, [=](int64_t begin, int64_t end) {
-    binary_row<F>(pa + begin * stride_a, stride_a, pb + begin * stride_b, stride_b, po + begin, end - begin);
-  });
-}
 
 // Output 0 = F(input i, input j), broadcast.
 template <typename F, typename TypeList>
 void compute_binary(Context& ctx, int i, int j) {
   const Tensor& a = ctx.input(i);
   const Tensor& b = ctx.input(j);
-  require(a.dtype() == b.dtype(), "the operands have types ", a.dtype(), " and ", b.dtype());
-  dispatch_for<F, TypeList>(a.dtype(), [&]<typename T>() {
-    using R = ResultOf<T, decltype(F::apply(std::declval<Compute<T>>(), std::declval<Compute<T>>()))>;
-    require_result<R>(ctx);
-    if constexpr (requires { F::template check<T>(a, b); }) F::template check<T>(a, b);
-    if (a.shape() == b.shape()) {
-      Tensor& out = ctx.forward_or_allocate({i, j}, 0, a.shape());
-      binary_rows<F, T, R>(a, 1, b, 1, out);
-    } else if (b.num_elements() == 1 && b.rank() <= a.rank()) {
-      Tensor& out = ctx.forward_or_allocate({i}, 0, a.shape());
-      binary_rows<F, T, R>(a, 1, b, 0, out);
-    } else if (a.num_elements() == 1 && a.rank() <= b.rank()) {
-      Tensor& out = ctx.forward_or_allocate({j}, 0, b.shape());
-      binary_rows<F, T, R>(a, 0, b, 1, out);
-    } else {
-      // A refusal names the inputs in their own order.
-      if (i > j && !Broadcast::possible(a.shape(), b.shape())) Broadcast(b.shape(), a.shape());
-      Broadcast broadcast(a.shape(), b.shape());
-      Tensor& out = ctx.allocate(0, broadcast.shape());
-      if (out.num_elements() == 0) return;
-      int last = broadcast.rank() - 1;
-      int64_t stride_a = broadcast.stride_a(last), stride_b = broadcast.stride_b(last);
-      const T* pa = a.template flat<T>();
-      const T* pb = b.template flat<T>();
-      R* po = out.template flat<R>();
-      for_each_row(broadcast, [&](int64_t o, int64_t p, int64_t q, int64_t n) {
-        binary_row<F>(pa + p, stride_a, pb + q, stride_b, po + o, n);
-      });
-    }
-  });
+  require_same_types(a, b);
+  if constexpr (requires { F::template check<int32_t>(a, b); })
+    dispatch(a.dtype(), TypeList{}, [&]<typename T>() { F::template check<T>(a, b); });
+  compute_binary(ctx, i, j, binary_loop<F, TypeList>(a.dtype()));
 }
 
 // output = F(a, b), broadcast.

@@ -4,11 +4,14 @@
 // reduced (rows of a matrix) or in a run that is kept (columns). Work is cut by sizes alone, never by the number of
 // threads, so that results do not depend on the machine.
 //
+// Only what touches elements is a template (ReductionLoops); how the work is cut is compiled once, in reduction.cc.
+//
 // A reducer R over elements T has two accumulator types: `Block`, in which some hundred elements are combined at full
 // vector speed, and `Total`, wider where T is a narrow float, which combines the blocks. It offers
 //   load(T) -> Block, combine(Block, Block) on scalars and on GCC vectors, merge(Total, Total),
 //   block_identity, total_identity, and finish(Total, count, variant) -> T.
-// The variant is the kernel's: it lets two ops that differ only in their last step share the loops.
+// The variant is the kernel's: it lets two ops that differ only in their last step share the loops. A reducer that is
+// `modular` gives the same bits for signed integers as for unsigned ones before `finish`, and shares their loops.
 #pragma once
 
 #include <vector>
@@ -34,16 +37,6 @@ struct ReductionLayout {
   // Throws for an axis that does not exist or is given twice.
   ReductionLayout(const Shape& input, const Tensor& axes, bool keep_dims);
 };
-
-inline int64_t offset_of(const std::vector<ReductionLayout::Dim>& dims, int64_t index) {
-  if (dims.size() == 1) return index * dims[0].stride;
-  int64_t offset = 0;
-  for (size_t d = dims.size(); d-- > 0;) {
-    offset += index % dims[d].size * dims[d].stride;
-    index /= dims[d].size;
-  }
-  return offset;
-}
 
 // 32 bytes of accumulators.
 template <typename B>
@@ -138,119 +131,82 @@ inline void combine_rows(const T* const* rows, int64_t width, typename R::Block*
     for (int r = 0; r < kRows; ++r) blocks[j] = R::combine(blocks[j], R::map(static_cast<Block>(rows[r][j])));
 }
 
-// Combines `rows` rows of `width` <= kReductionTile columns into `totals`; row r starts at row_start(r).
-template <typename R, typename T, typename RowStart>
-void reduce_columns(const RowStart& row_start, int64_t rows, int64_t width, typename R::Total* totals) {
-  typename R::Block blocks[kReductionTile];
-  for (int64_t first = 0; first < rows; first += 64) {
-    const int64_t end = std::min(rows, first + 64);
+constexpr int64_t kReductionRows = 64;  // Rows that one Block of a column accumulates.
+
+// The part of a reduction that depends on the types, as functions of erased totals.
+struct ReductionLoops {
+  size_t width, total_width;  // Bytes of an element, and of a total.
+  void (*set_identity)(void* totals, int64_t n);
+  // totals[i] = merged with others[i].
+  void (*merge)(void* totals, const void* others, int64_t n);
+  // *total = merged with n contiguous elements.
+  void (*add_run)(const void* elements, int64_t n, void* total);
+  // totals[j] = merged with column j of up to kReductionRows rows, which start at these offsets (in elements).
+  void (*add_rows)(const void* base, const int64_t* offsets, int64_t rows, int64_t width, void* totals);
+  void (*finish)(const void* totals, int64_t n, int64_t count, int variant, void* out);
+};
+
+template <typename R, typename T>
+struct LoopsOf {
+  using Total = typename R::Total;
+  static void set_identity(void* totals, int64_t n) {
+    std::fill_n(static_cast<Total*>(totals), n, R::total_identity());
+  }
+  static void merge(void* totals, const void* others, int64_t n) {
+    Total* to = static_cast<Total*>(totals);
+    for (int64_t i = 0; i < n; ++i) to[i] = R::merge(to[i], static_cast<const Total*>(others)[i]);
+  }
+  static void add_run(const void* elements, int64_t n, void* total) {
+    Total& to = *static_cast<Total*>(total);
+    to = R::merge(to, reduce_run<R>(static_cast<const T*>(elements), n));
+  }
+  static void add_rows(const void* base, const int64_t* offsets, int64_t rows, int64_t width, void* totals) {
+    const T* from = static_cast<const T*>(base);
+    Total* to = static_cast<Total*>(totals);
+    typename R::Block blocks[kReductionTile];
     std::fill(blocks, blocks + width, R::block_identity());
-    int64_t r = first;
-    for (; r + 4 <= end; r += 4) {
-      const T* const four[] = {row_start(r), row_start(r + 1), row_start(r + 2), row_start(r + 3)};
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      const T* const four[] = {from + offsets[r], from + offsets[r + 1], from + offsets[r + 2], from + offsets[r + 3]};
       combine_rows<R, T, 4>(four, width, blocks);
     }
-    for (; r < end; ++r) {
-      const T* const one[] = {row_start(r)};
+    for (; r < rows; ++r) {
+      const T* const one[] = {from + offsets[r]};
       combine_rows<R, T, 1>(one, width, blocks);
     }
-    for (int64_t j = 0; j < width; ++j) totals[j] = R::merge(totals[j], static_cast<typename R::Total>(blocks[j]));
+    for (int64_t j = 0; j < width; ++j) to[j] = R::merge(to[j], static_cast<Total>(blocks[j]));
   }
+};
+
+template <typename R, typename T>
+void finish_totals(const void* totals, int64_t n, int64_t count, int variant, void* out) {
+  const auto* from = static_cast<const typename R::Total*>(totals);
+  for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = R::finish(from[i], count, variant);
 }
 
-// The innermost run is reduced: each result combines whole runs.
+// The type whose loops the elements use.
 template <typename R, typename T>
-void reduce_rows(const T* in, const ReductionLayout& layout, int variant, T* out) {
-  using Total = typename R::Total;
-  const int64_t runs = layout.num_reduced, length = layout.inner;
-  auto part = [&](int64_t k, int64_t run_begin, int64_t run_end, int64_t begin, int64_t end) {
-    const T* base = in + offset_of(layout.kept, k);
-    Total total = R::total_identity();
-    for (int64_t r = run_begin; r < run_end; ++r)
-      total = R::merge(total, reduce_run<R>(base + offset_of(layout.reduced, r) + begin, end - begin));
-    return total;
-  };
-  const int64_t per = runs * length;
-  if (layout.num_kept >= 8 || per <= kReductionChunk) {
-    parallel_for(layout.num_kept, std::max<int64_t>(1, kReductionChunk / 2 / std::max<int64_t>(1, per)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t k = begin; k < end; ++k) out[k] = R::finish(part(k, 0, runs, 0, length), per, variant);
-                 });
-    return;
-  }
-  // Few results: several parts of each, combined in order.
-  const bool by_run = runs > 1;
-  const int64_t splittable = by_run ? runs : length;
-  const int64_t parts = std::min(splittable, std::clamp<int64_t>(per / kReductionChunk, 1, 256));
-  std::vector<Total> totals(layout.num_kept * parts);
-  parallel_for(layout.num_kept * parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t k = i / parts, c = i % parts;
-      int64_t from = splittable * c / parts, to = splittable * (c + 1) / parts;
-      totals[i] = by_run ? part(k, from, to, 0, length) : part(k, 0, 1, from, to);
-    }
-  });
-  for (int64_t k = 0; k < layout.num_kept; ++k) {
-    Total total = R::total_identity();
-    for (int64_t c = 0; c < parts; ++c) total = R::merge(total, totals[k * parts + c]);
-    out[k] = R::finish(total, per, variant);
-  }
+struct LoopType {
+  using type = T;
+};
+template <typename R, typename T>
+  requires(R::modular && std::is_integral_v<T> && std::is_signed_v<T>)
+struct LoopType<R, T> {
+  using type = std::make_unsigned_t<T>;
+};
+
+template <template <typename> class Reducer, typename T>
+constexpr ReductionLoops reduction_loops() {
+  using L = typename LoopType<Reducer<T>, T>::type;
+  using Loops = LoopsOf<Reducer<L>, L>;
+  using Total = typename Reducer<L>::Total;
+  static_assert(std::is_same_v<Total, typename Reducer<T>::Total>);
+  return {sizeof(T),       sizeof(Total),    &Loops::set_identity,         &Loops::merge,
+          &Loops::add_run, &Loops::add_rows, &finish_totals<Reducer<T>, T>};
 }
 
-// The innermost run is kept: rows are combined element by element.
-template <typename R, typename T>
-void reduce_to_columns(const T* in, const ReductionLayout& layout, int variant, T* out) {
-  using Total = typename R::Total;
-  const int64_t rows = layout.num_reduced, columns = layout.inner;
-  const int64_t tiles = (columns + kReductionTile - 1) / kReductionTile;
-  // Narrow matrices: so many rows side by side fill the vectors.
-  const bool packed = layout.reduced.size() == 1 && layout.reduced[0].stride == columns && columns <= 32;
-  const int64_t side = packed ? 64 / columns : 1;
-  auto part = [&](int64_t k, int64_t begin, int64_t end, int64_t first, int64_t width, Total* totals) {
-    const T* base = in + offset_of(layout.kept, k) + first;
-    std::fill(totals, totals + width, R::total_identity());
-    if (side > 1 && end - begin >= 2 * side) {
-      Total wide[64];
-      const int64_t groups = (end - begin) / side;
-      std::fill(wide, wide + side * columns, R::total_identity());
-      reduce_columns<R, T>([&](int64_t r) { return base + (begin + r * side) * columns; }, groups, side * columns,
-                           wide);
-      for (int64_t s = 0; s < side; ++s)
-        for (int64_t j = 0; j < columns; ++j) totals[j] = R::merge(totals[j], wide[s * columns + j]);
-      begin += groups * side;
-    }
-    reduce_columns<R, T>([&](int64_t r) { return base + offset_of(layout.reduced, begin + r); }, end - begin, width,
-                         totals);
-  };
-  const int64_t units = layout.num_kept * tiles;
-  const int64_t parts = units >= 8 ? 1 : std::min(rows, std::clamp<int64_t>(rows * columns / kReductionChunk, 1, 32));
-  if (parts <= 1) {
-    const int64_t per_unit = std::max<int64_t>(1, rows * std::min(columns, kReductionTile));
-    parallel_for(units, std::max<int64_t>(1, kReductionChunk / 2 / per_unit), [&](int64_t begin, int64_t end) {
-      Total totals[kReductionTile];
-      for (int64_t u = begin; u < end; ++u) {
-        int64_t k = u / tiles, first = u % tiles * kReductionTile, width = std::min(kReductionTile, columns - first);
-        part(k, 0, rows, first, width, totals);
-        for (int64_t j = 0; j < width; ++j) out[k * columns + first + j] = R::finish(totals[j], rows, variant);
-      }
-    });
-    return;
-  }
-  std::vector<Total> partial(layout.num_kept * parts * columns);
-  parallel_for(units * parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t k = i / (tiles * parts), c = i / tiles % parts, first = i % tiles * kReductionTile;
-      part(k, rows * c / parts, rows * (c + 1) / parts, first, std::min(kReductionTile, columns - first),
-           &partial[(k * parts + c) * columns + first]);
-    }
-  });
-  for (int64_t k = 0; k < layout.num_kept; ++k)
-    for (int64_t j = 0; j < columns; ++j) {
-      Total total = R::total_identity();
-      for (int64_t c = 0; c < parts; ++c) total = R::merge(total, partial[(k * parts + c) * columns + j]);
-      out[k * columns + j] = R::finish(total, rows, variant);
-    }
-}
+// Output 0 = input 0 reduced over the axes in input 1.
+void compute_reduction(Context& ctx, const ReductionLayout& layout, const ReductionLoops& loops, int variant);
 
 // The kernel of Reducer<T> for the element types of the list.
 template <template <typename> class Reducer, typename TypeList, int variant = 0>
@@ -260,23 +216,13 @@ struct Reduction : Kernel {
   void compute(Context& ctx) override {
     const Tensor& input = ctx.input(0);
     ReductionLayout layout(input.shape(), ctx.input(1), keep_dims);
-    dispatch(input.dtype(), TypeList{}, [&]<typename T>() {
-      using R = Reducer<T>;
-      if (layout.trivial && R::kIdentityOnOne) {
-        ctx.set_output(0, input.reshaped(layout.shape));
-        return;
-      }
-      Tensor& out = ctx.allocate(0, layout.shape);
-      if (out.num_elements() == 0) return;
-      if (input.num_elements() == 0) {
-        T value = R::finish(R::total_identity(), 0, variant);
-        std::fill_n(out.template flat<T>(), out.num_elements(), value);
-      } else if (layout.inner_reduced) {
-        reduce_rows<R>(input.template flat<T>(), layout, variant, out.template flat<T>());
-      } else {
-        reduce_to_columns<R>(input.template flat<T>(), layout, variant, out.template flat<T>());
-      }
-    });
+    if (layout.trivial && Reducer<float>::kIdentityOnOne) {
+      ctx.set_output(0, input.reshaped(layout.shape));
+      return;
+    }
+    ReductionLoops loops;
+    dispatch(input.dtype(), TypeList{}, [&]<typename T>() { loops = reduction_loops<Reducer, T>(); });
+    compute_reduction(ctx, layout, loops, variant);
   }
 
   bool keep_dims;

@@ -1,5 +1,9 @@
-// What all optimizer steps check before they write.
+// What all optimizer steps share: finding and checking variables, and spreading the loop of a rule over their elements.
 #include "compute/training/training.h"
+
+#include "compute/copies/elements.h"
+#include "compute/copies/gather.h"
+#include "tensor/reduced_floats.h"
 
 namespace thalweg::training {
 
@@ -39,6 +43,105 @@ double read_scalar(const Tensor& tensor, const char* name) {
   dispatch(tensor.dtype(), Join<Floats, Types<DType::int64>>{},
            [&]<typename T>() { value = static_cast<double>(*tensor.flat<T>()); });
   return value;
+}
+
+namespace {
+
+constexpr size_t kMost = JointUpdate::kMost;
+
+// The elements of the variables of one update, and of its gradient.
+struct Run {
+  DType dtype;
+  size_t variables;
+  std::array<const void*, kMost> in;
+  std::array<void*, kMost> out;
+  const void* gradients;
+
+  // Steps `n` elements from `at` on in the variables, from `from` on in the gradient.
+  void step(const StepLoop& loop, int64_t at, int64_t from, int64_t n) const {
+    std::array<const void*, kMost> some_in;
+    std::array<void*, kMost> some_out;
+    for (size_t k = 0; k < variables; ++k) {
+      some_in[k] = element_at(dtype, in[k], at);
+      some_out[k] = element_at(dtype, out[k], at);
+    }
+    const void* g = element_at(dtype, gradients, from);
+    if (dtype == DType::float16)
+      step_reduced<half>(loop, some_in, some_out, g, n);
+    else if (dtype == DType::bfloat16)
+      step_reduced<bfloat16>(loop, some_in, some_out, g, n);
+    else
+      loop.run(loop.rule, some_in.data(), some_out.data(), g, n);
+  }
+
+ private:
+  // Elements of 16 bits are widened block by block.
+  template <typename T>
+  void step_reduced(const StepLoop& loop, const std::array<const void*, kMost>& from,
+                    const std::array<void*, kMost>& to, const void* gradients, int64_t n) const {
+    constexpr int64_t kBlock = 256;
+    alignas(32) float x[kMost][kBlock];
+    alignas(32) float g[kBlock];
+    std::array<const void*, kMost> wide_in;
+    std::array<void*, kMost> wide_out;
+    for (size_t k = 0; k < variables; ++k) wide_in[k] = wide_out[k] = x[k];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t m = std::min(kBlock, n - i);
+      widen_row(static_cast<const T*>(gradients) + i, g, m);
+      for (size_t k = 0; k < variables; ++k) widen_row(static_cast<const T*>(from[k]) + i, x[k], m);
+      loop.run(loop.rule, wide_in.data(), wide_out.data(), g, m);
+      for (size_t k = 0; k < variables; ++k) narrow_row(x[k], static_cast<T*>(to[k]) + i, m);
+    }
+  }
+};
+
+// As in scatter.cc, every thread goes through the rows in order, each within columns or rows of its own.
+void step_rows(const Run& run, const StepLoop& loop, std::span<const int64_t> offsets, int64_t row, int64_t rows) {
+  const int64_t n = static_cast<int64_t>(offsets.size());
+  if (n * row <= kElementGrain) {
+    for (int64_t i = 0; i < n; ++i) run.step(loop, offsets[i], i * row, row);
+  } else if (row >= 256) {
+    parallel_for(row, std::max<int64_t>(128, kElementGrain / n), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < n; ++i) run.step(loop, offsets[i] + begin, i * row + begin, end - begin);
+    });
+  } else {
+    parallel_for(rows, std::max<int64_t>(1, rows / (n * row / kElementGrain + 1)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < n; ++i)
+        if (offsets[i] >= begin * row && offsets[i] < end * row) run.step(loop, offsets[i], i * row, row);
+    });
+  }
+}
+
+}  // namespace
+
+void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepLoop& loop) {
+  std::array<Variable*, kMost> found;
+  const std::span<Variable*> variables(found.data(), static_cast<size_t>(inputs.variables));
+  find_variables(ctx, dtype, variables);
+  const Tensor& gradient = ctx.input(inputs.gradient);
+  const Tensor* indices = inputs.sparse ? &ctx.input(inputs.gradient + 1) : nullptr;
+  JointUpdate update(variables);
+  check_shapes(update, variables, gradient, indices);
+  const int64_t elements = update.old_value(0).num_elements();
+  int64_t rows = 1, row = elements;
+  std::vector<int64_t> offsets;
+  if (inputs.sparse) {
+    rows = update.old_value(0).dim(0);
+    row = rows == 0 ? 0 : elements / rows;
+    offsets = row_offsets(*indices, rows, row);
+  }
+  update.prepare(inputs.sparse);
+  Run run{dtype, variables.size(), {}, {}, gradient.raw()};
+  for (size_t i = 0; i < variables.size(); ++i) {
+    run.out[i] = update.new_value(i).raw();
+    run.in[i] = inputs.sparse ? run.out[i] : update.old_value(i).raw();
+  }
+  if (inputs.sparse)
+    step_rows(run, loop, offsets, row, rows);
+  else
+    parallel_for(elements, kElementGrain,
+                 [&](int64_t begin, int64_t end) { run.step(loop, begin, begin, end - begin); });
+  update.commit();
 }
 
 }  // namespace thalweg::training
