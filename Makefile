@@ -20,6 +20,7 @@ CPP_FILES = $(shell find core tests/native -name '*.cc' -o -name '*.h' 2>/dev/nu
 
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
+DOCS_REQUIREMENTS := build/stamps/docs$(subst /,_,$(VENV_PATH))
 CONFIGURED := build/stamps/configured$(subst /,_,$(VENV_PATH))
 CONFIGURE = $(CMAKE) -S . -G Ninja --log-level=WARNING \
 	-DPython_EXECUTABLE=$(PY) -DCMAKE_MAKE_PROGRAM=$(VENV_PATH)/bin/ninja
@@ -28,7 +29,7 @@ export PYTHONPATH := $(CURDIR)/src
 export NINJA_STATUS := [%f/%t %es]$(subst ,, )
 
 .DEFAULT_GOAL := help
-.PHONY: help requirements build test demo lint format bench wheel sanitize fuzz clean
+.PHONY: help requirements build test demo lint format bench docs wheel sanitize fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -58,7 +59,7 @@ test: build ## run the tests, native ones included (TESTS=tests/ops to choose)
 
 demo: build ## train a convolutional network on real handwritten digits, with a progress bar
 	@$(PY) examples/lenet.py
-	@echo "Next: examples/lenet.py (this program), docs/examples.md (the others), docs/journey.md (inside session.run)."
+	@echo "Next: examples/lenet.py (this program), docs/examples.md (the others), docs/journey.md (inside session.run), make docs."
 
 lint: build ## check layout, lint and types of Python and C++
 	@echo "ruff check"; $(VENV_PATH)/bin/ruff check -q $(PYTHON_DIRS)
@@ -75,6 +76,18 @@ format: $(REQUIREMENTS) ## lay out Python and C++ and fix what can be fixed
 
 bench: build ## compare with TensorFlow, PyTorch and JAX (BENCH='--quick --only while_loop')
 	@$(PY) bench/run.py $(BENCH)
+
+$(DOCS_REQUIREMENTS): pyproject.toml tools/install_requirements.py | $(PY)
+	@$(PY) tools/install_requirements.py docs
+	@mkdir -p $(@D) && touch $@
+
+docs: build $(DOCS_REQUIREMENTS) ## build the documentation site: guides, and a reference of every public name
+	@echo "Writing the pages of the reference"
+	@cd tools && $(PY) -m reference $(CURDIR)/build/docs
+	@echo "Building the site"
+	@$(PY) -m sphinx -q -W --keep-going -j $(JOBS) -c docs/site -d build/docs/doctrees build/docs/source build/docs/html
+	@cd tools && $(PY) -m reference.check_links $(CURDIR)/build/docs/html
+	@echo "The site: build/docs/html/index.html"
 
 wheel: $(REQUIREMENTS) ## build dist/thalweg-*.whl in an isolated environment
 	@echo "Building the wheel (compiles everything anew)"

@@ -92,7 +92,7 @@ gradient("Unlike")(lambda n, g: [Node("Like", (g, n.inputs[0])), None])
 gradient("Like")(lambda n, g: [unlike(g, n.inputs[0]), None])
 
 
-# --- State: a variable is a node whose value outlives the step (core/resource/, state/variables.py) ---------
+# --- State: a variable is a node whose value outlives the step (core/resource/, state/variable.py) ----------
 
 
 def variable(initial: Any) -> Node:

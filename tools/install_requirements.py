@@ -1,7 +1,8 @@
 """Installs what pyproject.toml asks for into the virtual environment whose Python runs this file.
 
 Only what is missing or too old is installed, so a second run, or a shared environment that has everything, costs a
-fraction of a second and no network. The requirements are read from pyproject.toml alone: build, run time, test, dev.
+fraction of a second and no network. The requirements are read from pyproject.toml alone: build, run time, and the
+extras that building and testing need; or those of the extras named as arguments: `install_requirements.py docs`.
 """
 
 import importlib.metadata
@@ -15,13 +16,18 @@ from pip._vendor.packaging.requirements import Requirement
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
-def requirements() -> list[Requirement]:
-    """All requirements of the project, its own extras resolved, each once."""
+# Extras that only the command which needs them installs.
+ON_REQUEST = ("docs",)
+
+
+def requirements(extras: list[str]) -> list[Requirement]:
+    """The requirements of some extras; without any, all of the project but those on request. Each once."""
     table = tomllib.loads(PYPROJECT.read_text())
     project = table["project"]
-    texts = [*table["build-system"]["requires"], *project["dependencies"]]
-    for extra in project["optional-dependencies"].values():
-        texts += [text for text in extra if Requirement(text).name != project["name"]]
+    texts = [] if extras else [*table["build-system"]["requires"], *project["dependencies"]]
+    for name, extra in project["optional-dependencies"].items():
+        if name in extras or (not extras and name not in ON_REQUEST):
+            texts += [text for text in extra if Requirement(text).name != project["name"]]
     return [Requirement(text) for text in dict.fromkeys(texts)]
 
 
@@ -53,7 +59,7 @@ def install(missing: list[Requirement]) -> int:
 
 def main() -> int:
     """Installs what is missing."""
-    wanted = requirements()
+    wanted = requirements(sys.argv[1:])
     missing = [requirement for requirement in wanted if not is_satisfied(requirement)]
     if not missing:
         print(f"All {len(wanted)} required packages are present.")

@@ -220,6 +220,11 @@ def _load(name: str, source: str) -> Any:
         raise AttributeError(f"thalweg.{name} needs the module {source}, which cannot be imported: {e}") from e
 
 
+def lazy_names() -> dict[str, str]:
+    """The public names (dotted) that are bound when first used, and the module that defines each."""
+    return {**_LAZY, **{f"{space}.{name}": source for (space, name), source in _LAZY_DOTTED.items()}}
+
+
 def lazy_attribute(name: str) -> Any:
     """Module `__getattr__` of the package: binds protobuf classes and the session at their first use."""
     source = _LAZY.get(name)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from thalweg import errors
-from thalweg.platform.file_object import GFile
+from thalweg.platform.file_object import GFile as GFile
 from thalweg.platform.file_paths import local_path, os_errors
 
 FastGFile = GFile

@@ -11,6 +11,7 @@ The strings are parsed when the op is first used, so that declaring several hund
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -37,13 +38,14 @@ class OpDef:
         allows_uninitialized: Whether a reference input may point to a variable without a value.
         shape: The shape function, or None: all outputs unknown.
         doc: One sentence for the documentation.
+        module: The Python module that declares it.
         python_kernel: An implementation on NumPy, when the op has no native kernel.
         work: How much a node has to do (graph/definitions/work.py), or None: one pass over inputs and outputs.
     """
 
     __slots__ = (
         "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
-        "commutative", "doc", "name", "plan", "python_kernel", "shape", "stateful", "work",
+        "commutative", "doc", "module", "name", "plan", "python_kernel", "shape", "stateful", "work",
     )  # fmt: skip
 
     def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
@@ -59,6 +61,7 @@ class OpDef:
         self.aggregate = False
         self.allows_uninitialized = False
         self.doc = ""
+        self.module = ""
         self.python_kernel: PythonKernel | None = None
         self.work: WorkFunction | None = None
         self.plan: Any = None  # The prepared form of the signature that graph.apply keeps here.
@@ -160,6 +163,7 @@ def define(
     op_def.aggregate = aggregate
     op_def.allows_uninitialized = allows_uninitialized
     op_def.doc = doc
+    op_def.module = sys._getframe(1).f_globals["__name__"]
     _OPS[name] = op_def
     return op_def
 
