@@ -40,21 +40,19 @@ std::shared_ptr<PeerRendezvous> make_rendezvous(int64_t step, const std::vector<
   return std::make_shared<PeerRendezvous>(
       step, devices, [call = shared_callable(std::move(outgoing))](const std::string& transfer, const Tensor& value) {
         WithGil gil;
-        PyObject* array = nullptr;
+        nb::object array, text = nb::steal(PyUnicode_FromStringAndSize(transfer.data(), transfer.size()));
         try {
-          array = value.defined() ? python_from_tensor(value.clone(), false) : Py_NewRef(Py_None);
+          array = value.defined() ? nb::steal(python_from_tensor(value.clone(), false)) : nb::none();
         } catch (const PythonError&) {
         }
-        nb::object owned = nb::steal(array);
-        PyObject* done = array == nullptr ? nullptr
-                                          : PyObject_CallFunction(call.get(), "s#OO", transfer.data(),
-                                                                  static_cast<Py_ssize_t>(transfer.size()), array,
-                                                                  value.defined() ? Py_False : Py_True);
-        if (done == nullptr) {
+        nb::object done;
+        if (array && text)
+          done = nb::steal(PyObject_CallFunctionObjArgs(call.get(), text.ptr(), array.ptr(),
+                                                        value.defined() ? Py_False : Py_True, nullptr));
+        if (!done) {
           PyErr_Clear();
           fail(Code::unavailable, "the tensor of '", transfer, "' could not be handed over");
         }
-        Py_DECREF(done);
       });
 }
 
