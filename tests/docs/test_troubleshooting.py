@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg import _native
+from thalweg.platform import cpu_info
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
 _EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)\n```", re.DOTALL)
@@ -35,5 +35,5 @@ def test_an_example_fails_with_the_quoted_message(code: str, message: str) -> No
 def test_the_message_about_an_old_processor() -> None:
     model = "Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz"
     with pytest.raises(ImportError) as raised:
-        _native.require_instructions(_native.CpuInfo(model, frozenset({"sse4_2", "avx"})))
+        cpu_info.require_instructions(cpu_info.CpuInfo(model, frozenset({"sse4_2", "avx"})))
     assert f"ImportError: {raised.value}" in PAGE.read_text()
