@@ -65,17 +65,16 @@ def resolve(mention: Mention, folder: Path) -> Path | None:
 
 
 def resolve_span(text: str) -> Path | None:
-    """The file or folder that a code span means: from one of the roots, or a source file of that name alone."""
+    """The file or folder that a code span means: from one of the roots, or a single name that some folder has."""
     for root in ROOTS:
         if (root / text).exists():
             return (root / text).resolve()
-    if "/" not in text:
-        found = [
-            path
-            for root in ("src", "core", "tests", "tools", "examples", "bench")
-            for path in (REPOSITORY / root).rglob(text)
-        ]
-        return found[0] if found else None
+    name = text.removesuffix("/")
+    if "/" not in name:
+        for folder in ("src", "core", "tests", "tools", "examples", "bench"):
+            for path in (REPOSITORY / folder).rglob(name):
+                if path.is_dir() == (name != text):
+                    return path
     return None
 
 
