@@ -43,7 +43,7 @@ class OpDef:
 
     __slots__ = (
         "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
-        "commutative", "doc", "name", "plan", "python_kernel", "shape", "stateful", "work",
+        "commutative", "doc", "name", "prepared", "python_kernel", "shape", "stateful", "work",
     )  # fmt: skip
 
     def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
@@ -61,7 +61,7 @@ class OpDef:
         self.doc = ""
         self.python_kernel: PythonKernel | None = None
         self.work: WorkFunction | None = None
-        self.plan: Any = None  # The prepared form of the signature that graph.apply keeps here.
+        self.prepared: Any = None  # PreparedOp, made by `prepared_op.prepare` when the op is used first.
 
     def _parse(self) -> None:
         attrs = parse_attrs(self.name, self._attrs_text)

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from thalweg import errors
 from thalweg.graph.definitions.attr_conversion import check_attr
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
+from thalweg.graph.definitions.prepared_op import output_dtypes
 from thalweg.graph.dtypes import DType
 from thalweg.graph.messages.attr_values import read_any, read_attr
-from thalweg.graph.operation import output_dtypes
 from thalweg.graph.scopes import VALID_OP_NAME
 
 Source = tuple[str, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from thalweg.graph import constant_values, dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_values
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import (
     convert,
@@ -25,7 +25,7 @@ _LAST_PRIORITY: Final = 200
 
 def _constant(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
     array, dtype = constant_values.as_array(value, dtype)
-    tensor: Tensor = apply("Const", value=array, dtype=dtype, name=name or "Const")
+    tensor: Tensor = apply_values("Const", (), name or "Const", {"value": array, "dtype": dtype})
     return tensor
 
 
