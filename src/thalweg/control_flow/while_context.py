@@ -10,6 +10,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -130,18 +131,18 @@ class WhileContext(ControlFlowContext):
 
     def _is_invariant(self, tensor: Tensor) -> bool:
         op = tensor.op
-        return op._control_flow_context is self and op.type in ("Enter", "RefEnter") and bool(op.attrs["is_constant"])
+        return op._control_flow_context is self and op.op_def.flow is Flow.ENTER and bool(op.attrs["is_constant"])
 
     def op_added(self, op: Operation) -> None:
         """Hides the op from feeds and fetches."""
-        if op.type not in ("Exit", "RefExit"):
+        if op.op_def.flow is not Flow.EXIT:
             hide(op)
 
     def gate(self, op: Operation) -> Operation:
         """An op inside the loop that waits for `op`, which is outside: control edges cannot cross by themselves."""
         found = self._gates.get(op)
         if found is None:
-            if op.outputs and op.type not in ("Switch", "Merge"):
+            if op.outputs and op.op_def.flow not in (Flow.SWITCH, Flow.MERGE):
                 value = op.outputs[0]
             else:
                 with in_context(self.graph, self.outer_context, [op]):
@@ -246,7 +247,7 @@ class WhileContext(ControlFlowContext):
 
 def loop_of(op: Operation) -> WhileContext | None:
     """The loop that an op is an Exit of, if it is one."""
-    return op._python_data if op.type in ("Exit", "RefExit") and isinstance(op._python_data, WhileContext) else None
+    return op._python_data if op.op_def.flow is Flow.EXIT and isinstance(op._python_data, WhileContext) else None
 
 
 def _int32(value: int) -> Any:

@@ -19,9 +19,6 @@ from thalweg.graph.scopes import VALID_OP_NAME
 Source = tuple[str, int]
 """A data input as the NodeDef names it: node and output."""
 
-BACK_EDGE_SOURCES: Final = frozenset(("NextIteration", "RefNextIteration"))
-MERGES: Final = frozenset(("Merge", "RefMerge"))
-
 _MAX_LIST: Final = 2**20  # Outputs of one node; more can only come from a damaged file.
 
 

@@ -11,6 +11,7 @@ from thalweg.graph.composite import IndexedSlices, SparseTensor, convert_to_tens
 from thalweg.graph.default_graph import colocate_with, control_dependencies, device, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -69,8 +70,13 @@ def _holds_tensor(value: Any) -> bool:
     return isinstance(value, (Tensor, SparseTensor, IndexedSlices))
 
 
-define("Placeholder", "-> output: dtype", "dtype: type, shape: shape = unknown", shape=shapes.from_attr("shape"))
-define("PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape", shape=shapes.from_attr("shape"))
+define(
+    "Placeholder", "-> output: dtype", "dtype: type, shape: shape = unknown", shape=shapes.from_attr("shape"),
+    effect=Effect.FED,
+)  # fmt: skip
+define(
+    "PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape", shape=shapes.from_attr("shape"), effect=Effect.FED
+)
 work(works.free, "Placeholder", "PlaceholderV2")
 not_differentiable("Placeholder", "PlaceholderV2")
 
@@ -102,7 +108,11 @@ def _with_default_shape(c: ShapeContext) -> TensorShape:
 
 
 define(
-    "PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type, shape: shape", shape=_with_default_shape
+    "PlaceholderWithDefault",
+    "input: dtype -> output: dtype",
+    "dtype: type, shape: shape",
+    shape=_with_default_shape,
+    effect=Effect.FED,
 )
 
 
@@ -122,7 +132,7 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
     return tensor
 
 
-define("Identity", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+define("Identity", "input: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.FORWARD)
 define("IdentityN", "input: T -> output: T", "T: list(type) >= 1", shape=shapes.each_unchanged)
 work(works.free, "Identity", "IdentityN")
 
@@ -155,7 +165,7 @@ def _identity_n_grad(op: Operation, *grads: Any) -> Any:
     return grads
 
 
-define("StopGradient", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+define("StopGradient", "input: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.FORWARD)
 work(works.free, "StopGradient")
 not_differentiable("StopGradient")
 
@@ -167,7 +177,10 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     return tensor
 
 
-define("PreventGradient", "input: T -> output: T", "T: type, message: string = ''", shape=shapes.unchanged)
+define(
+    "PreventGradient", "input: T -> output: T", "T: type, message: string = ''", shape=shapes.unchanged,
+    flow=Flow.FORWARD,
+)  # fmt: skip
 work(works.free, "PreventGradient")
 
 

@@ -11,6 +11,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -311,5 +312,5 @@ def _extract_image_patches_grad(op: Operation, grad: Tensor) -> Any:
     return result
 
 
-define("DeepCopy", "x: T -> y: T", "T: type", shape=shapes.unchanged, stateful=True)
+define("DeepCopy", "x: T -> y: T", "T: type", shape=shapes.unchanged, effect=Effect.NONE, stateful=True)
 not_differentiable("DeepCopy")

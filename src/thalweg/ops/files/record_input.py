@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -21,7 +22,7 @@ define(
     "file_pattern: string, file_random_seed: int = 301, file_shuffle_shift_ratio: float = 0.0, "
     "file_buffer_size: int = 10000, file_parallelism: int = 16, batch_size: int = 32, compression_type: string = ''",
     shape=_batch,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 not_differentiable("RecordInput")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -34,9 +35,9 @@ def _names_found(c: ShapeContext) -> TensorShape:
 
 
 # A file may change between two reads: they are not merged, nor computed while compiling.
-define("ReadFile", "filename: string -> contents: string", shape=_file_content, stateful=True)
-define("WriteFile", "filename: string, contents: string ->", shape=_nothing_written, stateful=True)
-define("MatchingFiles", "pattern: string -> filenames: string", shape=_names_found, stateful=True)
+define("ReadFile", "filename: string -> contents: string", shape=_file_content, effect=Effect.EXTERNAL)
+define("WriteFile", "filename: string, contents: string ->", shape=_nothing_written, effect=Effect.EXTERNAL)
+define("MatchingFiles", "pattern: string -> filenames: string", shape=_names_found, effect=Effect.EXTERNAL)
 not_differentiable("ReadFile", "WriteFile", "MatchingFiles")
 
 

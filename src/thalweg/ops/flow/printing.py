@@ -14,6 +14,7 @@ from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert, is_tensor_like
 from thalweg.graph.default_graph import colocate_with, control_dependencies, get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -23,7 +24,7 @@ from thalweg.platform.deprecation import deprecated_argument_lookup
 
 define(
     "Assert", "condition: bool, data: T ->", "T: list(type) >= 1, summarize: int = 3",
-    shape=shapes.no_outputs, stateful=True,
+    shape=shapes.no_outputs, effect=Effect.EXTERNAL,
 )  # fmt: skip
 not_differentiable("Assert")
 
@@ -48,7 +49,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 define(
     "Print", "input: T, data: U -> output: T",
     "T: type, U: list(type) >= 0, message: string = '', first_n: int = -1, summarize: int = 3",
-    shape=shapes.unchanged, stateful=True,
+    shape=shapes.unchanged, effect=Effect.EXTERNAL,
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def _print_grad(op: Operation, grad: Tensor) -> Any:
 
 define(
     "PrintV2", "input: string ->", "output_stream: string = 'stderr', end: string = '\n'",
-    shape=shapes.no_outputs, stateful=True,
+    shape=shapes.no_outputs, effect=Effect.EXTERNAL,
 )  # fmt: skip
 not_differentiable("PrintV2")
 
@@ -201,7 +202,7 @@ def _is_text(tensor: Tensor) -> bool:
 
 define(
     "CheckNumerics", "tensor: T -> output: T", "T: {bfloat16, half, float, double}, message: string",
-    shape=shapes.unchanged, stateful=True,
+    shape=shapes.unchanged, effect=Effect.EXTERNAL,
 )  # fmt: skip
 
 
@@ -263,7 +264,7 @@ def add_check_numerics_ops() -> Operation:
     return group(*checks)
 
 
-define("Timestamp", "-> ts: double", shape=shapes.scalar, stateful=True)
+define("Timestamp", "-> ts: double", shape=shapes.scalar, effect=Effect.EXTERNAL)
 not_differentiable("Timestamp")
 
 

@@ -20,17 +20,18 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import graph_of
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.dtypes import DType, as_dtype
 
 _SIGNATURE = "input: Tin -> output: Tout"
 _ATTRS = "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"
 
-define("PyFunc", _SIGNATURE, _ATTRS, shape=shapes.unknown, stateful=True)
+define("PyFunc", _SIGNATURE, _ATTRS, shape=shapes.unknown, effect=Effect.EXTERNAL)
 define("PyFuncStateless", _SIGNATURE, _ATTRS, shape=shapes.unknown)
 define(
     "EagerPyFunc", _SIGNATURE, "token: string, is_async: bool = false, Tin: list(type) >= 0, Tout: list(type) >= 0",
-    shape=shapes.unknown, stateful=True,
+    shape=shapes.unknown, effect=Effect.EXTERNAL,
 )  # fmt: skip
 not_differentiable("PyFunc", "PyFuncStateless", "EagerPyFunc")
 

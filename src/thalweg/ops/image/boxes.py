@@ -9,6 +9,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -399,14 +400,14 @@ define(
     f"image_size: T, bounding_boxes: float -> {_SAMPLED}",
     f"{_SEEDS}, min_object_covered: float = 0.1, {_RANGES}",
     shape=_sampled_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "SampleDistortedBoundingBoxV2",
     f"image_size: T, bounding_boxes: float, min_object_covered: float -> {_SAMPLED}",
     f"{_SEEDS}, {_RANGES}",
     shape=_sampled_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 not_differentiable("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
 

@@ -11,6 +11,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import control_dependencies, get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -43,14 +44,14 @@ define(
     "shape: S, alpha: T -> output: T",
     f"{_SEEDS}, S: {{int32, int64}}, T: {{half, float, double}}",
     shape=_samples_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "RandomPoisson",
     "shape: S, rate: dtype -> output: dtype",
     f"{_SEEDS}, S: {{int32, int64}}, dtype: {{half, float, double}}",
     shape=_samples_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "RandomPoissonV2",
@@ -58,14 +59,14 @@ define(
     f"{_SEEDS}, S: {{int32, int64}}, R: {{half, float, double, int32, int64}} = double, "
     "dtype: {half, float, double, int32, int64} = int64",
     shape=_samples_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "Multinomial",
     "logits: T, num_samples: int32 -> output: output_dtype",
     f"{_SEEDS}, T: {_REALS}, output_dtype: {{int32, int64}} = int64",
     shape=_classes_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "StatelessMultinomial",
@@ -73,7 +74,7 @@ define(
     f"T: {_REALS}, Tseed: {{int32, int64}} = int64, output_dtype: {{int32, int64}} = int64",
     shape=_classes_shape,
 )
-define("RandomShuffle", "value: T -> output: T", f"{_SEEDS}, T: type", shape=shapes.unchanged, stateful=True)
+define("RandomShuffle", "value: T -> output: T", f"{_SEEDS}, T: type", shape=shapes.unchanged, effect=Effect.RANDOM)
 not_differentiable("RandomPoisson", "RandomPoissonV2")
 not_differentiable("Multinomial", "StatelessMultinomial", "RandomShuffle")
 

@@ -13,6 +13,7 @@ from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
@@ -43,14 +44,14 @@ def _integers_shape(c: ShapeContext) -> TensorShape:
 for _op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
     define(
         _op, "shape: T -> output: dtype", f"{_SEEDS}, dtype: {_FLOATS}, T: {{int32, int64}}",
-        shape=shape_from_input, stateful=True,
+        shape=shape_from_input, effect=Effect.RANDOM,
     )  # fmt: skip
 define(
     "RandomUniformInt",
     "shape: T, minval: Tout, maxval: Tout -> output: Tout",
     f"{_SEEDS}, Tout: {{int32, int64}}, T: {{int32, int64}}",
     shape=_integers_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 for _op in ("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"):
     define(

@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, as_dtype, int64
 from thalweg.graph.operation import Operation
@@ -23,32 +24,38 @@ _SPARSE_RESULT = "num_required: int32 -> indices: int64, values: dtype, shape: i
 
 # On references, as graphs of TensorFlow have them, and on handles, which is what runs.
 for _prefix, _sparse_prefix, _handle in (("", "", "Ref(string)"), ("Resource", "_Resource", "resource")):
-    for _name, _signature, _attrs, _shape in (
-        (f"{_prefix}ConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar),
+    for _name, _signature, _attrs, _shape, _effect in (
+        (f"{_prefix}ConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar, Effect.CREATES),
         (
             f"{_prefix}AccumulatorApplyGradient", f"handle: {_handle}, local_step: int64, gradient: dtype ->",
-            "dtype: numbertype", shapes.no_outputs,
+            "dtype: numbertype", shapes.no_outputs, Effect.WRITES,
         ),
         (
             f"{_prefix}AccumulatorTakeGradient", f"handle: {_handle}, num_required: int32 -> average: dtype",
-            "dtype: numbertype", shapes.unknown,
+            "dtype: numbertype", shapes.unknown, Effect.WRITES,
         ),
-        (f"{_prefix}AccumulatorNumAccumulated", f"handle: {_handle} -> num_accumulated: int32", "", shapes.scalar),
+        (
+            f"{_prefix}AccumulatorNumAccumulated", f"handle: {_handle} -> num_accumulated: int32", "", shapes.scalar,
+            Effect.READS,
+        ),
         (
             f"{_prefix}AccumulatorSetGlobalStep", f"handle: {_handle}, new_global_step: int64 ->", "",
-            shapes.no_outputs,
+            shapes.no_outputs, Effect.WRITES,
         ),
-        (f"{_sparse_prefix}SparseConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar),
+        (
+            f"{_sparse_prefix}SparseConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar,
+            Effect.CREATES,
+        ),
         (
             f"{_sparse_prefix}SparseAccumulatorApplyGradient", f"handle: {_handle}, {_SPARSE_GRADIENT}",
-            "dtype: numbertype, has_known_shape: bool", shapes.no_outputs,
+            "dtype: numbertype, has_known_shape: bool", shapes.no_outputs, Effect.WRITES,
         ),
         (
             f"{_sparse_prefix}SparseAccumulatorTakeGradient", f"handle: {_handle}, {_SPARSE_RESULT}",
-            "dtype: numbertype", shapes.unknown,
+            "dtype: numbertype", shapes.unknown, Effect.WRITES,
         ),
     ):  # fmt: skip
-        define(_name, _signature, _attrs, shape=_shape, stateful=True)
+        define(_name, _signature, _attrs, shape=_shape, effect=_effect)
         not_differentiable(_name)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import string
@@ -31,26 +32,29 @@ def _insert_shapes(c: ShapeContext) -> list[TensorShape]:
 
 
 for _prefix, _handle in (("", "Ref(string)"), ("_Resource", "resource")):
-    for _name, _signature, _attrs, _shape in (
+    for _name, _signature, _attrs, _shape, _effect in (
         (
             "Barrier", f"-> handle: {_handle}",
             "component_types: list(type) >= 1, shapes: list(shape) = [], capacity: int = -1, container: string = '', "
-            "shared_name: string = ''", shapes.scalar,
+            "shared_name: string = ''", shapes.scalar, Effect.CREATES,
         ),
         (
             "BarrierInsertMany", f"handle: {_handle}, keys: string, values: T ->", "T: type, component_index: int",
-            _insert_shapes,
+            _insert_shapes, Effect.WRITES,
         ),
         (
             "BarrierTakeMany",
             f"handle: {_handle}, num_elements: int32 -> indices: int64, keys: string, values: component_types", _TAKE,
-            shapes.unknown,
+            shapes.unknown, Effect.WRITES,
         ),
-        ("BarrierClose", f"handle: {_handle} ->", "cancel_pending_enqueues: bool = false", shapes.no_outputs),
-        ("BarrierReadySize", f"handle: {_handle} -> size: int32", "", shapes.scalar),
-        ("BarrierIncompleteSize", f"handle: {_handle} -> size: int32", "", shapes.scalar),
+        (
+            "BarrierClose", f"handle: {_handle} ->", "cancel_pending_enqueues: bool = false", shapes.no_outputs,
+            Effect.WRITES,
+        ),
+        ("BarrierReadySize", f"handle: {_handle} -> size: int32", "", shapes.scalar, Effect.READS),
+        ("BarrierIncompleteSize", f"handle: {_handle} -> size: int32", "", shapes.scalar, Effect.READS),
     ):  # fmt: skip
-        define(f"{_prefix}{_name}", _signature, _attrs, shape=_shape, stateful=True)
+        define(f"{_prefix}{_name}", _signature, _attrs, shape=_shape, effect=_effect)
         not_differentiable(f"{_prefix}{_name}")
 
 

@@ -11,16 +11,17 @@ from thalweg.graph.apply import apply
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import device
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import placeholder
 
-define("GetSessionHandle", "value: T -> handle: string", "T: type", shape=shapes.scalar, stateful=True)
-define("GetSessionHandleV2", "value: T -> handle: resource", "T: type", shape=shapes.scalar, stateful=True)
-define("GetSessionTensor", "handle: string -> value: dtype", "dtype: type", shape=shapes.unknown, stateful=True)
-define("DeleteSessionTensor", "handle: string ->", shape=shapes.no_outputs, stateful=True)
+define("GetSessionHandle", "value: T -> handle: string", "T: type", shape=shapes.scalar, effect=Effect.WRITES)
+define("GetSessionHandleV2", "value: T -> handle: resource", "T: type", shape=shapes.scalar, effect=Effect.WRITES)
+define("GetSessionTensor", "handle: string -> value: dtype", "dtype: type", shape=shapes.unknown, effect=Effect.READS)
+define("DeleteSessionTensor", "handle: string ->", shape=shapes.no_outputs, effect=Effect.WRITES)
 not_differentiable("GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor")
 
 

@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType
@@ -52,25 +53,25 @@ define(
     "container: string = '', shared_name: string = '', debug_name: string = '', dtype: type, shape: shape, "
     "allowed_devices: list(string) = []",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.CREATES,
 )
-define("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", shape=_read_shape, stateful=True)
+define("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", shape=_read_shape, effect=Effect.READS)
 define(
     "AssignVariableOp",
     "resource: resource, value: dtype ->",
     "dtype: type, validate_shape: bool = false",
     shape=_assign_shape,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 for _op in ("AssignAddVariableOp", "AssignSubVariableOp"):
-    define(_op, "resource: resource, value: dtype ->", "dtype: type", shape=_assign_shape, stateful=True)
-define("VarIsInitializedOp", "resource: resource -> is_initialized: bool", shape=shapes.scalar, stateful=True)
+    define(_op, "resource: resource, value: dtype ->", "dtype: type", shape=_assign_shape, effect=Effect.WRITES)
+define("VarIsInitializedOp", "resource: resource -> is_initialized: bool", shape=shapes.scalar, effect=Effect.READS)
 define(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", shape=shapes.no_outputs,
-    stateful=True,
+    effect=Effect.WRITES,
 )  # fmt: skip
 # What TensorFlow 2 puts before the reads of its savers; here, reads never copy.
-define("DisableCopyOnRead", "resource: resource ->", shape=shapes.no_outputs, stateful=True)
+define("DisableCopyOnRead", "resource: resource ->", shape=shapes.no_outputs, effect=Effect.WRITES)
 not_differentiable(
     "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "VarIsInitializedOp",
     "DestroyResourceOp", "DisableCopyOnRead",
@@ -94,7 +95,7 @@ define(
     "input: resource -> output: out_type",
     "out_type: {int32, int64} = int32",
     shape=_variable_shape_shape,
-    stateful=True,
+    effect=Effect.READS,
 )
 not_differentiable("VariableShape")
 
@@ -139,14 +140,14 @@ define(
     "resource: resource, indices: Tindices -> output: dtype",
     "batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}",
     shape=_gather_shape,
-    stateful=True,
+    effect=Effect.READS,
 )
 define(
     "ResourceGatherNd",
     "resource: resource, indices: Tindices -> output: dtype",
     "dtype: type, Tindices: {int32, int64}",
     shape=_gather_nd_shape,
-    stateful=True,
+    effect=Effect.READS,
 )
 
 
