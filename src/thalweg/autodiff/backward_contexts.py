@@ -14,7 +14,7 @@ from thalweg.autodiff.accumulators import accumulate
 from thalweg.control_flow.cond_context import CondContext
 from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import WhileContext
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.tensor import Tensor
 
@@ -84,7 +84,7 @@ class BackwardLoop(WhileContext):
             return self.capture(flow)
         handle, flow = accumulate(self.mirrored, tensor)
         with in_context(self.graph, self):
-            value: Tensor = apply(
+            value = apply_one(
                 "TensorArrayReadV3", handle, self.position, flow, dtype=tensor.dtype.base_dtype, name="kept"
             )
         value.set_shape(tensor.shape)
@@ -95,7 +95,7 @@ class BackwardLoop(WhileContext):
 def _constant(tensor: Tensor) -> Tensor:
     """The same constant outside of all contexts."""
     with in_context(tensor.graph, None):
-        constant: Tensor = apply("Const", value=tensor.op.attrs["value"], dtype=tensor.dtype)
+        constant = apply_one("Const", value=tensor.op.attrs["value"], dtype=tensor.dtype)
     return constant
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply, intercepted
+from thalweg.graph.apply import apply, apply_one, intercepted
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.graph import Graph
@@ -68,7 +68,7 @@ class Recording:
             return value
         if op_type in _STATELESS:
             seeds = {key: attrs.pop(key) for key in ("seed", "seed2") if key in attrs}
-            seed = apply(
+            seed = apply_one(
                 "RandomUniformInt", np.array([2], np.int32), np.int64(0), np.int64(2**62), name="seed", **seeds
             )
             seed.op.attrs[_REPEATED] = True
@@ -117,7 +117,7 @@ class Replay:
             return NotImplemented
         if op_type == "ReadVariableOp" and inputs[0] in self._reads:
             # The value as it was: the variable may have been changed since.
-            value = apply("Identity", self._reads[inputs[0]], name=name or "read")
+            value = apply_one("Identity", self._reads[inputs[0]], name=name or "read")
             self.reads.append((inputs[0], value))
             return value
         if op_type not in _STATELESS:
@@ -129,7 +129,7 @@ class Replay:
                 f"where {drawn} came before. It must not depend on anything that changes between calls."
             )
         attrs = {key: value for key, value in attrs.items() if key not in ("seed", "seed2")}
-        return _drawn(op_type, inputs, apply("Identity", seed), name, attrs)
+        return _drawn(op_type, inputs, apply_one("Identity", seed), name, attrs)
 
 
 def _drawn(op_type: str, inputs: tuple[Any, ...], seed: Tensor, name: str | None, attrs: dict[str, Any]) -> Any:

@@ -2,6 +2,13 @@
 
 An op function names the op type, its inputs and attributes; `apply` finds the graph and a name, resolves the op (see
 `graph.resolve`), and adds the node. Immediate execution will branch off here: it resolves the op, and runs it.
+
+What comes back depends on the op's outputs, so there are four forms:
+
+    apply_one    one output                      -> Tensor
+    apply_list   one output that is a list       -> list[Tensor]
+    apply_op     none                            -> Operation
+    apply        several, or an op type that is not known before run time -> Any
 """
 
 from __future__ import annotations
@@ -14,9 +21,11 @@ from typing import Any
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import get_default_graph, graph_of
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
+from thalweg.graph.definitions.op_registry import op_def
 from thalweg.graph.definitions.prepared_op import PreparedOp, prepare
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation
 from thalweg.graph.resolve import resolve_prepared
 from thalweg.graph.scopes import VALID_OP_NAME
 from thalweg.graph.tensor import Tensor
@@ -86,6 +95,40 @@ def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) 
         ValueError: If shapes or attribute values do not fit, or the inputs are from different graphs.
     """
     return apply_values(op_type, inputs, name, attrs)
+
+
+def apply_one(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) -> Tensor:
+    """Adds one operation that has one output, and returns that; see `apply`."""
+    result = apply_values(op_type, inputs, name, attrs)
+    if isinstance(result, Tensor):
+        return result
+    raise _wrong_form("apply_one", op_type, result)
+
+
+def apply_list(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) -> list[Tensor]:
+    """Adds one operation whose only output is a list, and returns that; see `apply`."""
+    result = apply_values(op_type, inputs, name, attrs)
+    if isinstance(result, list):
+        return result
+    raise _wrong_form("apply_list", op_type, result)
+
+
+def apply_op(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) -> Operation:
+    """Adds one operation without outputs, and returns it; see `apply`."""
+    result = apply_values(op_type, inputs, name, attrs)
+    if isinstance(result, Operation):
+        return result
+    raise _wrong_form("apply_op", op_type, result)
+
+
+def _wrong_form(form: str, op_type: str, result: Any) -> AssertionError:
+    """The error for an op function that calls another form than its op's outputs ask for."""
+    right = "apply"
+    for kind, name in ((Tensor, "apply_one"), (list, "apply_list"), (Operation, "apply_op")):
+        if isinstance(result, kind):
+            right = name
+    outputs = ", ".join(arg.name for arg in op_def(op_type).outputs) or "none"
+    return AssertionError(f"{form}('{op_type}', ...) should be {right}('{op_type}', ...): its outputs are: {outputs}.")
 
 
 def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:

@@ -20,7 +20,8 @@ def initialized_value(variable: Variable) -> Tensor:
     initial = variable._safe_initial_value
     assert initial is not None
     with control_dependencies(None):
-        return cond(variable.is_initialized(), variable.read_value, lambda: initial)  # type: ignore[no-any-return]
+        tensor: Tensor = cond(variable.is_initialized(), variable.read_value, lambda: initial)
+        return tensor
 
 
 def guarded(initial: Tensor) -> Tensor:

@@ -187,10 +187,10 @@ def _read_of(graph: Graph, name: str) -> Any:
     for consumer in handle.consumers():
         if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
             return consumer.outputs[0]
-    from thalweg.graph.apply import apply
+    from thalweg.graph.apply import apply_one
 
     with graph.as_default(), graph.name_scope(None), graph.control_dependencies(None):
-        return apply("ReadVariableOp", handle, dtype=handle.op.get_attr("dtype"), name=f"{name}/frozen")
+        return apply_one("ReadVariableOp", handle, dtype=handle.op.get_attr("dtype"), name=f"{name}/frozen")
 
 
 def _constant(node: Any, value: np.ndarray[Any, Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -118,7 +118,7 @@ def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
     grads = []
     for branch, grad in enumerate((if_false, if_true)):
         if grad is None:
-            zeros = apply("ZerosLike", op.inputs[0]) if zeros is None else zeros
+            zeros = apply_one("ZerosLike", op.inputs[0]) if zeros is None else zeros
             grad = apply("Switch", zeros, pred)[branch]
         grads.append(grad)
     return merge(grads)[0], None
@@ -127,7 +127,7 @@ def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
 @gradient("Merge", "RefMerge")
 def _merge_grad(op: Operation, grad: Any, _: Any) -> Any:
     """A Merge outside of a conditional: the gradient goes back to the input that came."""
-    return [apply("Switch", grad, apply("Equal", op.outputs[1], i))[1] for i in range(len(op.inputs))]
+    return [apply("Switch", grad, apply_one("Equal", op.outputs[1], i))[1] for i in range(len(op.inputs))]
 
 
 @gradient("Enter", "RefEnter")

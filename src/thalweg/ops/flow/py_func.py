@@ -17,7 +17,7 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list
 from thalweg.graph.default_graph import graph_of
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_effects import Effect
@@ -162,7 +162,7 @@ def _apply(op_type: str, func: Callable[..., Any], inp: Any, Tout: Any, name: st
     graph = graph_of(inputs)
     _functions[token] = kept = _Function(func, cast)
     graph._attachments.setdefault("py_func", []).append(kept)
-    result = apply(op_type, inputs, token=token, Tout=types, name=name)
+    result = apply_list(op_type, inputs, token=token, Tout=types, name=name)
     if not types:
         return graph.get_operations()[-1]
     return result if several else result[0]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_op
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
@@ -173,5 +173,4 @@ def apply_rule(
         else:
             inputs.append(cast(values[value], dtypes.int64 if value == "global_step" else dtype))
     op_type = f"Resource{'' if indices is None else 'Sparse'}Apply{name}"
-    op: Operation = apply(op_type, *inputs, use_locking=use_locking, **(attrs or {}))
-    return op
+    return apply_op(op_type, *inputs, use_locking=use_locking, **(attrs or {}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
@@ -61,7 +61,7 @@ for _prefix, _sparse_prefix, _handle in (("", "", "Ref(string)"), ("Resource", "
 
 def _as_int64(value: Any) -> Tensor:
     tensor = convert_to_tensor(value)
-    return tensor if tensor.dtype == int64 else apply("Cast", tensor, DstT=int64)
+    return tensor if tensor.dtype == int64 else apply_one("Cast", tensor, DstT=int64)
 
 
 @export("ConditionalAccumulatorBase")
@@ -96,15 +96,13 @@ class ConditionalAccumulatorBase:
     def num_accumulated(self, name: str | None = None) -> Tensor:
         """How many gradients have come since the last were taken."""
         name = f"{self._name}_NumAccumulated" if name is None else name
-        result: Tensor = apply(f"{self._prefix}AccumulatorNumAccumulated", self._accumulator_ref, name=name)
-        return result
+        return apply_one(f"{self._prefix}AccumulatorNumAccumulated", self._accumulator_ref, name=name)
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """Sets the accumulator's step: gradients for earlier ones are dropped from now on."""
-        op: Operation = apply(
+        return apply_op(
             f"{self._prefix}AccumulatorSetGlobalStep", self._accumulator_ref, _as_int64(new_global_step), name=name
         )
-        return op
 
 
 @export("ConditionalAccumulator")
@@ -140,7 +138,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
             name: A name for the operation.
             reduction_type: "MEAN" or "SUM".
         """
-        handle = apply(
+        handle = apply_one(
             "ResourceConditionalAccumulator",
             dtype=dtype,
             shape=TensorShape(None) if shape is None else as_shape(shape),
@@ -163,14 +161,13 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         """
         gradient = convert_to_tensor(grad, self._dtype)
         gradient.shape.assert_is_compatible_with(self._shape)
-        op: Operation = apply(
+        return apply_op(
             "ResourceAccumulatorApplyGradient", self._accumulator_ref, _as_int64(local_step), gradient, name=name
         )
-        return op
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """The mean (or sum) of all gradients since the last were taken, waiting until there are `num_required`."""
-        result: Tensor = apply(
+        result = apply_one(
             "ResourceAccumulatorTakeGradient", self._accumulator_ref, num_required, dtype=self._dtype, name=name
         )
         result.set_shape(self._shape)
@@ -192,7 +189,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         reduction_type: str = "MEAN",
     ) -> None:
         """Creates an accumulator; the arguments are those of ConditionalAccumulator, the shape that of the tensor."""
-        handle = apply(
+        handle = apply_one(
             "SparseConditionalAccumulator",
             dtype=dtype,
             shape=TensorShape(None) if shape is None else as_shape(shape),
@@ -229,7 +226,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             local_step: The step for which it was computed.
             name: A name for the operation.
         """
-        op: Operation = apply(
+        return apply_op(
             "SparseAccumulatorApplyGradient",
             self._accumulator_ref,
             _as_int64(local_step),
@@ -239,7 +236,6 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             has_known_shape=grad_shape is not None,
             name=name,
         )
-        return op
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Any:
         """What has come together: a tuple (indices, values, shape); the shape has -1 where it is not known."""

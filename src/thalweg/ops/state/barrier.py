@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_effects import Effect
@@ -91,7 +91,7 @@ class Barrier:
         for i, shape in enumerate(self._shapes):
             if shape.num_elements() == 0:
                 raise ValueError(f"Empty tensors are not supported, but received shape '{shape}' at index {i}")
-        self._barrier_ref: Tensor = apply(
+        self._barrier_ref: Tensor = apply_one(
             "Barrier",
             component_types=self._types,
             shapes=[] if shapes is None else self._shapes,
@@ -122,7 +122,7 @@ class Barrier:
         name = f"{self._name}_BarrierInsertMany" if name is None else name
         if 0 <= component_index < len(self._types):
             values = convert_to_tensor(values, self._types[component_index])
-        op: Operation = apply(
+        return apply_op(
             "BarrierInsertMany",
             self._barrier_ref,
             convert_to_tensor(keys, string),
@@ -130,7 +130,6 @@ class Barrier:
             component_index=component_index,
             name=name,
         )
-        return op
 
     def take_many(
         self, num_elements: Any, allow_small_batch: bool = False, timeout: int | None = None, name: str | None = None
@@ -167,19 +166,14 @@ class Barrier:
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
         """Lets no new keys in, and with `cancel_pending_enqueues` forgets those whose elements are not complete."""
         name = f"{self._name}_BarrierClose" if name is None else name
-        op: Operation = apply(
-            "BarrierClose", self._barrier_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name
-        )
-        return op
+        return apply_op("BarrierClose", self._barrier_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name)
 
     def ready_size(self, name: str | None = None) -> Tensor:
         """The number of complete elements."""
         name = f"{self._name}_BarrierReadySize" if name is None else name
-        result: Tensor = apply("BarrierReadySize", self._barrier_ref, name=name)
-        return result
+        return apply_one("BarrierReadySize", self._barrier_ref, name=name)
 
     def incomplete_size(self, name: str | None = None) -> Tensor:
         """The number of elements that lack components."""
         name = f"{self._name}_BarrierIncompleteSize" if name is None else name
-        result: Tensor = apply("BarrierIncompleteSize", self._barrier_ref, name=name)
-        return result
+        return apply_one("BarrierIncompleteSize", self._barrier_ref, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -91,7 +91,7 @@ class BaseStagingArea:
         self._memory_limit = memory_limit
         # The area is found by name, on one device: all its ops are where it was declared.
         with name_scope(f"{self._name}_root"):
-            self._root: Operation = apply("NoOp")
+            self._root: Operation = apply_op("NoOp")
 
     @property
     def name(self) -> str:

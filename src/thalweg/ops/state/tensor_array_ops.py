@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_effects import Effect, Flow
@@ -169,9 +169,9 @@ def gradient_source(name: str) -> str:
 
 def _after_write(op: Operation, flow: Tensor) -> Tensor:
     """The flow that reads gradients: after the forward write, which tells the gradient array its shapes."""
-    written = apply("Identity", op.outputs[0], name="flow_out")
+    written = apply_one("Identity", op.outputs[0], name="flow_out")
     with control_dependencies([written]):
-        return apply("Identity", flow, name="write_barrier")  # type: ignore[no-any-return]
+        return apply_one("Identity", flow, name="write_barrier")
 
 
 @gradient("TensorArrayReadV3")

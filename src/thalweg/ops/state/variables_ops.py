@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
@@ -33,7 +33,8 @@ def value_shape(c: ShapeContext, dtype: DType | None = None, index: int = 0) -> 
             f"Trying to use a variable with wrong dtype. Expected {data.dtype.name}, the dtype of the variable, got "
             f"{dtype.name}"
         )
-    return data.shape  # type: ignore[no-any-return]
+    result: TensorShape = data.shape
+    return result
 
 
 def _read_shape(c: ShapeContext) -> TensorShape:
@@ -109,8 +110,8 @@ def shape_tensor(handle: Tensor, dtype: Any = None) -> Any:
         from thalweg.graph import dtypes
 
         kind = dtypes.int32 if dtype is None else dtypes.as_dtype(dtype)
-        return apply("Const", value=np.array(data.shape.as_list(), kind.as_numpy_dtype), dtype=kind)
-    return apply("VariableShape", handle, out_type=dtype)
+        return apply_one("Const", value=np.array(data.shape.as_list(), kind.as_numpy_dtype), dtype=kind)
+    return apply_one("VariableShape", handle, out_type=dtype)
 
 
 def _gather_shape(c: ShapeContext) -> TensorShape:
@@ -161,12 +162,12 @@ def _gather_grad(op: Operation, grad: Tensor) -> Any:
     handle, indices = op.inputs
     data = handle_data(handle)
     shape = shape_tensor(handle)
-    flat = apply("Reshape", indices, [-1])
+    flat = apply_one("Reshape", indices, [-1])
     if data is not None and data.shape.ndims is not None and data.shape[1:].is_fully_defined():
         rows: Any = [-1, *data.shape.as_list()[1:]]
     else:
-        rows = apply("ConcatV2", [[-1], apply("StridedSlice", shape, [1], [0], [1], end_mask=1)], 0)
-    return IndexedSlices(apply("Reshape", grad, rows), flat, shape), None
+        rows = apply_one("ConcatV2", [[-1], apply_one("StridedSlice", shape, [1], [0], [1], end_mask=1)], 0)
+    return IndexedSlices(apply_one("Reshape", grad, rows), flat, shape), None
 
 
 @gradient("ResourceGatherNd")
@@ -174,5 +175,5 @@ def _gather_nd_grad(op: Operation, grad: Tensor) -> Any:
     handle, indices = op.inputs
     shape = shape_tensor(handle, indices.dtype)
     if indices.shape.ndims == 2 and indices.shape.as_list()[-1] == 1:
-        return IndexedSlices(grad, apply("Squeeze", indices, squeeze_dims=[-1]), shape), None
-    return apply("ScatterNd", indices, grad, shape), None
+        return IndexedSlices(grad, apply_one("Squeeze", indices, squeeze_dims=[-1]), shape), None
+    return apply_one("ScatterNd", indices, grad, shape), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_op
 from thalweg.graph.operation import Operation
 from thalweg.train.checkpoints.saveable import SaveableObject, SaveSpec
 
@@ -21,4 +21,4 @@ class TableSaveable(SaveableObject):
         """Puts the restored entries in the place of the present ones."""
         del restored_shapes  # Tables have no shape of their own.
         handle = self.op.resource_handle
-        return apply("LookupTableImportV2", handle, *restored_tensors)  # type: ignore[no-any-return]
+        return apply_op("LookupTableImportV2", handle, *restored_tensors)
