@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_list, apply_one, apply_op
 from thalweg.graph.definitions import op_registry
 from thalweg.graph.definitions.op_registry import define
 from thalweg.graph.definitions.shape_functions import unknown
@@ -163,3 +165,46 @@ def test_building_a_large_graph_takes_few_calls_a_node() -> None:
     finally:
         sys.setprofile(before)
     assert calls / 1000 < 40  # 22, whatever the size of the graph: some 15 us
+
+
+def test_each_form_returns_what_its_name_says() -> None:
+    x = tf.placeholder(tf.float32, [2])
+    assert isinstance(apply_one("Tanh", x), tf.Tensor)
+    assert [part.shape.as_list() for part in apply_list("Unpack", x, num=2)] == [[], []]
+    assert apply_op("NoOp", name="nothing").name == "nothing"
+    assert apply("Unique", x)._fields == ("y", "idx")
+
+
+@pytest.mark.parametrize(
+    ("form", "op_type", "inputs", "match"),
+    [
+        (apply_one, "NoOp", (), r"apply_one\('NoOp', ...\) should be apply_op\('NoOp', ...\): its outputs are: none"),
+        (apply_one, "Unique", ([1.0],), r"should be apply\('Unique', ...\): its outputs are: y, idx"),
+        (apply_one, "IdentityN", ([1.0],), r"should be apply_list\('IdentityN', ...\): its outputs are: output"),
+        (apply_list, "Tanh", (1.0,), r"should be apply_one\('Tanh', ...\)"),
+        (apply_op, "Tanh", (1.0,), r"should be apply_one\('Tanh', ...\)"),
+    ],
+)
+def test_the_wrong_form_says_which_is_right(form: Any, op_type: str, inputs: tuple[Any, ...], match: str) -> None:
+    with pytest.raises(AssertionError, match=match):
+        form(op_type, *inputs)
+
+
+def test_every_op_function_uses_the_form_that_fits_its_op() -> None:
+    """What a rarely run line would otherwise raise one day."""
+    forms = {"apply": 0, "apply_one": 1, "apply_list": 2, "apply_op": 3}
+    wrong = []
+    for file in sorted(Path(tf.__file__).parent.rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in forms):
+                continue
+            op_type = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+            definition = op_registry.find_op(op_type) if isinstance(op_type, str) else None
+            if definition is None:
+                continue
+            outputs = definition.outputs
+            is_list = len(outputs) == 1 and (outputs[0].number_attr or outputs[0].type_list_attr) is not None
+            right = 0 if len(outputs) > 1 else 3 if not outputs else 2 if is_list else 1
+            if forms[call.func.id] != right:
+                wrong.append(f"{file.name}:{call.lineno}: {call.func.id}({op_type!r})")
+    assert wrong == []

@@ -44,9 +44,9 @@ ORDER_WITHIN = {
         "tensor_shape",
         "constant_values static_value handle_data",
         "definitions",  # what an op is: signature, attributes, shape function, gradient
-        "messages op_registry shape_functions collections device_spec default_stack gradient_source",
+        "messages op_registry shape_functions collections device_spec default_stack gradient_source convert_inputs",
         "tensor scopes",
-        "operation tensor_spec conversion control_flow_context",
+        "operation tensor_spec conversion control_flow_context resolve",
         "graph_lookup",
         "graph",
         "default_graph",

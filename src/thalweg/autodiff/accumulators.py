@@ -8,7 +8,7 @@ import numpy as np
 
 from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import WhileContext
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.dtypes import DType, resource
 from thalweg.graph.gradient_source import is_repeated
 from thalweg.graph.tensor import Tensor
@@ -50,7 +50,6 @@ def accumulate(loop: WhileContext, tensor: Tensor) -> tuple[Tensor, Tensor]:
         handle, flow = new_array(dtype, read_once=not is_repeated(tensor))
 
     def update(before: Tensor) -> Tensor:
-        written: Tensor = apply("TensorArrayWriteV3", handle, counter.body, tensor, before, name="keep")
-        return written
+        return apply_one("TensorArrayWriteV3", handle, counter.body, tensor, before, name="keep")
 
     return handle, loop.add_variable(flow, update).exit

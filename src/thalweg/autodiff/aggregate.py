@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
@@ -28,21 +28,21 @@ def aggregate(grads: Sequence[Any], method: int | None = None) -> Any:
     if len(present) <= 1:
         return present[0] if present else None
     if all(isinstance(grad, IndexedSlices) for grad in present):
-        values = apply("ConcatV2", [grad.values for grad in present], 0)
-        indices = apply("ConcatV2", [_as_int64(present, grad.indices) for grad in present], 0)
+        values = apply_one("ConcatV2", [grad.values for grad in present], 0)
+        indices = apply_one("ConcatV2", [_as_int64(present, grad.indices) for grad in present], 0)
         shape = next((grad.dense_shape for grad in present if grad.dense_shape is not None), None)
         return IndexedSlices(values, indices, shape)
     dense = [convert_to_tensor(grad) for grad in present]
     if method == AggregationMethod.EXPERIMENTAL_TREE:
         while len(dense) > 1:
-            pairs = [apply("AddV2", a, b) for a, b in zip(dense[::2], dense[1::2], strict=False)]
+            pairs = [apply_one("AddV2", a, b) for a, b in zip(dense[::2], dense[1::2], strict=False)]
             dense = pairs + ([dense[-1]] if len(dense) % 2 else [])
         return dense[0]
-    return apply("AddN", dense)
+    return apply_one("AddN", dense)
 
 
 def _as_int64(grads: Sequence[Any], indices: Any) -> Any:
     """Row numbers in a type that all of them share."""
     if len({grad.indices.dtype for grad in grads}) == 1:
         return indices
-    return apply("Cast", indices, DstT=dtypes.int64)
+    return apply_one("Cast", indices, DstT=dtypes.int64)

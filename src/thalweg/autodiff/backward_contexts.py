@@ -14,7 +14,8 @@ from thalweg.autodiff.accumulators import accumulate
 from thalweg.control_flow.cond_context import CondContext
 from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import WhileContext
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.tensor import Tensor
 
 _FLOW_WRITERS = ("TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3")
@@ -42,7 +43,7 @@ class BackwardBranch(CondContext):
         op = tensor.op
         if op.type == "Const":
             return self.capture(_constant(tensor))
-        if op.type == "Switch" and self.mirrored.captures.get(op.inputs[0]) is tensor:
+        if op.op_def.flow is Flow.SWITCH and self.mirrored.captures.get(op.inputs[0]) is tensor:
             return self.capture(op.inputs[0])
         assert self.mirrored.conditional is not None
         value = super().capture(self.mirrored.conditional.export(tensor))
@@ -74,7 +75,7 @@ class BackwardLoop(WhileContext):
         mirrored = self.mirrored
         if op.type == "Const":
             return self.capture(_constant(tensor))
-        if op.type in ("Enter", "RefEnter") and op.attrs["is_constant"]:
+        if op.op_def.flow is Flow.ENTER and op.attrs["is_constant"]:
             return self.capture(op.inputs[0])
         if mirrored._counter is not None and tensor is mirrored._counter.body:
             return self.position
@@ -83,7 +84,7 @@ class BackwardLoop(WhileContext):
             return self.capture(flow)
         handle, flow = accumulate(self.mirrored, tensor)
         with in_context(self.graph, self):
-            value: Tensor = apply(
+            value = apply_one(
                 "TensorArrayReadV3", handle, self.position, flow, dtype=tensor.dtype.base_dtype, name="kept"
             )
         value.set_shape(tensor.shape)
@@ -94,7 +95,7 @@ class BackwardLoop(WhileContext):
 def _constant(tensor: Tensor) -> Tensor:
     """The same constant outside of all contexts."""
     with in_context(tensor.graph, None):
-        constant: Tensor = apply("Const", value=tensor.op.attrs["value"], dtype=tensor.dtype)
+        constant = apply_one("Const", value=tensor.op.attrs["value"], dtype=tensor.dtype)
     return constant
 
 
@@ -108,7 +109,7 @@ def _final_flow(tensor: Tensor, loop: WhileContext) -> Tensor | None:
         op = tensor.op
         if op.type in _FLOW_WRITERS:
             tensor = op.inputs[-1]
-        elif op.type == "Enter" and op.attrs["is_constant"]:
+        elif op.op_def.flow is Flow.ENTER and op.attrs["is_constant"]:
             return op.inputs[0] if _is_flow(tensor) else None
         else:
             for variable in loop.variables:
@@ -128,6 +129,6 @@ def _is_flow(tensor: Tensor) -> bool:
             return tensor.value_index == 1
         if op.type in _FLOW_WRITERS:
             return True
-        if op.type not in ("Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration"):
+        if not op.op_def.flow.passes_input:
             return False
         tensor = op.inputs[0]

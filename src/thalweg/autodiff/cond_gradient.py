@@ -10,7 +10,7 @@ from thalweg.autodiff.walk import Options, Pairs, construct_gradient, walk
 from thalweg.autodiff.zeros import dense, empty_slices_like, zeros_for
 from thalweg.control_flow.cond_context import Conditional
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.tensor import Tensor
@@ -42,8 +42,8 @@ def cond_gradient(
 def _new_conditional(forward: Conditional) -> Conditional:
     pred = forward.pred
     at_false, at_true = apply("Switch", pred, pred, name="Switch")
-    pivots = [apply("Identity", at_false, name="switch_f"), apply("Identity", at_true, name="switch_t")]
-    pred = apply("Identity", pred, name="pred_id")
+    pivots = [apply_one("Identity", at_false, name="switch_f"), apply_one("Identity", at_true, name="switch_t")]
+    pred = apply_one("Identity", pred, name="pred_id")
     scope = get_default_graph().get_name_scope()
     branches = [
         BackwardBranch(pred, pivots[i], i, f"{scope}/cond_text{'' if i else '_1'}", forward.branches[i]) for i in (0, 1)
@@ -87,7 +87,7 @@ def _joined_slices(backward: Conditional, x: Tensor, grads: list[Any]) -> Any:
                 return None
             indices = grad.indices
             if indices.dtype is not dtypes.int64:
-                indices = apply("Cast", indices, DstT=dtypes.int64)
+                indices = apply_one("Cast", indices, DstT=dtypes.int64)
             filled.append((context.capture(grad.values), context.capture(indices)))
     values, indices = (backward.add_output(f, t) for f, t in zip(*filled, strict=True))
     return IndexedSlices(values, indices, shape_of(x))
@@ -96,5 +96,4 @@ def _joined_slices(backward: Conditional, x: Tensor, grads: list[Any]) -> Any:
 def shape_of(x: Tensor) -> Tensor:
     """The shape of a tensor, or of the variable behind a handle."""
     kind = "VariableShape" if x.dtype.base_dtype is dtypes.resource else "Shape"
-    shape: Tensor = apply(kind, x)
-    return shape
+    return apply_one(kind, x)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import _forget_gradient, _set_gradient, export
@@ -47,7 +47,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 "The custom_gradient decorator currently supports keywords arguments only when eager execution is "
                 f"enabled; got {', '.join(kwargs)}."
             )
-        inputs = [apply("Identity", convert_to_tensor(arg)) for arg in args]
+        inputs = [apply_one("Identity", convert_to_tensor(arg)) for arg in args]
         before = get_default_graph()._last_id
         result, grad_fn = f(*inputs)
         results = [convert_to_tensor(value) for value in nest.flatten(result)]
@@ -86,7 +86,7 @@ def with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[A
     name = f"CustomGradient-{next(_numbers)}"
     _register_for(graph, name, gradient)
     with graph.gradient_override_map({"IdentityN": name}):
-        outputs = apply("IdentityN", [*results, *inputs, *(v.handle for v in variables)])
+        outputs = apply_list("IdentityN", [*results, *inputs, *(v.handle for v in variables)])
     return list(outputs[: len(results)])
 
 

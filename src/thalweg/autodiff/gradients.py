@@ -12,7 +12,7 @@ from thalweg.autodiff import cond_gradient, loop_gradient  # noqa: F401 (registe
 from thalweg.autodiff.nodes import Level
 from thalweg.autodiff.walk import Options, walk
 from thalweg.autodiff.zeros import zeros_for
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
@@ -145,8 +145,8 @@ def _seed(y: Tensor, grad: Any, index: int) -> Any:
         sizes = y.shape.as_list() if y.shape.is_fully_defined() else None
         with name_scope(f"grad_ys_{index}"):
             if sizes is not None:
-                return apply("Fill", np.array(sizes, np.int32), one)
-            return apply("Fill", apply("Shape", y), one)
+                return apply_one("Fill", np.array(sizes, np.int32), one)
+            return apply_one("Fill", apply_one("Shape", y), one)
     if isinstance(grad, IndexedSlices):
         return grad
     tensor = (

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.autodiff.gradients import UnconnectedGradients, _as_list, gradients
 from thalweg.control_flow.while_loop import while_loop
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -61,41 +61,42 @@ def hessians(
 def _hessian(source: Any, first: Any, options: dict[str, Any]) -> Tensor:
     """The second derivatives by `source`, a tensor or a variable: of a variable, what is read here is not what was."""
     x = convert_to_tensor(source)
-    shape = apply("Shape", x)
-    both = apply("ConcatV2", [shape, shape], 0)
+    shape = apply_one("Shape", x)
+    both = apply_one("ConcatV2", [shape, shape], 0)
     dtype = x.dtype.base_dtype.as_numpy_dtype
     if first is None:
-        result = apply("Fill", both, np.zeros((), dtype))
+        result = apply_one("Fill", both, np.zeros((), dtype))
     else:
-        flat = apply("Reshape", convert_to_tensor(first), [-1])
-        places = apply("Range", 0, apply("Size", flat), 1)
+        flat = apply_one("Reshape", convert_to_tensor(first), [-1])
+        places = apply_one("Range", 0, apply_one("Size", flat), 1)
 
         def row(j: Any) -> Tensor:
             # One in place j and zeros elsewhere picks element j without the gradient of a slice.
-            seed = apply("Cast", apply("Equal", places, j), DstT=flat.dtype)
+            seed = apply_one("Cast", apply_one("Equal", places, j), DstT=flat.dtype)
             grad = gradients(flat, source, seed, unconnected_gradients=UnconnectedGradients.ZERO, **options)[0]
-            return apply("Reshape", convert_to_tensor(grad), [-1])  # type: ignore[no-any-return]
+            return apply_one("Reshape", convert_to_tensor(grad), [-1])
 
         count = x.shape.num_elements()
         if count is not None and _uses_arrays(flat.op):
             # Arrays collect gradients per computation, and the iterations of one loop would share them.
-            rows = apply("Pack", [row(np.int32(j)) for j in range(count)]) if count else flat
+            rows = apply_one("Pack", [row(np.int32(j)) for j in range(count)]) if count else flat
         else:
-            rows = _rows_by_loop(row, apply("Size", flat), x.dtype, count)
-        result = apply("Reshape", rows, both)
+            rows = _rows_by_loop(row, apply_one("Size", flat), x.dtype, count)
+        result = apply_one("Reshape", rows, both)
     if x.shape.ndims is not None:
         result.set_shape([*x.shape.as_list(), *x.shape.as_list()])
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _rows_by_loop(row: Any, size: Tensor, dtype: Any, count: int | None) -> Tensor:
     array = TensorArray(dtype, size=size, element_shape=[count])
     _, array = while_loop(
-        lambda j, _: apply("Less", j, size),
-        lambda j, array: (apply("AddV2", j, np.int32(1)), array.write(j, row(j))),
+        lambda j, _: apply_one("Less", j, size),
+        lambda j, array: (apply_one("AddV2", j, np.int32(1)), array.write(j, row(j))),
         (convert_to_tensor(0, dtypes.int32), array),
     )
-    return array.stack()  # type: ignore[no-any-return]
+    tensor: Tensor = array.stack()
+    return tensor
 
 
 def _uses_arrays(op: Operation) -> bool:

@@ -19,7 +19,7 @@ from thalweg.autodiff.walk import Options, Pairs, construct_gradient, walk
 from thalweg.autodiff.zeros import dense, value_spec, zeros_for
 from thalweg.control_flow.scoping import without_controllers
 from thalweg.control_flow.while_context import LoopVariable, WhileContext
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -37,7 +37,7 @@ def loop_gradient(
         return []
     graph = forward.graph
     count = forward.counter().exit
-    initial = [apply("Sub", count, np.int32(1), name="last")]
+    initial = [apply_one("Sub", count, np.int32(1), name="last")]
     for variable in variables:
         grad = grads.get(variable.exit)
         initial.append(zeros_for(variable.exit) if grad is None else dense(grad))
@@ -46,14 +46,14 @@ def loop_gradient(
         initial = [backward.outer_context.capture(value) for value in initial]
     backward.add_initial(initial, [None, *(_shape(variable) for variable in variables)])
     with without_controllers(graph), backward:
-        backward.set_condition(apply("GreaterEqual", backward.variables[0].merge, np.int32(0)))
+        backward.set_condition(apply_one("GreaterEqual", backward.variables[0].merge, np.int32(0)))
         backward.position = backward.variables[0].body
         seeds = [variable.body for variable in backward.variables[1:]]
         xs = [variable.body for variable in variables] + list(captures.values())
         # No gates in a loop: they keep updates waiting, which come after it, and would hide what is joined or fused.
         inside = options._replace(gate=False)
         found = walk(forward, [variable.next for variable in variables], seeds, xs, inside)
-        values = [apply("Sub", backward.position, np.int32(1))]
+        values = [apply_one("Sub", backward.position, np.int32(1))]
         for variable in variables:
             grad = found.get(variable.body)
             value = zeros_for(variable.body) if grad is None else dense(grad)
@@ -110,7 +110,7 @@ def _summed(backward: BackwardLoop, outer: Tensor, grad: Tensor) -> Tensor:
     """The sum over all iterations of the gradient of a captured tensor."""
     zeros = zeros_for(outer)
     shape = value_spec(outer)[1]
-    return backward.add_variable(zeros, lambda total: apply("AddV2", total, grad), shape).exit
+    return backward.add_variable(zeros, lambda total: apply_one("AddV2", total, grad), shape).exit
 
 
 # How many rows a factor has, if the graph does not say.
@@ -142,8 +142,7 @@ def _one_product(backward: BackwardLoop, grad: Tensor, count: Tensor) -> Tensor:
         _joined(backward, tensor, tensor.shape.dims_tuple[1:], count)  # type: ignore[index]
         for tensor in grad.op.inputs
     )
-    product: Tensor = apply("MatMul", rows, columns, transpose_a=True)
-    return product
+    return apply_one("MatMul", rows, columns, transpose_a=True)
 
 
 def _joined(backward: BackwardLoop, tensor: Tensor, row: tuple[int | None, ...], count: Tensor) -> Tensor:
@@ -151,8 +150,7 @@ def _joined(backward: BackwardLoop, tensor: Tensor, row: tuple[int | None, ...],
     handle, flow = new_array(tensor.dtype.base_dtype, count, TensorShape([None, *row]))
 
     def write(before: Tensor) -> Tensor:
-        flow_out: Tensor = apply("TensorArrayWriteV3", handle, backward.position, tensor, before)
-        return flow_out
+        return apply_one("TensorArrayWriteV3", handle, backward.position, tensor, before)
 
     last = backward.add_variable(flow, write).exit
     whole: Tensor = apply(

@@ -13,6 +13,7 @@ from typing import Any
 from thalweg.control_flow.cond_context import CondContext, Conditional, conditional_of
 from thalweg.control_flow.while_context import WhileContext, loop_of
 from thalweg.graph.control_flow_context import ControlFlowContext
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
@@ -83,7 +84,7 @@ class Level:
         return reached
 
     def _closes_loop(self, op: Operation) -> bool:
-        return op.type in ("NextIteration", "RefNextIteration") and op._control_flow_context in self.visible
+        return op.op_def.flow is Flow.NEXT_ITERATION and op._control_flow_context in self.visible
 
     def leading_to(self, tensors: Iterable[Tensor], within: set[Node]) -> set[Tensor]:
         """The tensors on which `tensors` depend, following only nodes of `within`; themselves included."""

@@ -12,7 +12,7 @@ from thalweg.autodiff.gradients import gradients
 from thalweg.autodiff.replay import Recording, check_repeatable, handles_used, origin
 from thalweg.autodiff.zeros import dense
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -52,7 +52,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
-        inputs = [apply("Identity", convert_to_tensor(arg)) for arg in args]
+        inputs = [apply_one("Identity", convert_to_tensor(arg)) for arg in args]
         graph = get_default_graph()
         first = graph._last_id
         record = Recording()
@@ -81,7 +81,7 @@ def _recomputed(
     after = [grad.op for grad in given if grad is not None]
     number = len(get_default_graph().get_collection("variables"))
     with name_scope("recomputed"), record.replaying(after) as replay:
-        again = [apply("Identity", tensor) for tensor in inputs]
+        again = [apply_one("Identity", tensor) for tensor in inputs]
         outcome = [convert_to_tensor(value) for value in nest.flatten(f(*again, **kwargs))]
         if len(get_default_graph().get_collection("variables")) != number:
             raise ValueError(

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply, intercepted
+from thalweg.graph.apply import apply, apply_one, intercepted
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.graph import Graph
+from thalweg.graph.handle_data import handle_data
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Scope
 from thalweg.graph.tensor import Tensor
@@ -34,8 +36,6 @@ _REPEATED = "_drawn_once"
 _LAYERS = "layer_names"
 # Scopes that decide what a node is and where it runs, beside its name.
 _SCOPES = ("devices", "colocation", "container", "attr_map", "gradient_map", "kernel_labels")
-# What takes something away: running it twice is not what the program says.
-_TAKING = ("Dequeue", "IteratorGetNext", "ReaderRead", "Unstage", "StackPop")
 
 
 class Recording:
@@ -68,7 +68,7 @@ class Recording:
             return value
         if op_type in _STATELESS:
             seeds = {key: attrs.pop(key) for key in ("seed", "seed2") if key in attrs}
-            seed = apply(
+            seed = apply_one(
                 "RandomUniformInt", np.array([2], np.int32), np.int64(0), np.int64(2**62), name="seed", **seeds
             )
             seed.op.attrs[_REPEATED] = True
@@ -117,7 +117,7 @@ class Replay:
             return NotImplemented
         if op_type == "ReadVariableOp" and inputs[0] in self._reads:
             # The value as it was: the variable may have been changed since.
-            value = apply("Identity", self._reads[inputs[0]], name=name or "read")
+            value = apply_one("Identity", self._reads[inputs[0]], name=name or "read")
             self.reads.append((inputs[0], value))
             return value
         if op_type not in _STATELESS:
@@ -129,7 +129,7 @@ class Replay:
                 f"where {drawn} came before. It must not depend on anything that changes between calls."
             )
         attrs = {key: value for key, value in attrs.items() if key not in ("seed", "seed2")}
-        return _drawn(op_type, inputs, apply("Identity", seed), name, attrs)
+        return _drawn(op_type, inputs, apply_one("Identity", seed), name, attrs)
 
 
 def _drawn(op_type: str, inputs: tuple[Any, ...], seed: Tensor, name: str | None, attrs: dict[str, Any]) -> Any:
@@ -147,13 +147,14 @@ def check_repeatable(operations: list[Operation]) -> None:
     """
     for op in operations:
         reason = None
-        if op.op_def.stateful and "seed" in op.attrs and _REPEATED not in op.attrs:
+        effect = op.op_def.effect
+        if effect is Effect.RANDOM and _REPEATED not in op.attrs:
             reason = "draws random numbers that cannot be drawn again"
             if op.type in _STATELESS:
                 reason += " inside of its loop or conditional"
-        elif op.type.startswith(("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply", "ScatterNd")):
-            reason = "changes a variable" if op.op_def.stateful else None
-        elif any(part in op.type for part in _TAKING) and op.op_def.stateful:
+        elif effect is Effect.WRITES:
+            reason = "changes a variable" if _uses_variable(op) else "adds to a resource, or takes something away"
+        elif op.type == "StackPopV2":
             reason = "takes something away"
         if reason is not None:
             raise ValueError(
@@ -162,12 +163,16 @@ def check_repeatable(operations: list[Operation]) -> None:
             )
 
 
+def _uses_variable(op: Operation) -> bool:
+    return bool(op.inputs) and (op.inputs[0].dtype._is_ref_dtype or handle_data(op.inputs[0]) is not None)
+
+
 def origin(handle: Tensor) -> Tensor:
     """The handle of a variable as its graph made it, for what a loop, a conditional or a function sees of it."""
     while True:
         op = handle.op
         graph: Any = op.graph
-        if op.type in ("Enter", "Switch", "Identity"):
+        if op.op_def.flow in (Flow.ENTER, Flow.SWITCH, Flow.FORWARD):
             handle = op.inputs[0]
             continue
         outer = next((o for o, i in getattr(graph, "captures", {}).items() if i is handle), None)

@@ -18,6 +18,7 @@ from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import colocate_with, name_scope
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.definitions.op_registry import gradient_function
 from thalweg.graph.marks import GATES
 from thalweg.graph.operation import Operation
@@ -159,19 +160,19 @@ class Walk:
     def _through_boundary(self, op: Operation, grads: dict[Tensor, Any]) -> Pairs | None:
         """The gradient of a node through which a visible context sees a tensor from outside; None for other nodes."""
         context = op._control_flow_context
-        kind = op.type
-        if context is None or kind not in ("Enter", "RefEnter", "Switch", "RefSwitch", "Merge", "RefMerge"):
+        flow = op.op_def.flow
+        if context is None or flow not in (Flow.ENTER, Flow.SWITCH, Flow.MERGE):
             return None
         if isinstance(context, WhileContext):
-            if kind.endswith("Enter"):
+            if flow is Flow.ENTER:
                 return [(op.inputs[0], grads.get(op.outputs[0]))]
-            if kind.endswith("Merge") and any(v.merge is op.outputs[0] for v in context.variables):
+            if flow is Flow.MERGE and any(v.merge is op.outputs[0] for v in context.variables):
                 initial = op.inputs[0].op.inputs[0].op.name
                 raise ValueError(
                     f"Cannot compute gradient inside while loop with respect to op '{initial}'. "
                     "A gradient that is taken inside of a loop cannot go through the initial value of a loop variable."
                 )
-        if isinstance(context, CondContext) and kind.endswith("Switch"):
+        if isinstance(context, CondContext) and flow is Flow.SWITCH:
             inside = op.outputs[context.branch]
             if context.captures.get(op.inputs[0]) is inside:
                 return [(op.inputs[0], grads.get(inside))]

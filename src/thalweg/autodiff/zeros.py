@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.dtypes import DType
@@ -30,10 +30,10 @@ def zeros_for(tensor: Tensor) -> Tensor:
     if shape.is_fully_defined():
         sizes: Any = np.array(shape.as_list(), np.int32)
     elif tensor.dtype.base_dtype is dtypes.resource:
-        sizes = apply("VariableShape", tensor)
+        sizes = apply_one("VariableShape", tensor)
     else:
-        sizes = apply("Shape", tensor)
-    zeros: Tensor = apply("Fill", sizes, np.zeros((), dtype.as_numpy_dtype))
+        sizes = apply_one("Shape", tensor)
+    zeros = apply_one("Fill", sizes, np.zeros((), dtype.as_numpy_dtype))
     zeros.set_shape(shape)
     return zeros
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thalweg.control_flow.cond import cond
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -94,19 +94,19 @@ def _checked_pairs(pred_fn_pairs: Any) -> list[tuple[Any, Any]]:
 
 def _check_exclusive(preds: list[Tensor]) -> Any:
     """An operation that fails if more than one predicate is true."""
-    packed = apply("Pack", preds, axis=0, name="preds_c")
-    count = apply("Sum", apply("Cast", packed, DstT="int32"), [0], name="num_true_conds")
+    packed = apply_one("Pack", preds, axis=0, name="preds_c")
+    count = apply_one("Sum", apply_one("Cast", packed, DstT="int32"), [0], name="num_true_conds")
     names = ", ".join(pred.name for pred in preds)
     message = f"More than one condition evaluated as True but exclusive=True. Conditions: ({names}), Values:"
-    return _guard(apply("LessEqual", count, 1), message, packed, len(preds))
+    return _guard(apply_one("LessEqual", count, 1), message, packed, len(preds))
 
 
 def _check_any(preds: list[Tensor]) -> Any:
     """An operation that fails if no predicate is true."""
-    packed = apply("Pack", preds, axis=0, name="preds_c")
+    packed = apply_one("Pack", preds, axis=0, name="preds_c")
     names = ", ".join(pred.name for pred in preds)
     message = f"None of the conditions evaluated as True. Conditions: ({names}), Values:"
-    return _guard(apply("Any", packed, [0]), message, packed, len(preds))
+    return _guard(apply_one("Any", packed, [0]), message, packed, len(preds))
 
 
 def _guard(condition: Tensor, message: str, values: Tensor, summarize: int) -> Any:
@@ -114,7 +114,7 @@ def _guard(condition: Tensor, message: str, values: Tensor, summarize: int) -> A
         ok = cond(
             condition,
             no_op,
-            lambda: apply("Assert", condition, [message, values], summarize=summarize),
+            lambda: apply_op("Assert", condition, [message, values], summarize=summarize),
             name="AssertGuard",
         )
         return group(ok) if not isinstance(ok, Tensor) else ok.op
@@ -153,5 +153,5 @@ def switch_case(
         fallback = numbered.pop()[1] if default is None else default
         if not numbered:
             return fallback()
-        preds = [apply("Equal", branch_index, number) for number, _ in numbered]
+        preds = [apply_one("Equal", branch_index, number) for number, _ in numbered]
         return _chain(preds, [fn for _, fn in numbered], fallback, False)

@@ -8,7 +8,7 @@ from typing import Any
 from thalweg.control_flow import structures
 from thalweg.control_flow.cond_context import CondContext, Conditional
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -64,8 +64,8 @@ def cond(
         if pred.dtype.name != "bool":
             raise TypeError(f"pred must be of type bool, got {pred.dtype.name} ({pred.name}).")
         at_false, at_true = apply("Switch", pred, pred, name="Switch")
-        pivots = [apply("Identity", at_true, name="switch_t"), apply("Identity", at_false, name="switch_f")]
-        pred = apply("Identity", pred, name="pred_id")
+        pivots = [apply_one("Identity", at_true, name="switch_t"), apply_one("Identity", at_false, name="switch_f")]
+        pred = apply_one("Identity", pred, name="pred_id")
         for tensor in (at_true, *pivots, pred):
             tensor.graph.prevent_fetching(tensor.op)
         if_true = CondContext(pred, pivots[0], 1, f"{scope}cond_text")

@@ -10,7 +10,7 @@ import numpy as np
 from thalweg.control_flow.context_proto import cond_to_proto
 from thalweg.control_flow.scoping import hide, in_context, local_control_inputs
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
 from thalweg.graph.operation import Operation
@@ -148,9 +148,10 @@ class Conditional:
 def _stand_in(tensor: Tensor) -> Tensor:
     dtype = tensor.dtype.base_dtype
     if dtype is dtypes.resource:
-        return apply("TensorArrayV3", np.int32(0), dtype=dtypes.float32)[0]  # type: ignore[no-any-return]
+        result: Tensor = apply("TensorArrayV3", np.int32(0), dtype=dtypes.float32)[0]
+        return result
     value = np.array(b"", object) if dtype is dtypes.string else np.zeros((), dtype.as_numpy_dtype)
-    return apply("Const", value=value, dtype=dtype)  # type: ignore[no-any-return]
+    return apply_one("Const", value=value, dtype=dtype)
 
 
 def conditional_of(op: Operation) -> Conditional | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.control_flow.while_loop import while_loop
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -46,7 +46,9 @@ class _Elements:
     def end(self, last: bool) -> list[Tensor]:
         begin, end = (-1, 0) if last else (0, 1)
         mask = 1 if last else 0
-        return [apply("StridedSlice", t, [begin], [end], [1], shrink_axis_mask=1, end_mask=mask) for t in self.tensors]
+        return [
+            apply_one("StridedSlice", t, [begin], [end], [1], shrink_axis_mask=1, end_mask=mask) for t in self.tensors
+        ]
 
 
 def _length(tensors: Sequence[Tensor]) -> tuple[Any, int | None]:
@@ -62,7 +64,7 @@ def _length(tensors: Sequence[Tensor]) -> tuple[Any, int | None]:
             known = dims[0]
     if known is not None:
         return convert_to_tensor(known, dtypes.int32, name="n"), known
-    return apply("StridedSlice", apply("Shape", tensors[0]), [0], [1], [1], shrink_axis_mask=1), None
+    return apply_one("StridedSlice", apply_one("Shape", tensors[0]), [0], [1], [1], shrink_axis_mask=1), None
 
 
 def _iterations(parallel_iterations: int | None) -> int:
@@ -135,10 +137,10 @@ def map_fn(
             values = _values(
                 fn(elements.read(i)), structure, types, "The result of fn must have the structure of dtype."
             )
-            return apply("AddV2", i, 1), [array.write(i, v) for array, v in zip(arrays, values, strict=True)]
+            return apply_one("AddV2", i, 1), [array.write(i, v) for array, v in zip(arrays, values, strict=True)]
 
         _, outputs = while_loop(
-            lambda i, _: apply("Less", i, elements.count),
+            lambda i, _: apply_one("Less", i, elements.count),
             body,
             (convert_to_tensor(0), outputs),
             parallel_iterations=_iterations(parallel_iterations),
@@ -192,19 +194,19 @@ def scan(
                         infer_shape=infer_shape)
             for v in state
         ]  # fmt: skip
-        last = apply("Sub", elements.count, 1)
+        last = apply_one("Sub", elements.count, 1)
         if initializer is None:
             where: Any = last if reverse else 0
             outputs = [array.write(where, v) for array, v in zip(outputs, state, strict=True)]
 
         def body(step: Tensor, state: Any, arrays: Any) -> Any:
-            i = apply("Sub", last, step) if reverse else step
+            i = apply_one("Sub", last, step) if reverse else step
             result = fn(nest.pack_sequence_as(structure, state), elements.read(i))
             values = _values(result, structure, types, "The result of fn must have the structure of initializer.")
-            return apply("AddV2", step, 1), values, [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
+            return apply_one("AddV2", step, 1), values, [a.write(i, v) for a, v in zip(arrays, values, strict=True)]
 
         _, _, outputs = while_loop(
-            lambda step, *_: apply("Less", step, elements.count),
+            lambda step, *_: apply_one("Less", step, elements.count),
             body,
             (convert_to_tensor(start), state, outputs),
             parallel_iterations=_iterations(parallel_iterations),
@@ -229,16 +231,16 @@ def _fold(
         elements = _Elements(fn, elems)
         structure, start, state = _initial(elements, initializer, backwards)
         types = [value.dtype for value in state]
-        last = apply("Sub", elements.count, 1)
+        last = apply_one("Sub", elements.count, 1)
 
         def body(step: Tensor, state: Any) -> Any:
-            i = apply("Sub", last, step) if backwards else step
+            i = apply_one("Sub", last, step) if backwards else step
             result = fn(nest.pack_sequence_as(structure, state), elements.read(i))
             values = _values(result, structure, types, "The result of fn must have the structure of initializer.")
-            return apply("AddV2", step, 1), values
+            return apply_one("AddV2", step, 1), values
 
         _, state = while_loop(
-            lambda step, _: apply("Less", step, elements.count),
+            lambda step, _: apply_one("Less", step, elements.count),
             body,
             (convert_to_tensor(start), state),
             parallel_iterations=_iterations(parallel_iterations),

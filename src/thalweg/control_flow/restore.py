@@ -14,6 +14,7 @@ from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import LoopVariable, WhileContext
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.formats.import_meta_graph import set_context_reader
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import logging
@@ -53,9 +54,9 @@ class _Restorer:
         exits = {self._tensor(name).op.inputs[0].op: self._tensor(name) for name in proto.loop_exit_names}
         for name in proto.loop_enter_names:
             enter = self._tensor(name)
-            merge = next(op for op in enter.consumers() if op.type in ("Merge", "RefMerge"))
+            merge = next(op for op in enter.consumers() if op.op_def.flow is Flow.MERGE)
             variable = LoopVariable(enter, merge.outputs[0])
-            switch = next(op for op in merge.outputs[0].consumers() if op.type in ("Switch", "RefSwitch"))
+            switch = next(op for op in merge.outputs[0].consumers() if op.op_def.flow is Flow.SWITCH)
             variable.body = next(op for op in switch.outputs[1].consumers() if op.type == "Identity").outputs[0]
             variable.next = merge.inputs[1].op.inputs[0]
             for op in (enter.op, merge, switch, variable.body.op, merge.inputs[1].op):
@@ -72,16 +73,16 @@ class _Restorer:
         external = proto.values_def.external_values
         for name in proto.values_def.values:
             op = self._tensor(name).op
-            if name not in external and op.type not in ("Exit", "RefExit"):
+            if name not in external and op.op_def.flow is not Flow.EXIT:
                 op._control_flow_context = context
         # A context inside of another lists what the outer one captured as well: the ops themselves tell.
         for name in external.values():
             tensor = self._tensor(name)
             op = tensor.op
             if isinstance(context, WhileContext):
-                own = op.type in ("Enter", "RefEnter") and op.attrs["frame_name"].decode() == context.frame_name
+                own = op.op_def.flow is Flow.ENTER and op.attrs["frame_name"].decode() == context.frame_name
             else:
-                own = op.type in ("Switch", "RefSwitch") and op.inputs[1] is context.pred
+                own = op.op_def.flow is Flow.SWITCH and op.inputs[1] is context.pred
             if own:
                 op._control_flow_context = context
                 context.captures[op.inputs[0]] = tensor

@@ -8,9 +8,10 @@ from typing import Any
 from thalweg.control_flow.context_proto import while_to_proto
 from thalweg.control_flow.scoping import hide, in_context, local_control_inputs
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -108,7 +109,7 @@ class WhileContext(ControlFlowContext):
             return self._enter_here(value, constant)
 
     def _enter_here(self, value: Tensor, constant: bool) -> Tensor:
-        enter: Tensor = apply(
+        enter = apply_one(
             "RefEnter" if value.dtype._is_ref_dtype else "Enter",
             value,
             frame_name=self.frame_name,
@@ -131,24 +132,24 @@ class WhileContext(ControlFlowContext):
 
     def _is_invariant(self, tensor: Tensor) -> bool:
         op = tensor.op
-        return op._control_flow_context is self and op.type in ("Enter", "RefEnter") and bool(op.attrs["is_constant"])
+        return op._control_flow_context is self and op.op_def.flow is Flow.ENTER and bool(op.attrs["is_constant"])
 
     def op_added(self, op: Operation) -> None:
         """Hides the op from feeds and fetches."""
-        if op.type not in ("Exit", "RefExit"):
+        if op.op_def.flow is not Flow.EXIT:
             hide(op)
 
     def gate(self, op: Operation) -> Operation:
         """An op inside the loop that waits for `op`, which is outside: control edges cannot cross by themselves."""
         found = self._gates.get(op)
         if found is None:
-            if op.outputs and op.type not in ("Switch", "Merge"):
+            if op.outputs and op.op_def.flow not in (Flow.SWITCH, Flow.MERGE):
                 value = op.outputs[0]
             else:
                 with in_context(self.graph, self.outer_context, [op]):
-                    value = apply("Const", value=_true(), dtype=dtypes.bool)
+                    value = apply_one("Const", value=_true(), dtype=dtypes.bool)
             with in_context(self.graph, self):
-                found = apply("Identity", value).op
+                found = apply_one("Identity", value).op
             self._gates[op] = found
         return found
 
@@ -172,10 +173,10 @@ class WhileContext(ControlFlowContext):
     def set_condition(self, condition: Tensor) -> None:
         """Ends the condition, and gives every variable its value for the body."""
         with in_context(self.graph, self):
-            self.pivot = apply("LoopCond", condition, name="LoopCond")
+            self.pivot = apply_one("LoopCond", condition, name="LoopCond")
             switches = [self._switch(variable) for variable in self.variables]
             for variable, switch in zip(self.variables, switches, strict=True):
-                variable.body = apply("Identity", switch[1])
+                variable.body = apply_one("Identity", switch[1])
         self.pivot_for_body = self.variables[0].body
 
     def _switch(self, variable: LoopVariable) -> Any:
@@ -185,7 +186,7 @@ class WhileContext(ControlFlowContext):
     def close(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Ends the body: leads the new values back to the Merges, and the last ones out; returns the Exits."""
         with in_context(self.graph, self):
-            nexts = [apply("NextIteration", value, name="NextIteration") for value in values]
+            nexts = [apply_one("NextIteration", value, name="NextIteration") for value in values]
         for variable, value, back in zip(self.variables, values, nexts, strict=True):
             variable.next = value if self.contains(value) else self.capture(value)
             variable.merge.op._update_input(1, back)
@@ -197,7 +198,7 @@ class WhileContext(ControlFlowContext):
     def _exit(self, variable: LoopVariable) -> Tensor:
         switch = variable.body.op.inputs[0].op
         with in_context(self.graph, self):
-            leaving: Tensor = apply("Exit", switch.outputs[0], name="Exit")
+            leaving = apply_one("Exit", switch.outputs[0], name="Exit")
         leaving.op._control_flow_context = self.outer_context
         leaving.op._python_data = self
         if self.outer_context is not None:
@@ -223,9 +224,9 @@ class WhileContext(ControlFlowContext):
             self._enter_variables([initial], [shape])
         variable = self.variables[-1]
         with in_context(self.graph, self):
-            variable.body = apply("Identity", self._switch(variable)[1])
+            variable.body = apply_one("Identity", self._switch(variable)[1])
             variable.next = self.capture(update(variable.body))
-            back = apply("NextIteration", variable.next, name="NextIteration")
+            back = apply_one("NextIteration", variable.next, name="NextIteration")
         variable.merge.op._update_input(1, back)
         self._exit(variable)
         return variable
@@ -234,8 +235,8 @@ class WhileContext(ControlFlowContext):
         """A variable that counts the iterations; its exit is the trip count."""
         if self._counter is None:
             with in_context(self.graph, self.outer_context):
-                zero = apply("Const", value=_int32(0), dtype=dtypes.int32, name="f_count")
-            self._counter = self.add_variable(zero, lambda i: apply("AddV2", i, _int32(1)))
+                zero = apply_one("Const", value=_int32(0), dtype=dtypes.int32, name="f_count")
+            self._counter = self.add_variable(zero, lambda i: apply_one("AddV2", i, _int32(1)))
         return self._counter
 
     def to_proto(self, export_scope: str | None = None) -> Any:
@@ -245,7 +246,7 @@ class WhileContext(ControlFlowContext):
 
 def loop_of(op: Operation) -> WhileContext | None:
     """The loop that an op is an Exit of, if it is one."""
-    return op._python_data if op.type in ("Exit", "RefExit") and isinstance(op._python_data, WhileContext) else None
+    return op._python_data if op.op_def.flow is Flow.EXIT and isinstance(op._python_data, WhileContext) else None
 
 
 def _int32(value: int) -> Any:

@@ -9,7 +9,7 @@ from thalweg.control_flow import structures
 from thalweg.control_flow.scoping import without_controllers
 from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
@@ -89,10 +89,10 @@ def _limited(loop_vars: Any, cond: Any, body: Any, shape_invariants: Any, maximu
     counter = convert_to_tensor(0, dtype=maximum.dtype, name="iteration_counter")
 
     def limited_cond(i: Any, variables: Any) -> Any:
-        return apply("LogicalAnd", apply("Less", i, maximum), convert_to_tensor(cond(*variables)))
+        return apply_one("LogicalAnd", apply_one("Less", i, maximum), convert_to_tensor(cond(*variables)))
 
     def limited_body(i: Any, variables: Any) -> Any:
-        return apply("AddV2", i, 1, name="add"), _as_body_result(body(*variables))
+        return apply_one("AddV2", i, 1, name="add"), _as_body_result(body(*variables))
 
     if shape_invariants is not None:
         shape_invariants = [TensorShape([]), shape_invariants]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from thalweg.data import structure
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export_value
@@ -53,9 +53,7 @@ def slice_spec(value: Any) -> Any:
 def sliceable(value: Any) -> Tensor:
     """A tensor whose rows stand for the slices of a value."""
     if isinstance(value, SparseTensor):
-        return apply(  # type: ignore[no-any-return]
-            "SerializeManySparse", value.indices, value.values, value.dense_shape, out_type=dtypes.variant
-        )
+        return apply_one("SerializeManySparse", value.indices, value.values, value.dense_shape, out_type=dtypes.variant)
     assert isinstance(value, Tensor)
     return value
 

@@ -16,7 +16,7 @@ from thalweg.data.dataset import Dataset
 from thalweg.data.experimental import ignore_errors as without_errors
 from thalweg.data.files import _names, _text
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
@@ -80,9 +80,9 @@ class CsvDataset(Dataset):
         ]  # fmt: skip
         shapes = [TensorShape([])] * len(defaults)
         if exclude_cols is None:
-            handle = apply("CSVDataset", *inputs, output_shapes=shapes)
+            handle = apply_one("CSVDataset", *inputs, output_shapes=shapes)
         else:
-            handle = apply("CSVDatasetV2", *inputs, _columns(exclude_cols, "exclude_cols"), output_shapes=shapes)
+            handle = apply_one("CSVDatasetV2", *inputs, _columns(exclude_cols, "exclude_cols"), output_shapes=shapes)
         super().__init__(handle, spec)
 
 

@@ -23,7 +23,7 @@ from thalweg.data.matching_files import matching_files
 from thalweg.data.options import Options
 from thalweg.data.seeds import seed_tensors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -91,7 +91,7 @@ class Dataset:
     def _derived(self, op_type: str, *inputs: Any, spec: Any = None, name: str | None = None, **attrs: Any) -> Dataset:
         """The dataset that an op makes of this one."""
         spec = self.element_spec if spec is None else spec
-        handle = apply(
+        handle = apply_one(
             op_type, self._variant_tensor, *inputs, name=name, output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec), **attrs,
         )  # fmt: skip
@@ -118,7 +118,7 @@ class Dataset:
         with name_scope(None, "tensors"):
             values = structure.to_values(tensors)
         specs = structure.specs_of(values)
-        handle = apply("TensorDataset", structure.to_tensors(values), output_shapes=structure.flat_shapes(specs))
+        handle = apply_one("TensorDataset", structure.to_tensors(values), output_shapes=structure.flat_shapes(specs))
         return Dataset(handle, specs)
 
     @staticmethod
@@ -141,7 +141,7 @@ class Dataset:
                 first = first.merge_with(value.shape[0])
         specs = structure.map_structure(slice_spec, values)
         rows = [sliceable(value) for value in flat]
-        handle = apply("TensorSliceDataset", rows, output_shapes=structure.flat_shapes(specs))
+        handle = apply_one("TensorSliceDataset", rows, output_shapes=structure.flat_shapes(specs))
         return Dataset(handle, specs)
 
     @staticmethod
@@ -150,7 +150,7 @@ class Dataset:
         if not isinstance(sparse_tensor, SparseTensor):
             raise TypeError(f"`sparse_tensor` must be a `tf.SparseTensor` object. Was {sparse_tensor}.")
         spec = slice_spec(sparse_tensor)
-        handle = apply(
+        handle = apply_one(
             "SparseTensorSliceDataset", sparse_tensor.indices, sparse_tensor.values, sparse_tensor.dense_shape
         )
         return Dataset(handle, spec)
@@ -179,7 +179,7 @@ class Dataset:
             raise ValueError(f"range takes 1 to 3 arguments, got {len(args)}.")
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         spec = TensorSpec([], dtypes.int64)
-        handle = apply(
+        handle = apply_one(
             "RangeDataset", int64(start, "start"), int64(stop, "stop"), int64(step, "step"),
             output_types=[dtypes.int64], output_shapes=[TensorShape([])],
         )  # fmt: skip
@@ -205,7 +205,7 @@ class Dataset:
                     f"The argument to `Dataset.zip()` must be a nested structure of Dataset objects, got {dataset!r}."
                 )
         spec = structure.map_structure(lambda dataset: dataset.element_spec, datasets)
-        handle = apply(
+        handle = apply_one(
             "ZipDataset", [dataset._variant_tensor for dataset in flat], output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec),
         )  # fmt: skip
@@ -224,7 +224,7 @@ class Dataset:
             found, count = matching_files(file_pattern)
             dataset = Dataset.from_tensor_slices(found)
             if shuffle is None or shuffle:
-                size = apply("Maximum", count, int64(1, "one"))
+                size = apply_one("Maximum", count, int64(1, "one"))
                 dataset = dataset.shuffle(size, seed=seed)
             return dataset
 

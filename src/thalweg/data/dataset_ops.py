@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 
 _ELEMENTS = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 _METADATA = "metadata: string = ''"
 
 
-def _dataset(names: str, inputs: str, attrs: str = "", elements: str = _ELEMENTS, stateful: bool = False) -> None:
+def _dataset(names: str, inputs: str, attrs: str = "", elements: str = _ELEMENTS, effect: Effect = Effect.NONE) -> None:
     """Defines the ops `names`, which share a signature: from `inputs` to one dataset."""
     text = ", ".join(part for part in (attrs, elements) if part)
     for name in names.split():
         more = text if name.startswith("Experimental") or "metadata" in text else f"{text}, {_METADATA}"
-        define(name, f"{inputs} -> handle: variant", more.lstrip(", "), shape=shapes.scalar, stateful=stateful)
+        define(name, f"{inputs} -> handle: variant", more.lstrip(", "), shape=shapes.scalar, effect=effect)
         not_differentiable(name)
 
 
@@ -25,32 +26,40 @@ _FUNCTION = "f: func, Targuments: list(type) >= 0"
 _PREDICATE = "predicate: func, Targuments: list(type) >= 0"
 
 # Sources.
-_dataset("TensorDataset", "components: Toutput_types", elements=_COMPONENTS, stateful=True)
+_dataset("TensorDataset", "components: Toutput_types", elements=_COMPONENTS, effect=Effect.CREATES)
 _dataset("TensorSliceDataset", "components: Toutput_types", "is_files: bool = false, replicate_on_split: bool = false",
-         _COMPONENTS, True)  # fmt: skip
-_dataset("SparseTensorSliceDataset", "indices: int64, values: Tvalues, dense_shape: int64", "Tvalues: type", "", True)
-_dataset("RangeDataset", "start: int64, stop: int64, step: int64", "replicate_on_split: bool = false", stateful=True)
-_dataset("RandomDataset ExperimentalRandomDataset", "seed: int64, seed2: int64", stateful=True)
+         _COMPONENTS, Effect.CREATES)  # fmt: skip
+_dataset(
+    "SparseTensorSliceDataset",
+    "indices: int64, values: Tvalues, dense_shape: int64",
+    "Tvalues: type",
+    "",
+    Effect.CREATES,
+)
+_dataset(
+    "RangeDataset", "start: int64, stop: int64, step: int64", "replicate_on_split: bool = false", effect=Effect.CREATES
+)
+_dataset("RandomDataset ExperimentalRandomDataset", "seed: int64, seed2: int64", effect=Effect.CREATES)
 _dataset(
     "GeneratorDataset",
     "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, "
     "finalize_func_other_args: Tfinalize_func_args",
     "init_func: func, next_func: func, finalize_func: func, Tinit_func_args: list(type) >= 0, "
     "Tnext_func_args: list(type) >= 0, Tfinalize_func_args: list(type) >= 0",
-    stateful=True,
+    effect=Effect.CREATES,
 )
 _dataset("TextLineDataset TFRecordDataset", "filenames: string, compression_type: string, buffer_size: int64",
-         elements="", stateful=True)  # fmt: skip
+         elements="", effect=Effect.CREATES)  # fmt: skip
 _FIXED_LENGTH = "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64"
-_dataset("FixedLengthRecordDataset", _FIXED_LENGTH, elements="", stateful=True)
-_dataset("FixedLengthRecordDatasetV2", f"{_FIXED_LENGTH}, compression_type: string", elements="", stateful=True)
+_dataset("FixedLengthRecordDataset", _FIXED_LENGTH, elements="", effect=Effect.CREATES)
+_dataset("FixedLengthRecordDatasetV2", f"{_FIXED_LENGTH}, compression_type: string", elements="", effect=Effect.CREATES)
 _CSV = (
     "filenames: string, compression_type: string, buffer_size: int64, header: bool, field_delim: string, "
     "use_quote_delim: bool, na_value: string, select_cols: int64, record_defaults: output_types"
 )
 _CSV_TYPES = "output_types: list({float, double, int32, int64, string}) >= 1, output_shapes: list(shape) >= 1"
-_dataset("CSVDataset ExperimentalCSVDataset", _CSV, elements=_CSV_TYPES, stateful=True)
-_dataset("CSVDatasetV2", f"{_CSV}, exclude_cols: int64", elements=_CSV_TYPES, stateful=True)
+_dataset("CSVDataset ExperimentalCSVDataset", _CSV, elements=_CSV_TYPES, effect=Effect.CREATES)
+_dataset("CSVDatasetV2", f"{_CSV}, exclude_cols: int64", elements=_CSV_TYPES, effect=Effect.CREATES)
 
 # Joining and choosing.
 _dataset("ZipDataset", "input_datasets: N * variant", "N: int >= 1")

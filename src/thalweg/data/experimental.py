@@ -14,7 +14,7 @@ from thalweg.data.functions import DatasetFunction
 from thalweg.data.mapping import dataset_function, predicate_function
 from thalweg.data.seeds import seed_tensors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export, export_value
 from thalweg.graph.dtypes import as_dtype
@@ -61,7 +61,7 @@ def map_and_batch(
             calls = int64(num_parallel_calls, "num_parallel_calls")
         else:
             batches = 1 if num_parallel_batches is None else num_parallel_batches
-            calls = apply("Mul", size, int64(batches, "num_parallel_batches"))
+            calls = apply_one("Mul", size, int64(batches, "num_parallel_batches"))
         drop = convert_to_tensor(drop_remainder, dtypes.bool, name="drop_remainder")
         known, rows = constant_value(drop), constant_value(size)
         static = int(rows) if rows is not None and known is not None and bool(known) else None
@@ -97,7 +97,7 @@ def parallel_interleave(
     def transformed(dataset: Dataset) -> Dataset:
         function = dataset_function(dataset, map_func, "Dataset_parallel_interleave")
         block = int64(block_length, "block_length")
-        ahead = apply("Mul", block, int64(2, "two")) if buffer_output_elements is None else buffer_output_elements
+        ahead = apply_one("Mul", block, int64(2, "two")) if buffer_output_elements is None else buffer_output_elements
         inputs = 2 * cycle_length if prefetch_input_elements is None else prefetch_input_elements
         return dataset._derived(
             "ParallelInterleaveDataset", function.captured, int64(cycle_length, "cycle_length"), block,
@@ -201,7 +201,7 @@ def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Dataset
         static = constant_value(by)
         end = -largest if static is not None and int(static) < 0 else largest
         return Dataset.range(begin, end, by)
-    return Dataset.range(largest).map(lambda i: begin + apply("Cast", i, DstT=kind) * by)
+    return Dataset.range(largest).map(lambda i: begin + apply_one("Cast", i, DstT=kind) * by)
 
 
 @export("data.experimental.RandomDataset")
@@ -211,7 +211,7 @@ class RandomDataset(Dataset):
     def __init__(self, seed: Any = None) -> None:
         """Takes the seed of the sequence."""
         spec = TensorSpec([], dtypes.int64)
-        handle = apply(
+        handle = apply_one(
             "RandomDataset", *seed_tensors(seed), output_types=[dtypes.int64], output_shapes=[TensorShape([])]
         )
         super().__init__(handle, spec)
@@ -229,7 +229,7 @@ def _directed(selector: Dataset, datasets: Any) -> Dataset:
         spec = structure.map_structure(
             lambda a, b: type(a)(a.shape.most_specific_compatible_shape(b.shape), a.dtype), spec, dataset.element_spec
         )
-    handle = apply(
+    handle = apply_one(
         "DirectedInterleaveDataset", selector._variant_tensor, [dataset._variant_tensor for dataset in datasets],
         output_types=structure.flat_types(spec), output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip
@@ -275,8 +275,8 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Any = None) -
     random = Dataset.zip((probabilities, RandomDataset(seed).batch(2)))
 
     def choice(p: Any, seeds: Any) -> Any:
-        logits = apply("Log", apply("Reshape", p, [1, -1]))
-        drawn = apply("StatelessMultinomial", logits, 1, seeds, output_dtype=dtypes.int64)
-        return apply("Squeeze", drawn, squeeze_dims=[0, 1])
+        logits = apply_one("Log", apply_one("Reshape", p, [1, -1]))
+        drawn = apply_one("StatelessMultinomial", logits, 1, seeds, output_dtype=dtypes.int64)
+        return apply_one("Squeeze", drawn, squeeze_dims=[0, 1])
 
     return _directed(random.map(choice), datasets)

@@ -8,7 +8,7 @@ from thalweg.data import structure
 from thalweg.data.arguments import int64
 from thalweg.data.dataset import Dataset
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
@@ -46,7 +46,7 @@ def _reading(filenames: Any, make: Any, parallel: int | None = None) -> Tensor:
         if parallel is None:
             handle: Tensor = make(names)
             return handle
-        names = Dataset.from_tensor_slices(apply("Reshape", names, [-1]))
+        names = Dataset.from_tensor_slices(apply_one("Reshape", names, [-1]))
     if parallel is None:
         return names.flat_map(lambda name: Dataset(make(name), _STRING))._variant_tensor
     return names.interleave(
@@ -72,7 +72,7 @@ class _StringFiles(Dataset):
         """
         compression, buffer = _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size")
         super().__init__(
-            _reading(filenames, lambda f: apply(self._op_type, f, compression, buffer), num_parallel_reads), _STRING
+            _reading(filenames, lambda f: apply_one(self._op_type, f, compression, buffer), num_parallel_reads), _STRING
         )
 
 
@@ -132,7 +132,7 @@ class FixedLengthRecordDataset(Dataset):
         compression = _text(compression_type, "compression_type")
         super().__init__(
             _reading(
-                filenames, lambda f: apply("FixedLengthRecordDatasetV2", f, header, *sizes, compression),
+                filenames, lambda f: apply_one("FixedLengthRecordDatasetV2", f, header, *sizes, compression),
                 num_parallel_reads,
             ),
             _STRING,

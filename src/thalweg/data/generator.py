@@ -16,7 +16,7 @@ import numpy as np
 from thalweg.data import structure
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.tensor import Tensor
@@ -73,7 +73,7 @@ def generated(generator: Callable[..., Any], output_types: Any, output_shapes: A
         lambda n: tuple(_shaped(py_func(next_element, [n], flat_types), flat_shapes)), number, name="Dataset_generator"
     )
     finish = DatasetFunction(lambda n: py_func(running.end, [n], dtypes.int64), number, name="Dataset_generator")
-    handle = apply(
+    handle = apply_one(
         "GeneratorDataset", init.captured, step.captured, finish.captured, init_func=init.attr, next_func=step.attr,
         finalize_func=finish.attr, output_types=structure.flat_types(spec), output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from thalweg.data.functions import DatasetFunction
 from thalweg.data.padding import shapes_like
 from thalweg.data.reducing import check_key, scan
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
@@ -109,12 +109,12 @@ def bucket_by_sequence_length(
     boundaries = np.asarray(bucket_boundaries, np.int64)
 
     def bucket(*element: Any) -> Any:
-        length = apply("Cast", convert_to_tensor(element_length_func(*element)), DstT=dtypes.int64)
-        below = apply("LessEqual", convert_to_tensor(boundaries), length)
-        return apply("Sum", apply("Cast", below, DstT=dtypes.int64), 0)
+        length = apply_one("Cast", convert_to_tensor(element_length_func(*element)), DstT=dtypes.int64)
+        below = apply_one("LessEqual", convert_to_tensor(boundaries), length)
+        return apply_one("Sum", apply_one("Cast", below, DstT=dtypes.int64), 0)
 
     def size(key: Any) -> Any:
-        return apply("GatherV2", convert_to_tensor(batch_sizes), key, 0)
+        return apply_one("GatherV2", convert_to_tensor(batch_sizes), key, 0)
 
     def batches(key: Any, grouped: Dataset) -> Dataset:
         if no_padding:
@@ -122,12 +122,12 @@ def bucket_by_sequence_length(
         shapes = grouped.output_shapes if padded_shapes is None else padded_shapes
         if pad_to_bucket_boundary:
             last = convert_to_tensor(np.int64(len(boundaries)))
-            checked = apply(
-                "Assert", apply("NotEqual", key, last),
+            checked = apply_op(
+                "Assert", apply_one("NotEqual", key, last),
                 ["When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries)."],
             )  # fmt: skip
             with grouped._variant_tensor.graph.control_dependencies([checked]):
-                longest = apply("GatherV2", convert_to_tensor(boundaries), key, 0) - np.int64(1)
+                longest = apply_one("GatherV2", convert_to_tensor(boundaries), key, 0) - np.int64(1)
             shapes = structure.pack(
                 grouped.element_spec, [_filled(shape, longest) for shape in _like(grouped.element_spec, shapes)]
             )
@@ -145,7 +145,7 @@ def _filled(shape: Any, size: Any) -> Any:
     dims = TensorShape(shape).as_list()
     if None not in dims:
         return TensorShape(dims)
-    return apply("Pack", [size if d is None else convert_to_tensor(np.int64(d)) for d in dims])
+    return apply_one("Pack", [size if d is None else convert_to_tensor(np.int64(d)) for d in dims])
 
 
 @export("data.experimental.rejection_resample")
@@ -171,7 +171,7 @@ def rejection_resample(
             raise ValueError("The number of classes must be known: target_dist needs a static shape.")
 
         def with_class(*element: Any) -> Any:
-            kind = apply("Cast", convert_to_tensor(class_func(*element)), DstT=dtypes.int64)
+            kind = apply_one("Cast", convert_to_tensor(class_func(*element)), DstT=dtypes.int64)
             return kind, element[0] if len(element) == 1 else element
 
         classed = dataset.map(with_class)
@@ -182,22 +182,22 @@ def rejection_resample(
 
             def seen(counts: Any, pair: Any) -> Any:
                 kind, element = pair
-                one = apply("OneHot", kind, count, np.float32(1), np.float32(0))
+                one = apply_one("OneHot", kind, count, np.float32(1), np.float32(0))
                 new = counts + one
-                return new, (kind, new / apply("Sum", new, 0), element)
+                return new, (kind, new / apply_one("Sum", new, 0), element)
 
             # Each class counts as seen once, so that no probability is zero.
             weighed = classed.apply(scan(np.ones(count, np.float32), seen))
 
         def accepted(triple: Any, seeds: Any) -> Any:
             kind, initial, _ = triple
-            ratio = target / apply("Maximum", initial, np.float32(1e-12))
-            chance = apply("GatherV2", ratio / apply("Max", ratio, 0), kind, 0)
-            drawn = apply("StatelessRandomUniform", np.zeros(0, np.int32), seeds, dtype=dtypes.float32)
-            return apply("Less", drawn, chance)
+            ratio = target / apply_one("Maximum", initial, np.float32(1e-12))
+            chance = apply_one("GatherV2", ratio / apply_one("Max", ratio, 0), kind, 0)
+            drawn = apply_one("StatelessRandomUniform", np.zeros(0, np.int32), seeds, dtype=dtypes.float32)
+            return apply_one("Less", drawn, chance)
 
         paired = Dataset.zip((weighed, RandomDataset(seed).batch(2, drop_remainder=True)))
         kept = paired.filter(accepted)
-        return kept.map(lambda triple, seeds: (apply("Cast", triple[0], DstT=dtypes.int32), triple[2]))
+        return kept.map(lambda triple, seeds: (apply_one("Cast", triple[0], DstT=dtypes.int32), triple[2]))
 
     return transformed

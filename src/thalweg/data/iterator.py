@@ -9,7 +9,7 @@ from thalweg.data import structure
 from thalweg.data.one_shot import dataset_factory
 from thalweg.data.saveable import IteratorSaveable
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
@@ -85,7 +85,7 @@ class Iterator:
         """
         spec = structure.specs_from(output_types, output_shapes, output_classes)
         handle = convert_to_tensor(string_handle, dtypes.string)
-        resource = apply(
+        resource = apply_one(
             "IteratorFromStringHandleV2", handle, output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec),
         )  # fmt: skip
@@ -119,7 +119,7 @@ class Iterator:
                 f"Expected output shapes compatible with {self.output_shapes!r} but got dataset with output shapes "
                 f"{dataset.output_shapes!r}."
             )
-        return apply(  # type: ignore[no-any-return]
+        return apply_op(
             "MakeIterator", dataset._variant_tensor, self._iterator_resource, name=name or "make_initializer"
         )
 
@@ -128,7 +128,7 @@ class Iterator:
 
         Call it once and run the tensors many times: each call adds operations to the graph.
         """
-        tensors = apply(
+        tensors = apply_list(
             "IteratorGetNext", self._iterator_resource, output_types=structure.flat_types(self._element_spec),
             output_shapes=structure.flat_shapes(self._element_spec), name=name,
         )  # fmt: skip
@@ -138,7 +138,7 @@ class Iterator:
         """A string tensor that stands for the iterator in its session; see `from_string_handle`."""
         if name is None and self._string_handle is not None:
             return self._string_handle
-        handle: Tensor = apply("IteratorToStringHandle", self._iterator_resource, name=name)
+        handle = apply_one("IteratorToStringHandle", self._iterator_resource, name=name)
         if name is None:
             self._string_handle = handle
         return handle
@@ -168,7 +168,7 @@ class Iterator:
 
 
 def _resource(spec: Any, shared_name: str | None) -> Tensor:
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "IteratorV2", shared_name=shared_name or "", container="", output_types=structure.flat_types(spec),
         output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip
@@ -189,7 +189,7 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
     """
     spec = dataset.element_spec
     resource = _resource(spec, shared_name)
-    initializer = apply("MakeIterator", dataset._variant_tensor, resource)
+    initializer = apply_op("MakeIterator", dataset._variant_tensor, resource)
     return Iterator._of(resource, initializer, spec)
 
 
@@ -201,7 +201,7 @@ def make_one_shot_iterator(dataset: Dataset) -> Iterator:
         ValueError: If the dataset depends on a placeholder or on state such as a variable or a table.
     """
     spec = dataset.element_spec
-    resource = apply(
+    resource = apply_one(
         "OneShotIterator", dataset_factory=dataset_factory(dataset), output_types=structure.flat_types(spec),
         output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip
@@ -230,7 +230,7 @@ def get_output_classes(dataset_or_iterator: Any) -> Any:
 def get_single_element(dataset: Dataset) -> Any:
     """The only element of a dataset; running it fails if there is none, or more than one."""
     spec = dataset.element_spec
-    tensors = apply(
+    tensors = apply_list(
         "DatasetToSingleElement", dataset._variant_tensor, output_types=structure.flat_types(spec),
         output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip
@@ -240,4 +240,4 @@ def get_single_element(dataset: Dataset) -> Any:
 @export("data.experimental.cardinality")
 def cardinality(dataset: Dataset) -> Tensor:
     """How many elements there are; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY where that is so."""
-    return apply("DatasetCardinality", dataset._variant_tensor)  # type: ignore[no-any-return]
+    return apply_one("DatasetCardinality", dataset._variant_tensor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
@@ -20,41 +21,79 @@ def _declared(c: ShapeContext) -> list[TensorShape]:
     return declared
 
 
-def _define(names: str, signature: str, attrs: str = "", shape: Any = shapes.scalar, stateful: bool = True) -> None:
+def _define(names: str, effect: Effect, signature: str, attrs: str = "", shape: Any = shapes.scalar) -> None:
     for name in names.split():
-        define(name, signature, attrs, shape=shape, stateful=stateful)
+        define(name, signature, attrs, shape=shape, effect=effect)
         not_differentiable(name)
 
 
-_define("Iterator IteratorV2", " -> handle: resource", f"shared_name: string, container: string, {_ELEMENTS}")
-_define("OneShotIterator", " -> handle: resource",
+_define(
+    "Iterator IteratorV2",
+    Effect.CREATES,
+    " -> handle: resource",
+    f"shared_name: string, container: string, {_ELEMENTS}",
+)
+_define("OneShotIterator", Effect.CREATES, " -> handle: resource",
         f"dataset_factory: func, {_ELEMENTS}, container: string = '', shared_name: string = ''")  # fmt: skip
-_define("MakeIterator", "dataset: variant, iterator: resource -> ", shape=shapes.no_outputs)
-_define("IteratorGetNext IteratorGetNextSync", "iterator: resource -> components: output_types", _ELEMENTS, _declared)
-_define("IteratorGetNextAsOptional", "iterator: resource -> optional: variant", _ELEMENTS)
-_define("IteratorToStringHandle", "resource_handle: resource -> string_handle: string")
-_define("IteratorFromStringHandle IteratorFromStringHandleV2", "string_handle: string -> resource_handle: resource",
-        _MAYBE_ELEMENTS)  # fmt: skip
-_define("IteratorGetDevice ExperimentalIteratorGetDevice", "resource: resource -> device: string")
-_define("SerializeIterator", "resource_handle: resource -> serialized: variant", "external_state_policy: int = 0")
-_define("DeserializeIterator", "resource_handle: resource, serialized: variant -> ", shape=shapes.no_outputs)
+_define("MakeIterator", Effect.WRITES, "dataset: variant, iterator: resource -> ", shape=shapes.no_outputs)
+_define(
+    "IteratorGetNext IteratorGetNextSync",
+    Effect.WRITES,
+    "iterator: resource -> components: output_types",
+    _ELEMENTS,
+    _declared,
+)
+_define("IteratorGetNextAsOptional", Effect.WRITES, "iterator: resource -> optional: variant", _ELEMENTS)
+_define("IteratorToStringHandle", Effect.READS, "resource_handle: resource -> string_handle: string")
+_define(
+    "IteratorFromStringHandle IteratorFromStringHandleV2",
+    Effect.CREATES,
+    "string_handle: string -> resource_handle: resource",
+    _MAYBE_ELEMENTS,
+)
+_define("IteratorGetDevice ExperimentalIteratorGetDevice", Effect.READS, "resource: resource -> device: string")
+_define(
+    "SerializeIterator",
+    Effect.READS,
+    "resource_handle: resource -> serialized: variant",
+    "external_state_policy: int = 0",
+)
+_define(
+    "DeserializeIterator", Effect.WRITES, "resource_handle: resource, serialized: variant -> ", shape=shapes.no_outputs
+)
 # The same as a string, which checkpoints can hold.
-_define("_IteratorPosition", "resource_handle: resource -> position: string")
-_define("_RestoreIteratorPosition", "resource_handle: resource, position: string -> ", shape=shapes.no_outputs)
-_define("DatasetToSingleElement", "dataset: variant -> components: output_types", f"{_ELEMENTS}, metadata: string = ''",
-        _declared)  # fmt: skip
+_define("_IteratorPosition", Effect.READS, "resource_handle: resource -> position: string")
+_define(
+    "_RestoreIteratorPosition",
+    Effect.WRITES,
+    "resource_handle: resource, position: string -> ",
+    shape=shapes.no_outputs,
+)
+_define(
+    "DatasetToSingleElement",
+    Effect.CALLS,
+    "dataset: variant -> components: output_types",
+    f"{_ELEMENTS}, metadata: string = ''",
+    _declared,
+)
 _define(
     "ReduceDataset",
+    Effect.CALLS,
     "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments -> components: output_types",
     f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {_ELEMENTS}, "
     "use_inter_op_parallelism: bool = true, metadata: string = ''",
     _declared,
 )
-_define("DatasetCardinality", "input_dataset: variant -> cardinality: int64", "cardinality_options: string = ''",
-        stateful=False)  # fmt: skip
-_define("ExperimentalDatasetCardinality", "input_dataset: variant -> cardinality: int64", stateful=False)
-_define("OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type) >= 1",
-        stateful=False)  # fmt: skip
-_define("OptionalNone", " -> optional: variant", stateful=False)
-_define("OptionalHasValue", "optional: variant -> has_value: bool", stateful=False)
-_define("OptionalGetValue", "optional: variant -> components: output_types", _ELEMENTS, _declared, stateful=False)
+_define(
+    "DatasetCardinality",
+    Effect.NONE,
+    "input_dataset: variant -> cardinality: int64",
+    "cardinality_options: string = ''",
+)
+_define("ExperimentalDatasetCardinality", Effect.NONE, "input_dataset: variant -> cardinality: int64")
+_define(
+    "OptionalFromValue", Effect.NONE, "components: Toutput_types -> optional: variant", "Toutput_types: list(type) >= 1"
+)
+_define("OptionalNone", Effect.NONE, " -> optional: variant")
+_define("OptionalHasValue", Effect.NONE, "optional: variant -> has_value: bool")
+_define("OptionalGetValue", Effect.NONE, "optional: variant -> components: output_types", _ELEMENTS, _declared)

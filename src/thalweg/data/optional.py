@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.data import structure
 from thalweg.data.iterator import Iterator
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 
@@ -33,12 +33,12 @@ class Optional:
 
     def has_value(self, name: str | None = None) -> Tensor:
         """Whether there is a value: a bool scalar."""
-        return apply("OptionalHasValue", self._variant_tensor, name=name)  # type: ignore[no-any-return]
+        return apply_one("OptionalHasValue", self._variant_tensor, name=name)
 
     def get_value(self, name: str | None = None) -> Any:
         """The value; running it fails if there is none."""
         spec = self._value_structure
-        tensors = apply(
+        tensors = apply_list(
             "OptionalGetValue", self._variant_tensor, output_types=structure.flat_types(spec),
             output_shapes=structure.flat_shapes(spec), name=name,
         )  # fmt: skip
@@ -48,12 +48,12 @@ class Optional:
     def from_value(value: Any) -> Optional:
         """An optional with a value."""
         values = structure.to_values(value)
-        return Optional(apply("OptionalFromValue", structure.to_tensors(values)), structure.specs_of(values))
+        return Optional(apply_one("OptionalFromValue", structure.to_tensors(values)), structure.specs_of(values))
 
     @staticmethod
     def none_from_structure(value_structure: Any) -> Optional:
         """An optional without a value."""
-        return Optional(apply("OptionalNone"), value_structure)
+        return Optional(apply_one("OptionalNone"), value_structure)
 
 
 @export("data.experimental.get_next_as_optional")
@@ -69,7 +69,7 @@ def get_next_as_optional(iterator: Iterator) -> Optional:
         True False
     """
     spec = iterator.element_spec
-    variant = apply(
+    variant = apply_one(
         "IteratorGetNextAsOptional", iterator._iterator_resource, output_types=structure.flat_types(spec),
         output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip

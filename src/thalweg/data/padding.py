@@ -10,7 +10,7 @@ from thalweg.data import structure
 from thalweg.data.arguments import int64, sliceable
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.static_value import constant_value, constant_value_as_shape
 from thalweg.graph.tensor import Tensor
@@ -47,7 +47,7 @@ def padded_batch(
         for shape, spec in zip(shape_tensors, specs, strict=True)
     ]
     packed = structure.pack(dataset.element_spec, batched)
-    handle = apply(
+    handle = apply_one(
         "PaddedBatchDatasetV2", dataset._variant_tensor, size, shape_tensors, values, drop,
         output_shapes=structure.flat_shapes(packed),
     )  # fmt: skip
@@ -73,7 +73,7 @@ def _padded_shape(shape: Any, spec: TensorSpec) -> Tensor:
     if isinstance(shape, Tensor):
         if shape.dtype not in (dtypes.int64, dtypes.int32) or shape.shape.ndims not in (1, None):
             raise TypeError(f"Padded shape {shape} must be a vector of integers.")
-        tensor = shape if shape.dtype is dtypes.int64 else apply("Cast", shape, DstT=dtypes.int64)
+        tensor = shape if shape.dtype is dtypes.int64 else apply_one("Cast", shape, DstT=dtypes.int64)
     else:
         if isinstance(shape, np.ndarray):
             shape = [int(size) for size in shape.ravel()]

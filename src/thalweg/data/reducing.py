@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from thalweg.data import structure
 from thalweg.data.functions import DatasetFunction
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_spec import TensorSpec
 
@@ -64,7 +64,7 @@ def reduce_dataset(dataset: Dataset, initial_state: Any, reduce_func: Callable[.
         return function, function.spec
 
     function, spec = _settled(trace, structure.specs_of(state), "reduce_func")
-    tensors = apply(
+    tensors = apply_list(
         "ReduceDataset", dataset._variant_tensor, structure.to_tensors(state), function.captured, f=function.attr,
         output_types=structure.flat_types(spec), output_shapes=structure.flat_shapes(spec),
     )  # fmt: skip

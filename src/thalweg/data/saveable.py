@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_collection
 from thalweg.graph.definitions.op_registry import export
@@ -30,13 +30,13 @@ class IteratorSaveable(SaveableObject):
     def __init__(self, iterator: Iterator, name: str) -> None:
         """Adds the operation that tells the position."""
         self._resource = iterator._iterator_resource
-        position = apply("_IteratorPosition", self._resource)
+        position = apply_one("_IteratorPosition", self._resource)
         super().__init__(self._resource, [SaveSpec(position, "", f"{name}-iterator_state", dtype=dtypes.string)], name)
 
     def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
         """Sets the position."""
-        position = apply("Reshape", restored_tensors[0], [])
-        return apply("_RestoreIteratorPosition", self._resource, position)  # type: ignore[no-any-return]
+        position = apply_one("Reshape", restored_tensors[0], [])
+        return apply_op("_RestoreIteratorPosition", self._resource, position)
 
 
 @export("data.experimental.make_saveable_from_iterator")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor, SparseTensorValue
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
@@ -244,9 +244,7 @@ def to_tensors(values: Any) -> list[Tensor]:
 
 def _to_tensor(value: Any) -> Tensor:
     if isinstance(value, SparseTensor):
-        return apply(  # type: ignore[no-any-return]
-            "SerializeSparse", value.indices, value.values, value.dense_shape, out_type=dtypes.variant
-        )
+        return apply_one("SerializeSparse", value.indices, value.values, value.dense_shape, out_type=dtypes.variant)
     variant: Tensor | None = getattr(value, "_variant_tensor", None)
     if variant is not None:
         return variant

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thalweg.feature_column.column import CategoricalColumn, TransformationCache, as_sparse_input, check_key
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, int64, string
@@ -261,8 +261,10 @@ class IdentityCategoricalColumn(KeyedCategoricalColumn):
             raise ValueError(f"Invalid input, not integer. key: {self.key} dtype: {feature.dtype}")
         values = cast(feature.values, int64)
         if self.default_value is not None:
-            outside = apply("LogicalOr", apply("Less", values, 0), apply("GreaterEqual", values, self.number_buckets))
-            values = apply("SelectV2", outside, np.int64(self.default_value), values)
+            outside = apply_one(
+                "LogicalOr", apply_one("Less", values, 0), apply_one("GreaterEqual", values, self.number_buckets)
+            )
+            values = apply_one("SelectV2", outside, np.int64(self.default_value), values)
         return feature.with_values(values)
 
 

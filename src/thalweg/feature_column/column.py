@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor, convert_to_tensor_or_sparse_tensor
 from thalweg.graph.dtypes import int64, string
 from thalweg.graph.tensor import Tensor
@@ -149,7 +149,7 @@ class TransformationCache:
             return feature
         # One value per example.
         if isinstance(feature, SparseTensor):
-            return sparse_reshape(feature, apply("ConcatV2", [feature.dense_shape, [1]], 0))
+            return sparse_reshape(feature, apply_one("ConcatV2", [feature.dense_shape, [1]], 0))
         return expand_dims(feature, -1)
 
 
@@ -159,7 +159,7 @@ def as_sparse_input(feature: Any, ignored: Any = None) -> SparseTensor:
         return feature
     if ignored is None:
         ignored = "" if feature.dtype.base_dtype is string else -1
-    indices = apply("Where", apply("NotEqual", feature, ignored), name="indices")
+    indices = apply_one("Where", apply_one("NotEqual", feature, ignored), name="indices")
     return SparseTensor(indices, gather_nd(feature, indices, name="values"), shape(feature, out_type=int64))
 
 

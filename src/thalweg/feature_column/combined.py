@@ -61,7 +61,8 @@ class WeightedCategoricalColumn(CategoricalColumn):
 
     def get_sparse_tensors(self, cache: TransformationCache) -> IdWeightPair:
         """Ids and weights."""
-        return cache.get(self)  # type: ignore[no-any-return]
+        result: IdWeightPair = cache.get(self)
+        return result
 
 
 @export("feature_column.weighted_categorical_column")

@@ -15,7 +15,7 @@ from thalweg.feature_column.column import (
 )
 from thalweg.feature_column.combined import WeightedCategoricalColumn
 from thalweg.feature_column.sequence import SequenceCategoricalColumn, sequence_lengths
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.default_graph import get_collection_ref
 from thalweg.graph.definitions.op_registry import export
@@ -42,7 +42,8 @@ class _OfCategories(DenseColumn, SequenceDenseColumn):
     @property
     def parse_example_spec(self) -> dict[str, Any]:
         """That of the categories."""
-        return self.categorical_column.parse_example_spec  # type: ignore[no-any-return]
+        result: dict[str, Any] = self.categorical_column.parse_example_spec
+        return result
 
     def _pair(self, cache: TransformationCache, sequence: bool) -> IdWeightPair:
         if isinstance(self.categorical_column, SequenceCategoricalColumn) != sequence:
@@ -50,7 +51,8 @@ class _OfCategories(DenseColumn, SequenceDenseColumn):
                 f"In {'sequence_input_layer' if sequence else 'input_layer'}: column {self.name}: categorical_column "
                 f"must {'' if sequence else 'not '}be a SequenceCategoricalColumn. Given: {self.categorical_column}"
             )
-        return self.categorical_column.get_sparse_tensors(cache)  # type: ignore[no-any-return]
+        result: IdWeightPair = self.categorical_column.get_sparse_tensors(cache)
+        return result
 
 
 class IndicatorColumn(_OfCategories):
@@ -81,7 +83,8 @@ class IndicatorColumn(_OfCategories):
     def get_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> Tensor:
         """How often, or with which weight, each category occurs."""
         self._pair(cache, sequence=False)
-        return cache.get(self)  # type: ignore[no-any-return]
+        tensor: Tensor = cache.get(self)
+        return tensor
 
     def get_sequence_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> tuple[Tensor, Tensor]:
         """The same for each step."""
@@ -91,16 +94,16 @@ class IndicatorColumn(_OfCategories):
 
 def _weighted(ids: SparseTensor, weights: SparseTensor, depth: int) -> Tensor:
     """The sum of the weights of each category; ids that are none are left out."""
-    known = apply("LogicalAnd", apply("GreaterEqual", ids.values, 0), apply("Less", ids.values, depth))
-    kept = apply("Squeeze", apply("Where", known), squeeze_dims=[1])
+    known = apply_one("LogicalAnd", apply_one("GreaterEqual", ids.values, 0), apply_one("Less", ids.values, depth))
+    kept = apply_one("Squeeze", apply_one("Where", known), squeeze_dims=[1])
 
     def pick(x: Any) -> Tensor:
-        return apply("GatherV2", x, kept, 0)  # type: ignore[no-any-return]
+        return apply_one("GatherV2", x, kept, 0)
 
-    rows = apply("StridedSlice", ids.indices, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
-    places = apply("ConcatV2", [pick(rows), apply("ExpandDims", pick(ids.values), 1)], 1)
-    outer = apply("StridedSlice", ids.dense_shape, [0], [-1], [1], begin_mask=1)
-    shape = apply("ConcatV2", [outer, cast([depth], int64)], 0)
+    rows = apply_one("StridedSlice", ids.indices, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
+    places = apply_one("ConcatV2", [pick(rows), apply_one("ExpandDims", pick(ids.values), 1)], 1)
+    outer = apply_one("StridedSlice", ids.dense_shape, [0], [-1], [1], begin_mask=1)
+    shape = apply_one("ConcatV2", [outer, cast([depth], int64)], 0)
     return scatter_nd(places, pick(cast(weights.values, float32)), shape)
 
 

@@ -13,7 +13,7 @@ from thalweg.feature_column.column import (
     TransformationCache,
     WeightMaker,
 )
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, int64
@@ -94,8 +94,8 @@ def _rows(tensor: Tensor, width: int) -> Tensor:
     batch = tensor.shape.dims_tuple[0] if tensor.shape.dims_tuple else None
     if batch is not None:
         return reshape(tensor, [batch, width])
-    rows = apply("StridedSlice", apply("Shape", tensor), [0], [1], [1])
-    flat = reshape(tensor, apply("ConcatV2", [rows, [width]], 0))
+    rows = apply_one("StridedSlice", apply_one("Shape", tensor), [0], [1], [1])
+    flat = reshape(tensor, apply_one("ConcatV2", [rows, [width]], 0))
     flat.set_shape([None, width])
     return flat
 
@@ -217,8 +217,8 @@ def _weighted_sum(column: Any, cache: TransformationCache, units: int, combiner:
         matrix = weight(width)
         return matmul(_rows(column.get_dense_tensor(cache, weights), width), matrix, name="weighted_sum")
     ids, id_weights = column.get_sparse_tensors(cache)
-    batch = apply("StridedSlice", ids.dense_shape, [0], [1], [1])
-    flat = apply("ConcatV2", [batch, cast([-1], int64)], 0)
+    batch = apply_one("StridedSlice", ids.dense_shape, [0], [1], [1])
+    flat = apply_one("ConcatV2", [batch, cast([-1], int64)], 0)
     total = safe_embedding_lookup_sparse(
         weight(column.num_buckets), sparse_reshape(ids, flat),
         None if id_weights is None else sparse_reshape(id_weights, flat), combiner=combiner, name="weighted_sum",
@@ -248,8 +248,8 @@ def sequence_input_layer(
             with variable_scope(None, default_name=getattr(column, "var_scope_name", column.name)):
                 tensor, length = column.get_sequence_dense_tensor(cache, weights)
                 width = int(column.variable_shape.num_elements() or 0)
-                outer = apply("StridedSlice", apply("Shape", tensor), [0], [2], [1])
-                outputs.append(reshape(tensor, apply("ConcatV2", [outer, [width]], 0)))
+                outer = apply_one("StridedSlice", apply_one("Shape", tensor), [0], [2], [1])
+                outputs.append(reshape(tensor, apply_one("ConcatV2", [outer, [width]], 0)))
                 outputs[-1].set_shape([None, None, width])
                 lengths.append(length)
         return concat(outputs, -1), lengths[0]

@@ -15,7 +15,7 @@ from thalweg.feature_column.column import (
     WeightMaker,
     check_key,
 )
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, float32, int64
@@ -61,11 +61,13 @@ class NumericColumn(DenseColumn):
             )
         if self.normalizer_fn is not None:
             feature = self.normalizer_fn(feature)
-        return cast(feature, float32)  # type: ignore[no-any-return]
+        tensor: Tensor = cast(feature, float32)
+        return tensor
 
     def get_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> Tensor:
         """The numbers."""
-        return cache.get(self)  # type: ignore[no-any-return]
+        tensor: Tensor = cache.get(self)
+        return tensor
 
 
 @export("feature_column.numeric_column")
@@ -160,7 +162,7 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
 
     def transform_feature(self, cache: TransformationCache) -> Tensor:
         """The bucket of each number."""
-        return apply("Bucketize", cache.get(self.source_column), boundaries=list(self.boundaries))  # type: ignore[no-any-return]
+        return apply_one("Bucketize", cache.get(self.source_column), boundaries=list(self.boundaries))
 
     def get_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> Tensor:
         """A one in the place of each number's bucket."""
@@ -171,11 +173,11 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
         buckets = cache.get(self)
         width = self.source_column.shape[0]
         batch = sizes_of(buckets)[0]
-        rows = reshape(apply("Tile", apply("ExpandDims", apply("Range", 0, batch, 1), 1), [1, width]), [-1])
-        columns = apply("Tile", apply("Range", 0, width, 1), apply("Pack", [batch]))
-        ids = apply("AddV2", reshape(buckets, [-1]), apply("Mul", columns, len(self.boundaries) + 1))
-        indices = cast(apply("Pack", [rows, columns], axis=1), int64)
-        dense_shape = cast(apply("Pack", [batch, width]), int64)
+        rows = reshape(apply_one("Tile", apply_one("ExpandDims", apply_one("Range", 0, batch, 1), 1), [1, width]), [-1])
+        columns = apply_one("Tile", apply_one("Range", 0, width, 1), apply_one("Pack", [batch]))
+        ids = apply_one("AddV2", reshape(buckets, [-1]), apply_one("Mul", columns, len(self.boundaries) + 1))
+        indices = cast(apply_one("Pack", [rows, columns], axis=1), int64)
+        dense_shape = cast(apply_one("Pack", [batch, width]), int64)
         return IdWeightPair(SparseTensor(indices, cast(ids, int64), dense_shape), None)
 
 

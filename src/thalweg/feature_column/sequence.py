@@ -19,7 +19,7 @@ from thalweg.feature_column.column import (
     as_sparse_input,
 )
 from thalweg.feature_column.numeric import numeric_column
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, float32, int64, string
@@ -39,17 +39,20 @@ class SequenceCategoricalColumn(CategoricalColumn):
     @property
     def name(self) -> str:
         """That of the categories."""
-        return self.categorical_column.name  # type: ignore[no-any-return]
+        result: str = self.categorical_column.name
+        return result
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
         """That of the categories."""
-        return self.categorical_column.parse_example_spec  # type: ignore[no-any-return]
+        result: dict[str, Any] = self.categorical_column.parse_example_spec
+        return result
 
     @property
     def num_buckets(self) -> int:
         """That of the categories."""
-        return self.categorical_column.num_buckets  # type: ignore[no-any-return]
+        result: int = self.categorical_column.num_buckets
+        return result
 
     def transform_feature(self, cache: TransformationCache) -> Any:
         """Ids, as the categorical column makes them."""
@@ -65,16 +68,16 @@ class SequenceCategoricalColumn(CategoricalColumn):
 def _three(value: SparseTensor) -> SparseTensor:
     if value.shape.ndims == 3:
         return value
-    return sparse_reshape(value, apply("ConcatV2", [value.dense_shape, [1]], 0))
+    return sparse_reshape(value, apply_one("ConcatV2", [value.dense_shape, [1]], 0))
 
 
 def sequence_lengths(ids: SparseTensor) -> Tensor:
     """The number of steps of each example: one more than the last that has a value."""
-    rows, steps = (apply("StridedSlice", ids.indices, [0, i], [0, i + 1], [1, 1], begin_mask=1, end_mask=1,
+    rows, steps = (apply_one("StridedSlice", ids.indices, [0, i], [0, i + 1], [1, 1], begin_mask=1, end_mask=1,
                          shrink_axis_mask=2) for i in (0, 1))  # fmt: skip
-    batch = apply("StridedSlice", ids.dense_shape, [0], [1], [1], shrink_axis_mask=1)
-    last = apply("UnsortedSegmentMax", apply("AddV2", steps, 1), rows, batch)
-    return apply("Maximum", last, 0)  # type: ignore[no-any-return]
+    batch = apply_one("StridedSlice", ids.dense_shape, [0], [1], [1], shrink_axis_mask=1)
+    last = apply_one("UnsortedSegmentMax", apply_one("AddV2", steps, 1), rows, batch)
+    return apply_one("Maximum", last, 0)
 
 
 @export("feature_column.sequence_categorical_column_with_identity")
@@ -156,12 +159,12 @@ class SequenceNumericColumn(SequenceDenseColumn):
         feature = cache.get(self)
         width = int(TensorShape(self.shape).num_elements() or 1)
         dense = sparse_tensor_to_dense(feature, default_value=self.default_value)
-        batch = apply("StridedSlice", apply("Shape", dense), [0], [1], [1])
-        numbers = reshape(dense, apply("ConcatV2", [batch, [-1], list(self.shape)], 0))
+        batch = apply_one("StridedSlice", apply_one("Shape", dense), [0], [1], [1])
+        numbers = reshape(dense, apply_one("ConcatV2", [batch, [-1], list(self.shape)], 0))
         lengths = sequence_lengths(feature)
         if feature.shape.ndims == 2 and width > 1:
             # A step has several values: its number is that of its first.
-            lengths = cast(apply("FloorDiv", apply("AddV2", lengths, width - 1), width), int64)
+            lengths = cast(apply_one("FloorDiv", apply_one("AddV2", lengths, width - 1), width), int64)
         return cast(numbers, float32), lengths
 
 

@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_effects import Effect
+from thalweg.graph.handle_data import handle_data
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-
-_READING = frozenset(("ReadVariableOp", "VarIsInitializedOp", "VariableShape", "ResourceGather", "ResourceGatherNd"))
-_RANDOM = frozenset(
-    ("RandomUniform", "RandomUniformInt", "RandomStandardNormal", "ParameterizedTruncatedNormal", "TruncatedNormal",
-     "RandomShuffle", "Multinomial", "RandomGamma", "RandomGammaGrad", "RandomPoisson", "RandomPoissonV2")
-)  # fmt: skip
-_MAKING = frozenset(("VarHandleOp", "HashTableV2", "VariableV2", "Variable"))
-# State that lives in one step, and is seen by those only who are given a handle and a flow, or wait for the writer.
-_WITHIN_STEP = ("TensorArray", "Stack")
 
 
 def has_effect(op: Operation) -> bool:
     """Whether running an operation may be seen by others than the readers of its outputs."""
-    if not op.op_def.stateful or op.type.startswith(_WITHIN_STEP):
-        return False
-    return op.type not in _READING and op.type not in _RANDOM and op.type not in _MAKING
+    return op.op_def.effect.is_seen
 
 
 def is_repeatable(op: Operation) -> bool:
     """Whether an operation gives the same again, in the same step, and nobody notices."""
-    return not has_effect(op) and op.type not in _RANDOM
+    effect = op.op_def.effect
+    if effect is Effect.READS:
+        return handle_data(op.inputs[0]) is not None if op.inputs else False  # Of a variable.
+    if effect is Effect.CREATES:
+        # Without a name, another node makes another resource.
+        return bool(op.attrs.get("shared_name")) or dtypes.variant in [output.dtype for output in op.outputs]
+    return not effect.is_seen and effect is not Effect.RANDOM
 
 
 def order_effects(operations: Iterable[Operation]) -> None:
@@ -39,7 +36,7 @@ def order_effects(operations: Iterable[Operation]) -> None:
     writers: dict[Tensor | None, Operation] = {}
     readers: dict[Tensor | None, list[Operation]] = {}
     for op in operations:
-        if op._control_flow_context is not None or not (has_effect(op) or op.type in _READING):
+        if op._control_flow_context is not None or not (has_effect(op) or op.op_def.effect is Effect.READS):
             continue
         resources: list[Tensor | None] = [t for t in op.inputs if t.dtype.base_dtype is dtypes.resource]
         before: dict[Operation, None] = {}
@@ -47,7 +44,7 @@ def order_effects(operations: Iterable[Operation]) -> None:
             writer = writers.get(resource)
             if writer is not None:
                 before[writer] = None
-            if op.type in _READING:
+            if op.op_def.effect is Effect.READS:
                 readers.setdefault(resource, []).append(op)
             else:
                 before.update(dict.fromkeys(readers.pop(resource, ())))

@@ -19,7 +19,7 @@ from thalweg.functions.function_gradient import (
 )
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions.op_registry import gradient
 from thalweg.graph.definitions.op_signature import NameAttrList
@@ -64,7 +64,7 @@ def _symbolic_gradient(
 ) -> list[Any]:
     incoming = _complete(op.outputs, grads)
     types = [value_spec(tensor)[0] for tensor in arguments]
-    results = apply(
+    results = apply_list(
         "SymbolicGradient", [*arguments, *incoming], Tout=types, f=NameAttrList(function.name), name="SymbolicGradient"
     )
     return [grad if _may_have_gradient(tensor) else None for tensor, grad in zip(arguments, results, strict=True)]
@@ -94,7 +94,7 @@ def _call_backward(
     incoming = _complete([op.outputs[i] for i in found.results], [grads[i] for i in found.results])
     inner = found.function
     add_entry(op.graph, inner)
-    results = apply(
+    results = apply_list(
         "StatefulPartitionedCall" if inner.stateful else "PartitionedCall",
         [*arguments, *values, *incoming, *inner.captures],
         f=NameAttrList(inner.name),
@@ -145,7 +145,7 @@ def _if_grad(op: Operation, *grads: Any) -> list[Any]:
     branches = [find_function(op.graph, op.attrs[name]) for name in ("then_branch", "else_branch")]
     then, otherwise = [gradient_function(branch) for branch in branches]
     arguments = op.inputs[1:]
-    results = apply(
+    results = apply_list(
         op.type,
         op.inputs[0],
         [*arguments, *_complete(op.outputs, grads)],
@@ -160,7 +160,7 @@ def _if_grad(op: Operation, *grads: Any) -> list[Any]:
 def _case_grad(op: Operation, *grads: Any) -> list[Any]:
     branches = [gradient_function(find_function(op.graph, branch)) for branch in op.attrs["branches"]]
     arguments = op.inputs[1:]
-    results = apply(
+    results = apply_list(
         op.type,
         op.inputs[0],
         [*arguments, *_complete(op.outputs, grads)],
@@ -203,11 +203,11 @@ def _for_grad(op: Operation, *grads: Any) -> list[Any]:
     body = find_function(op.graph, op.attrs["body"])
 
     def number(i: Tensor) -> Tensor:
-        return apply("AddV2", start, apply("Mul", i, delta))  # type: ignore[no-any-return]
+        return apply_one("AddV2", start, apply_one("Mul", i, delta))
 
     def goes_on(i: Tensor, _: Sequence[Tensor]) -> Tensor:
-        left = apply("Mul", apply("Sub", limit, number(i)), apply("Sign", delta))
-        return apply("Greater", left, 0)  # type: ignore[no-any-return]
+        left = apply_one("Mul", apply_one("Sub", limit, number(i)), apply_one("Sign", delta))
+        return apply_one("Greater", left, 0)
 
     found = _loop_grad(
         op.inputs[3:],
@@ -220,13 +220,12 @@ def _for_grad(op: Operation, *grads: Any) -> list[Any]:
 
 
 def _call(function: GraphFunction, arguments: Sequence[Tensor]) -> list[Tensor]:
-    results: list[Tensor] = apply(
+    return apply_list(
         "StatefulPartitionedCall" if function.stateful else "PartitionedCall",
         list(arguments),
         f=NameAttrList(function.name),
         Tout=function.output_dtypes,
     )
-    return results
 
 
 def _loop_grad(initial: Sequence[Tensor], grads: Sequence[Any], cond: Any, body: Any, body_grad: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.functions.graph_function import library_function
 from thalweg.functions.signatures import flat_types
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -114,45 +115,55 @@ def _gradient_shape(ctx: ShapeContext) -> list[TensorShape]:
     ]
 
 
-for _name, _stateful in (("PartitionedCall", False), ("StatefulPartitionedCall", True)):
+for _name, _effect in (("PartitionedCall", Effect.NONE), ("StatefulPartitionedCall", Effect.CALLS)):
     define(
         _name,
         "args: Tin -> output: Tout",
         f'{_LISTS}, f: func, config: string = "", config_proto: string = "", executor_type: string = ""',
         shape=_call_shape(0),
-        stateful=_stateful,
+        effect=_effect,
+        flow=Flow.CALL,
     )
 define(
-    "RemoteCall", "target: string, args: Tin -> output: Tout", f"{_LISTS}, f: func", shape=_call_shape(1), stateful=True
+    "RemoteCall",
+    "target: string, args: Tin -> output: Tout",
+    f"{_LISTS}, f: func",
+    shape=_call_shape(1),
+    effect=Effect.CALLS,
+    flow=Flow.CALL,
 )
-define("SymbolicGradient", "input: Tin -> output: Tout", f"{_LISTS}, f: func", shape=_gradient_shape)
-for _name, _stateful in (("If", True), ("StatelessIf", False)):
+define("SymbolicGradient", "input: Tin -> output: Tout", f"{_LISTS}, f: func", shape=_gradient_shape, flow=Flow.CALL)
+for _name, _effect in (("If", Effect.CALLS), ("StatelessIf", Effect.NONE)):
     define(
         _name,
         "cond: Tcond, input: Tin -> output: Tout",
         f"Tcond: type, {_LISTS}, then_branch: func, else_branch: func, output_shapes: list(shape) = []",
         shape=_branches_shape,
-        stateful=_stateful,
+        effect=_effect,
+        flow=Flow.BRANCH,
     )
-for _name, _stateful in (("Case", True), ("StatelessCase", False)):
+for _name, _effect in (("Case", Effect.CALLS), ("StatelessCase", Effect.NONE)):
     define(
         _name,
         "branch_index: int32, input: Tin -> output: Tout",
         f"{_LISTS}, branches: list(func) >= 1, output_shapes: list(shape) = []",
         shape=_branches_shape,
-        stateful=_stateful,
+        effect=_effect,
+        flow=Flow.BRANCH,
     )
-for _name, _stateful in (("While", True), ("StatelessWhile", False)):
+for _name, _effect in (("While", Effect.CALLS), ("StatelessWhile", Effect.NONE)):
     define(
         _name,
         "input: T -> output: T",
         "T: list(type), cond: func, body: func, output_shapes: list(shape) = [], parallel_iterations: int = 10",
         shape=_while_shape,
-        stateful=_stateful,
+        effect=_effect,
+        flow=Flow.LOOP,
     )
 define(
     "For",
     "start: int32, limit: int32, delta: int32, input: T -> output: T",
     "T: list(type), body: func",
     shape=_for_shape,
+    flow=Flow.LOOP,
 )

@@ -15,7 +15,7 @@ from thalweg.autodiff.gradients import gradients
 from thalweg.autodiff.zeros import dense, zeros_for
 from thalweg.functions.automatic_control import is_repeatable
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.func_graph import FuncGraph
@@ -167,7 +167,7 @@ def _make_gradient_function(function: GraphFunction) -> GraphFunction:
             elif tensor.dtype.base_dtype.is_numpy_compatible and tensor.dtype.base_dtype.name != "string":
                 outputs.append(zeros_for(tensor))
             else:
-                outputs.append(zeros_for(tensor) if tensor.dtype.name == "resource" else apply("Identity", tensor))
+                outputs.append(zeros_for(tensor) if tensor.dtype.name == "resource" else apply_one("Identity", tensor))
     name = _free_name(graph, f"{function.name}_grad")
     result = _over(graph, name, [*function.inputs, *incoming], outputs)
     if result.captures:

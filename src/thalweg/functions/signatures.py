@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -24,6 +25,8 @@ class FunctionOp(OpDef):
     ) -> None:
         """Takes what a FunctionDef's signature says."""
         super().__init__(name, "", "", _result_shapes, stateful)
+        self.effect = Effect.CALLS if stateful else Effect.NONE
+        self.flow = Flow.CALL
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
         self._attrs = attrs

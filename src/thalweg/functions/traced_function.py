@@ -12,7 +12,7 @@ import numpy as np
 
 from thalweg.functions.graph_function import GraphFunction, trace
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
@@ -114,7 +114,7 @@ class ConcreteFunction:
 
 def call(graph_function: GraphFunction, tensors: Sequence[Tensor]) -> Any:
     """Adds a call of a traced function to the default graph; returns what the Python function returned."""
-    results = apply(
+    results = apply_list(
         "StatefulPartitionedCall" if graph_function.stateful else "PartitionedCall",
         [*tensors, *graph_function.captures],
         f=graph_function,

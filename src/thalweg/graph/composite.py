@@ -49,24 +49,24 @@ class IndexedSlices:
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         """Keeps the three tensors."""
-        self._values = values
-        self._indices = indices
-        self._dense_shape = dense_shape
+        self._values: Tensor = values
+        self._indices: Tensor = indices
+        self._dense_shape: Tensor | None = dense_shape
 
     @property
     def values(self) -> Tensor:
         """The rows."""
-        return self._values  # type: ignore[no-any-return]
+        return self._values
 
     @property
     def indices(self) -> Tensor:
         """The row numbers."""
-        return self._indices  # type: ignore[no-any-return]
+        return self._indices
 
     @property
     def dense_shape(self) -> Tensor | None:
         """The shape of the tensor they are rows of."""
-        return self._dense_shape  # type: ignore[no-any-return]
+        return self._dense_shape
 
     @property
     def shape(self) -> TensorShape:
@@ -106,7 +106,7 @@ class IndexedSlices:
         return list(dict.fromkeys(op for part in parts for op in part.consumers()))
 
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(-self.values, self.indices, self.dense_shape)  # type: ignore[operator]
+        return IndexedSlices(-self.values, self.indices, self.dense_shape)
 
     def __str__(self) -> str:
         shape = f", dense_shape={self._dense_shape}" if self._dense_shape is not None else ""

@@ -9,6 +9,7 @@ from typing import Any
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.default_stack import default_graph_scope
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
@@ -152,7 +153,7 @@ class FuncGraph(Graph):
         return self._copies[wanted]
 
     def _copy_one(self, op: Operation) -> Operation:
-        if op.type.startswith("Placeholder"):
+        if op.op_def.effect is Effect.FED:
             raise ValueError(f"Cannot capture a placeholder (name: '{op.name}', type: {op.type}) by value.")
         if op.op_def.stateful and op.type not in self._allowed_stateful:
             raise ValueError(f"Cannot capture a stateful node (name: '{op.name}', type: {op.type}) by value.")

@@ -18,10 +18,6 @@ class HandleData(NamedTuple):
     shape: TensorShape
 
 
-# Ops that hand a handle on: what lies behind output 0 (or any output) lies behind input 0.
-_PASSING = frozenset(("Identity", "Enter", "Exit", "Switch", "Merge", "NextIteration", "StopGradient", "IdentityN"))
-
-
 def handle_data(tensor: Tensor) -> HandleData | None:
     """Returns what a resource tensor refers to, found by following it to the op that made it; None if nobody knows.
 
@@ -39,7 +35,7 @@ def handle_data(tensor: Tensor) -> HandleData | None:
             return HandleData(op.attrs["dtype"], op.attrs["shape"])
         if op.type == "_RefHandle":
             return HandleData(op.attrs["T"], op.inputs[0].shape)
-        if op.type not in _PASSING:
+        if op.type != "IdentityN" and not op.op_def.flow.passes_input:
             return None
         # A loop's Merge has the value from before the loop as its first input; when imported, it may be another.
         tensor = op.inputs[tensor.value_index if op.type == "IdentityN" else 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph import source_location
@@ -177,24 +177,3 @@ class Operation:
             return str(self.node_def)
         except ImportError:
             return repr(self)
-
-
-_MOST_OUTPUTS = 1 << 20
-
-
-def output_dtypes(op_def: OpDef, attrs: dict[str, Any]) -> Sequence[DType]:
-    """The types of all outputs of a node with these attributes, lists flattened."""
-    types: list[DType] = []
-    for arg in op_def.outputs:
-        if arg.type_list_attr is not None:
-            types.extend(attrs[arg.type_list_attr])
-            continue
-        dtype = arg.dtype if arg.dtype is not None else attrs[arg.type_attr or ""]
-        dtype = dtype._as_ref if arg.is_ref else dtype
-        count = attrs[arg.number_attr] if arg.number_attr is not None else 1
-        if count > _MOST_OUTPUTS:
-            raise ValueError(
-                f"Attr '{arg.number_attr}' of op '{op_def.name}' asks for {count} outputs; the most is {_MOST_OUTPUTS}."
-            )
-        types.extend([dtype] * count)
-    return types

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _captured(t: Tensor, partial: bool, depth: int) -> Array | None:
     if t.op.type == "Enter" and not t.op.attrs["is_constant"]:
         return None
     data = t.op.inputs[0]
-    return None if data.op.type in ("Merge", "RefMerge") else _value(data, partial, depth + 1)
+    return None if data.op.op_def.flow is Flow.MERGE else _value(data, partial, depth + 1)
 
 
 def _reshape(t: Tensor, partial: bool, depth: int) -> Array | None:

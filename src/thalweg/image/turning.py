@@ -8,7 +8,7 @@ from typing import Any
 from thalweg.control_flow.case import case
 from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -43,8 +43,8 @@ def _random_flip(image: Any, axis: int, seed: int | None, scope: str) -> Tensor:
         return flipped
 
     def each(x: Tensor) -> Any:
-        chances = random_uniform(apply("ExpandDims", dims_of(x)[0], 0), seed=seed)
-        flips = apply("Round", apply("Reshape", chances, [-1, 1, 1, 1]))
+        chances = random_uniform(apply_one("ExpandDims", dims_of(x)[0], 0), seed=seed)
+        flips = apply_one("Round", apply_one("Reshape", chances, [-1, 1, 1, 1]))
         result = where_v2(cast(flips, dtypes.bool), reverse(x, [axis + 1]), x)
         result.set_shape(x.shape)
         return result
@@ -59,15 +59,15 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
         batch, was_single = as_batch(image)
         known = constant_value(convert_to_tensor(k, dtype=dtypes.int32, name="k"))
         turns: list[Callable[[], Any]] = [
-            lambda: apply("Identity", batch),
+            lambda: apply_one("Identity", batch),
             lambda: transpose(reverse(batch, [2]), [0, 2, 1, 3]),
             lambda: reverse(batch, [1, 2]),
             lambda: reverse(transpose(batch, [0, 2, 1, 3]), [2]),
         ]
         if known is not None:
             return unbatched(turns[int(known) % 4](), was_single)
-        quarter: Any = apply("FloorMod", k, 4)
-        pairs = [(apply("Equal", quarter, i), turns[i]) for i in (1, 2, 3)]
+        quarter: Any = apply_one("FloorMod", k, 4)
+        pairs = [(apply_one("Equal", quarter, i), turns[i]) for i in (1, 2, 3)]
         turned = case(pairs, default=turns[0], exclusive=True)
         dims = static_dims(batch)
         turned.set_shape([dims[0], None, None, dims[3]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.tensor import Tensor
@@ -106,7 +106,7 @@ class Dense(Layer):
             outputs: Tensor = tensordot(inputs, self.kernel, [[inputs.shape.ndims - 1], [0]])
             outputs.set_shape([*inputs.shape.as_list()[:-1], self.units])
         else:
-            outputs = apply("MatMul", inputs, self.kernel)
+            outputs = apply_one("MatMul", inputs, self.kernel)
         if self.use_bias:
             outputs = bias_add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
@@ -139,7 +139,7 @@ class Dropout(Layer):
         def dropped() -> Any:
             return nn_dropout(inputs, noise_shape=self.noise_shape, seed=self.seed, rate=self.rate)
 
-        return choose(training, dropped, lambda: apply("Identity", inputs))
+        return choose(training, dropped, lambda: apply_one("Identity", inputs))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shape of the input."""
@@ -181,14 +181,14 @@ class Flatten(Layer):
         """Reshapes."""
         rank = inputs.shape.ndims
         if self._channels_first and rank is not None and rank > 1:
-            inputs = apply("Transpose", inputs, [0, *range(2, rank), 1], name="transpose")
+            inputs = apply_one("Transpose", inputs, [0, *range(2, rank), 1], name="transpose")
         batch, rest = _flat_sizes(inputs.shape)
         if rest is not None:
             return reshape(inputs, [-1 if batch is None or rest > 0 else batch, rest])
         if batch is not None and batch > 0:
             return reshape(inputs, [batch, -1])
-        first = apply("StridedSlice", shape_of(inputs), [0], [1], [1], shrink_axis_mask=1, name="strided_slice")
-        outputs = reshape(inputs, apply("Pack", [first, -1], axis=0, name="Reshape/shape"))
+        first = apply_one("StridedSlice", shape_of(inputs), [0], [1], [1], shrink_axis_mask=1, name="strided_slice")
+        outputs = reshape(inputs, apply_one("Pack", [first, -1], axis=0, name="Reshape/shape"))
         outputs.set_shape([batch, None])
         return outputs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import colocate_with, name_scope
 from thalweg.layers.branching import choose, known_choice
 from thalweg.ops.array.constants import constant
@@ -20,6 +20,6 @@ def chosen_momentum(momentum: float, training: Any) -> Any:
 def moved(variable: Any, value: Any, momentum: Any) -> Any:
     """The update that moves an average towards a new value."""
     with name_scope("AssignMovingAvg"), colocate_with(variable.op):
-        rest = apply("Sub", 1.0, momentum, name="decay") if not isinstance(momentum, float) else 1.0 - momentum
-        delta = apply("Mul", apply("Sub", variable.value(), value, name="sub"), rest, name="mul")
+        rest = apply_one("Sub", 1.0, momentum, name="decay") if not isinstance(momentum, float) else 1.0 - momentum
+        delta = apply_one("Mul", apply_one("Sub", variable.value(), value, name="sub"), rest, name="mul")
         return variable.assign_sub(delta)

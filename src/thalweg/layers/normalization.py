@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.tensor_shape import TensorShape
@@ -228,7 +228,7 @@ class BatchNormalization(Layer):
         others = [i for i in range(inputs.shape.ndims) if i not in kept]
         values = inputs
         if inputs.dtype.base_dtype is not self._param_dtype:
-            values = apply("Cast", inputs, DstT=self._param_dtype)
+            values = apply_one("Cast", inputs, DstT=self._param_dtype)
         factor, offset = self._shaped(self.gamma, inputs), self._shaped(self.beta, inputs)
         if known_choice(training) is False:
             mean, variance = self.moving_mean, self.moving_variance
@@ -248,7 +248,7 @@ class BatchNormalization(Layer):
             values, self._shaped(mean, inputs), self._shaped(variance, inputs), offset, factor, self.epsilon
         )
         if output.dtype is not inputs.dtype.base_dtype:
-            output = apply("Cast", output, DstT=inputs.dtype.base_dtype)
+            output = apply_one("Cast", output, DstT=inputs.dtype.base_dtype)
         output.set_shape(inputs.shape)
         return output
 

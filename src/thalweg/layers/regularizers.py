@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import add_to_collection, get_collection, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -27,7 +27,8 @@ def _checked_scale(scale: Any) -> float:
         raise ValueError(f"scale cannot be an integer: {scale}")
     if isinstance(scale, numbers.Real) and float(scale) < 0:
         raise ValueError(f"Setting a scale less than 0 on a regularizer: {scale}")
-    return scale  # type: ignore[no-any-return]
+    result: float = scale
+    return result
 
 
 def _scaled(scale: Any, scope: str | None, name: str, norm: Regularizer) -> Regularizer:
@@ -37,7 +38,7 @@ def _scaled(scale: Any, scope: str | None, name: str, norm: Regularizer) -> Regu
 
     def regularizer(weights: Any) -> Any:
         with name_scope(scope, name, [weights]) as opened:
-            return apply("Mul", factor, norm(weights), name=opened)
+            return apply_one("Mul", factor, norm(weights), name=opened)
 
     return regularizer
 
@@ -45,7 +46,7 @@ def _scaled(scale: Any, scope: str | None, name: str, norm: Regularizer) -> Regu
 @export("contrib.layers.l1_regularizer")
 def l1_regularizer(scale: float, scope: str | None = None) -> Regularizer:
     """A function of weights: `scale` times the sum of their absolute values."""
-    return _scaled(scale, scope, "l1_regularizer", lambda weights: reduce_sum(apply("Abs", weights)))
+    return _scaled(scale, scope, "l1_regularizer", lambda weights: reduce_sum(apply_one("Abs", weights)))
 
 
 @export("contrib.layers.l2_regularizer")
@@ -68,7 +69,7 @@ def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Regulari
     def regularizer(weights: Any) -> Any:
         with name_scope(scope, "sum_regularizer", [weights]) as opened:
             terms = [term for term in (one(weights) for one in given) if term is not None]
-            return apply("AddN", terms, name=opened) if terms else None
+            return apply_one("AddN", terms, name=opened) if terms else None
 
     return regularizer
 
@@ -89,7 +90,7 @@ def apply_regularization(regularizer: Regularizer, weights_list: Any = None) -> 
         raise ValueError("No weights to regularize.")
     with name_scope("get_regularization_penalty", values=weights) as scope:
         penalties = [penalty for penalty in (regularizer(weight) for weight in weights) if penalty is not None]
-        total = apply("AddN", penalties or [0.0], name=scope)
+        total = apply_one("AddN", penalties or [0.0], name=scope)
     add_to_collection(GraphKeys.REGULARIZATION_LOSSES, total)
     return total
 

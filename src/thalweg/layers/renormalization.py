@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.layers.branching import choose
 from thalweg.layers.moving_average import chosen_momentum, moved
 
@@ -28,7 +28,7 @@ class Renormalization:
         """Creates the averages of mean and standard deviation."""
 
         def first_deviation(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
-            return apply("Sqrt", layer.moving_variance_initializer(shape, dtype=dtype))
+            return apply_one("Sqrt", layer.moving_variance_initializer(shape, dtype=dtype))
 
         self.moving_deviation = layer.add_weight(
             "moving_stddev", layer._param_shape, layer._param_dtype, first_deviation, trainable=False
@@ -42,18 +42,18 @@ class Renormalization:
 
     def correct(self, layer: BatchNormalization, mean: Any, variance: Any, training: Any) -> Any:
         """Factor and offset that correct a normalized batch."""
-        deviation = apply("Sqrt", variance + layer.epsilon)
+        deviation = apply_one("Sqrt", variance + layer.epsilon)
         r = deviation / self._deviation.value()
         d = (mean - self._mean.value()) / self._deviation.value()
         rmin, rmax, dmax = (self._clipping.get(key) for key in ("rmin", "rmax", "dmax"))
         if rmin is not None:
-            r = apply("Maximum", r, rmin)
+            r = apply_one("Maximum", r, rmin)
         if rmax is not None:
-            r = apply("Minimum", r, rmax)
+            r = apply_one("Minimum", r, rmax)
         if dmax is not None:
-            d = apply("Minimum", apply("Maximum", d, apply("Neg", dmax)), dmax)
-        r = apply("StopGradient", choose(training, lambda: r, lambda: apply("OnesLike", r)))
-        d = apply("StopGradient", choose(training, lambda: d, lambda: apply("ZerosLike", d)))
+            d = apply_one("Minimum", apply_one("Maximum", d, apply_one("Neg", dmax)), dmax)
+        r = apply_one("StopGradient", choose(training, lambda: r, lambda: apply_one("OnesLike", r)))
+        d = apply_one("StopGradient", choose(training, lambda: d, lambda: apply_one("ZerosLike", d)))
         momentum = chosen_momentum(self._momentum, training)
         layer.add_update(moved(self._mean, mean, momentum), inputs=True)
         layer.add_update(moved(self._deviation, deviation, momentum), inputs=True)
@@ -61,6 +61,6 @@ class Renormalization:
 
     def update_variance(self, layer: BatchNormalization, variance: Any, momentum: Any) -> Any:
         """Moves the average of the standard deviation, and makes the moving variance of it."""
-        deviation = moved(self.moving_deviation, apply("Sqrt", variance + layer.epsilon), momentum)
+        deviation = moved(self.moving_deviation, apply_one("Sqrt", variance + layer.epsilon), momentum)
         # Rounding must not make it negative.
-        return layer.moving_variance.assign(apply("Relu", apply("Square", deviation) - layer.epsilon))
+        return layer.moving_variance.assign(apply_one("Relu", apply_one("Square", deviation) - layer.epsilon))

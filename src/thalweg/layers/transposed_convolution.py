@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -67,7 +67,7 @@ class TransposedConvolution(Convolution):
                 if size is None:
                     own = size_of_axis(inputs, i)
                     sizes[i] = own if i == 0 else self._output_size(own, i - at)
-            sizes = apply("Pack", sizes, axis=0, name="stack")
+            sizes = apply_one("Pack", sizes, axis=0, name="stack")
         function: Any = nn_conv2d_transpose if self.rank == 2 else nn_conv3d_transpose
         outputs: Tensor = function(
             inputs, self.kernel, sizes, with_batch_and_channels(self.strides, self._channels_first),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collections
@@ -53,6 +53,4 @@ def collected(value: Tensor, update: Any, metrics_collections: Any, updates_coll
 
 def quotient(numerator: Any, denominator: Any, name: str | None = None) -> Tensor:
     """The quotient, and 0 where the denominator is not positive."""
-    return apply(  # type: ignore[no-any-return]
-        "DivNoNan", numerator, apply("Maximum", denominator, 0.0), name=name
-    )
+    return apply_one("DivNoNan", numerator, apply_one("Maximum", denominator, 0.0), name=name)

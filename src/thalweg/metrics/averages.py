@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32
-from thalweg.graph.tensor import Tensor
 from thalweg.metrics.accumulation import Metric, collected, fitted, metric_variable, quotient
 from thalweg.nn.weight_broadcasting import broadcast_weights, remove_squeezable_dimensions
 from thalweg.ops.array.shapes_of_tensors import size
@@ -79,7 +78,7 @@ def mean_tensor(
         values = cast(values, float32)
         total = metric_variable(values.shape, float32, "total_tensor")
         count = metric_variable(values.shape, float32, "count_tensor")
-        number: Tensor = apply("OnesLike", values)
+        number = apply_one("OnesLike", values)
         if weights is not None:
             _, values, weights = fitted(None, values, weights)
             weights = broadcast_weights(cast(weights, float32), values)
@@ -102,7 +101,7 @@ def accuracy(
     labels, predictions, weights = fitted(labels, predictions, weights)
     if labels.dtype.base_dtype != predictions.dtype.base_dtype:
         predictions = cast(predictions, labels.dtype)
-    correct = cast(apply("Equal", predictions, labels), float32)
+    correct = cast(apply_one("Equal", predictions, labels), float32)
     return mean(correct, weights, metrics_collections, updates_collections, name or "accuracy")
 
 
@@ -112,7 +111,7 @@ def percentage_below(
     name: str | None = None,
 ) -> Metric:  # fmt: skip
     """Computes the share of values below a threshold; for the other arguments see `mean`."""
-    below = cast(apply("Less", values, threshold), float32)
+    below = cast(apply_one("Less", values, threshold), float32)
     return mean(below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
 
 
@@ -123,7 +122,7 @@ def mean_absolute_error(
 ) -> Metric:  # fmt: skip
     """Computes the mean of |predictions - labels|; for the other arguments see `mean`."""
     labels, predictions, weights = fitted(labels, predictions, weights)
-    errors = apply("Abs", subtract(predictions, labels))
+    errors = apply_one("Abs", subtract(predictions, labels))
     return mean(errors, weights, metrics_collections, updates_collections, name or "mean_absolute_error")
 
 
@@ -139,7 +138,7 @@ def mean_relative_error(
     labels, predictions, weights = fitted(labels, predictions, weights)
     predictions, normalizer = remove_squeezable_dimensions(predictions, normalizer)
     predictions.shape.assert_is_compatible_with(normalizer.shape)
-    errors = apply("DivNoNan", apply("Abs", subtract(labels, predictions)), normalizer)
+    errors = apply_one("DivNoNan", apply_one("Abs", subtract(labels, predictions)), normalizer)
     return mean(errors, weights, metrics_collections, updates_collections, name or "mean_relative_error")
 
 
@@ -161,7 +160,7 @@ def root_mean_squared_error(
 ) -> Metric:  # fmt: skip
     """Computes the root of `mean_squared_error`."""
     value, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
-    return collected(apply("Sqrt", value), apply("Sqrt", update), metrics_collections, updates_collections)
+    return collected(apply_one("Sqrt", value), apply_one("Sqrt", update), metrics_collections, updates_collections)
 
 
 @export("metrics.mean_cosine_distance")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import float32, float64, int64
@@ -53,11 +53,11 @@ def mean_iou(
         )  # fmt: skip
         update = convert_to_tensor(total.assign_add(matrix))
         counts = convert_to_tensor(total)
-        hits = cast(apply("MatrixDiagPart", counts), float32)
+        hits = cast(apply_one("MatrixDiagPart", counts), float32)
         sides = add(cast(reduce_sum(counts, 0), float32), cast(reduce_sum(counts, 1), float32))
         union = subtract(sides, hits)
-        occurring = reduce_sum(cast(apply("NotEqual", union, 0.0), float32))
-        value = apply("DivNoNan", reduce_sum(quotient(hits, union)), occurring, name="mean_iou")
+        occurring = reduce_sum(cast(apply_one("NotEqual", union, 0.0), float32))
+        value = apply_one("DivNoNan", reduce_sum(quotient(hits, union)), occurring, name="mean_iou")
         return collected(value, update, metrics_collections, updates_collections)
 
 
@@ -79,16 +79,16 @@ def mean_per_class_accuracy(
         predictions.shape.assert_is_compatible_with(labels.shape)
         total = metric_variable([num_classes], float32, "total")
         count = metric_variable([num_classes], float32, "count")
-        correct = cast(apply("Equal", cast(predictions, int64), labels), float32)
-        ones = apply("OnesLike", correct)
+        correct = cast(apply_one("Equal", cast(predictions, int64), labels), float32)
+        ones = apply_one("OnesLike", correct)
         if weights is not None:
             weights = cast(_flat(weights), float32)
             correct, ones = multiply(correct, weights), multiply(ones, weights)
         # Added row by row instead of scattered: a label out of range is an error before anything is counted.
         size = np.array([num_classes], np.int64)
-        column = apply("ExpandDims", labels, -1)
-        new_total = total.assign_add(apply("ScatterNd", column, ones, size))
-        new_count = count.assign_add(apply("ScatterNd", column, correct, size))
-        value = apply("Mean", quotient(count, total), [0], name="mean_accuracy")
+        column = apply_one("ExpandDims", labels, -1)
+        new_total = total.assign_add(apply_one("ScatterNd", column, ones, size))
+        new_count = count.assign_add(apply_one("ScatterNd", column, correct, size))
+        value = apply_one("Mean", quotient(count, total), [0], name="mean_accuracy")
         update = quotient(new_count, new_total, "update_op")
         return collected(value, update, metrics_collections, updates_collections)

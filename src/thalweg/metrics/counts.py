@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import bool as boolean
@@ -29,9 +29,9 @@ def _counter(name: str, label: bool, prediction: bool) -> Callable[..., Metric]:
     ) -> Metric:  # fmt: skip
         with variable_scope(name, count.__name__, [predictions, labels, weights]):
             labels, predictions, weights = fitted(cast(labels, boolean), cast(predictions, boolean), weights)
-            truth = labels if label else apply("LogicalNot", labels)
-            guess = predictions if prediction else apply("LogicalNot", predictions)
-            hits = cast(apply("LogicalAnd", truth, guess), float32)
+            truth = labels if label else apply_one("LogicalNot", labels)
+            guess = predictions if prediction else apply_one("LogicalNot", predictions)
+            hits = cast(apply_one("LogicalAnd", truth, guess), float32)
             total = metric_variable([], float32, "count")
             if weights is not None:
                 hits = multiply(hits, broadcast_weights(cast(weights, float32), hits))
@@ -64,7 +64,7 @@ false_negatives = _counter("false_negatives", True, False)
 
 
 def _share(hits: Any, misses: Any, name: str) -> Tensor:
-    return apply("DivNoNan", hits, add(hits, misses), name=name)  # type: ignore[no-any-return]
+    return apply_one("DivNoNan", hits, add(hits, misses), name=name)
 
 
 def _ratio(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.control_flow.cond import cond
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -45,9 +45,9 @@ def _with_label_dimension(labels: Any, predictions: Tensor) -> Any:
     labels = cast(labels, int64)
     given = labels.shape.ndims
     if given is not None and wanted is not None:
-        return labels if given == wanted else apply("ExpandDims", labels, -1)
-    same = apply("Equal", rank(labels), rank(predictions))
-    return cond(same, lambda: identity(labels), lambda: apply("ExpandDims", labels, -1))
+        return labels if given == wanted else apply_one("ExpandDims", labels, -1)
+    same = apply_one("Equal", rank(labels), rank(predictions))
+    return cond(same, lambda: identity(labels), lambda: apply_one("ExpandDims", labels, -1))
 
 
 def _only(ids: Any, class_id: int | None) -> Any:
@@ -55,9 +55,9 @@ def _only(ids: Any, class_id: int | None) -> Any:
     if class_id is None:
         return ids
     if is_sparse(ids):
-        return sparse_retain(ids, apply("Equal", ids.values, convert_to_tensor(class_id, int64)))
-    outer = apply("StridedSlice", shape(ids), [0], [-1], [1], begin_mask=1)
-    wanted = apply("Fill", concat([outer, [1]], 0), convert_to_tensor(class_id, int64))
+        return sparse_retain(ids, apply_one("Equal", ids.values, convert_to_tensor(class_id, int64)))
+    outer = apply_one("StridedSlice", shape(ids), [0], [-1], [1], begin_mask=1)
+    wanted = apply_one("Fill", concat([outer, [1]], 0), convert_to_tensor(class_id, int64))
     return set_intersection(wanted, ids)
 
 
@@ -83,8 +83,8 @@ def precision_at_top_k(
         best = _only(best, class_id)
         hit, hit_update = _accumulated("true_positive", set_intersection(best, labels), k, class_id, weights)
         miss, miss_update = _accumulated("false_positive", set_difference(best, labels), k, class_id, weights)
-        value = apply("RealDiv", hit, add(hit, miss), name=scope)
-        update = apply("RealDiv", hit_update, add(hit_update, miss_update), name="update")
+        value = apply_one("RealDiv", hit, add(hit, miss), name=scope)
+        update = apply_one("RealDiv", hit_update, add(hit_update, miss_update), name="update")
         return collected(value, update, metrics_collections, updates_collections)
 
 
@@ -126,8 +126,8 @@ def recall_at_top_k(
         hit, hit_update = _accumulated("true_positive", set_intersection(best, labels), k, class_id, weights)
         missed = set_difference(best, labels, aminusb=False)
         miss, miss_update = _accumulated("false_negative", missed, k, class_id, weights)
-        value = apply("RealDiv", hit, add(hit, miss), name=scope)
-        update = apply("RealDiv", hit_update, add(hit_update, miss_update), name="update")
+        value = apply_one("RealDiv", hit, add(hit, miss), name=scope)
+        update = apply_one("RealDiv", hit_update, add(hit_update, miss_update), name="update")
         return collected(value, update, metrics_collections, updates_collections)
 
 
@@ -152,12 +152,12 @@ def _average_precision(labels: Any, best: Tensor, k: int) -> Tensor:
         dense = sparse_tensor_to_dense(labels, default_value=-1, validate_indices=False)
     else:
         dense = labels
-        relevant = reduce_sum(cast(apply("GreaterEqual", labels, convert_to_tensor(0, int64)), int64), -1)
-    equal = apply("Equal", apply("ExpandDims", best, -1), apply("ExpandDims", dense, -2))
-    hits = cast(apply("Any", equal, [-1]), float64)
-    precision = apply("RealDiv", cumsum(hits, -1), cumsum(apply("OnesLike", hits), -1))
-    count = apply("Minimum", cast(relevant, float64), convert_to_tensor(float(k), float64))
-    return apply("RealDiv", reduce_sum(multiply(precision, hits), -1), count)  # type: ignore[no-any-return]
+        relevant = reduce_sum(cast(apply_one("GreaterEqual", labels, convert_to_tensor(0, int64)), int64), -1)
+    equal = apply_one("Equal", apply_one("ExpandDims", best, -1), apply_one("ExpandDims", dense, -2))
+    hits = cast(apply_one("Any", equal, [-1]), float64)
+    precision = apply_one("RealDiv", cumsum(hits, -1), cumsum(apply_one("OnesLike", hits), -1))
+    count = apply_one("Minimum", cast(relevant, float64), convert_to_tensor(float(k), float64))
+    return apply_one("RealDiv", reduce_sum(multiply(precision, hits), -1), count)
 
 
 @export("metrics.average_precision_at_k", "metrics.sparse_average_precision_at_k")
@@ -187,6 +187,6 @@ def average_precision_at_k(
         most = metric_variable([], float64, "max_1")
         total = metric_variable([], float64, "total")
         new_total, new_most = total.assign_add(reduce_sum(rows)), most.assign_add(number)
-        value = apply("DivNoNan", total, most, name="mean")
-        update = apply("DivNoNan", new_total, new_most, name=scope)
+        value = apply_one("DivNoNan", total, most, name="mean")
+        update = apply_one("DivNoNan", new_total, new_most, name=scope)
         return collected(value, update, metrics_collections, updates_collections)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions.op_registry import export
@@ -63,18 +63,18 @@ def _counts(
     number = len(values)
     flat = reshape(predictions, [1, -1])
     if weights is None:
-        mass = apply("OnesLike", flat)
+        mass = apply_one("OnesLike", flat)
     else:
         mass = reshape(broadcast_weights(cast(weights, float32), predictions), [1, -1])
     # How many thresholds lie below each prediction.
-    place = apply("LowerBound", values[order].reshape(1, -1), flat)
+    place = apply_one("LowerBound", values[order].reshape(1, -1), flat)
     truth = cast(reshape(labels, [1, -1]), float32)
     positive = multiply(mass, truth)
     back = np.argsort(order)
 
     def sums(weight: Tensor) -> tuple[Tensor, Tensor]:
         """The weight above each threshold, and the rest."""
-        held = apply("UnsortedSegmentSum", reshape(weight, [-1]), reshape(place, [-1]), number + 1)
+        held = apply_one("UnsortedSegmentSum", reshape(weight, [-1]), reshape(place, [-1]), number + 1)
         above: Any = cumsum(held, exclusive=True, reverse=True)
         below: Any = cumsum(held)
         if (back == np.arange(number)).all():
@@ -143,7 +143,7 @@ false_positives_at_thresholds = _counter("fp")
 
 def _share(hits: Any, misses: Any, name: str | None = None) -> Tensor:
     """The hits among hits and misses; 0 if there are neither."""
-    return apply("RealDiv", hits, add(add(hits, misses), _TINY), name=name)  # type: ignore[no-any-return]
+    return apply_one("RealDiv", hits, add(add(hits, misses), _TINY), name=name)
 
 
 @export("metrics.precision_at_thresholds")
@@ -219,16 +219,16 @@ def auc(
             return _interpolated_area(counts, scope)
         tiny = 1e-6
         hits = add(counts.tp, tiny)
-        rate = apply("RealDiv", hits, add(add(counts.tp, counts.fn), tiny))
+        rate = apply_one("RealDiv", hits, add(add(counts.tp, counts.fn), tiny))
         if curve == "ROC":
-            x, y = apply("RealDiv", counts.fp, add(add(counts.fp, counts.tn), tiny)), rate
+            x, y = apply_one("RealDiv", counts.fp, add(add(counts.fp, counts.tn), tiny)), rate
         else:
-            x, y = rate, apply("RealDiv", hits, add(add(counts.tp, counts.fp), tiny))
+            x, y = rate, apply_one("RealDiv", hits, add(add(counts.tp, counts.fp), tiny))
         width = subtract(x[:-1], x[1:])
         if summation_method in ("trapezoidal", "careful_interpolation"):
             height = multiply(add(y[:-1], y[1:]), 0.5)
         else:
-            height = apply("Minimum" if summation_method == "minoring" else "Maximum", y[:-1], y[1:])
+            height = apply_one("Minimum" if summation_method == "minoring" else "Maximum", y[:-1], y[1:])
         return reduce_sum(multiply(width, height), name=scope)
 
     return _measured(
@@ -246,9 +246,9 @@ def _interpolated_area(counts: _Counts, name: str) -> Tensor:
     gained = subtract(counts.tp[:-1], counts.tp[1:])
     slope = quotient(gained, subtract(start, end))
     intercept = subtract(counts.tp[1:], multiply(slope, end))
-    both = apply("LogicalAnd", apply("Greater", start, 0.0), apply("Greater", end, 0.0))
-    ratio = apply("Select", both, quotient(start, end), apply("OnesLike", end))
-    part = multiply(slope, add(gained, multiply(intercept, apply("Log", ratio))))
+    both = apply_one("LogicalAnd", apply_one("Greater", start, 0.0), apply_one("Greater", end, 0.0))
+    ratio = apply_one("Select", both, quotient(start, end), apply_one("OnesLike", end))
+    part = multiply(slope, add(gained, multiply(intercept, apply_one("Log", ratio))))
     return reduce_sum(quotient(part, add(counts.tp[1:], counts.fn[1:])), name=name)
 
 
@@ -268,8 +268,8 @@ def sensitivity_at_specificity(
         raise ValueError(f"`specificity` must be in the range [0, 1], got {specificity}.")
 
     def measure(counts: _Counts, scope: str) -> Tensor:
-        distance = apply("Abs", subtract(_share(counts.tn, counts.fp), specificity))
-        at = apply("ArgMin", distance, 0)
+        distance = apply_one("Abs", subtract(_share(counts.tn, counts.fp), specificity))
+        at = apply_one("ArgMin", distance, 0)
         return _share(gather(counts.tp, at), gather(counts.fn, at), scope)
 
     return _measured(
@@ -294,9 +294,9 @@ def specificity_at_sensitivity(
         raise ValueError(f"`sensitivity` must be in the range [0, 1], got {sensitivity}.")
 
     def measure(counts: _Counts, scope: str) -> Tensor:
-        distance = apply("Abs", subtract(_share(counts.tp, counts.fn), sensitivity))
+        distance = apply_one("Abs", subtract(_share(counts.tp, counts.fn), sensitivity))
         # ArgMin finds the first; the last one is the first from behind.
-        behind = apply("ArgMin", apply("ReverseV2", distance, [0]), 0)
+        behind = apply_one("ArgMin", apply_one("ReverseV2", distance, [0]), 0)
         at = subtract(np.int64(num_thresholds - 1), behind)
         return _share(gather(counts.tn, at), gather(counts.fp, at), scope)
 

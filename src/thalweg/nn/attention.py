@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -66,7 +66,7 @@ def scaled_dot_product_attention(
                 raise ValueError(f"The last size of query must be known if there is no scale; its shape is {q.shape}.")
             scale = 1.0 / math.sqrt(size)
         # Scaling the queries touches fewer elements than scaling the scores.
-        scores = matmul(apply("Mul", q, scale, name="scaled"), k, transpose_b=True)
+        scores = matmul(apply_one("Mul", q, scale, name="scaled"), k, transpose_b=True)
         if mask is not None:
             scores = _masked(scores, convert_to_tensor(mask))
         if is_causal:
@@ -80,17 +80,17 @@ def scaled_dot_product_attention(
 def _masked(scores: Tensor, mask: Tensor) -> Tensor:
     if mask.dtype.is_bool:
         return where_v2(mask, scores, convert_to_tensor(_MASKED, scores.dtype))
-    return apply("AddV2", scores, mask, name="add")  # type: ignore[no-any-return]
+    return apply_one("AddV2", scores, mask, name="add")
 
 
 def _lower_triangle(scores: Tensor) -> Tensor:
     sizes = scores.shape.as_list()[-2:]
     shape: Any = sizes
     if None in sizes:
-        whole = apply("Shape", scores)
-        shape = apply("StridedSlice", whole, [-2], [0], [1], end_mask=1)
-    ones = apply("Fill", shape, 1.0)
-    return apply("Greater", matrix_band_part(ones, -1, 0), 0.0)  # type: ignore[no-any-return]
+        whole = apply_one("Shape", scores)
+        shape = apply_one("StridedSlice", whole, [-2], [0], [1], end_mask=1)
+    ones = apply_one("Fill", shape, 1.0)
+    return apply_one("Greater", matrix_band_part(ones, -1, 0), 0.0)
 
 
 @export("nn.multi_head_attention")

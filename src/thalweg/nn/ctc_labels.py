@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.control_flow.functional import map_fn
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -75,7 +75,7 @@ def _sparse_rows(labels: Tensor, lengths: Any) -> SparseTensor:
     sizes = shape(labels, out_type=int64)
     if lengths is None:
         raise ValueError("label_length must be given for dense labels.")
-    longest = apply("StridedSlice", shape(labels), [1], [2], [1], shrink_axis_mask=1)
+    longest = apply_one("StridedSlice", shape(labels), [1], [2], [1], shrink_axis_mask=1)
     places = where(sequence_mask(lengths, longest))
     return SparseTensor(places, gather_nd(labels, places), sizes)
 
@@ -101,19 +101,19 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     with name_scope(name, "collapse_repeated_labels", [labels, seq_length]):
         rows = convert_to_tensor(labels)
         lengths = cast(seq_length, int32)
-        longest = apply("StridedSlice", shape(rows), [1], [2], [1], shrink_axis_mask=1)
-        before = apply("StridedSlice", rows, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
-        after = apply("StridedSlice", rows, [0, 1], [0, 0], [1, 1], begin_mask=1, end_mask=3)
-        first = apply("StridedSlice", rows, [0, 0], [0, 1], [1, 1], begin_mask=3, end_mask=1)
-        differs = apply("ConcatV2", [apply("Equal", first, first), apply("NotEqual", before, after)], 1)
-        kept = apply("LogicalAnd", differs, sequence_mask(lengths, longest))
-        number = apply("Sum", cast(kept, int32), [1])
-        width = apply("Maximum", apply("Max", number, [0]), 0)
+        longest = apply_one("StridedSlice", shape(rows), [1], [2], [1], shrink_axis_mask=1)
+        before = apply_one("StridedSlice", rows, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
+        after = apply_one("StridedSlice", rows, [0, 1], [0, 0], [1, 1], begin_mask=1, end_mask=3)
+        first = apply_one("StridedSlice", rows, [0, 0], [0, 1], [1, 1], begin_mask=3, end_mask=1)
+        differs = apply_one("ConcatV2", [apply_one("Equal", first, first), apply_one("NotEqual", before, after)], 1)
+        kept = apply_one("LogicalAnd", differs, sequence_mask(lengths, longest))
+        number = apply_one("Sum", cast(kept, int32), [1])
+        width = apply_one("Maximum", apply_one("Max", number, [0]), 0)
         values = gather_nd(rows, where(kept))
         places = where(sequence_mask(number, width))
-        width = cast(apply("Reshape", width, [1]), int64)
-        sizes = apply("ConcatV2", [apply("Shape", number, out_type=int64), width], 0)
-        return apply("ScatterNd", places, values, sizes), number
+        width = cast(apply_one("Reshape", width, [1]), int64)
+        sizes = apply_one("ConcatV2", [apply_one("Shape", number, out_type=int64), width], 0)
+        return apply_one("ScatterNd", places, values, sizes), number
 
 
 @export("nn.ctc_unique_labels")
@@ -133,9 +133,9 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
 
         def different(row: Tensor) -> tuple[Tensor, Tensor]:
             found = apply("Unique", row)
-            space = apply("Sub", apply("Size", row), apply("Size", found.y))
-            padding = apply("Reshape", apply("Pack", [0, space]), [1, 2])
-            return apply("Pad", found.y, padding), found.idx
+            space = apply_one("Sub", apply_one("Size", row), apply_one("Size", found.y))
+            padding = apply_one("Reshape", apply_one("Pack", [0, space]), [1, 2])
+            return apply_one("Pad", found.y, padding), found.idx
 
         unique, idx = map_fn(different, rows, dtype=(int64, int32))
         unique.set_shape(rows.shape)

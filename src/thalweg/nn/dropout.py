@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -60,15 +60,15 @@ def dropout(
         else:
             rate = convert_to_tensor(rate, preferred_dtype=value.dtype, name="rate")
             if rate.dtype != value.dtype:
-                rate = apply("Cast", rate, DstT=value.dtype)
+                rate = apply_one("Cast", rate, DstT=value.dtype)
             if rate.shape.ndims not in (None, 0):
                 raise ValueError(f"rate must be a scalar, got shape {rate.shape}")
             if constant_value(rate) == 0:
                 return value
-            scale = apply("RealDiv", 1.0, apply("Sub", 1.0, rate, name="sub"), name="truediv")
+            scale = apply_one("RealDiv", 1.0, apply_one("Sub", 1.0, rate, name="sub"), name="truediv")
         noise = random_uniform(_noise_shape(value, noise_shape), seed=seed, dtype=value.dtype)
-        kept = apply("Cast", apply("GreaterEqual", noise, rate), DstT=value.dtype)
-        result: Tensor = apply("Mul", apply("Mul", value, scale, name="mul"), kept, name="mul_1")
+        kept = apply_one("Cast", apply_one("GreaterEqual", noise, rate), DstT=value.dtype)
+        result = apply_one("Mul", apply_one("Mul", value, scale, name="mul"), kept, name="mul_1")
         result.set_shape(value.shape)
         return result
 
@@ -94,5 +94,5 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     sizes = [own if size is None else size for size, own in zip(wanted.as_list(), x.shape.as_list(), strict=True)]
     if None not in sizes:
         return sizes
-    dynamic = apply("Unpack", shape_of(x), num=len(sizes), axis=0)
-    return apply("Pack", [dynamic[i] if size is None else size for i, size in enumerate(sizes)], axis=0)
+    dynamic = apply_list("Unpack", shape_of(x), num=len(sizes), axis=0)
+    return apply_one("Pack", [dynamic[i] if size is None else size for i, size in enumerate(sizes)], axis=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
@@ -72,8 +72,9 @@ def _num_present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Te
             # The usual case: one weight for all.
             if constant == 0:
                 return convert_to_tensor(np.zeros((), weights.dtype.as_numpy_dtype))
-            return cast(size(losses), weights.dtype, name=scope)  # type: ignore[no-any-return]
-        present = broadcast_weights(cast(apply("NotEqual", weights, 0.0), losses.dtype), losses)
+            tensor: Tensor = cast(size(losses), weights.dtype, name=scope)
+            return tensor
+        present = broadcast_weights(cast(apply_one("NotEqual", weights, 0.0), losses.dtype), losses)
         if not per_batch:
             return reduce_sum(present, name=scope)
         return reduce_sum(present, _inner_axes(present), keepdims=True, name=scope)
@@ -82,7 +83,7 @@ def _num_present(losses: Tensor, weights: Tensor, per_batch: bool = False) -> Te
 def _inner_axes(x: Tensor) -> Any:
     """All dimensions but the first."""
     rank = x.shape.ndims
-    return list(range(1, rank)) if rank is not None else apply("Range", 1, apply("Rank", x), 1)
+    return list(range(1, rank)) if rank is not None else apply_one("Range", 1, apply_one("Rank", x), 1)
 
 
 @export("losses.compute_weighted_loss")
@@ -143,7 +144,7 @@ def _number(weights: Any) -> Any:
 
 
 def _safe_mean(total: Tensor, count: Tensor) -> Tensor:
-    return apply("DivNoNan", total, count, name="value")  # type: ignore[no-any-return]
+    return apply_one("DivNoNan", total, count, name="value")
 
 
 def _required(**arguments: Any) -> None:
@@ -169,7 +170,7 @@ def absolute_difference(
     _required(labels=labels, predictions=predictions)
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
-        losses = apply("Abs", subtract(predictions, labels))
+        losses = apply_one("Abs", subtract(predictions, labels))
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
@@ -199,7 +200,7 @@ def hinge_loss(
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as inner:
         labels, logits = _as_floats(labels, logits)
         signs = subtract(multiply(2.0, labels), 1.0)
-        losses = apply("Relu", subtract(1.0, multiply(signs, logits)))
+        losses = apply_one("Relu", subtract(1.0, multiply(signs, logits)))
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
@@ -212,7 +213,7 @@ def huber_loss(
     _required(labels=labels, predictions=predictions)
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
-        error = apply("Abs", subtract(predictions, labels))
+        error = apply_one("Abs", subtract(predictions, labels))
         limit = convert_to_tensor(delta, float32)
         quadratic = minimum(error, limit)
         # min(error, delta) + the rest makes the gradient delta beyond delta, and the error below.
@@ -229,8 +230,8 @@ def log_loss(
     _required(labels=labels, predictions=predictions)
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
-        yes = negative(multiply(labels, apply("Log", add(predictions, epsilon))))
-        no = multiply(subtract(1.0, labels), apply("Log", add(subtract(1.0, predictions), epsilon)))
+        yes = negative(multiply(labels, apply_one("Log", add(predictions, epsilon))))
+        no = multiply(subtract(1.0, labels), apply_one("Log", add(subtract(1.0, predictions), epsilon)))
         return compute_weighted_loss(subtract(yes, no), weights, inner, loss_collection, reduction)
 
 
@@ -259,14 +260,14 @@ def mean_pairwise_squared_error(
             axes = _inner_axes(errors)
             count = _num_present(errors, weights, per_batch=True)
             squares = reduce_sum(square(errors), axes, keepdims=True)
-            others = apply("Maximum", subtract(count, 1.0), 0.0)
-            mean_square = multiply(2.0, apply("DivNoNan", squares, others))
-            pairs = apply("Maximum", multiply(count, subtract(count, 1.0)), 0.0)
+            others = apply_one("Maximum", subtract(count, 1.0), 0.0)
+            mean_square = multiply(2.0, apply_one("DivNoNan", squares, others))
+            pairs = apply_one("Maximum", multiply(count, subtract(count, 1.0)), 0.0)
             square_of_sum = square(reduce_sum(errors, axes, keepdims=True))
-            mean_product = multiply(2.0, apply("DivNoNan", square_of_sum, pairs))
+            mean_product = multiply(2.0, apply_one("DivNoNan", square_of_sum, pairs))
             total = reduce_sum(multiply(subtract(mean_square, mean_product), weights))
-            present = apply("Greater", reduce_sum(count), 0.0)
-            loss: Tensor = apply("Select", present, total, apply("ZerosLike", total), name="value")
+            present = apply_one("Greater", reduce_sum(count), 0.0)
+            loss = apply_one("Select", present, total, apply_one("ZerosLike", total), name="value")
         add_loss(loss, loss_collection)
         return loss
 
@@ -341,8 +342,10 @@ def softmax_cross_entropy(
         if label_smoothing > 0:
             last = labels.shape.as_list()[-1] if labels.shape.ndims else None
             if last is None:
-                sizes = apply("Shape", labels)
-                last = cast(apply("StridedSlice", sizes, [-1], [0], [1], end_mask=1, shrink_axis_mask=1), logits.dtype)
+                sizes = apply_one("Shape", labels)
+                last = cast(
+                    apply_one("StridedSlice", sizes, [-1], [0], [1], end_mask=1, shrink_axis_mask=1), logits.dtype
+                )
             share = label_smoothing / last
             labels = add(multiply(labels, 1.0 - label_smoothing), share)
         labels = stop_gradient(labels, name="labels_stop_gradient")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -34,9 +34,7 @@ def local_response_normalization(
     Returns:
         A Tensor like `input`.
     """
-    return apply(  # type: ignore[no-any-return]
-        "LRN", input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name
-    )
+    return apply_one("LRN", input, depth_radius=depth_radius, bias=bias, alpha=alpha, beta=beta, name=name)
 
 
 @export("nn.fused_batch_norm")
@@ -107,12 +105,12 @@ def batch_normalization(
         if scale is not None:
             factor = multiply(factor, scale, name="mul")
         # Two numbers per channel: one multiplication and one addition per element remain. The names are TensorFlow's.
-        scaled = multiply(x, apply("Cast", factor, DstT=x.dtype) if factor.dtype != x.dtype else factor, name="mul")
+        scaled = multiply(x, apply_one("Cast", factor, DstT=x.dtype) if factor.dtype != x.dtype else factor, name="mul")
         if offset is not None:
             shift = subtract(offset, multiply(mean, factor, name="mul"), name="sub")
         else:
             shift = multiply(unary("Neg", mean), factor, name="mul")
-        return add(scaled, apply("Cast", shift, DstT=x.dtype) if shift.dtype != x.dtype else shift, name="add")
+        return add(scaled, apply_one("Cast", shift, DstT=x.dtype) if shift.dtype != x.dtype else shift, name="add")
 
 
 @export("nn.batch_norm_with_global_normalization")
@@ -159,7 +157,7 @@ def moments(
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x, name="x")
         given = x.dtype.base_dtype
-        y = apply("Cast", x, DstT=float32) if given in (float16, bfloat16) else x
+        y = apply_one("Cast", x, DstT=float32) if given in (float16, bfloat16) else x
         mean = reduce_mean(y, axes, keepdims=True, name="mean")
         # What flows back through the mean is zero in sum: no need to compute it.
         deviations = binary("SquaredDifference", y, unary("StopGradient", mean))
@@ -167,7 +165,7 @@ def moments(
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if y is not x:
-            mean, variance = (apply("Cast", t, DstT=given) for t in (mean, variance))
+            mean, variance = (apply_one("Cast", t, DstT=given) for t in (mean, variance))
         return mean, variance
 
 
@@ -199,19 +197,19 @@ def weighted_moments(
         weights = convert_to_tensor(frequency_weights, name="frequency_weights")
         given = x.dtype.base_dtype
         if given in (float16, bfloat16):
-            x = apply("Cast", x, DstT=float32)
+            x = apply_one("Cast", x, DstT=float32)
         if weights.dtype.base_dtype != x.dtype.base_dtype:
-            weights = apply("Cast", weights, DstT=x.dtype)
+            weights = apply_one("Cast", weights, DstT=x.dtype)
         total = reduce_sum(multiply(weights, x), axes, keepdims=True, name="weighted_input_sum")
         # Weights may be smaller than x: each counts for all the elements that it stands beside.
         weight = reduce_sum(add(weights, unary("ZerosLike", x)), axes, keepdims=True, name="sum_of_weights")
-        mean = apply("DivNoNan", total, weight)
+        mean = apply_one("DivNoNan", total, weight)
         distances = multiply(weights, binary("SquaredDifference", x, mean))
-        variance = apply("DivNoNan", reduce_sum(distances, axes, keepdims=True, name="weighted_distsq"), weight)
+        variance = apply_one("DivNoNan", reduce_sum(distances, axes, keepdims=True, name="weighted_distsq"), weight)
         if not keep:
             mean, variance = _squeezed(mean, axes), _squeezed(variance, axes)
         if x.dtype.base_dtype != given:
-            mean, variance = (apply("Cast", t, DstT=given) for t in (mean, variance))
+            mean, variance = (apply_one("Cast", t, DstT=given) for t in (mean, variance))
         return mean, variance
 
 
@@ -247,8 +245,8 @@ def sufficient_statistics(
                 number *= size or 0
             count = convert_to_tensor(number, dtype=x.dtype)
         else:
-            sizes = apply("GatherV2", apply("Shape", x), axes, 0)
-            count = apply("Cast", apply("Prod", sizes, [0]), DstT=x.dtype, name="count")
+            sizes = apply_one("GatherV2", apply_one("Shape", x), axes, 0)
+            count = apply_one("Cast", apply_one("Prod", sizes, [0]), DstT=x.dtype, name="count")
         if shift is not None:
             shift = convert_to_tensor(shift, dtype=x.dtype.base_dtype, name="shift")
             values, squares = subtract(x, shift), binary("SquaredDifference", x, shift)
@@ -303,13 +301,13 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     with name_scope(name, "l2_normalize", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
-            real, imag = (apply(part, x, Tout=x.dtype.real_dtype) for part in ("Real", "Imag"))
+            real, imag = (apply_one(part, x, Tout=x.dtype.real_dtype) for part in ("Real", "Imag"))
             squares = add(unary("Square", real), unary("Square", imag))
         else:
             squares = unary("Square", x)
         inverse = unary("Rsqrt", binary("Maximum", reduce_sum(squares, axis, keepdims=True), epsilon))
         if x.dtype.is_complex:
-            return apply("Complex", multiply(real, inverse), multiply(imag, inverse), Tout=x.dtype, name=scope)  # type: ignore[no-any-return]
+            return apply_one("Complex", multiply(real, inverse), multiply(imag, inverse), Tout=x.dtype, name=scope)
         return binary("Mul", x, inverse, scope)
 
 
@@ -319,9 +317,11 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
         zero = convert_to_tensor(0, dtype=value.dtype)
-        is_zero = apply("Cast", binary("Equal", value, zero), DstT=float32)
+        is_zero = apply_one("Cast", binary("Equal", value, zero), DstT=float32)
         # In 64 bits: sums of ones in float32 stop growing at 2^24.
-        total = apply("Sum", apply("Cast", apply("Reshape", is_zero, [-1]), DstT="int64"), [0])
-        size = apply("Size", value, out_type="int64")
-        fraction = apply("RealDiv", apply("Cast", total, DstT="float64"), apply("Cast", size, DstT="float64"))
-        return apply("Cast", fraction, DstT=float32, name="fraction")  # type: ignore[no-any-return]
+        total = apply_one("Sum", apply_one("Cast", apply_one("Reshape", is_zero, [-1]), DstT="int64"), [0])
+        size = apply_one("Size", value, out_type="int64")
+        fraction = apply_one(
+            "RealDiv", apply_one("Cast", total, DstT="float64"), apply_one("Cast", size, DstT="float64")
+        )
+        return apply_one("Cast", fraction, DstT=float32, name="fraction")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -30,8 +30,7 @@ def _pool(
         if op_type != "MaxPool":
             raise ValueError(f"Explicit padding is not supported by {op_type}, got {padding!r}.")
         attrs["explicit_paddings"] = explicit
-    result: Tensor = apply(op_type, value, data_format=data_format, name=name, **attrs)
-    return result
+    return apply_one(op_type, value, data_format=data_format, name=name, **attrs)
 
 
 @export("nn.max_pool")
@@ -131,9 +130,9 @@ def _pool_lines(
     )
     if isinstance(padding, (list, tuple)):
         padding = [*padding[:row], [0, 0], *padding[row:]]
-    value = apply("ExpandDims", value, row)
+    value = apply_one("ExpandDims", value, row)
     result = _pool(op_type, value, sizes, steps, padding, "NCHW" if channels_first else "NHWC", name)
-    return apply("Squeeze", result, squeeze_dims=[row])  # type: ignore[no-any-return]
+    return apply_one("Squeeze", result, squeeze_dims=[row])
 
 
 @export("nn.max_pool1d")
@@ -282,7 +281,7 @@ def _pool_dilated(
         value = _move_channels(value, spatial, last=True)
     sizes = value.shape.dims_tuple
     space = list(sizes[1:-1]) if sizes is not None else [None]
-    shape: Any = space if None not in space else apply("Shape", value)[1 : spatial + 1]
+    shape: Any = space if None not in space else apply_one("Shape", value)[1 : spatial + 1]
     edges, crops = required_space_to_batch_paddings(shape, gaps)
     split = space_to_batch_nd(value, gaps, edges)
     pooled = _pool_spatial(op_type, split, window, [1] * spatial, "VALID", None, name, spatial)
@@ -292,5 +291,4 @@ def _pool_dilated(
 
 def _move_channels(value: Tensor, spatial: int, last: bool) -> Tensor:
     order = [0, *range(2, spatial + 2), 1] if last else [0, spatial + 1, *range(1, spatial + 1)]
-    result: Tensor = apply("Transpose", value, order)
-    return result
+    return apply_one("Transpose", value, order)

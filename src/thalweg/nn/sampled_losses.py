@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -49,22 +49,23 @@ def _sampled_logits(
     sampled_shift = _rows(biases, sampled, partition_strategy, inputs)
     if subtract_log_q:
         # Corrects for how often the sampler draws a class. Joined to the biases first: vectors are cheap.
-        true_shift = subtract(true_shift, cast(apply("Log", true_expected), inputs.dtype))
-        sampled_shift = subtract(sampled_shift, cast(apply("Log", sampled_expected), inputs.dtype))
+        true_shift = subtract(true_shift, cast(apply_one("Log", true_expected), inputs.dtype))
+        sampled_shift = subtract(sampled_shift, cast(apply_one("Log", sampled_expected), inputs.dtype))
     true_logits = add(true_logits, true_shift)
     sampled_logits = add(sampled_logits, sampled_shift)
     if remove_accidental_hits:
         rows, places, lowest = compute_accidental_hits(labels, sampled, num_true)
-        where = apply("Pack", [rows, cast(places, int32)], axis=1)
+        where = apply_one("Pack", [rows, cast(places, int32)], axis=1)
         if num_true > 1:
             # A sample can be hit by several equal classes of a row: the sum must not become infinite.
             lowest = multiply(lowest, 0.5 / num_true)
-        sampled_logits = apply("TensorScatterAdd", sampled_logits, where, cast(lowest, inputs.dtype))
+        sampled_logits = apply_one("TensorScatterAdd", sampled_logits, where, cast(lowest, inputs.dtype))
     return true_logits, sampled_logits
 
 
 def _rows(params: Any, ids: Tensor, partition_strategy: str, like: Tensor) -> Tensor:
-    return cast(embedding_lookup(params, ids, partition_strategy), like.dtype)  # type: ignore[no-any-return]
+    tensor: Tensor = cast(embedding_lookup(params, ids, partition_strategy), like.dtype)
+    return tensor
 
 
 def _row_products(inputs: Tensor, true_weights: Tensor, num_true: int) -> Tensor:
@@ -73,17 +74,19 @@ def _row_products(inputs: Tensor, true_weights: Tensor, num_true: int) -> Tensor
         return reduce_sum(multiply(inputs, true_weights), 1, keepdims=True)
     size: Any = inputs.shape.as_list()[1] if inputs.shape.ndims == 2 else None
     if size is None:
-        size = apply("StridedSlice", apply("Shape", inputs), [1], [2], [1], shrink_axis_mask=1)
-        shape: Any = apply("Pack", [-1, num_true, size])
+        size = apply_one("StridedSlice", apply_one("Shape", inputs), [1], [2], [1], shrink_axis_mask=1)
+        shape: Any = apply_one("Pack", [-1, num_true, size])
     else:
         shape = [-1, num_true, size]
-    return reduce_sum(multiply(apply("ExpandDims", inputs, 1), reshape(true_weights, shape)), 2)
+    return reduce_sum(multiply(apply_one("ExpandDims", inputs, 1), reshape(true_weights, shape)), 2)
 
 
 def _targets(true_logits: Tensor, sampled_logits: Tensor, num_true: int) -> Tensor:
     """Labels for the logits side by side: the true classes share a probability of 1."""
-    ones = apply("OnesLike", true_logits)
-    return concat([ones if num_true == 1 else multiply(ones, 1.0 / num_true), apply("ZerosLike", sampled_logits)], 1)
+    ones = apply_one("OnesLike", true_logits)
+    return concat(
+        [ones if num_true == 1 else multiply(ones, 1.0 / num_true), apply_one("ZerosLike", sampled_logits)], 1
+    )
 
 
 @export("nn.nce_loss")
@@ -142,7 +145,7 @@ def sampled_softmax_loss(
         logits = concat([true_logits, sampled_logits], 1)
         if num_true == 1:
             # The true class stands in column 0, so that no matrix of labels is needed.
-            first = apply("ZerosLike", reshape(cast(labels, int64), [-1]))
+            first = apply_one("ZerosLike", reshape(cast(labels, int64), [-1]))
             return sparse_softmax_cross_entropy_with_logits(labels=first, logits=logits, name="sampled_losses")
         targets = stop_gradient(_targets(true_logits, sampled_logits, num_true))
         return softmax_cross_entropy_with_logits_v2(labels=targets, logits=logits, name="sampled_losses")

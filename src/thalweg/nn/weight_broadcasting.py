@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.control_flow.cond import cond
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.operation import Operation
@@ -54,14 +54,14 @@ def assert_broadcastable(weights: Tensor, values: Tensor) -> list[Operation]:
 def _assert_at_run_time(weights: Tensor, values: Tensor) -> Operation:
     given, wanted = shape(weights), shape(values)
     given_rank, wanted_rank = rank(weights), rank(values)
-    is_scalar = apply("Equal", given_rank, 0, name="is_scalar")
+    is_scalar = apply_one("Equal", given_rank, 0, name="is_scalar")
     data = [_REFUSED, "weights.shape=", given, "values.shape=", wanted, "is_scalar=", is_scalar]
-    right_rank = apply("LogicalOr", is_scalar, apply("Equal", given_rank, wanted_rank))
+    right_rank = apply_one("LogicalOr", is_scalar, apply_one("Equal", given_rank, wanted_rank))
     with control_dependencies([Assert(right_rank, data)]):
         # In front of the sizes of a scalar, which has none, stand as many ones as the values have dimensions.
-        missing = apply("ExpandDims", apply("Sub", wanted_rank, given_rank), 0)
-        sizes = apply("ConcatV2", [apply("Fill", missing, 1), given], 0)
-        fits = apply("LogicalOr", apply("Equal", sizes, 1), apply("Equal", sizes, wanted))
+        missing = apply_one("ExpandDims", apply_one("Sub", wanted_rank, given_rank), 0)
+        sizes = apply_one("ConcatV2", [apply_one("Fill", missing, 1), given], 0)
+        fits = apply_one("LogicalOr", apply_one("Equal", sizes, 1), apply_one("Equal", sizes, wanted))
         return Assert(all_true(fits), data)
 
 
@@ -73,7 +73,7 @@ def broadcast_weights(weights: Any, values: Any) -> Tensor:
         if given.shape.is_fully_defined() and full.shape.is_fully_defined() and given.shape == full.shape:
             return given
         with control_dependencies(assert_broadcastable(given, full)):
-            return multiply(given, apply("OnesLike", full), name=scope)
+            return multiply(given, apply_one("OnesLike", full), name=scope)
 
 
 def remove_squeezable_dimensions(
@@ -100,11 +100,11 @@ def remove_squeezable_dimensions(
             elif p - q == expected_rank_diff - 1 and labels.shape[-1].is_compatible_with(1):
                 labels = squeeze(labels, [-1])
             return labels, predictions
-        difference = apply("Sub", rank(predictions), rank(labels))
+        difference = apply_one("Sub", rank(predictions), rank(labels))
         if p is None or (p >= 1 and predictions.shape[-1].is_compatible_with(1)):
-            predictions = _squeezed_if(apply("Equal", difference, expected_rank_diff + 1), predictions)
+            predictions = _squeezed_if(apply_one("Equal", difference, expected_rank_diff + 1), predictions)
         if q is None or (q >= 1 and labels.shape[-1].is_compatible_with(1)):
-            labels = _squeezed_if(apply("Equal", difference, expected_rank_diff - 1), labels)
+            labels = _squeezed_if(apply_one("Equal", difference, expected_rank_diff - 1), labels)
         return labels, predictions
 
 
@@ -123,19 +123,21 @@ def fit_weights(weights: Any, predictions: Tensor) -> Tensor:
         if w - p == 1:
             return squeeze(given, [-1])
         if p - w == 1:
-            return apply("ExpandDims", given, -1)  # type: ignore[no-any-return]
+            return apply_one("ExpandDims", given, -1)
         return given
     weights_rank = rank(given)
-    difference = apply("Sub", weights_rank, rank(predictions))
+    difference = apply_one("Sub", weights_rank, rank(predictions))
 
     def with_one_more() -> Any:
-        return cond(apply("Equal", difference, -1), lambda: apply("ExpandDims", given, -1), lambda: identity(given))
+        return cond(
+            apply_one("Equal", difference, -1), lambda: apply_one("ExpandDims", given, -1), lambda: identity(given)
+        )
 
     def fitted() -> Any:
         may_shrink = w is None or (w >= 1 and given.shape[-1].is_compatible_with(1))
         if not may_shrink:
             return with_one_more()
-        return cond(apply("Equal", difference, 1), lambda: squeeze(given, [-1]), with_one_more)
+        return cond(apply_one("Equal", difference, 1), lambda: squeeze(given, [-1]), with_one_more)
 
-    result: Tensor = cond(apply("Equal", weights_rank, 0), lambda: identity(given), fitted)
+    result: Tensor = cond(apply_one("Equal", weights_rank, 0), lambda: identity(given), fitted)
     return result

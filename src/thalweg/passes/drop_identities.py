@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from thalweg.graph.definitions.op_effects import Flow
+from thalweg.graph.definitions.op_registry import flow_of
 from thalweg.passes.step_graph import Edge, StepGraph
 
 _PASS_THROUGH = frozenset({"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
@@ -22,7 +24,7 @@ def drop_identities(graph: StepGraph) -> StepGraph:
         if node.op not in _PASS_THROUGH or node.controls or name in awaited:
             continue
         source = node.inputs[0]
-        if graph.nodes[source[0]].op in ("Switch", "RefSwitch") or node.input_dtypes[0]._is_ref_dtype:
+        if flow_of(graph.nodes[source[0]].op) is Flow.SWITCH or node.input_dtypes[0]._is_ref_dtype:
             continue
         source = edges.get(source, source)
         if name not in stations or node.device == graph.nodes[source[0]].device:

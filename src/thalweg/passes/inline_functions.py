@@ -14,15 +14,14 @@ from thalweg.functions.function_gradient import gradient_function
 from thalweg.functions.graph_function import GraphFunction, find_in_library
 from thalweg.functions.read_function_def import specialized
 from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_registry import find_op
+from thalweg.graph.definitions.op_effects import Flow
+from thalweg.graph.definitions.op_registry import find_op, flow_of
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
-_FLOW: Final = frozenset(("Switch", "RefSwitch", "Enter", "RefEnter"))
-CALLS: Final = frozenset(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient"))
 _MOST_NESTED: Final = 1 << 10  # Nodes of bodies within bodies: functions that call each other twice never end.
 _DEEPEST: Final = 20
 
@@ -78,16 +77,16 @@ def _by_value(node: Node, library: Library) -> Node:
 
 
 def _is_call(node: Node, library: Library) -> bool:
-    return node.op in CALLS or node.op in library
+    return flow_of(node.op) is Flow.CALL or node.op in library
 
 
 def is_call(op: Operation) -> bool:
     """Whether an operation calls a function, and so may give place to its body."""
-    return op.type in CALLS or op.type in op.graph._functions
+    return flow_of(op.type) is Flow.CALL or op.type in op.graph._functions
 
 
 def _called(node: Node, library: Library) -> GraphFunction:
-    if node.op not in CALLS:
+    if flow_of(node.op) is not Flow.CALL:
         return find_in_library(library, NameAttrList(node.op, node.attrs))
     reference = node.attrs["f"]
     function = reference if isinstance(reference, GraphFunction) else find_in_library(library, reference)
@@ -119,7 +118,9 @@ class _Inlining:
 
     def _add(self, node: Node, library: Library, chain: tuple[str, ...], in_flow: bool) -> None:
         """Adds a node, or what it stands for. `chain` are the functions that it is in, `library` is their graph's."""
-        if node.op in _FLOW or self._flow.intersection((*(name for name, _ in node.inputs), *node.controls)):
+        if flow_of(node.op) in (Flow.SWITCH, Flow.ENTER) or self._flow.intersection(
+            (*(name for name, _ in node.inputs), *node.controls)
+        ):
             self._flow.add(node.name)
         if not _is_call(node, library):
             self._nodes[node.name] = _by_value(node, library)

@@ -8,17 +8,20 @@ use, are left alone.
 
 from __future__ import annotations
 
+from thalweg.graph.definitions.op_effects import Effect
+from thalweg.graph.definitions.op_registry import effect_of
 from thalweg.graph.dtypes import resource
 from thalweg.passes.step_graph import StepGraph
 
 _CONTRACTIONS = frozenset({"Conv2D", "_FusedConv2D", "MatMul", "_FusedMatMul"})
-_READS = frozenset({"ReadVariableOp", "VariableShape", "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd"})
 _WEIGHTS = frozenset({"ReadVariableOp", "Const"})
 
 
 def changes_resources(graph: StepGraph) -> bool:
     """Whether a step may change a variable, or anything else that outlives it."""
-    return any(resource in node.input_dtypes and node.op not in _READS for node in graph.nodes.values())
+    return any(
+        resource in node.input_dtypes and effect_of(node.op) is not Effect.READS for node in graph.nodes.values()
+    )
 
 
 def keep_weights(graph: StepGraph) -> StepGraph:

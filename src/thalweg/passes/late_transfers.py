@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thalweg.graph.definitions.op_effects import Effect
+from thalweg.graph.definitions.op_registry import effect_of, flow_of
 from thalweg.graph.dtypes import float32
 from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer
 from thalweg.passes.list_schedule import Key, Span
@@ -25,7 +27,6 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of
 LARGE = 1 << 20  # bytes
 _KEPT_SLACK = 0.25
 _LEAST_DELAY = 1e-4  # seconds
-_CONTROL_FLOW = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch", "RefMerge", "RefEnter"})
 _FREE = frozenset({"Const", "_Arg"})
 
 Parts = Mapping[str, Partition]
@@ -118,7 +119,7 @@ class _Late:
         self._waits: dict[Key, list[str]] = {}
         self._added: dict[str, dict[str, Node]] = {device: {} for device in parts}
         self._large: list[Key] = []
-        if not any(node.op in _CONTROL_FLOW for part in parts.values() for node in part.graph.nodes.values()):
+        if not any(flow_of(node.op).is_primitive for part in parts.values() for node in part.graph.nodes.values()):
             self._large = [
                 (device, name)
                 for device, part in parts.items()
@@ -162,7 +163,7 @@ class _Late:
                 if source in found or source[0] != send[0] or source in self._kept:
                     continue
                 node = self.joint.nodes[source]
-                repeatable = not node.stateful or "seed" in node.attrs
+                repeatable = not node.stateful or effect_of(node.op) is Effect.RANDOM
                 if repeatable and node.op != "_Recv" and all(r in found for r in self.joint.readers[source]):
                     found.add(source)
                     stack.append(source)

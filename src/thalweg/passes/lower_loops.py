@@ -11,9 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from thalweg.graph.definitions.op_registry import flow_of
 from thalweg.passes.step_graph import Edge, Node, StepGraph
-
-_CONTROL_FLOW = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"})
 
 
 class LoopBody(NamedTuple):
@@ -125,7 +124,7 @@ def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) ->
     conditions = [node for node in frame.nodes if node.op == "LoopCond"]
     switches = [node for node in frame.nodes if node.op == "Switch"]
     exits = [node for node in frame.nodes if node.op == "Exit"]
-    plain = [node for node in frame.nodes if node.op not in _CONTROL_FLOW]
+    plain = [node for node in frame.nodes if not flow_of(node.op).is_primitive]
     entered = {node.name: node for node in frame.enters}
     if len(conditions) != 1 or not all(may_lower(node) for node in plain):
         return None

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 from thalweg import errors
+from thalweg.graph.definitions.op_registry import flow_of
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
@@ -25,8 +26,7 @@ NULL = "NULL"
 # They pass tensors on, look at their shapes, or keep state that others ask for.
 _REAL = frozenset({
     "_Arg", "_Send", "_Recv", "Const", "NoOp", "ControlTrigger", "Identity", "IdentityN", "StopGradient",
-    "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
-    "RefNextIteration", "LoopCond", "Shape", "ShapeN", "Size", "Rank", "Reshape", "ExpandDims", "Squeeze",
+    "Shape", "ShapeN", "Size", "Rank", "Reshape", "ExpandDims", "Squeeze",
     "AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "TensorArrayWriteV3",
     "TensorArrayReadV3", "StackPushV2", "StackPopV2",
 })  # fmt: skip
@@ -44,7 +44,7 @@ def compute_nothing(graph: StepGraph) -> StepGraph:
 
 
 def _is_real(graph: StepGraph, node: Node) -> bool:
-    if node.op in _REAL:
+    if node.op in _REAL or flow_of(node.op).is_primitive:
         return True
     if node.op in _NEVER:
         return False

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
+from thalweg.graph.definitions.op_registry import OpDef, all_ops, is_defined, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Edge, Node, StepGraph, failed_node
@@ -21,13 +21,8 @@ READ_MARK = "/_read/"
 
 # Ops that pass a reference on, and what passes a handle on in the same way.
 _PASSING = {
-    "RefIdentity": "Identity",
     "_RefHandle": "Identity",
-    "RefSwitch": "Switch",
-    "RefMerge": "Merge",
-    "RefEnter": "Enter",
-    "RefExit": "Exit",
-    "RefNextIteration": "NextIteration",
+    **{op.name: op.name.removeprefix("Ref") for op in all_ops() if op.flow.passes_input and op.name.startswith("Ref")},
 }
 _READING = {"CountUpTo": "ResourceCountUpTo", "IsVariableInitialized": "VarIsInitializedOp",
             "DestroyTemporaryVariable": "ReadVariableOp"}  # fmt: skip

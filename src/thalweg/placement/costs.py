@@ -22,6 +22,8 @@ from typing import Final, NamedTuple
 
 from thalweg._native import core
 from thalweg.graph import dtypes
+from thalweg.graph.definitions.op_effects import Effect, Flow
+from thalweg.graph.definitions.op_registry import effect_of, flow_of
 from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
@@ -46,7 +48,6 @@ _DEEPEST_LOOP: Final = 3
 _STRING: Final = 32  # bytes
 _FORMAT: Final = "thalweg cost model"
 _VERSION: Final = 2
-_HANDLE_FORWARDING: Final = frozenset({"Identity", "Enter", "Switch"})
 _OWN_SOURCES: Final = frozenset({"_Arg", "Const"})
 
 
@@ -293,7 +294,7 @@ def tensor_bytes(graph: StepGraph, edge: Edge) -> float:
 
 def state_bytes(graph: StepGraph, node: Node) -> float:
     """The size of the variable that a node makes, for as long as the session lives."""
-    if node.op not in ("VarHandleOp", "Variable", "VariableV2"):
+    if effect_of(node.op) is not Effect.CREATES:
         return 0.0
     shape, dtype = node.attrs.get("shape"), node.attrs.get("dtype")
     if not isinstance(shape, TensorShape) or not isinstance(dtype, DType):
@@ -329,7 +330,7 @@ def _bytes(shape: Shape, dtype: DType) -> int:
 def _behind(graph: StepGraph, edge: Edge) -> Shape | None:
     """The shape of the variable that a handle refers to, if its creation is in the step."""
     node = graph.nodes[edge[0]]
-    while node.op in _HANDLE_FORWARDING and node.inputs:
+    while flow_of(node.op) in (Flow.FORWARD, Flow.ENTER, Flow.SWITCH) and node.inputs:
         node = graph.nodes[node.inputs[0][0]]
     shape = node.attrs.get("shape") if node.op == "VarHandleOp" else None
     return guessed(shape.dims_tuple) if isinstance(shape, TensorShape) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -44,8 +44,8 @@ def sizes_with_batch(batch_size: Any, size: Any) -> Any:
     inner: Any = size if isinstance(size, Tensor) else _sizes(size)
     if batch is not None and not isinstance(inner, Tensor):
         return [batch, *inner]
-    first = [batch] if batch is not None else apply("ExpandDims", batch_size, 0)
-    return apply("ConcatV2", [first, convert_to_tensor(inner, "int32")], 0, name="concat")
+    first = [batch] if batch is not None else apply_one("ExpandDims", batch_size, 0)
+    return apply_one("ConcatV2", [first, convert_to_tensor(inner, "int32")], 0, name="concat")
 
 
 def static_sizes_with_batch(batch_size: Any, size: Any) -> TensorShape:
@@ -143,8 +143,8 @@ class RNNCell(Layer):
             known = inputs.shape.as_list()[0] if inputs.shape.ndims else None
             batch_size = known
             if known is None:
-                sizes = apply("Shape", inputs)
-                batch_size = apply("StridedSlice", sizes, [0], [1], [1], shrink_axis_mask=1, name="strided_slice")
+                sizes = apply_one("Shape", inputs)
+                batch_size = apply_one("StridedSlice", sizes, [0], [1], [1], shrink_axis_mask=1, name="strided_slice")
             dtype = inputs.dtype
         if batch_size is None or dtype is None:
             raise ValueError(
@@ -184,7 +184,7 @@ class LayerRNNCell(RNNCell):
 
 def joined(first: Any, second: Any) -> Tensor:
     """Two matrices side by side."""
-    return apply("ConcatV2", [first, second], 1, name="concat")  # type: ignore[no-any-return]
+    return apply_one("ConcatV2", [first, second], 1, name="concat")
 
 
 class WholeSequence:
@@ -209,10 +209,10 @@ class ProjectedInputs:
 def linear(inputs: Any, state: Any, kernel: Any, bias: Any, number: int = 0) -> Tensor:
     """`[inputs, state] @ kernel + bias`, for the cell's kernel of that number."""
     if isinstance(inputs, ProjectedInputs):
-        product = apply("MatMul", state, inputs.recurrent_kernels[number])
-        return apply("AddV2", product, inputs.parts[number], name="add")  # type: ignore[no-any-return]
-    product = apply("MatMul", joined(inputs, state), weight(kernel))
-    return apply("BiasAdd", product, weight(bias))  # type: ignore[no-any-return]
+        product = apply_one("MatMul", state, inputs.recurrent_kernels[number])
+        return apply_one("AddV2", product, inputs.parts[number], name="add")
+    product = apply_one("MatMul", joined(inputs, state), weight(kernel))
+    return apply_one("BiasAdd", product, weight(bias))
 
 
 def project(sequence: WholeSequence, kernels: list[Any], biases: list[Any]) -> ProjectedInputs:
@@ -224,16 +224,18 @@ def project(sequence: WholeSequence, kernels: list[Any], biases: list[Any]) -> P
     depth = x.shape.as_list()[-1]
     sizes: Any = x.shape.as_list()[:2]
     if None in sizes:
-        dynamic = apply("Unpack", apply("Shape", x), num=3, axis=0)
+        dynamic = apply_list("Unpack", apply_one("Shape", x), num=3, axis=0)
         sizes = [dynamic[i] if size is None else size for i, size in enumerate(sizes)]
-    flat = apply("Reshape", x, [-1, depth])
+    flat = apply_one("Reshape", x, [-1, depth])
     parts, recurrent = [], []
     for kernel, bias in zip(kernels, biases, strict=True):
         rows, columns = kernel.shape.as_list()
-        for_inputs, for_state = apply("SplitV", kernel, [depth, rows - depth], 0, num_split=2, name="split")
-        product = apply("BiasAdd", apply("MatMul", flat, for_inputs), bias)
+        for_inputs, for_state = apply_list("SplitV", kernel, [depth, rows - depth], 0, num_split=2, name="split")
+        product = apply_one("BiasAdd", apply_one("MatMul", flat, for_inputs), bias)
         shape = [*sizes, columns]
-        part = apply("Reshape", product, shape if None not in x.shape.as_list()[:2] else apply("Pack", shape, axis=0))
+        part = apply_one(
+            "Reshape", product, shape if None not in x.shape.as_list()[:2] else apply_one("Pack", shape, axis=0)
+        )
         part.set_shape([*x.shape.as_list()[:2], columns])
         parts.append(part)
         recurrent.append(for_state)

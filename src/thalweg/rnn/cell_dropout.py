@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
@@ -179,7 +179,7 @@ def _packed_one_level(structure: Any, children: list[Any]) -> Any:
 
 def _dropped_by(value: Any, noise: Tensor, keep_prob: Any) -> Tensor:
     """Dropout with a choice of elements that was made before."""
-    kept = apply("Floor", apply("AddV2", noise, keep_prob, name="add"))
-    result: Tensor = apply("Mul", apply("RealDiv", value, keep_prob, name="div"), kept, name="mul")
+    kept = apply_one("Floor", apply_one("AddV2", noise, keep_prob, name="add"))
+    result = apply_one("Mul", apply_one("RealDiv", value, keep_prob, name="div"), kept, name="mul")
     result.set_shape(value.shape)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.input_spec import InputSpec
 from thalweg.ops.math.transcendental import tanh
@@ -127,10 +127,10 @@ class GRUCell(LayerRNNCell):
         if isinstance(inputs, WholeSequence):
             kernels = [self._gate_kernel, self._candidate_kernel]
             return project(inputs, kernels, [self._gate_bias, self._candidate_bias])
-        gates = apply("Sigmoid", linear(inputs, state, self._gate_kernel, self._gate_bias))
-        reset, update = apply("Split", 1, gates, num_split=2, name="split")
-        reset_state = apply("Mul", reset, state, name="mul")
+        gates = apply_one("Sigmoid", linear(inputs, state, self._gate_kernel, self._gate_bias))
+        reset, update = apply_list("Split", 1, gates, num_split=2, name="split")
+        reset_state = apply_one("Mul", reset, state, name="mul")
         candidate = self._activation(linear(inputs, reset_state, self._candidate_kernel, self._candidate_bias, 1))
-        kept = apply("Mul", update, state, name="mul")
+        kept = apply_one("Mul", update, state, name="mul")
         output = kept + (1.0 - update) * candidate
         return output, output

@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.control_flow.while_loop import while_loop
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -97,7 +97,9 @@ def _swap_batch_and_time(tensor: Tensor) -> Any:
         return transpose(tensor, [1, 0, *range(2, rank)])
     if rank is not None:
         return tensor
-    order = apply("ConcatV2", [[1, 0], apply("Range", 2, apply("Rank", tensor), 1, name="range")], 0, name="concat")
+    order = apply_one(
+        "ConcatV2", [[1, 0], apply_one("Range", 2, apply_one("Rank", tensor), 1, name="range")], 0, name="concat"
+    )
     return transpose(tensor, order)
 
 
@@ -146,10 +148,10 @@ class _Loop:
             if len(flat) != len(arrays):
                 raise ValueError(f"The cell returned {len(flat)} outputs, but its output_size has {len(arrays)}.")
             written = tuple(array.write(time, value) for array, value in zip(arrays, flat, strict=True))
-            return apply("AddV2", time, 1, name="add"), written, new_state
+            return apply_one("AddV2", time, 1, name="add"), written, new_state
 
         _, output_arrays, final_state = while_loop(
-            lambda time, *_: apply("Less", time, bound),
+            lambda time, *_: apply_one("Less", time, bound),
             body,
             (time, output_arrays, state),
             parallel_iterations=parallel_iterations,
@@ -182,15 +184,15 @@ class _Loop:
         if self._lengths is None:
             return convert_to_tensor(self._steps)
         with name_scope("bound"):
-            longest = apply("Maximum", 1, apply("Max", self._lengths, [0]))
-            return apply("Minimum", self._steps, longest)
+            longest = apply_one("Maximum", 1, apply_one("Max", self._lengths, [0]))
+            return apply_one("Minimum", self._steps, longest)
 
     def _step(self, time: Any, inputs: Any, state: Any) -> Any:
         output, new_state = self._cell(inputs, state)
         checked_state(state, new_state)
         if self._lengths is None:
             return output, new_state
-        finished = apply("GreaterEqual", time, self._lengths)
+        finished = apply_one("GreaterEqual", time, self._lengths)
         silent = nest.pack_sequence_as(output, self._silent)
         return copied_through(finished, silent, output), copied_through(finished, state, new_state)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.input_spec import InputSpec
 from thalweg.ops.math.clip import clip_by_value
@@ -45,15 +45,15 @@ class _LSTM(LayerRNNCell):
         if self._state_is_tuple:
             return state
         if sizes[0] == sizes[1]:
-            return apply("Split", 1, state, num_split=2, name="split")
-        return apply("SplitV", state, sizes, 1, num_split=2, name="split")
+            return apply_list("Split", 1, state, num_split=2, name="split")
+        return apply_list("SplitV", state, sizes, 1, num_split=2, name="split")
 
     def _packed(self, c: Any, h: Any) -> Any:
         return LSTMStateTuple(c, h) if self._state_is_tuple else joined(c, h)
 
     def _gates(self, inputs: Any, h: Any, kernel: Any, bias: Any) -> Any:
         """Input gate, new input, forget gate and output gate, before their activations."""
-        return apply("Split", 1, linear(inputs, h, kernel, bias), num_split=4, name="split")
+        return apply_list("Split", 1, linear(inputs, h, kernel, bias), num_split=4, name="split")
 
 
 @export("nn.rnn_cell.BasicLSTMCell", "contrib.rnn.BasicLSTMCell")
@@ -115,11 +115,11 @@ class BasicLSTMCell(_LSTM):
             return project(inputs, [self._kernel], [self._bias])
         c, h = self._parts(state, [self._num_units] * 2)
         i, j, f, o = self._gates(inputs, h, self._kernel, self._bias)
-        forget = apply("Sigmoid", apply("AddV2", f, self._forget_bias, name="Add"))
-        kept = apply("Mul", c, forget)
-        added = apply("Mul", apply("Sigmoid", i), self._activation(j))
-        new_c = apply("AddV2", kept, added, name="Add")
-        new_h = apply("Mul", self._activation(new_c), apply("Sigmoid", o))
+        forget = apply_one("Sigmoid", apply_one("AddV2", f, self._forget_bias, name="Add"))
+        kept = apply_one("Mul", c, forget)
+        added = apply_one("Mul", apply_one("Sigmoid", i), self._activation(j))
+        new_c = apply_one("AddV2", kept, added, name="Add")
+        new_h = apply_one("Mul", self._activation(new_c), apply_one("Sigmoid", o))
         return new_h, self._packed(new_c, new_h)
 
 
@@ -217,18 +217,18 @@ class LSTMCell(_LSTM):
             return project(inputs, [self._kernel], [self._bias])
         c_before, h_before = self._parts(state, [self._num_units, self.output_size])
         i, j, f, o = self._gates(inputs, h_before, self._kernel, self._bias)
-        forget = apply("AddV2", f, self._forget_bias, name="add")
+        forget = apply_one("AddV2", f, self._forget_bias, name="add")
         if self._use_peepholes:
             forget = forget + weight(self._w_f_diag) * c_before
             i = i + weight(self._w_i_diag) * c_before
-        c = apply("Sigmoid", forget) * c_before + apply("Sigmoid", i) * self._activation(j)
+        c = apply_one("Sigmoid", forget) * c_before + apply_one("Sigmoid", i) * self._activation(j)
         if self._cell_clip is not None:
             c = clip_by_value(c, -self._cell_clip, self._cell_clip)
         if self._use_peepholes:
             o = o + weight(self._w_o_diag) * c
-        h = apply("Sigmoid", o) * self._activation(c)
+        h = apply_one("Sigmoid", o) * self._activation(c)
         if self._num_proj is not None:
-            h = apply("MatMul", h, weight(self._projection))
+            h = apply_one("MatMul", h, weight(self._projection))
             if self._proj_clip is not None:
                 h = clip_by_value(h, -self._proj_clip, self._proj_clip)
         return h, self._packed(c, h)

@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.control_flow.while_loop import while_loop
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
@@ -71,7 +71,7 @@ def raw_rnn(
         def body(time: Any, finished: Any, current: Any, arrays: Any, state: Any, loop_state: Any) -> Any:
             output, cell_state = cell(current, state)
             nest.assert_same_structure(state, cell_state)
-            next_time = apply("AddV2", time, 1, name="add")
+            next_time = apply_one("AddV2", time, 1, name="add")
             says_finished, following, next_state, emit, next_loop_state = loop_fn(
                 next_time, output, cell_state, loop_state if has_loop_state else None
             )
@@ -83,13 +83,13 @@ def raw_rnn(
             written = [
                 array.write(time, value) for array, value in zip(nest.flatten(arrays), nest.flatten(emit), strict=True)
             ]
-            still = apply("LogicalOr", finished, says_finished)
+            still = apply_one("LogicalOr", finished, says_finished)
             if next_loop_state is None:
                 next_loop_state = loop_state
             return next_time, still, following, nest.pack_sequence_as(structure, written), next_state, next_loop_state
 
         result = while_loop(
-            lambda time, finished, *_: apply("LogicalNot", apply("All", finished, [0])),
+            lambda time, finished, *_: apply_one("LogicalNot", apply_one("All", finished, [0])),
             body,
             (time, finished, next_input, arrays, state, loop_state),
             parallel_iterations=parallel_iterations or 32,
@@ -110,6 +110,6 @@ def _emitted(emitted: Any, cell: Any, state: Any) -> tuple[Any, list[Any], list[
         return cell.output_size, sizes, [nest.flatten(state)[0].dtype] * len(sizes)
     tensors = [convert_to_tensor(value) for value in nest.flatten(emitted)]
     shapes: list[Any] = [
-        tensor.shape if tensor.shape.is_fully_defined() else apply("Shape", tensor) for tensor in tensors
+        tensor.shape if tensor.shape.is_fully_defined() else apply_one("Shape", tensor) for tensor in tensors
     ]
     return emitted, [TensorShape(s) if isinstance(s, TensorShape) else s for s in shapes], [t.dtype for t in tensors]

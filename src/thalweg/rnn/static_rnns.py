@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.array.filling import zeros
@@ -70,7 +70,7 @@ def static_rnn(
             if lengths is not None:
                 if silent is None:
                     silent = _silent_output(cell, output, batch_size)
-                finished = apply("LessEqual", lengths, time)
+                finished = apply_one("LessEqual", lengths, time)
                 output = copied_through(finished, silent, output)
                 new_state = copied_through(finished, state, new_state)
             outputs.append(output)
@@ -131,8 +131,8 @@ def static_state_saving_rnn(
     outputs, state = static_rnn(cell, inputs, initial, sequence_length=sequence_length, scope=scope)
     saved = [state_saver.save_state(name, part) for name, part in zip(names, nest.flatten(state), strict=True)]
     with control_dependencies(saved):
-        outputs[-1] = nest.map_structure(lambda tensor: apply("Identity", tensor), outputs[-1])
-        state = nest.map_structure(lambda tensor: apply("Identity", tensor), state)
+        outputs[-1] = nest.map_structure(lambda tensor: apply_one("Identity", tensor), outputs[-1])
+        state = nest.map_structure(lambda tensor: apply_one("Identity", tensor), state)
     return outputs, state
 
 

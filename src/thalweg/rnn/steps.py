@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.shapes_of_tensors import size_of_axis
@@ -48,7 +48,7 @@ def checked_lengths(sequence_length: Any, batch_size: Any) -> Tensor:
     """
     lengths = convert_to_tensor(sequence_length, name="sequence_length")
     if lengths.dtype is not dtypes.int32:
-        lengths = apply("Cast", lengths, DstT=dtypes.int32, name="ToInt32")
+        lengths = apply_one("Cast", lengths, DstT=dtypes.int32, name="ToInt32")
     if lengths.shape.ndims not in (None, 1):
         raise ValueError(f"sequence_length must be a vector of length batch_size, but saw shape: {lengths.shape}")
     known = lengths.shape.as_list()[0] if lengths.shape.ndims else None
@@ -64,7 +64,7 @@ def copied_through(finished: Tensor, before: Any, after: Any) -> Any:
         # Neither arrays nor scalars have rows.
         if isinstance(old, TensorArray) or isinstance(new, TensorArray) or new.shape.ndims == 0:
             return new
-        chosen = apply("Select", finished, old, new)
+        chosen = apply_one("Select", finished, old, new)
         chosen.set_shape(new.shape)
         return chosen
 

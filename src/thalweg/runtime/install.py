@@ -10,7 +10,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg._native import core
-from thalweg.graph.definitions.op_registry import all_ops
+from thalweg.graph.definitions.op_registry import all_ops, flow_of
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.device_spec import device_type
 from thalweg.graph.dtypes import DType
@@ -27,9 +27,6 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of, standin
 from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.plan_step import in_function
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep, referred_names
-
-# Stateful because of the functions that they call: their kernels keep nothing, and a gradient may change the function.
-_CALLING = frozenset(("StatefulPartitionedCall", "RemoteCall", "If", "Case", "While"))
 
 _registered_kernels: set[str] = set()
 
@@ -163,7 +160,8 @@ class _Installer:
             attrs = {"program": self._loop_program(attrs["program"], function, device)}
         elif function_attrs(node.op):
             attrs = self._with_functions(node, device)
-        stateful = node.stateful and node.op not in _CALLING
+        # Kernels of calls keep nothing: the nodes are stateful because of their functions, which a gradient may change.
+        stateful = node.stateful and not flow_of(node.op).calls
         # The session keeps the kernels and resources of stateful nodes by name.
         name = node.name
         if function and stateful:

@@ -161,4 +161,5 @@ def _unique_scope(graph: Any, import_scope: str | None) -> str | None:
     """The scope that an import will use, before it does."""
     if not import_scope or import_scope.endswith("/"):
         return import_scope
-    return graph.unique_name(import_scope, mark_as_used=False)  # type: ignore[no-any-return]
+    result: str | None = graph.unique_name(import_scope, mark_as_used=False)
+    return result

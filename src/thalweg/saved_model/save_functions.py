@@ -9,7 +9,7 @@ from thalweg.functions.defun import DefinedFunction
 from thalweg.functions.graph_function import GraphFunction, add_function
 from thalweg.functions.traced_function import ConcreteFunction, TracedFunction
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.default_stack import get_default_session
@@ -138,10 +138,10 @@ class _Export:
         add_function(self.graph, function)
         inputs = {}
         for argument, tensor in zip(names, function.inputs, strict=False):
-            placeholder = apply("Placeholder", dtype=tensor.dtype, shape=tensor.shape, name=f"{name}_{argument}")
+            placeholder = apply_one("Placeholder", dtype=tensor.dtype, shape=tensor.shape, name=f"{name}_{argument}")
             inputs[argument] = placeholder
         captured = [self._capture(tensor) for tensor in function.captures]
-        results = apply(
+        results = apply_list(
             "StatefulPartitionedCall" if function.stateful else "PartitionedCall",
             [*inputs.values(), *captured],
             f=function,
@@ -161,7 +161,7 @@ class _Export:
                     "variables are exported."
                 )
             else:
-                found = apply("Const", value=self._session.run(tensor), dtype=tensor.dtype.base_dtype)
+                found = apply_one("Const", value=self._session.run(tensor), dtype=tensor.dtype.base_dtype)
             self._captured[tensor] = found
         return found
 
@@ -169,7 +169,7 @@ class _Export:
         value = self._session.run(variable)
         with name_scope(None):
             shape = variable.shape
-            initial: Callable[[], Any] = lambda: apply("Placeholder", dtype=variable.dtype, shape=value.shape)  # noqa: E731
+            initial: Callable[[], Any] = lambda: apply_one("Placeholder", dtype=variable.dtype, shape=value.shape)  # noqa: E731
             name = variable.handle.op.name
             copy = Variable(initial, variable.trainable, name=name, validate_shape=shape.is_fully_defined())
         self._initial.append((copy, value))

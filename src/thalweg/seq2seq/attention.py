@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -59,8 +59,8 @@ class _Mechanism(AttentionMechanism):
             self._mask: Tensor | None = None
             if memory_sequence_length is not None:
                 self._mask = sequence_mask(memory_sequence_length, self._alignments_size)
-                kept = apply("Cast", apply("ExpandDims", self._mask, -1), DstT=self._values.dtype)
-                self._values = apply("Mul", self._values, kept, name="mul")
+                kept = apply_one("Cast", apply_one("ExpandDims", self._mask, -1), DstT=self._values.dtype)
+                self._values = apply_one("Mul", self._values, kept, name="mul")
             self._keys = self._values if memory_layer is None else memory_layer(self._values)
             self._score_mask_value = -math.inf if score_mask_value is None else score_mask_value
 
@@ -105,7 +105,7 @@ class _Mechanism(AttentionMechanism):
         if isinstance(self._alignments_size, int) and not isinstance(sizes, Tensor):
             return zeros([sizes[0], self._alignments_size], dtype=dtype)
         first = sizes[0] if not isinstance(sizes, Tensor) else batch_size
-        result = zeros(apply("Pack", [first, self._alignments_size], axis=0), dtype=dtype)
+        result = zeros(apply_one("Pack", [first, self._alignments_size], axis=0), dtype=dtype)
         known = self._alignments_size if isinstance(self._alignments_size, int) else None
         result.set_shape([None if isinstance(sizes, Tensor) else sizes[0], known])
         return result
@@ -116,7 +116,9 @@ class _Mechanism(AttentionMechanism):
 
     def _probabilities(self, score: Any, state: Any) -> Any:
         if self._mask is not None:
-            masked = apply("Fill", apply("Shape", score), convert_to_tensor(self._score_mask_value, score.dtype))
+            masked = apply_one(
+                "Fill", apply_one("Shape", score), convert_to_tensor(self._score_mask_value, score.dtype)
+            )
             score = where(self._mask, score, masked)
         return self._probability_fn(score)
 
@@ -162,7 +164,7 @@ class BahdanauAttention(_Mechanism):
     def __call__(self, query: Any, state: Any) -> Any:
         """Alignments [batch, time] for queries [batch, size], and the next state."""
         with variable_scope(None, "bahdanau_attention", [query]):
-            processed = apply("ExpandDims", self._query_layer(query), 1)
+            processed = apply_one("ExpandDims", self._query_layer(query), 1)
             dtype = processed.dtype
             v = weight(get_variable("attention_v", [self._num_units], dtype))
             hidden = self._keys + processed
@@ -170,9 +172,9 @@ class BahdanauAttention(_Mechanism):
                 initial = Constant(math.sqrt(1.0 / self._num_units))
                 g = weight(get_variable("attention_g", [], dtype, initial))
                 b = weight(get_variable("attention_b", [self._num_units], dtype, Zeros()))
-                v = g * v * apply("Rsqrt", apply("Sum", apply("Square", v), [0]))
+                v = g * v * apply_one("Rsqrt", apply_one("Sum", apply_one("Square", v), [0]))
                 hidden = hidden + b
-            score = apply("Sum", v * apply("Tanh", hidden), [2])
+            score = apply_one("Sum", v * apply_one("Tanh", hidden), [2])
             alignments = self._probabilities(score, state)
         return alignments, alignments
 
@@ -213,8 +215,8 @@ class LuongAttention(_Mechanism):
                     "Incompatible or unknown inner dimensions between query and keys. The query has "
                     f"{own} elements, the keys {units}. Perhaps you need to set num_units to the keys' dimension?"
                 )
-            score = apply(
-                "Squeeze", matmul(apply("ExpandDims", query, 1), self._keys, transpose_b=True), squeeze_dims=[1]
+            score = apply_one(
+                "Squeeze", matmul(apply_one("ExpandDims", query, 1), self._keys, transpose_b=True), squeeze_dims=[1]
             )
             if self._scale:
                 score = weight(get_variable("attention_g", [], query.dtype, Constant(1.0))) * score

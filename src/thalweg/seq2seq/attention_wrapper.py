@@ -6,7 +6,7 @@ from collections import namedtuple
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor_shape import TensorShape
@@ -133,7 +133,7 @@ class AttentionWrapper(RNNCell):
             if cell_state is None:
                 cell_state = self._cell.zero_state(batch_size, dtype)
             else:
-                cell_state = nest.map_structure(lambda part: apply("Identity", part), cell_state)
+                cell_state = nest.map_structure(lambda part: apply_one("Identity", part), cell_state)
             alignments = [mechanism.initial_alignments(batch_size, dtype) for mechanism in self._mechanisms]
             history: list[Any] = [
                 TensorArray(dtype, size=0, dynamic_size=True, element_shape=one.shape)
@@ -176,8 +176,8 @@ class AttentionWrapper(RNNCell):
 def compute_attention(mechanism: Any, output: Any, state: Any, layer: Any) -> Any:
     """The attention for an output of the cell, the alignments, and the next state of the mechanism."""
     alignments, next_state = mechanism(output, state=state)
-    context = matmul(apply("ExpandDims", alignments, 1), mechanism.values)
-    context = apply("Squeeze", context, squeeze_dims=[1])
+    context = matmul(apply_one("ExpandDims", alignments, 1), mechanism.values)
+    context = apply_one("Squeeze", context, squeeze_dims=[1])
     attention = context if layer is None else layer(concat([output, context], 1))
     return attention, alignments, next_state
 

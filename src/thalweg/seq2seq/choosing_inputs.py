@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -43,7 +43,7 @@ class Helper:
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
         """What is chosen of the outputs: the index of the largest."""
-        return apply("ArgMax", outputs, -1, output_type=dtypes.int32)
+        return apply_one("ArgMax", outputs, -1, output_type=dtypes.int32)
 
     def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Any:
         """Which sequences are finished, the next inputs, and the next state."""
@@ -67,7 +67,7 @@ class TrainingHelper(Helper):
                 raise ValueError(
                     f"Expected sequence_length to be a vector, but received shape: {self._sequence_length.shape}"
                 )
-            self._zero_inputs = [apply("ZerosLike", tensor[0, :]) for tensor in flat]
+            self._zero_inputs = [apply_one("ZerosLike", tensor[0, :]) for tensor in flat]
             self._batch_size = batch_size_of([self._sequence_length], 0)
 
     @property
@@ -88,7 +88,7 @@ class TrainingHelper(Helper):
     def _read(self, time: Any, all_finished: Any) -> Any:
         flat = cond(
             all_finished,
-            lambda: [apply("Identity", zero) for zero in self._zero_inputs],
+            lambda: [apply_one("Identity", zero) for zero in self._zero_inputs],
             lambda: [array.read(time) for array in self._arrays],
         )
         flat = list(flat) if isinstance(flat, (list, tuple)) else [flat]
@@ -99,15 +99,15 @@ class TrainingHelper(Helper):
     def initialize(self, name: str | None = None) -> Any:
         """Finished are empty sequences; the first inputs come first."""
         with name_scope(name, "TrainingHelperInitialize"):
-            finished = apply("Equal", 0, self._sequence_length)
-            return finished, self._read(0, apply("All", finished, [0]))
+            finished = apply_one("Equal", 0, self._sequence_length)
+            return finished, self._read(0, apply_one("All", finished, [0]))
 
     def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None) -> Any:
         """The inputs of the next step, or zeros when all sequences are finished."""
         with name_scope(name, "TrainingHelperNextInputs", [time]):
             next_time = time + 1
-            finished = apply("GreaterEqual", next_time, self._sequence_length)
-            return finished, self._read(next_time, apply("All", finished, [0])), state
+            finished = apply_one("GreaterEqual", next_time, self._sequence_length)
+            return finished, self._read(next_time, apply_one("All", finished, [0])), state
 
 
 def _unstacked(tensor: Any) -> TensorArray:
@@ -149,14 +149,16 @@ class GreedyEmbeddingHelper(Helper):
 
     def initialize(self, name: str | None = None) -> Any:
         """Nothing is finished; the first inputs are the embeddings of the start tokens."""
-        sizes = [self._batch_size] if isinstance(self._batch_size, int) else apply("Pack", [self._batch_size], axis=0)
-        return apply("Fill", sizes, False), self._start_inputs
+        sizes = (
+            [self._batch_size] if isinstance(self._batch_size, int) else apply_one("Pack", [self._batch_size], axis=0)
+        )
+        return apply_one("Fill", sizes, False), self._start_inputs
 
     def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Any:
         """The embeddings of what was chosen."""
-        finished = apply("Equal", sample_ids, self._end_token)
+        finished = apply_one("Equal", sample_ids, self._end_token)
         next_inputs = cond(
-            apply("All", finished, [0]), lambda: apply("Identity", self._start_inputs),
+            apply_one("All", finished, [0]), lambda: apply_one("Identity", self._start_inputs),
             lambda: self._embedding(sample_ids),
         )  # fmt: skip
         next_inputs.set_shape(self._start_inputs.shape)
@@ -180,4 +182,4 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         """A random index per sequence."""
         logits = outputs if self._temperature is None else outputs / self._temperature
         chosen = multinomial(logits, 1, seed=self._seed, output_dtype=dtypes.int32)
-        return apply("Squeeze", chosen, squeeze_dims=[1])
+        return apply_one("Squeeze", chosen, squeeze_dims=[1])

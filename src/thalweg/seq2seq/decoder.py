@@ -8,7 +8,7 @@ from typing import Any
 
 from thalweg.control_flow.while_loop import while_loop
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -164,20 +164,20 @@ def dynamic_decode(
             ),
             decoder.output_size, decoder.output_dtype, check_types=False,
         )  # fmt: skip
-        lengths = apply("Cast", apply("ZerosLike", apply("Cast", finished, DstT="int32")), DstT="int32")
+        lengths = apply_one("Cast", apply_one("ZerosLike", apply_one("Cast", finished, DstT="int32")), DstT="int32")
         if maximum_iterations is not None:
-            finished = apply("LogicalOr", finished, apply("GreaterEqual", 0, maximum_iterations))
+            finished = apply_one("LogicalOr", finished, apply_one("GreaterEqual", 0, maximum_iterations))
 
         def body(time: Any, arrays: Any, state: Any, inputs: Any, finished: Any, lengths: Any) -> Any:
             outputs, new_state, next_inputs, says_finished = decoder.step(time, inputs, state)
-            next_time = apply("AddV2", time, 1, name="add")
+            next_time = apply_one("AddV2", time, 1, name="add")
             ended = says_finished
             if not decoder.tracks_own_finished:
-                ended = apply("LogicalOr", says_finished, finished)
+                ended = apply_one("LogicalOr", says_finished, finished)
             if maximum_iterations is not None:
-                ended = apply("LogicalOr", ended, apply("GreaterEqual", next_time, maximum_iterations))
-            still = apply("Fill", apply("Shape", lengths), next_time)
-            new_lengths = apply("Select", finished, lengths, still)
+                ended = apply_one("LogicalOr", ended, apply_one("GreaterEqual", next_time, maximum_iterations))
+            still = apply_one("Fill", apply_one("Shape", lengths), next_time)
+            new_lengths = apply_one("Select", finished, lengths, still)
             new_lengths.set_shape(lengths.shape)
             nest.assert_same_structure(state, new_state)
             nest.assert_same_structure(silent, outputs)
@@ -188,7 +188,9 @@ def dynamic_decode(
             return next_time, written, new_state, next_inputs, ended, new_lengths
 
         _, arrays, final_state, _, _, lengths = while_loop(
-            lambda time, arrays, state, inputs, finished, lengths: apply("LogicalNot", apply("All", finished, [0])),
+            lambda time, arrays, state, inputs, finished, lengths: apply_one(
+                "LogicalNot", apply_one("All", finished, [0])
+            ),
             body,
             (constant(0, dtype="int32", name="time"), arrays, state, inputs, finished, lengths),
             parallel_iterations=parallel_iterations,

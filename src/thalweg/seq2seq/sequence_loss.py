@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -56,7 +56,7 @@ def sequence_loss(
         flat = reshape(logits, [-1, classes if classes is not None else size_of_axis(logits, 2)])
         flat_targets = reshape(targets, [-1])
         function: Any = softmax_loss_function or sparse_softmax_cross_entropy_with_logits
-        losses = apply("Mul", function(labels=flat_targets, logits=flat), reshape(weights, [-1]), name="mul")
+        losses = apply_one("Mul", function(labels=flat_targets, logits=flat), reshape(weights, [-1]), name="mul")
         if average_across_timesteps and average_across_batch:
             return _average(losses, weights, None)
         losses = reshape(losses, shape_of(targets))
@@ -68,8 +68,8 @@ def sequence_loss(
 
 
 def _average(losses: Any, weights: Any, axis: list[int] | None) -> Tensor:
-    total = apply("AddV2", reduce_sum(weights, axis=axis), _TINY, name="add")
-    return apply("RealDiv", reduce_sum(losses, axis=axis), total, name="truediv")  # type: ignore[no-any-return]
+    total = apply_one("AddV2", reduce_sum(weights, axis=axis), _TINY, name="add")
+    return apply_one("RealDiv", reduce_sum(losses, axis=axis), total, name="truediv")
 
 
 @export("contrib.seq2seq.tile_batch")
@@ -90,12 +90,12 @@ def _tiled(value: Any, multiplier: int) -> Tensor:
     rank = tensor.shape.ndims
     if not rank:
         raise ValueError(f"t must have statically known rank of at least 1, got the shape {tensor.shape}.")
-    repeated = tile(apply("ExpandDims", tensor, 1), [1, multiplier, *[1] * (rank - 1)])
+    repeated = tile(apply_one("ExpandDims", tensor, 1), [1, multiplier, *[1] * (rank - 1)])
     sizes = tensor.shape.as_list()
     rest: Any = sizes[1:] if None not in sizes[1:] else None
     if rest is not None:
         return reshape(repeated, [-1, *rest])
-    inner = apply("StridedSlice", shape_of(tensor), [1], [rank], [1])
-    result = reshape(repeated, apply("ConcatV2", [[-1], inner], 0))
+    inner = apply_one("StridedSlice", shape_of(tensor), [1], [rank], [1])
+    result = reshape(repeated, apply_one("ConcatV2", [[-1], inner], 0))
     result.set_shape([None if sizes[0] is None else sizes[0] * multiplier, *sizes[1:]])
     return result

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
@@ -37,7 +37,7 @@ def assign(
     """
     _check(ref)
     if isinstance(ref, Tensor):
-        return apply("Assign", ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
+        return apply_one("Assign", ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
     if isinstance(ref, Variable):
         return ref._assign(value, name, True, validate_shape is not False)
     return ref.assign(value, name=name)
@@ -48,7 +48,7 @@ def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     """Adds `value` to `ref`, and returns `ref` as it is afterwards."""
     _check(ref)
     if isinstance(ref, Tensor):
-        return apply("AssignAdd", ref, value, use_locking=use_locking, name=name)
+        return apply_one("AssignAdd", ref, value, use_locking=use_locking, name=name)
     return ref.assign_add(value, name=name)
 
 
@@ -57,7 +57,7 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     """Subtracts `value` from `ref`, and returns `ref` as it is afterwards."""
     _check(ref)
     if isinstance(ref, Tensor):
-        return apply("AssignSub", ref, value, use_locking=use_locking, name=name)
+        return apply_one("AssignSub", ref, value, use_locking=use_locking, name=name)
     return ref.assign_sub(value, name=name)
 
 
@@ -66,21 +66,21 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
     """Returns the value of `ref` and increments it; OutOfRangeError once it has reached `limit`."""
     _check(ref)
     if isinstance(ref, Tensor):
-        return apply("CountUpTo", ref, limit=limit, name=name)  # type: ignore[no-any-return]
-    return apply("ResourceCountUpTo", ref.handle, limit=limit, T=ref.dtype, name=name)  # type: ignore[no-any-return]
+        return apply_one("CountUpTo", ref, limit=limit, name=name)
+    return apply_one("ResourceCountUpTo", ref.handle, limit=limit, T=ref.dtype, name=name)
 
 
 def _scatter(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
     _check(ref)
     if isinstance(ref, Tensor):
-        return apply(f"Scatter{kind}", ref, indices, updates, use_locking=use_locking, name=name)
+        return apply_one(f"Scatter{kind}", ref, indices, updates, use_locking=use_locking, name=name)
     return ref._scatter_rows(kind, indices, updates, name)
 
 
 def _scatter_nd(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
     _check(ref)
     if isinstance(ref, Tensor):
-        return apply(f"ScatterNd{kind}", ref, indices, updates, use_locking=use_locking, name=name)
+        return apply_one(f"ScatterNd{kind}", ref, indices, updates, use_locking=use_locking, name=name)
     return ref._scatter_nd(kind, indices, updates, name)
 
 
@@ -165,5 +165,6 @@ def batch_scatter_update(
 def is_variable_initialized(variable: Any) -> Tensor:
     """Whether a variable has a value, as a tensor."""
     if isinstance(variable, Tensor):
-        return apply("IsVariableInitialized", variable)  # type: ignore[no-any-return]
-    return variable.is_initialized()  # type: ignore[no-any-return]
+        return apply_one("IsVariableInitialized", variable)
+    tensor: Tensor = variable.is_initialized()
+    return tensor

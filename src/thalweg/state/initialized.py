@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from thalweg.control_flow.cond import cond
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import control_dependencies
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
 if TYPE_CHECKING:
     from thalweg.state.variable import Variable
-
-_READS = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd"))
 
 
 def initialized_value(variable: Variable) -> Tensor:
@@ -21,7 +20,8 @@ def initialized_value(variable: Variable) -> Tensor:
     initial = variable._safe_initial_value
     assert initial is not None
     with control_dependencies(None):
-        return cond(variable.is_initialized(), variable.read_value, lambda: initial)  # type: ignore[no-any-return]
+        tensor: Tensor = cond(variable.is_initialized(), variable.read_value, lambda: initial)
+        return tensor
 
 
 def guarded(initial: Tensor) -> Tensor:
@@ -47,9 +47,9 @@ def _depends_on_variables(tensor: Tensor) -> bool:
         if op in seen:
             continue
         seen.add(op)
-        if op.type in ("NextIteration", "Enter", "Merge", "Switch"):
+        if op.op_def.flow.is_primitive:
             return False
-        found = found or op.type in _READS
+        found = found or op.op_def.effect is Effect.READS
         stack.extend(source.op for source in op.inputs)
     return found
 

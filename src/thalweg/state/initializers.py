@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.tensor import Tensor
@@ -71,11 +71,11 @@ def _float_dtype(dtype: Any) -> DType:
 
 def _filled(shape: Any, value: Any, dtype: DType, name: str) -> Tensor:
     if isinstance(shape, Tensor):
-        return apply("Fill", shape, constant(value, dtype), name=name)  # type: ignore[no-any-return]
+        return apply_one("Fill", shape, constant(value, dtype), name=name)
     dims = _dims(shape)
     if math.prod(dims) <= _LARGEST_CONSTANT:
         return constant(value, dtype, dims, name)
-    return apply("Fill", dims, constant(value, dtype), name=name)  # type: ignore[no-any-return]
+    return apply_one("Fill", dims, constant(value, dtype), name=name)
 
 
 @export("zeros_initializer", "initializers.zeros")
@@ -334,10 +334,10 @@ class Orthogonal(Initializer):
         noise = random_normal([max(rows, columns), min(rows, columns)], dtype=dtype, seed=self.seed)
         q, r = apply("Qr", noise, full_matrices=False)
         # The signs make the distribution uniform over all orthogonal matrices.
-        q = apply("Mul", q, apply("Sign", apply("DiagPart", r)), name="mul")
+        q = apply_one("Mul", q, apply_one("Sign", apply_one("DiagPart", r)), name="mul")
         if rows < columns:
-            q = apply("Transpose", q, [1, 0], name="matrix_transpose")
-        return apply("Mul", self.gain, apply("Reshape", q, dims), name="mul")  # type: ignore[no-any-return]
+            q = apply_one("Transpose", q, [1, 0], name="matrix_transpose")
+        return apply_one("Mul", self.gain, apply_one("Reshape", q, dims), name="mul")
 
 
 @export("initializers.identity")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
@@ -62,7 +62,7 @@ class LookupTable:
     def size(self, name: str | None = None) -> Tensor:
         """How many entries there are."""
         with name_scope(name, f"{self._name}_Size", [self._handle]):
-            return apply("LookupTableSizeV2", self._handle)  # type: ignore[no-any-return]
+            return apply_one("LookupTableSizeV2", self._handle)
 
     def _checked(self, keys: Any) -> Tensor:
         tensor = convert_to_tensor(keys, preferred_dtype=self._key_dtype, name="keys")
@@ -75,7 +75,7 @@ class LookupTable:
         if isinstance(keys, SparseTensor):
             return SparseTensor(keys.indices, self.lookup(keys.values, name), keys.dense_shape)
         with name_scope(name, f"{self._name}_{self._VERBS[0]}", [self._handle, keys]):
-            values = apply("LookupTableFindV2", self._handle, self._checked(keys), self._default_value)
+            values = apply_one("LookupTableFindV2", self._handle, self._checked(keys), self._default_value)
         return values
 
     def __getitem__(self, keys: Any) -> Any:
@@ -119,9 +119,9 @@ class StaticHashTable(LookupTable):
         if default.shape.ndims not in (None, 0):
             raise ValueError(f"The default value of a table must be a scalar, got shape {default.shape}.")
         if anonymous:
-            handle = apply("AnonymousHashTable", key_dtype=key_dtype, value_dtype=value_dtype, name=name)
+            handle = apply_one("AnonymousHashTable", key_dtype=key_dtype, value_dtype=value_dtype, name=name)
         else:
-            handle = apply(
+            handle = apply_one(
                 "HashTableV2", key_dtype=key_dtype, value_dtype=value_dtype, shared_name=shared_name,
                 use_node_name_sharing=not shared_name, name=name or "hash_table",
             )  # fmt: skip
@@ -131,7 +131,8 @@ class StaticHashTable(LookupTable):
     @property
     def initializer(self) -> Operation:
         """The operation that fills the table."""
-        return self._initializer  # type: ignore[no-any-return]
+        result: Operation = self._initializer
+        return result
 
     init = initializer
 
@@ -163,16 +164,14 @@ class MutableTable(LookupTable):
         """Sets the values of `keys`, new or not."""
         with name_scope(name, f"{self._name}_lookup_table_insert", [self._handle, keys, values]):
             values = convert_to_tensor(values, self._value_dtype, name="values")
-            op: Operation = apply("LookupTableInsertV2", self._handle, self._checked(keys), values)
-            return op
+            return apply_op("LookupTableInsertV2", self._handle, self._checked(keys), values)
 
     insert_or_assign = insert
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
         """Drops the entries of `keys`; those that are not there do not matter."""
         with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle, keys]):
-            op: Operation = apply("LookupTableRemoveV2", self._handle, self._checked(keys))
-            return op
+            return apply_op("LookupTableRemoveV2", self._handle, self._checked(keys))
 
     erase = remove
 
@@ -197,9 +196,9 @@ class MutableHashTable(MutableTable):
             "use_node_name_sharing": bool(checkpoint and not shared_name), "name": name,
         }  # fmt: skip
         if default.shape.ndims == 0:
-            handle = apply("MutableHashTableV2", **attrs)
+            handle = apply_one("MutableHashTableV2", **attrs)
         else:
-            handle = apply("MutableHashTableOfTensorsV2", value_shape=default.shape, **attrs)
+            handle = apply_one("MutableHashTableOfTensorsV2", value_shape=default.shape, **attrs)
         super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
         if checkpoint:
             self._join_checkpoints(name)
@@ -234,7 +233,7 @@ class DenseHashTable(MutableTable):
         default = convert_to_tensor(default_value, as_dtype(value_dtype), name="default_value")
         empty = convert_to_tensor(empty_key, as_dtype(key_dtype), name="empty_key")
         deleted = convert_to_tensor(deleted_key, as_dtype(key_dtype), name="deleted_key")
-        handle = apply(
+        handle = apply_one(
             "MutableDenseHashTableV2", empty, deleted, value_dtype=value_dtype, value_shape=default.shape,
             initial_num_buckets=buckets, shared_name=shared_name,
             use_node_name_sharing=bool(checkpoint and not shared_name), name=name,

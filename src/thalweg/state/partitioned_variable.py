@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import DType, as_dtype
@@ -71,9 +71,9 @@ class PartitionedVariable:
             raise NotImplementedError(f"Cannot concatenate along more than one dimension: {axes}.")
         else:
             with name_scope(self._name + "/ConcatPartitions/"):
-                whole = apply("ConcatV2", self._variable_list, axes[0], name="concat")
+                whole = apply_one("ConcatV2", self._variable_list, axes[0], name="concat")
         with name_scope(None):
-            return apply("Identity", whole, name=self._name)  # type: ignore[no-any-return]
+            return apply_one("Identity", whole, name=self._name)
 
     @property
     def name(self) -> str:
@@ -97,7 +97,8 @@ class PartitionedVariable:
     @property
     def graph(self) -> Graph:
         """The graph of the parts."""
-        return self._variable_list[0].graph  # type: ignore[no-any-return]
+        result: Graph = self._variable_list[0].graph
+        return result
 
     def _get_variable_list(self) -> list[Any]:
         return self._variable_list
@@ -117,7 +118,7 @@ class PartitionedVariable:
             tensor = convert_to_tensor(value, self._dtype)
             axis = self._partition_axes()[0]
             sizes = [part.shape.as_list()[axis] for part in self._variable_list]
-            parts = apply("SplitV", tensor, sizes, axis, num_split=len(sizes))
+            parts = apply_list("SplitV", tensor, sizes, axis, num_split=len(sizes))
         return [getattr(part, method)(piece) for part, piece in zip(self._variable_list, parts, strict=True)]
 
     def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:

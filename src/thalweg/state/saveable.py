@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_op
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
@@ -74,4 +74,4 @@ class TableSaveable(SaveableObject):
         """Puts the restored entries in the place of the present ones."""
         del restored_shapes  # Tables have no shape of their own.
         handle = self.op.resource_handle
-        return apply("LookupTableImportV2", handle, *restored_tensors)  # type: ignore[no-any-return]
+        return apply_op("LookupTableImportV2", handle, *restored_tensors)

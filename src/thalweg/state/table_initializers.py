@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_op
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, name_scope
@@ -76,7 +76,7 @@ class KeyValueTensorInitializer(TableInitializer):
         """The operation that fills `table`."""
         self._check(table)
         with name_scope(self._name, "key_value_init", [table.resource_handle, self._keys, self._values]):
-            op: Operation = apply("LookupTableImportV2", table.resource_handle, self._keys, self._values)
+            op = apply_op("LookupTableImportV2", table.resource_handle, self._keys, self._values)
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
         return op
 
@@ -148,7 +148,7 @@ class TextFileInitializer(TableInitializer):
         """The operation that fills `table`."""
         self._check(table)
         with name_scope(self._name, "text_file_init", [table.resource_handle]):
-            op: Operation = apply("InitializeTableFromTextFileV2", table.resource_handle, self._filename, **self._attrs)
+            op = apply_op("InitializeTableFromTextFileV2", table.resource_handle, self._filename, **self._attrs)
         add_to_collection(GraphKeys.TABLE_INITIALIZERS, op)
         if self._filename.op.type == "Const":
             add_to_collection(GraphKeys.ASSET_FILEPATHS, self._filename)

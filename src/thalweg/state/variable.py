@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from thalweg.graph.apply import apply, not_intercepted
+from thalweg.graph.apply import apply_one, apply_op, not_intercepted
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from thalweg.graph.default_graph import (
@@ -136,7 +136,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
                     initial = convert_to_tensor(value, kind, name="initial_value")
                 _refuse_control_flow(initial, handle_name)
                 declared = _declared_shape(initial, validate_shape, shape)
-                self._handle: Tensor = apply(
+                self._handle: Tensor = apply_one(
                     "VarHandleOp", dtype=initial.dtype.base_dtype, shape=declared, shared_name=handle_name, name=scope
                 )
             self._shape = declared
@@ -144,10 +144,10 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             self._initial_value: Tensor | None = initial
             self._caching_device = caching_device
             with name_scope("IsInitialized"):
-                self._is_initialized: Tensor | None = apply("VarIsInitializedOp", self._handle)
+                self._is_initialized: Tensor | None = apply_one("VarIsInitializedOp", self._handle)
             with name_scope("Assign") as assign_name, device(self._handle.device):
                 safe = self._safe_initial_value = guarded(initial)
-                self._initializer_op: Operation | None = apply(
+                self._initializer_op: Operation | None = apply_op(
                     "AssignVariableOp", self._handle, safe, validate_shape=validate_shape, name=assign_name
                 )
             with name_scope("Read"), device(self._handle.device):
@@ -155,7 +155,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             self._cached_value: Tensor | None = None
             if caching_device is not None:
                 with device(caching_device):
-                    self._cached_value = apply("Identity", self._graph_element)
+                    self._cached_value = apply_one("Identity", self._graph_element)
 
     # What it is.
 
@@ -256,8 +256,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     # Its value.
 
     def _read(self) -> Tensor:
-        tensor: Tensor = apply("ReadVariableOp", self._handle, dtype=self._dtype)
-        return tensor
+        return apply_one("ReadVariableOp", self._handle, dtype=self._dtype)
 
     def value(self) -> Tensor:
         """A snapshot of the current value."""
@@ -277,7 +276,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         """The value, read after the control dependencies of the place where this is called."""
         with name_scope("Read"), device(self._handle.device):
             value = self._read()
-        return apply("Identity", value)  # type: ignore[no-any-return]
+        return apply_one("Identity", value)
 
     def initialized_value(self) -> Tensor:
         """The value if the variable is initialized, and the initial value otherwise: for initializing others with."""
@@ -285,7 +284,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Whether it has a value, as a tensor."""
-        return apply("VarIsInitializedOp", self._handle, name=name)  # type: ignore[no-any-return]
+        return apply_one("VarIsInitializedOp", self._handle, name=name)
 
     def eval(self, session: Any = None) -> Any:
         """Returns its value in `session`, or in the default session."""
@@ -305,13 +304,13 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Reads the rows at `indices`."""
         with name_scope(name or "Gather") as scope:
-            return apply("ResourceGather", self._handle, indices, dtype=self._dtype, name=scope)  # type: ignore[no-any-return]
+            return apply_one("ResourceGather", self._handle, indices, dtype=self._dtype, name=scope)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Reads the slices at the positions in the last dimension of `indices`."""
         with name_scope(name or "GatherNd") as scope:
-            value = apply("ResourceGatherNd", self._handle, indices, dtype=self._dtype, name=scope)
-        return apply("Identity", value)  # type: ignore[no-any-return]
+            value = apply_one("ResourceGatherNd", self._handle, indices, dtype=self._dtype, name=scope)
+        return apply_one("Identity", value)
 
     # How others see it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import control_dependencies, device, get_collection, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -82,8 +82,8 @@ def assert_variables_initialized(var_list: Any = None) -> Any:
     ranks = []
     for variable in variables:
         with device(variable.device):
-            ranks.append(apply("Rank", variable))
-    return ranks[0] if len(ranks) == 1 else apply("Pack", ranks, axis=0)
+            ranks.append(apply_one("Rank", variable))
+    return ranks[0] if len(ranks) == 1 else apply_one("Pack", ranks, axis=0)
 
 
 @export("report_uninitialized_variables")
@@ -94,7 +94,7 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
         if not variables:
             return constant([], dtype=dtypes.string)
         flags = [is_variable_initialized(v) for v in variables]
-        missing = apply("LogicalNot", apply("Pack", flags, axis=0, name="stack"))
+        missing = apply_one("LogicalNot", apply_one("Pack", flags, axis=0, name="stack"))
         names = constant([v.op.name for v in variables])
-        places = apply("Squeeze", apply("Where", missing), squeeze_dims=[1])
-        return apply("GatherV2", names, places, 0)  # type: ignore[no-any-return]
+        places = apply_one("Squeeze", apply_one("Where", missing), squeeze_dims=[1])
+        return apply_one("GatherV2", names, places, 0)

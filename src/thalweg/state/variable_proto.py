@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 
@@ -110,7 +110,7 @@ def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) 
         variable._reference = handle
         variable._dtype, variable._shape = handle.dtype.base_dtype, handle.shape
         with graph.control_dependencies(None):
-            handle = apply("_RefHandle", handle, name=f"{handle.op.name}/handle")
+            handle = apply_one("_RefHandle", handle, name=f"{handle.op.name}/handle")
     else:
         variable._dtype, variable._shape = handle.op.attrs["dtype"], handle.op.attrs["shape"]
     variable._handle = handle

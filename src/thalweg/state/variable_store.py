@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, colocate_with, get_default_graph, name_scope
@@ -128,7 +128,7 @@ class VariableStore:
         for i, (offset, part_shape) in enumerate(cut(sizes, partitions, name)):
             init, shape_arg = initializer, part_shape
             if value is not None:
-                init, shape_arg = apply("Slice", value, offset, part_shape), None  # type: ignore[assignment]
+                init, shape_arg = apply_one("Slice", value, offset, part_shape), None  # type: ignore[assignment]
             part = self._get_single(
                 f"{name}/part_{i}", shape_arg, dtype, initializer=init, reuse=reuse,
                 info=PartitionInfo(sizes, offset), **options,

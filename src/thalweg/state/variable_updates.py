@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -54,7 +54,7 @@ class VariableUpdates:
                 f"Cannot assign to variable {self._handle.name} due to variable shape {self._shape} and value shape "
                 f"{tensor.shape} are incompatible"
             )
-        op = apply(
+        op = apply_op(
             "AssignVariableOp", self._handle, tensor, name=name,
             validate_shape=validate_shape and self._shape.ndims is not None,
         )  # fmt: skip
@@ -64,19 +64,19 @@ class VariableUpdates:
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds `delta`, of the variable's shape, to the value."""
-        op = apply("AssignAddVariableOp", self._handle, convert_to_tensor(delta, self._dtype), name=name)
+        op = apply_op("AssignAddVariableOp", self._handle, convert_to_tensor(delta, self._dtype), name=name)
         return self._updated(op, read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts `delta`, of the variable's shape, from the value."""
-        op = apply("AssignSubVariableOp", self._handle, convert_to_tensor(delta, self._dtype), name=name)
+        op = apply_op("AssignSubVariableOp", self._handle, convert_to_tensor(delta, self._dtype), name=name)
         return self._updated(op, read_value)
 
     def count_up_to(self, limit: int) -> Tensor:
         """Returns the value and increments it; OutOfRangeError once it has reached `limit`."""
-        return apply("ResourceCountUpTo", self._handle, limit=limit, T=self._dtype)  # type: ignore[no-any-return]
+        return apply_one("ResourceCountUpTo", self._handle, limit=limit, T=self._dtype)
 
     # Rows: `sparse_delta` is an IndexedSlices.
 
@@ -87,7 +87,7 @@ class VariableUpdates:
 
     def _scatter_rows(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
         updates = convert_to_tensor(updates, self._dtype)
-        return self._updated(apply(f"ResourceScatter{kind}", self._handle, indices, updates, name=name))
+        return self._updated(apply_op(f"ResourceScatter{kind}", self._handle, indices, updates, name=name))
 
     def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Subtracts the slices from the rows that they name."""
@@ -127,7 +127,7 @@ class VariableUpdates:
 
     def _scatter_nd(self, kind: str, indices: Any, updates: Any, name: str | None) -> Any:
         updates = convert_to_tensor(updates, self._dtype)
-        return self._updated(apply(f"ResourceScatterNd{kind}", self._handle, indices, updates, name=name))
+        return self._updated(apply_op(f"ResourceScatterNd{kind}", self._handle, indices, updates, name=name))
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Subtracts `updates` from the slices at `indices`."""
@@ -151,7 +151,7 @@ class VariableUpdates:
 
     def __getitem__(self, item: Any) -> Any:
         """A slice of the value, like that of a tensor, that can also be assigned to: `v[1:3].assign(x)`."""
-        part = self.value()[item]  # type: ignore[index]
+        part = self.value()[item]
         return self._as_slice(part) if type(part) is Tensor and part.op.type == "StridedSlice" else part
 
     def _as_slice(self, part: Tensor) -> Tensor:
@@ -171,7 +171,7 @@ class VariableSlice(Tensor):
         variable = self.op._python_data
         _, begin, end, strides = self.op.inputs
         masks = {key: self.op.attrs[key] for key in self.op.attrs if key.endswith("_mask")}
-        op = apply(
+        op = apply_op(
             "ResourceStridedSliceAssign", variable._handle, begin, end, strides,
             convert_to_tensor(value, variable._dtype), name=name or f"{self.op.name}/_assign/", **masks,
         )  # fmt: skip
@@ -184,15 +184,14 @@ def row_positions(indices: Any) -> Tensor:
     rank = numbers.shape.ndims
     if rank is None:
         raise ValueError("batch_scatter_update needs indices of known rank.")
-    shape = apply("Shape", numbers, out_type=numbers.dtype)
+    shape = apply_one("Shape", numbers, out_type=numbers.dtype)
     columns = []
     for axis in range(rank - 1):
-        size = apply("StridedSlice", shape, [axis], [axis + 1], [1], shrink_axis_mask=1)
-        steps = apply("Range", convert_to_tensor(0, numbers.dtype), size, convert_to_tensor(1, numbers.dtype))
-        steps = apply("Reshape", steps, [-1 if i == axis else 1 for i in range(rank)])
-        columns.append(apply("BroadcastTo", steps, shape))
-    positions: Tensor = apply("Pack", [*columns, numbers], axis=rank)
-    return positions
+        size = apply_one("StridedSlice", shape, [axis], [axis + 1], [1], shrink_axis_mask=1)
+        steps = apply_one("Range", convert_to_tensor(0, numbers.dtype), size, convert_to_tensor(1, numbers.dtype))
+        steps = apply_one("Reshape", steps, [-1 if i == axis else 1 for i in range(rank)])
+        columns.append(apply_one("BroadcastTo", steps, shape))
+    return apply_one("Pack", [*columns, numbers], axis=rank)
 
 
 def _operator(name: str) -> Callable[..., Any]:

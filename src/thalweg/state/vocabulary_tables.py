@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -129,7 +129,7 @@ class IdTableWithHashBuckets(LookupTable):
             return SparseTensor(keys.indices, self.lookup(keys.values, name), keys.dense_shape)
         values = self._checked(keys)
         if self._table is not None and self._table.key_dtype.is_integer and values.dtype is not dtypes.int64:
-            values = apply("Cast", values, DstT=dtypes.int64)
+            values = apply_one("Cast", values, DstT=dtypes.int64)
         if self._num_oov_buckets == 0:
             return self._table.lookup(values, name)
         with name_scope(name, f"{self._name}_Lookup"):
@@ -137,17 +137,17 @@ class IdTableWithHashBuckets(LookupTable):
             if self._table is None:
                 return buckets
             ids = self._table.lookup(values)
-            buckets = apply("AddV2", buckets, self._table.size(), name="Add")
-            is_known = apply("NotEqual", ids, self._table.default_value)
-            return apply("SelectV2", is_known, ids, buckets)
+            buckets = apply_one("AddV2", buckets, self._table.size(), name="Add")
+            is_known = apply_one("NotEqual", ids, self._table.default_value)
+            return apply_one("SelectV2", is_known, ids, buckets)
 
     def _buckets(self, values: Tensor) -> Tensor:
-        text = apply("AsString", values) if values.dtype.is_integer else values
+        text = apply_one("AsString", values) if values.dtype.is_integer else values
         spec = self._hasher_spec
         if spec.hasher == "fasthash":
-            return apply("StringToHashBucketFast", text, num_buckets=self._num_oov_buckets, name="hash_bucket")  # type: ignore[no-any-return]
+            return apply_one("StringToHashBucketFast", text, num_buckets=self._num_oov_buckets, name="hash_bucket")
         if spec.hasher == "stronghash":
-            return apply(  # type: ignore[no-any-return]
+            return apply_one(
                 "StringToHashBucketStrong", text, num_buckets=self._num_oov_buckets, key=spec.key, name="hash_bucket"
             )
         raise ValueError(f"Found unknown hasher {spec.hasher} in `hasher_spec`")
@@ -250,7 +250,7 @@ def index_table_from_tensor(
         values = _places(keys)
         with name_scope(None, "hash_table"):
             if keys.dtype.is_integer and keys.dtype is not dtypes.int64:
-                keys = apply("Cast", keys, DstT=dtypes.int64)
+                keys = apply_one("Cast", keys, DstT=dtypes.int64)
             initializer = KeyValueTensorInitializer(keys, values, keys.dtype.base_dtype, dtypes.int64, "table_init")
             return _with_buckets(initializer, default_value, num_oov_buckets, hasher_spec, dtype)
 
@@ -264,7 +264,7 @@ def _check_sizes(num_oov_buckets: int, vocab_size: int | None) -> None:
 
 def _places(elements: Tensor) -> Tensor:
     """0, 1, 2, ... for each element of a vector."""
-    return apply("Cast", apply("Range", 0, size(elements), 1, name="range"), DstT=dtypes.int64)  # type: ignore[no-any-return]
+    return apply_one("Cast", apply_one("Range", 0, size(elements), 1, name="range"), DstT=dtypes.int64)
 
 
 def _with_buckets(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collections, get_collection, name_scope
@@ -69,14 +69,14 @@ def scalar(name: str, tensor: Any, collections: Any = None, family: str | None =
         0.5
     """
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
-        return _collect(apply("ScalarSummary", tag, tensor, name=scope), collections)
+        return _collect(apply_one("ScalarSummary", tag, tensor, name=scope), collections)
 
 
 @export("summary.histogram")
 def histogram(name: str, values: Any, collections: Any = None, family: str | None = None) -> Tensor:
     """Adds a summary of how the elements of a tensor are distributed. Running it fails for NaN and infinity."""
     with summary_scope(name, family, default_name="HistogramSummary", values=[values]) as (tag, scope):
-        return _collect(apply("HistogramSummary", tag, values, name=scope), collections)
+        return _collect(apply_one("HistogramSummary", tag, values, name=scope), collections)
 
 
 @export("summary.image")
@@ -92,7 +92,7 @@ def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None,
         family: A prefix of the tag.
     """
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
-        return _collect(apply("ImageSummary", tag, tensor, max_images=max_outputs, name=scope), collections)
+        return _collect(apply_one("ImageSummary", tag, tensor, max_images=max_outputs, name=scope), collections)
 
 
 @export("summary.audio")
@@ -111,7 +111,9 @@ def audio(
     """
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         rate = convert_to_tensor(sample_rate, dtype="float32", name="sample_rate")
-        return _collect(apply("AudioSummaryV2", tag, tensor, rate, max_outputs=max_outputs, name=scope), collections)
+        return _collect(
+            apply_one("AudioSummaryV2", tag, tensor, rate, max_outputs=max_outputs, name=scope), collections
+        )
 
 
 @export("summary.tensor_summary")
@@ -145,7 +147,7 @@ def tensor_summary(
     if summary_description is not None:
         metadata.summary_description = getattr(summary_description, "type_hint", summary_description)
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
-        summary = apply("TensorSummaryV2", tag, tensor, metadata.SerializeToString(), name=scope)
+        summary = apply_one("TensorSummaryV2", tag, tensor, metadata.SerializeToString(), name=scope)
         return _collect(summary, collections)
 
 
@@ -174,7 +176,7 @@ def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tens
     inputs = list(inputs)
     cleaned = clean_tag(name)
     with name_scope(cleaned, "Merge", inputs):
-        return _collect(apply("MergeSummary", inputs), [] if collections is None else collections)
+        return _collect(apply_one("MergeSummary", inputs), [] if collections is None else collections)
 
 
 @export("summary.merge_all")
@@ -232,13 +234,13 @@ def _old(name: str, new_name: str) -> Callable[[F], F]:
 @_old("scalar_summary", "scalar")
 def scalar_summary(tags: Any, values: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Adds a summary of numbers, one tag for each."""
-    return _collect(apply("ScalarSummary", tags, values, name=name), collections)
+    return _collect(apply_one("ScalarSummary", tags, values, name=name), collections)
 
 
 @_old("histogram_summary", "histogram")
 def histogram_summary(tag: Any, values: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Adds a summary of how the elements of a tensor are distributed."""
-    return _collect(apply("HistogramSummary", tag, values, name=name), collections)
+    return _collect(apply_one("HistogramSummary", tag, values, name=name), collections)
 
 
 @_old("image_summary", "image")
@@ -246,7 +248,7 @@ def image_summary(
     tag: Any, tensor: Any, max_images: int = 3, collections: Any = None, name: str | None = None
 ) -> Tensor:
     """Adds a summary of images."""
-    return _collect(apply("ImageSummary", tag, tensor, max_images=max_images, name=name), collections)
+    return _collect(apply_one("ImageSummary", tag, tensor, max_images=max_images, name=name), collections)
 
 
 @_old("audio_summary", "audio")
@@ -255,13 +257,13 @@ def audio_summary(
 ) -> Tensor:
     """Adds a summary of sounds."""
     rate = convert_to_tensor(sample_rate, dtype="float32", name="sample_rate")
-    return _collect(apply("AudioSummaryV2", tag, tensor, rate, max_outputs=max_outputs, name=name), collections)
+    return _collect(apply_one("AudioSummaryV2", tag, tensor, rate, max_outputs=max_outputs, name=name), collections)
 
 
 @_old("merge_summary", "merge")
 def merge_summary(inputs: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Joins the values of several summaries."""
-    return _collect(apply("MergeSummary", list(inputs), name=name), [] if collections is None else collections)
+    return _collect(apply_one("MergeSummary", list(inputs), name=name), [] if collections is None else collections)
 
 
 @_old("merge_all_summaries", "merge_all")

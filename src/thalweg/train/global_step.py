@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
@@ -115,7 +115,7 @@ def global_step_read(graph: Graph | None = None) -> Any:
         return step
     with graph.as_default(), graph.name_scope(None), graph.name_scope(step.op.name + "/"):
         with graph.control_dependencies(None):
-            read = apply("Identity", step, name="read_for_hooks")
+            read = apply_one("Identity", step, name="read_for_hooks")
     graph.add_to_collection(_READ, read)
     return read
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from thalweg import errors
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef, parse_attrs, parse_signature
 from thalweg.graph.definitions.work import WorkFunction
 from thalweg.platform.deprecation import deprecated_alias
@@ -32,7 +33,10 @@ class OpDef:
 
     Attributes:
         name: The op type, such as 'MatMul'.
-        stateful: Whether two runs may differ (variables, random numbers, queues): never folded, merged or dropped.
+        stateful: Whether two runs may differ (variables, random numbers, queues): never folded, merged or dropped. What
+            TensorFlow's OpDef says; `effect` says more.
+        effect: What running it means for others than the readers of its outputs.
+        flow: How tensors get from its inputs to its outputs.
         commutative: Whether the inputs may be swapped.
         aggregate: Whether it sums inputs of one shape, so that chains of it may be merged.
         allows_uninitialized: Whether a reference input may point to a variable without a value.
@@ -45,7 +49,8 @@ class OpDef:
 
     __slots__ = (
         "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
-        "commutative", "doc", "module", "name", "plan", "python_kernel", "shape", "stateful", "work",
+        "commutative", "doc", "effect", "flow", "module", "name", "prepared", "python_kernel", "shape", "stateful",
+        "work",
     )  # fmt: skip
 
     def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
@@ -57,6 +62,8 @@ class OpDef:
         self._attrs: dict[str, AttrDef] | None = None
         self.shape = shape
         self.stateful = stateful
+        self.effect = Effect.UNKNOWN if stateful else Effect.NONE
+        self.flow = Flow.NONE
         self.commutative = False
         self.aggregate = False
         self.allows_uninitialized = False
@@ -64,7 +71,7 @@ class OpDef:
         self.module = ""
         self.python_kernel: PythonKernel | None = None
         self.work: WorkFunction | None = None
-        self.plan: Any = None  # The prepared form of the signature that graph.apply keeps here.
+        self.prepared: Any = None  # PreparedOp, made by `prepared_op.prepare` when the op is used first.
 
     def _parse(self) -> None:
         attrs = parse_attrs(self.name, self._attrs_text)
@@ -104,7 +111,10 @@ class OpDef:
     @property
     def is_foldable(self) -> bool:
         """Whether a node of this type may be computed ahead of the step when its inputs are constants."""
-        return not self.stateful and self.name not in _NEVER_FOLDED and bool(self.outputs)
+        if self.stateful or self.effect is not Effect.NONE:
+            return False
+        # Control flow depends on dead tokens and on the step's frames; bodies of functions are inlined before folding.
+        return self.flow in (Flow.NONE, Flow.FORWARD) and bool(self.outputs)
 
     @property
     def has_gradient(self) -> bool:
@@ -114,13 +124,6 @@ class OpDef:
     def __repr__(self) -> str:
         return f"<OpDef {self.name}({self._signature})>"
 
-
-# Stateless by registration, yet their value is decided by the step (feeds, dead tokens), not by their inputs.
-_NEVER_FOLDED = frozenset(
-    ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "RefSwitch", "Merge", "Enter", "Exit",
-     "NextIteration", "RefMerge", "RefEnter", "RefExit", "RefNextIteration", "LoopCond", "ControlTrigger", "NoOp",
-     "PreventGradient", "PartitionedCall", "StatelessIf", "StatelessCase", "StatelessWhile", "For", "SymbolicGradient")
-)  # fmt: skip
 
 _OPS: dict[str, OpDef] = {}
 _GRADIENTS: dict[str, GradientFunction | None] = {}
@@ -134,7 +137,9 @@ def define(
     attrs: str = "",
     *,
     shape: ShapeFunction | None = None,
-    stateful: bool = False,
+    effect: Effect | None = None,
+    flow: Flow = Flow.NONE,
+    stateful: bool | None = None,
     commutative: bool = False,
     aggregate: bool = False,
     allows_uninitialized: bool = False,
@@ -147,7 +152,9 @@ def define(
         signature: Inputs and outputs: `"a: T, n: N * T, i: int32, l: Tlist, r: Ref(T) -> output: T"`.
         attrs: Attributes: `"T: {float, double}, N: int >= 1, axis: int = 0, Tlist: list(type), p: {'SAME', 'VALID'}"`.
         shape: Function from a ShapeContext to the TensorShape of the output, or to a list with one per output.
-        stateful: Whether the op reads or changes anything but its inputs.
+        effect: What running the op means for others than the readers of its outputs; nothing if not given.
+        flow: How tensors get from inputs to outputs, for control flow, calls and ops that pass their input on.
+        stateful: What TensorFlow's OpDef says; needed only where it does not follow from `effect`.
         commutative: Whether swapping the inputs changes nothing.
         aggregate: Whether the op adds up inputs of one shape.
         allows_uninitialized: Whether a reference input may have no value yet.
@@ -158,7 +165,11 @@ def define(
     """
     if name in _OPS:
         raise ValueError(f"Op '{name}' is defined twice.")
+    if stateful is None:
+        stateful = effect is not None and effect.is_stateful
     op_def = OpDef(name, signature, attrs, shape, stateful)
+    op_def.effect = op_def.effect if effect is None else effect
+    op_def.flow = flow
     op_def.commutative = commutative
     op_def.aggregate = aggregate
     op_def.allows_uninitialized = allows_uninitialized
@@ -188,6 +199,18 @@ def op_def(name: str) -> OpDef:
 def find_op(name: str) -> OpDef | None:
     """The definition of an op type, or None if there is none."""
     return _OPS.get(name)
+
+
+def effect_of(name: str) -> Effect:
+    """The effect of an op type; UNKNOWN if it is not defined here, as the names of functions are."""
+    definition = _OPS.get(name)
+    return Effect.UNKNOWN if definition is None else definition.effect
+
+
+def flow_of(name: str) -> Flow:
+    """The flow of an op type; NONE if it is not defined here."""
+    definition = _OPS.get(name)
+    return Flow.NONE if definition is None else definition.flow
 
 
 def is_defined(name: str) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from thalweg.graph.apply import apply
-from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.apply import apply_one
+from thalweg.graph.definitions.op_registry import export, flow_of
 from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.formats.import_graph_def import checked_graph_def
 from thalweg.graph.messages.attr_values import write_attr
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 _REF_VARIABLES: Final = frozenset(("Variable", "VariableV2"))
 _VARIABLE_OPS: Final = frozenset(("Assign", "AssignAdd", "AssignSub", "Queue", "ScatterAdd", "ScatterSub",
                                   "ScatterUpdate", "TruncatedNormal", "Variable", "VariableV2"))  # fmt: skip
-# Ops through which a resource handle reaches the op that uses it.
-_PASS_HANDLE: Final = frozenset(("Identity", "Enter", "Switch", "Merge", "Exit", "NextIteration", "StopGradient"))
+# Ops that read a resource variable, and those that compute the same of its value.
+_OF_VALUE: Final = {
+    "ReadVariableOp": "Identity",
+    "VariableShape": "Shape",
+    "ResourceGather": "GatherV2",
+    "ResourceGatherNd": "GatherNd",
+}
 
 
 def _node_name(text: str) -> str:
@@ -162,7 +167,7 @@ class _Freezer:
 
     def _variable_behind(self, node: Any) -> str | None:
         """The variable whose handle is the first input of a node."""
-        if node.op not in _PASS_HANDLE and node.op not in ("ReadVariableOp", "ResourceGather", "VariableShape"):
+        if not flow_of(node.op).passes_input and node.op not in _OF_VALUE:
             return None
         seen: set[str] = set()
         while node.op != "VarHandleOp":
@@ -170,7 +175,7 @@ class _Freezer:
                 return None
             seen.add(node.name)
             node = self._nodes.get(_node_name(node.input[0]))
-            if node is None or (node.op not in _PASS_HANDLE and node.op != "VarHandleOp"):
+            if node is None or not (flow_of(node.op).passes_input or node.op == "VarHandleOp"):
                 return None
         name: str = node.name
         return name
@@ -183,7 +188,7 @@ def _read_of(graph: Graph, name: str) -> Any:
         if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
             return consumer.outputs[0]
     with graph.as_default(), graph.name_scope(None), graph.control_dependencies(None):
-        return apply("ReadVariableOp", handle, dtype=handle.op.get_attr("dtype"), name=f"{name}/frozen")
+        return apply_one("ReadVariableOp", handle, dtype=handle.op.get_attr("dtype"), name=f"{name}/frozen")
 
 
 def _constant(node: Any, value: np.ndarray[Any, Any]) -> Any:
@@ -198,7 +203,7 @@ def _value_node(node: Any, dtype: int) -> list[Any]:
     """What a node that takes a handle becomes when it gets the value itself."""
     copy = type(node)()
     copy.CopyFrom(node)
-    if node.op in _PASS_HANDLE:
+    if flow_of(node.op).passes_input:
         copy.attr["T"].type = dtype
         if "_output_shapes" in copy.attr:
             del copy.attr["_output_shapes"]
@@ -206,22 +211,22 @@ def _value_node(node: Any, dtype: int) -> list[Any]:
     for name in list(copy.attr):
         if not name.startswith("_"):
             del copy.attr[name]
+    copy.op = _OF_VALUE[node.op]
     if node.op == "ReadVariableOp":
-        copy.op = "Identity"
         copy.attr["T"].type = dtype
         return [copy]
     if node.op == "VariableShape":
-        copy.op = "Shape"
         copy.attr["T"].type = dtype
         copy.attr["out_type"].type = node.attr["out_type"].type or 3
+        return [copy]
+    copy.attr["Tparams"].type = dtype
+    copy.attr["Tindices"].type = node.attr["Tindices"].type
+    if node.op == "ResourceGatherNd":
         return [copy]
     axis = type(node)(name=f"{node.name}/axis", op="Const", device=node.device)
     axis.attr["dtype"].type = 3
     write_attr(axis.attr["value"], "tensor", np.array(0, np.int32))
-    copy.op = "GatherV2"
     copy.input.insert(2, axis.name)
-    copy.attr["Tparams"].type = dtype
-    copy.attr["Tindices"].type = node.attr["Tindices"].type
     copy.attr["Taxis"].type = 3
     copy.attr["batch_dims"].i = node.attr["batch_dims"].i
     return [axis, copy]

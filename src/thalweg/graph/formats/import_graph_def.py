@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from thalweg import errors
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.formats.import_nodes import (
-    BACK_EDGE_SOURCES,
-    MERGES,
     ImportedNode,
     NodeReader,
     Source,
@@ -289,7 +288,7 @@ class _Importer:
         return order, back_edges
 
     def _sources(self, node: ImportedNode, back_edges: list[tuple[str, int]]) -> Iterator[str]:
-        is_merge = node.op_def.name in MERGES
+        is_merge = node.op_def.flow is Flow.MERGE
         for index, source in enumerate(node.inputs):
             if source in self._mapped:
                 self._used.add(source)
@@ -303,7 +302,7 @@ class _Importer:
                     f"Connecting to invalid output {source[1]} of source node {source[0]} which has "
                     f"{len(producer.output_types)} outputs",
                 )
-            if is_merge and producer.op_def.name in BACK_EDGE_SOURCES:
+            if is_merge and producer.op_def.flow is Flow.NEXT_ITERATION:
                 back_edges.append((node.name, index))
             else:
                 yield source[0]

@@ -11,16 +11,13 @@ from typing import Any, Final, NamedTuple
 from thalweg import errors
 from thalweg.graph.definitions.attr_conversion import check_attr
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
+from thalweg.graph.definitions.prepared_op import output_dtypes
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.messages.attr_values import read_any, read_attr
-from thalweg.graph.operation import output_dtypes
 from thalweg.graph.scopes import VALID_OP_NAME
 
 Source = tuple[str, int]
 """A data input as the NodeDef names it: node and output."""
-
-BACK_EDGE_SOURCES: Final = frozenset(("NextIteration", "RefNextIteration"))
-MERGES: Final = frozenset(("Merge", "RefMerge"))
 
 _MAX_LIST: Final = 2**20  # Outputs of one node; more can only come from a damaged file.
 

@@ -6,11 +6,12 @@ import builtins
 from typing import Any
 
 from thalweg.graph import constant_values, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices, SparseTensor, convert_to_tensor_or_indexed_slices
 from thalweg.graph.default_graph import colocate_with, control_dependencies, device, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -59,8 +60,7 @@ def constant(
     array, dtype = constant_values.as_array(value, None if dtype is None else as_dtype(dtype).base_dtype)
     if shape is not None:
         array = constant_values.fill_shape(array, shape, verify_shape)
-    tensor: Tensor = apply("Const", value=array, dtype=dtype, name=name)
-    return tensor
+    return apply_one("Const", value=array, dtype=dtype, name=name)
 
 
 def _holds_tensor(value: Any) -> bool:
@@ -69,8 +69,13 @@ def _holds_tensor(value: Any) -> bool:
     return isinstance(value, (Tensor, SparseTensor, IndexedSlices))
 
 
-define("Placeholder", "-> output: dtype", "dtype: type, shape: shape = unknown", shape=shapes.from_attr("shape"))
-define("PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape", shape=shapes.from_attr("shape"))
+define(
+    "Placeholder", "-> output: dtype", "dtype: type, shape: shape = unknown", shape=shapes.from_attr("shape"),
+    effect=Effect.FED,
+)  # fmt: skip
+define(
+    "PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape", shape=shapes.from_attr("shape"), effect=Effect.FED
+)
 work(works.free, "Placeholder", "PlaceholderV2")
 not_differentiable("Placeholder", "PlaceholderV2")
 
@@ -91,8 +96,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
         >>> tf.placeholder(tf.float32, shape=[None, 784]).shape.as_list()
         [None, 784]
     """
-    tensor: Tensor = apply("Placeholder", dtype=dtype, shape=shape, name=name)
-    return tensor
+    return apply_one("Placeholder", dtype=dtype, shape=shape, name=name)
 
 
 def _with_default_shape(c: ShapeContext) -> TensorShape:
@@ -102,7 +106,11 @@ def _with_default_shape(c: ShapeContext) -> TensorShape:
 
 
 define(
-    "PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type, shape: shape", shape=_with_default_shape
+    "PlaceholderWithDefault",
+    "input: dtype -> output: dtype",
+    "dtype: type, shape: shape",
+    shape=_with_default_shape,
+    effect=Effect.FED,
 )
 
 
@@ -118,11 +126,10 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
     Returns:
         A Tensor.
     """
-    tensor: Tensor = apply("PlaceholderWithDefault", input, shape=TensorShape(shape), name=name)
-    return tensor
+    return apply_one("PlaceholderWithDefault", input, shape=TensorShape(shape), name=name)
 
 
-define("Identity", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+define("Identity", "input: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.FORWARD)
 define("IdentityN", "input: T -> output: T", "T: list(type) >= 1", shape=shapes.each_unchanged)
 work(works.free, "Identity", "IdentityN")
 
@@ -133,7 +140,7 @@ def identity(input: Any, name: str | None = None) -> Any:
     if isinstance(input, SparseTensor):
         with name_scope(name, "Identity", [input]):
             return SparseTensor(identity(input.indices), identity(input.values), identity(input.dense_shape))
-    tensor = apply("Identity", input, name=name)
+    tensor = apply_one("Identity", input, name=name)
     tensor._handle_data = tensor.op.inputs[0]._handle_data
     return tensor
 
@@ -141,8 +148,7 @@ def identity(input: Any, name: str | None = None) -> Any:
 @export("identity_n")
 def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
     """Passes several tensors on at once: none is available before all are."""
-    tensors: list[Tensor] = apply("IdentityN", input, name=name)
-    return tensors
+    return apply_list("IdentityN", input, name=name)
 
 
 @gradient("Identity", "PlaceholderWithDefault")
@@ -155,7 +161,7 @@ def _identity_n_grad(op: Operation, *grads: Any) -> Any:
     return grads
 
 
-define("StopGradient", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+define("StopGradient", "input: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.FORWARD)
 work(works.free, "StopGradient")
 not_differentiable("StopGradient")
 
@@ -163,18 +169,19 @@ not_differentiable("StopGradient")
 @export("stop_gradient")
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     """Passes the value on, and counts as a constant when gradients are taken."""
-    tensor: Tensor = apply("StopGradient", input, name=name)
-    return tensor
+    return apply_one("StopGradient", input, name=name)
 
 
-define("PreventGradient", "input: T -> output: T", "T: type, message: string = ''", shape=shapes.unchanged)
+define(
+    "PreventGradient", "input: T -> output: T", "T: type, message: string = ''", shape=shapes.unchanged,
+    flow=Flow.FORWARD,
+)  # fmt: skip
 work(works.free, "PreventGradient")
 
 
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
     """Passes the value on, and makes taking a gradient through it an error with `message`."""
-    tensor: Tensor = apply("PreventGradient", input, message=message, name=name)
-    return tensor
+    return apply_one("PreventGradient", input, message=message, name=name)
 
 
 @gradient("PreventGradient")
@@ -190,8 +197,7 @@ not_differentiable("NoOp")
 @export("no_op")
 def no_op(name: str | None = None) -> Operation:
     """Creates an operation that does nothing, for the control dependencies of the place where it is created."""
-    op: Operation = apply("NoOp", name=name)
-    return op
+    return apply_op("NoOp", name=name)
 
 
 def _operation_of(element: Any) -> Operation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from thalweg.graph import constant_values, dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_values
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import (
     convert,
@@ -25,7 +25,7 @@ _LAST_PRIORITY: Final = 200
 
 def _constant(value: Any, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
     array, dtype = constant_values.as_array(value, dtype)
-    tensor: Tensor = apply("Const", value=array, dtype=dtype, name=name or "Const")
+    tensor: Tensor = apply_values("Const", (), name or "Const", {"value": array, "dtype": dtype})
     return tensor
 
 
@@ -87,7 +87,7 @@ def _pack(value: Any, dtype: DType, name: str) -> Any:
             else:
                 tensor = _constant(item, dtype, str(i))
             tensors.append(tensor)
-        return apply("Pack", tensors, axis=0, name=scope)
+        return apply_one("Pack", tensors, axis=0, name=scope)
 
 
 def _dense_of_slices(value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:
@@ -100,10 +100,10 @@ def _dense_of_slices(value: IndexedSlices, dtype: Any = None, name: str | None =
         raise ValueError(
             f"Tensor conversion requested for IndexedSlices without dense_shape, so its size is not known: {value}"
         )
-    rows = apply(
+    rows = apply_one(
         "StridedSlice", value.dense_shape, [0], [1], [1], shrink_axis_mask=1, name=f"{name}/rows" if name else None
     )
-    dense: Tensor = apply("UnsortedSegmentSum", value.values, value.indices, rows, name=name)
+    dense = apply_one("UnsortedSegmentSum", value.values, value.indices, rows, name=name)
     dense.set_shape(value.shape)
     return dense
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -48,13 +48,13 @@ def diag(diagonal: Any, name: str | None = None) -> Tensor:
         ...     s.run(tf.diag([1, 2])).tolist()
         [[1, 0], [0, 2]]
     """
-    return apply("Diag", diagonal, name=name)  # type: ignore[no-any-return]
+    return apply_one("Diag", diagonal, name=name)
 
 
 @export("diag_part", "linalg.tensor_diag_part")
 def diag_part(input: Any, name: str | None = None) -> Tensor:
     """Returns the diagonal of a tensor of shape `[d0, ..., dn, d0, ..., dn]`."""
-    return apply("DiagPart", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("DiagPart", input, name=name)
 
 
 @gradient("Diag")
@@ -187,12 +187,10 @@ def matrix_diag(
     """
     plain = _is_main(k) and isinstance(num_rows, int) and num_rows == -1 and isinstance(num_cols, int)
     if plain and num_cols == -1 and isinstance(padding_value, (int, float)) and padding_value == 0:
-        return apply("MatrixDiag", diagonal, name=name)  # type: ignore[no-any-return]
+        return apply_one("MatrixDiag", diagonal, name=name)
     diagonal = convert_to_tensor(diagonal)
     padding = _as_type(padding_value, diagonal)
-    return apply(  # type: ignore[no-any-return]
-        "MatrixDiagV3", diagonal, k, num_rows, num_cols, padding, align=align, name=name
-    )
+    return apply_one("MatrixDiagV3", diagonal, k, num_rows, num_cols, padding, align=align, name=name)
 
 
 def _as_type(value: Any, like: Tensor) -> Any:
@@ -210,17 +208,17 @@ def matrix_diag_part(
 ) -> Tensor:
     """Returns the diagonals of matrices; the opposite of `matrix_diag`, which says what `k` and `align` mean."""
     if _is_main(k):
-        return apply("MatrixDiagPart", input, name=name)  # type: ignore[no-any-return]
+        return apply_one("MatrixDiagPart", input, name=name)
     input = convert_to_tensor(input)
-    return apply("MatrixDiagPartV3", input, k, _as_type(padding_value, input), align=align, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixDiagPartV3", input, k, _as_type(padding_value, input), align=align, name=name)
 
 
 @export("matrix_set_diag", "linalg.set_diag")
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Returns `input` with other diagonals; `matrix_diag` says what `k` and `align` mean."""
     if _is_main(k):
-        return apply("MatrixSetDiag", input, diagonal, name=name)  # type: ignore[no-any-return]
-    return apply("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)  # type: ignore[no-any-return]
+        return apply_one("MatrixSetDiag", input, diagonal, name=name)
+    return apply_one("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)
 
 
 def _align(op: Operation) -> Any:
@@ -229,14 +227,14 @@ def _align(op: Operation) -> Any:
 
 @gradient("MatrixDiag")
 def _matrix_diag_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MatrixDiagPart", grad)
+    return apply_one("MatrixDiagPart", grad)
 
 
 @gradient("MatrixDiagV2", "MatrixDiagV3")
 def _banded_diag_grad(op: Operation, grad: Tensor) -> Any:
-    band = apply("MatrixDiagPartV3", grad, op.inputs[1], _as_type(0, grad), align=_align(op))
-    flat = [apply("Sum", apply("Reshape", part, [-1]), [0]) for part in (grad, band)]
-    padding = apply("Reshape", apply("Sub", *flat), apply("Shape", op.inputs[4]))
+    band = apply_one("MatrixDiagPartV3", grad, op.inputs[1], _as_type(0, grad), align=_align(op))
+    flat = [apply_one("Sum", apply_one("Reshape", part, [-1]), [0]) for part in (grad, band)]
+    padding = apply_one("Reshape", apply_one("Sub", *flat), apply_one("Shape", op.inputs[4]))
     return band, None, None, None, padding
 
 
@@ -244,30 +242,30 @@ def _banded_diag_grad(op: Operation, grad: Tensor) -> Any:
 def _matrix_diag_part_grad(op: Operation, grad: Tensor) -> Any:
     dims = op.inputs[0].shape.dims_tuple
     if dims is not None and dims[-1] is not None and dims[-1] == dims[-2]:
-        return apply("MatrixDiag", grad)
-    return apply("MatrixSetDiag", apply("ZerosLike", op.inputs[0]), grad)
+        return apply_one("MatrixDiag", grad)
+    return apply_one("MatrixSetDiag", apply_one("ZerosLike", op.inputs[0]), grad)
 
 
 @gradient("MatrixDiagPartV2", "MatrixDiagPartV3")
 def _banded_diag_part_grad(op: Operation, grad: Tensor) -> Any:
-    zeros = apply("ZerosLike", op.inputs[0])
-    band = apply("MatrixSetDiagV3", zeros, grad, op.inputs[1], align=_align(op))
+    zeros = apply_one("ZerosLike", op.inputs[0])
+    band = apply_one("MatrixSetDiagV3", zeros, grad, op.inputs[1], align=_align(op))
     # What was not taken from the matrices was padding.
-    used = apply("MatrixDiagPartV3", band, op.inputs[1], _as_type(0, grad), align=_align(op))
-    flat = [apply("Sum", apply("Reshape", part, [-1]), [0]) for part in (grad, used)]
-    return band, None, apply("Reshape", apply("Sub", *flat), apply("Shape", op.inputs[2]))
+    used = apply_one("MatrixDiagPartV3", band, op.inputs[1], _as_type(0, grad), align=_align(op))
+    flat = [apply_one("Sum", apply_one("Reshape", part, [-1]), [0]) for part in (grad, used)]
+    return band, None, apply_one("Reshape", apply_one("Sub", *flat), apply_one("Shape", op.inputs[2]))
 
 
 @gradient("MatrixSetDiag")
 def _matrix_set_diag_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MatrixSetDiag", grad, apply("ZerosLike", op.inputs[1])), apply("MatrixDiagPart", grad)
+    return apply_one("MatrixSetDiag", grad, apply_one("ZerosLike", op.inputs[1])), apply_one("MatrixDiagPart", grad)
 
 
 @gradient("MatrixSetDiagV2", "MatrixSetDiagV3")
 def _banded_set_diag_grad(op: Operation, grad: Tensor) -> Any:
     k, align = op.inputs[2], _align(op)
-    rest = apply("MatrixSetDiagV3", grad, apply("ZerosLike", op.inputs[1]), k, align=align)
-    return rest, apply("MatrixDiagPartV3", grad, k, _as_type(0, grad), align=align), None
+    rest = apply_one("MatrixSetDiagV3", grad, apply_one("ZerosLike", op.inputs[1]), k, align=align)
+    return rest, apply_one("MatrixDiagPartV3", grad, k, _as_type(0, grad), align=align), None
 
 
 def _band_part_shape(c: ShapeContext) -> TensorShape:
@@ -288,12 +286,12 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | Non
 
     A negative number keeps all: `(x, -1, 0)` is the lower triangle, `(x, 0, 0)` the diagonal.
     """
-    return apply("MatrixBandPart", input, num_lower, num_upper, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 
 @gradient("MatrixBandPart")
 def _matrix_band_part_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MatrixBandPart", grad, op.inputs[1], op.inputs[2]), None, None
+    return apply_one("MatrixBandPart", grad, op.inputs[1], op.inputs[2]), None, None
 
 
 @export("eye", "linalg.eye")
@@ -325,27 +323,27 @@ def eye(
         if known and any(size < 0 for size in sizes):
             raise ValueError(f"eye needs sizes that are not negative, got {sizes}.")
         length: Any = min(sizes) if known else _smallest(sizes)
-        shape: Any = [length] if known else apply("Reshape", length, [1])
+        shape: Any = [length] if known else apply_one("Reshape", length, [1])
         if batch_shape is not None:
             if known and not isinstance(batch_shape, Tensor):
                 shape = [*TensorShape(batch_shape).as_list(), length]
             else:
                 batch = convert_to_tensor(batch_shape, shape.dtype if isinstance(shape, Tensor) else None)
-                shape = apply("ConcatV2", [batch, shape], 0)
-        ones = apply("Fill", shape if isinstance(shape, Tensor) else np.array(shape, np.int32), one)
+                shape = apply_one("ConcatV2", [batch, shape], 0)
+        ones = apply_one("Fill", shape if isinstance(shape, Tensor) else np.array(shape, np.int32), one)
         if square:
             return matrix_diag(ones)
-        rows, columns = (apply("Cast", convert_to_tensor(s), DstT="int32") if not known else int(s) for s in sizes)
+        rows, columns = (apply_one("Cast", convert_to_tensor(s), DstT="int32") if not known else int(s) for s in sizes)
         return matrix_diag(ones, num_rows=rows, num_cols=columns)
 
 
 def _smallest(sizes: list[Any]) -> Tensor:
     tensors = [convert_to_tensor(size) for size in sizes]
-    return tensors[0] if len(tensors) == 1 else apply("Minimum", *tensors)
+    return tensors[0] if len(tensors) == 1 else apply_one("Minimum", *tensors)
 
 
 @export("trace", "linalg.trace")
 def trace(x: Any, name: str | None = None) -> Tensor:
     """Returns the sum of the main diagonal of each matrix in `x`."""
     with name_scope(name, "Trace", [x]):
-        return apply("Sum", matrix_diag_part(x), [-1])  # type: ignore[no-any-return]
+        return apply_one("Sum", matrix_diag_part(x), [-1])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert, convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -45,13 +45,12 @@ define(
 @export("fill")
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """Returns a tensor of shape `dims` with all elements equal to the scalar `value`."""
-    result: Tensor = apply("Fill", dims, value, name=name)
-    return result
+    return apply_one("Fill", dims, value, name=name)
 
 
 @gradient("Fill")
 def _fill_grad(op: Operation, grad: Tensor) -> Any:
-    return None, apply("Sum", reshape(grad, [-1]), [0])
+    return None, apply_one("Sum", reshape(grad, [-1]), [0])
 
 
 @export("zeros")
@@ -134,7 +133,7 @@ def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize
             return zeros(tensor.shape, wanted, name=scope)
         if wanted is not tensor.dtype.base_dtype:
             return zeros(shape_tensor(tensor, optimize=optimize), wanted, name=scope)
-        return apply("ZerosLike", tensor, name=scope)  # type: ignore[no-any-return]
+        return apply_one("ZerosLike", tensor, name=scope)
 
 
 @export("ones_like")
@@ -175,7 +174,7 @@ define(
 @export("tile", "manip.tile")
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """Repeats a tensor `multiples[i]` times along each dimension i."""
-    return apply("Tile", input, multiples, name=name)  # type: ignore[no-any-return]
+    return apply_one("Tile", input, multiples, name=name)
 
 
 @gradient("Tile")
@@ -184,15 +183,15 @@ def _tile_grad(op: Operation, grad: Tensor) -> Any:
     dims, repeats = x.shape.dims_tuple, constant_value(multiples)
     if dims is not None and repeats is not None and None not in dims:
         split = [n for pair in zip(repeats.tolist(), dims, strict=True) for n in pair]
-        return apply("Sum", reshape(grad, np.array(split, np.int32)), list(range(0, len(split), 2))), None
+        return apply_one("Sum", reshape(grad, np.array(split, np.int32)), list(range(0, len(split), 2))), None
     # [m0, d0, m1, d1, ...]: every copy gets a dimension of its own, which is then summed over.
-    pairs = apply("Pack", [multiples, sizes_of(x, multiples.dtype)], axis=1)
+    pairs = apply_one("Pack", [multiples, sizes_of(x, multiples.dtype)], axis=1)
     split_sizes = reshape(pairs, [-1])
     if dims is not None:
         axes: Any = list(range(0, 2 * len(dims), 2))
     else:
-        axes = apply("Range", 0, apply("Size", split_sizes), 2)
-    total = apply("Sum", reshape(grad, split_sizes), axes)
+        axes = apply_one("Range", 0, apply_one("Size", split_sizes), 2)
+    total = apply_one("Sum", reshape(grad, split_sizes), axes)
     total.set_shape(x.shape)
     return total, None
 
@@ -221,7 +220,7 @@ define(
 @export("broadcast_to")
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Repeats a tensor along dimensions of size 1, and along new leading ones, to a shape that it broadcasts to."""
-    return apply("BroadcastTo", input, shape, name=name)  # type: ignore[no-any-return]
+    return apply_one("BroadcastTo", input, shape, name=name)
 
 
 @gradient("BroadcastTo")

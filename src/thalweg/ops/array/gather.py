@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import colocate_with, name_scope
@@ -100,8 +100,9 @@ def gather(
         axis = batch_dims
     known = axis if isinstance(axis, (int, np.integer)) else constant_value(axis) if isinstance(axis, Tensor) else None
     if known is not None and int(known) == 0 and batch_dims == 0 and hasattr(params, "sparse_read"):
-        return params.sparse_read(indices, name=name)  # type: ignore[no-any-return]
-    return apply("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name)  # type: ignore[no-any-return]
+        tensor: Tensor = params.sparse_read(indices, name=name)
+        return tensor
+    return apply_one("GatherV2", params, indices, axis, batch_dims=batch_dims, name=name)
 
 
 @export("batch_gather")
@@ -139,32 +140,34 @@ def _gather_v2_grad(op: Operation, grad: Any) -> Any:
     elif axis is not None and int(axis) >= 0:
         axis = int(axis)
     else:
-        axis = apply("FloorMod", apply("Cast", axis_tensor, DstT=dtypes.int32), apply("Rank", params))
+        axis = apply_one("FloorMod", apply_one("Cast", axis_tensor, DstT=dtypes.int32), apply_one("Rank", params))
     if batch < 0:
         if indices.shape.ndims is None:
             raise ValueError("The gradient of gather with negative batch_dims needs indices of known rank.")
         batch += indices.shape.ndims
     # Every entry along `axis` is a row of a matrix [batch * outer * limit, inner]; the gradient is a sum into its rows.
-    pairs = _product(sizes[:batch]), _product(sizes[batch:axis])  # type: ignore[index]
-    limit = sizes[axis]  # type: ignore[index]
-    blocks = apply("Mul", *pairs)
-    first = apply("Mul", apply("Range", np.int64(0), blocks, np.int64(1)), limit)
-    rows = apply(
+    pairs = _product(sizes[:batch]), _product(sizes[batch:axis])
+    limit = sizes[axis]
+    blocks = apply_one("Mul", *pairs)
+    first = apply_one("Mul", apply_one("Range", np.int64(0), blocks, np.int64(1)), limit)
+    rows = apply_one(
         "AddV2",
-        reshape(first, apply("Pack", [*pairs, np.int64(1)])),
-        reshape(apply("Cast", indices, DstT=dtypes.int64), apply("Pack", [pairs[0], np.int64(1), np.int64(-1)])),
+        reshape(first, apply_one("Pack", [*pairs, np.int64(1)])),
+        reshape(
+            apply_one("Cast", indices, DstT=dtypes.int64), apply_one("Pack", [pairs[0], np.int64(1), np.int64(-1)])
+        ),
     )
     rows = reshape(rows, [-1])
-    inner = _product(sizes[axis + 1 :])  # type: ignore[index]
-    values = reshape(grad, apply("Pack", [apply("Size", rows, out_type=dtypes.int64), inner]))
-    total = apply("UnsortedSegmentSum", values, rows, apply("Mul", blocks, limit))
+    inner = _product(sizes[axis + 1 :])
+    values = reshape(grad, apply_one("Pack", [apply_one("Size", rows, out_type=dtypes.int64), inner]))
+    total = apply_one("UnsortedSegmentSum", values, rows, apply_one("Mul", blocks, limit))
     result = reshape(total, sizes)
     result.set_shape(params.shape)
     return result, None, None
 
 
 def _product(sizes: Any) -> Any:
-    return apply("Prod", sizes, [0])
+    return apply_one("Prod", sizes, [0])
 
 
 def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
@@ -175,8 +178,8 @@ def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
     if inner is not None and None not in inner[1:] and 0 not in inner[1:]:
         values = reshape(grad, np.array([-1, *inner[1:]], np.int32))
     else:
-        count = apply("ExpandDims", size(indices), 0)
-        values = reshape(grad, concat([count, dense_shape[1:]], 0))  # type: ignore[index]
+        count = apply_one("ExpandDims", size(indices), 0)
+        values = reshape(grad, concat([count, dense_shape[1:]], 0))
     return IndexedSlices(values, reshape(indices, [-1]), dense_shape)
 
 
@@ -221,8 +224,9 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: An
     if batch is not None and int(batch) > 0:
         return _batch_gather_nd(params, indices, int(batch), name)
     if hasattr(params, "gather_nd") and not isinstance(params, Tensor):
-        return params.gather_nd(indices, name=name)  # type: ignore[no-any-return]
-    return apply("GatherNd", params, indices, name=name)  # type: ignore[no-any-return]
+        tensor: Tensor = params.gather_nd(indices, name=name)
+        return tensor
+    return apply_one("GatherNd", params, indices, name=name)
 
 
 def _batch_gather_nd(params: Any, indices: Any, batch: int, name: str | None) -> Tensor:
@@ -237,12 +241,12 @@ def _batch_gather_nd(params: Any, indices: Any, batch: int, name: str | None) ->
         if source.shape.ndims is not None and batch >= source.shape.ndims:
             raise ValueError(f"batch_dims = {batch} must be less than rank(params) = {source.shape.ndims}")
         sizes = shape_tensor(tuples)
-        per_tuple = concat([sizes[:-1], [1]], 0)  # type: ignore[index]
+        per_tuple = concat([sizes[:-1], [1]], 0)
         positions = []
         for i in range(batch):
-            along = apply("Range", 0, sizes[i], 1)  # type: ignore[index]
-            column = reshape(apply("Cast", along, DstT=tuples.dtype), [-1] + [1] * (rank - 1 - i))
-            positions.append(apply("BroadcastTo", column, per_tuple))
+            along = apply_one("Range", 0, sizes[i], 1)
+            column = reshape(apply_one("Cast", along, DstT=tuples.dtype), [-1] + [1] * (rank - 1 - i))
+            positions.append(apply_one("BroadcastTo", column, per_tuple))
         return gather_nd(source, concat([*positions, tuples], -1))
 
 
@@ -256,8 +260,8 @@ def _gather_nd_grad(op: Operation, grad: Any) -> Any:
     if dims is not None and len(dims) == 2 and dims[1] == 1:
         return IndexedSlices(grad, squeeze(indices, -1), convert_to_tensor(sizes_of(params))), None
     if indices.dtype == dtypes.int16:
-        indices = apply("Cast", indices, DstT=dtypes.int32)
-    spread = apply("ScatterNd", indices, grad, sizes_of(params, indices.dtype))
+        indices = apply_one("Cast", indices, DstT=dtypes.int32)
+    spread = apply_one("ScatterNd", indices, grad, sizes_of(params, indices.dtype))
     spread.set_shape(params.shape)
     return spread, None
 
@@ -301,14 +305,14 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
             raise ValueError("boolean_mask with a negative axis needs a tensor of known rank.")
         # Also for a vector, where the shape stays: it makes the gradient dense, as in TensorFlow.
         sizes = shape_tensor(source)
-        masked = apply("Prod", sizes[at : at + rank], [0])  # type: ignore[index]
+        masked = apply_one("Prod", sizes[at : at + rank], [0])
         dims = source.shape.dims_tuple
-        source = reshape(source, concat([sizes[:at], [masked], sizes[at + rank :]], 0))  # type: ignore[index]
+        source = reshape(source, concat([sizes[:at], [masked], sizes[at + rank :]], 0))
         if dims is not None:
             source.set_shape((*dims[:at], shapes.num_elements(dims[at : at + rank]), *dims[at + rank :]))
         if rank > 1:
             keep = reshape(keep, [-1])
-        rows = squeeze(apply("Where", keep), axis=[1])
+        rows = squeeze(apply_one("Where", keep), axis=[1])
         return gather(source, rows, axis=at)
 
 

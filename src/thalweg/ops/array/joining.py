@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert, convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
@@ -73,8 +73,9 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     if len(tensors) == 1:
         with name_scope(name) as scope:
             convert(axis, int32, "concat_dim").shape.assert_has_rank(0)
-            return identity(tensors[0], name=f"{scope}{scope.rstrip('/').rpartition('/')[2]}/")  # type: ignore[no-any-return]
-    return apply("ConcatV2", tensors, axis, name=name)  # type: ignore[no-any-return]
+            tensor: Tensor = identity(tensors[0], name=f"{scope}{scope.rstrip('/').rpartition('/')[2]}/")
+            return tensor
+    return apply_one("ConcatV2", tensors, axis, name=name)
 
 
 @gradient("Concat")
@@ -99,13 +100,11 @@ def _parts(values: Any, axis: Tensor, grad: Any) -> list[Any]:
         dims = [v.shape.dims_tuple for v in values]
         sizes = [None if d is None else d[int(where)] for d in dims]
         if None not in sizes:
-            return apply(  # type: ignore[no-any-return]
-                "SplitV", grad, np.array(sizes, np.int64), int(where), num_split=len(sizes)
-            )
-    shapes_of_values = apply("ShapeN", list(values))
-    at = axis if axis.dtype == int32 else apply("Cast", axis, DstT=int32)
-    offsets = apply("ConcatOffset", at, shapes_of_values)
-    return [apply("Slice", grad, o, s) for o, s in zip(offsets, shapes_of_values, strict=True)]
+            return apply_list("SplitV", grad, np.array(sizes, np.int64), int(where), num_split=len(sizes))
+    shapes_of_values = apply_list("ShapeN", list(values))
+    at = axis if axis.dtype == int32 else apply_one("Cast", axis, DstT=int32)
+    offsets = apply_list("ConcatOffset", at, shapes_of_values)
+    return [apply_one("Slice", grad, o, s) for o, s in zip(offsets, shapes_of_values, strict=True)]
 
 
 def _sliced_parts(values: Any, axis: int, rank: int, grad: IndexedSlices) -> list[Any]:
@@ -113,12 +112,12 @@ def _sliced_parts(values: Any, axis: int, rank: int, grad: IndexedSlices) -> lis
     offset: Any = 0
     parts = []
     for value in values:
-        size = apply("StridedSlice", apply("Shape", value), [axis], [axis + 1], [1], shrink_axis_mask=1)
-        begin = apply("Pack", [offset if i == axis else 0 for i in range(rank)])
-        sizes = apply("Pack", [size if i == axis else -1 for i in range(rank)])
-        rows = apply("Slice", grad.values, begin, sizes)
-        parts.append(IndexedSlices(rows, grad.indices, apply("Shape", value)))
-        offset = apply("AddV2", size, offset)
+        size = apply_one("StridedSlice", apply_one("Shape", value), [axis], [axis + 1], [1], shrink_axis_mask=1)
+        begin = apply_one("Pack", [offset if i == axis else 0 for i in range(rank)])
+        sizes = apply_one("Pack", [size if i == axis else -1 for i in range(rank)])
+        rows = apply_one("Slice", grad.values, begin, sizes)
+        parts.append(IndexedSlices(rows, grad.indices, apply_one("Shape", value)))
+        offset = apply_one("AddV2", size, offset)
     return parts
 
 
@@ -160,12 +159,12 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
             return convert_to_tensor(values, name=name)
         except (TypeError, ValueError):
             pass  # Pack says better what does not fit.
-    return apply("Pack", list(values) if isinstance(values, (list, tuple)) else values, axis=axis, name=name)  # type: ignore[no-any-return]
+    return apply_one("Pack", list(values) if isinstance(values, (list, tuple)) else values, axis=axis, name=name)
 
 
 @gradient("Pack")
 def _pack_grad(op: Operation, grad: Any) -> Any:
-    return apply("Unpack", grad, num=op.attrs["N"], axis=op.attrs["axis"])
+    return apply_list("Unpack", grad, num=op.attrs["N"], axis=op.attrs["axis"])
 
 
 def _unpacked(c: ShapeContext) -> list[TensorShape]:
@@ -207,12 +206,12 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
             num = dims[axis]
         if num is None:
             raise ValueError(f"Cannot infer argument `num` from shape {tensor.shape}")
-    return apply("Unpack", tensor, num=num, axis=axis, name=name)  # type: ignore[no-any-return]
+    return apply_list("Unpack", tensor, num=num, axis=axis, name=name)
 
 
 @gradient("Unpack")
 def _unpack_grad(op: Operation, *grads: Any) -> Any:
-    return apply("Pack", list(grads), axis=op.attrs["axis"])
+    return apply_one("Pack", list(grads), axis=op.attrs["axis"])
 
 
 def _split_axis(c: ShapeContext, axis_input: int, value_input: int) -> tuple[shapes.Dims, int | None]:
@@ -304,7 +303,7 @@ def split(
     if isinstance(num_or_size_splits, Dimension):
         num_or_size_splits = num_or_size_splits.value
     if isinstance(num_or_size_splits, (int, np.integer)):
-        return apply("Split", axis, value, num_split=int(num_or_size_splits), name=name)  # type: ignore[no-any-return]
+        return apply_list("Split", axis, value, num_split=int(num_or_size_splits), name=name)
     sizes = convert_to_tensor(num_or_size_splits)
     if sizes.shape.ndims == 0:
         raise ValueError("Rank-0 tensors are not supported as the num_or_size_splits argument to split.")
@@ -313,7 +312,7 @@ def split(
         num = dims[0] if dims else None
         if num is None:
             raise ValueError(f"Cannot infer argument `num` from shape {sizes.shape}")
-    return apply("SplitV", value, sizes, axis, num_split=num, name=name)  # type: ignore[no-any-return]
+    return apply_list("SplitV", value, sizes, axis, num_split=num, name=name)
 
 
 @gradient("Split")
@@ -327,7 +326,7 @@ def _split_v_grad(op: Operation, *grads: Any) -> Any:
 
 
 def _joined(grads: Any, axis: Tensor) -> Any:
-    return grads[0] if len(grads) == 1 else apply("ConcatV2", list(grads), axis)
+    return grads[0] if len(grads) == 1 else apply_one("ConcatV2", list(grads), axis)
 
 
 define(
@@ -347,10 +346,10 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
         shape = shapes.merge_shapes([tensor.shape for tensor in tensors])
         if not shape.is_fully_defined():
             raise ValueError(f"parallel_stack needs values of a known shape, got {shape}; use tf.stack.")
-        rows = [apply("ExpandDims", tensor, 0) for tensor in tensors]
-        return apply("ParallelConcat", rows, shape=[len(rows), *shape.as_list()])  # type: ignore[no-any-return]
+        rows = [apply_one("ExpandDims", tensor, 0) for tensor in tensors]
+        return apply_one("ParallelConcat", rows, shape=[len(rows), *shape.as_list()])
 
 
 @gradient("ParallelConcat")
 def _parallel_concat_grad(op: Operation, grad: Any) -> Any:
-    return apply("Split", 0, grad, num_split=op.attrs["N"])
+    return apply_list("Split", 0, grad, num_split=op.attrs["N"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import is_tensor_like
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
@@ -82,12 +82,12 @@ def pad(
     """
     kind = str(mode).upper()
     if kind in ("REFLECT", "SYMMETRIC"):
-        return apply("MirrorPad", tensor, paddings, mode=kind, name=name)  # type: ignore[no-any-return]
+        return apply_one("MirrorPad", tensor, paddings, mode=kind, name=name)
     if kind != "CONSTANT":
         raise ValueError(f"Unknown padding mode: {mode}. Expected 'CONSTANT', 'REFLECT' or 'SYMMETRIC'.")
     if not is_tensor_like(constant_values) and np.ndim(constant_values) == 0 and not constant_values:
-        return apply("Pad", tensor, paddings, name=name)  # type: ignore[no-any-return]
-    return apply("PadV2", tensor, paddings, constant_values, name=name)  # type: ignore[no-any-return]
+        return apply_one("Pad", tensor, paddings, name=name)
+    return apply_one("PadV2", tensor, paddings, constant_values, name=name)
 
 
 @gradient("Pad")
@@ -98,11 +98,11 @@ def _pad_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("PadV2")
 def _pad_v2_grad(op: Operation, grad: Tensor) -> Any:
     inside = _interior(op, grad)
-    return inside, None, apply("Sub", _total(grad), _total(inside))
+    return inside, None, apply_one("Sub", _total(grad), _total(inside))
 
 
 def _total(x: Tensor) -> Tensor:
-    return apply("Sum", reshape(x, [-1]), [0])  # type: ignore[no-any-return]
+    return apply_one("Sum", reshape(x, [-1]), [0])
 
 
 def _interior(op: Operation, grad: Tensor) -> Tensor:
@@ -111,15 +111,17 @@ def _interior(op: Operation, grad: Tensor) -> Tensor:
     if known is not None and known.ndim == 2:
         before: Any = np.ascontiguousarray(known[:, 0])
     else:
-        before = apply("StridedSlice", paddings, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
-    return apply("Slice", grad, before, sizes_of(x, paddings.dtype))  # type: ignore[no-any-return]
+        before = apply_one(
+            "StridedSlice", paddings, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2
+        )
+    return apply_one("Slice", grad, before, sizes_of(x, paddings.dtype))
 
 
 @gradient("MirrorPad")
 def _mirror_pad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MirrorPadGrad", grad, op.inputs[1], mode=op.attrs["mode"]), None
+    return apply_one("MirrorPadGrad", grad, op.inputs[1], mode=op.attrs["mode"]), None
 
 
 @gradient("MirrorPadGrad")
 def _mirror_pad_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MirrorPad", grad, op.inputs[1], mode=op.attrs["mode"]), None
+    return apply_one("MirrorPad", grad, op.inputs[1], mode=op.attrs["mode"]), None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -52,20 +52,18 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
         ...     [part.tolist() for part in s.run(tf.dynamic_partition([1, 2, 3], [1, 0, 1], 2))]
         [[2], [1, 3]]
     """
-    return apply(  # type: ignore[no-any-return]
-        "DynamicPartition", data, partitions, num_partitions=num_partitions, name=name
-    )
+    return apply_list("DynamicPartition", data, partitions, num_partitions=num_partitions, name=name)
 
 
 @gradient("DynamicPartition")
 def _dynamic_partition_grad(op: Operation, *grads: Any) -> Any:
     data, partitions = op.inputs
-    given = [apply("ZerosLike", op.outputs[i]) if grad is None else grad for i, grad in enumerate(grads)]
-    sizes = apply("Shape", partitions)
-    numbers = apply("Reshape", apply("Range", 0, apply("Size", partitions), 1), sizes)
+    given = [apply_one("ZerosLike", op.outputs[i]) if grad is None else grad for i, grad in enumerate(grads)]
+    sizes = apply_one("Shape", partitions)
+    numbers = apply_one("Reshape", apply_one("Range", 0, apply_one("Size", partitions), 1), sizes)
     places = dynamic_partition(numbers, partitions, op.attrs["num_partitions"])
-    rows = apply("ParallelDynamicStitch", places, given)
-    return apply("Reshape", rows, apply("Shape", data)), None
+    rows = apply_one("ParallelDynamicStitch", places, given)
+    return apply_one("Reshape", rows, apply_one("Shape", data)), None
 
 
 def _stitch_shape(c: ShapeContext) -> TensorShape:
@@ -101,10 +99,10 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     Returns:
         A Tensor with as many rows as the largest index says. Rows that no index names are zero.
     """
-    return apply("DynamicStitch", indices, data, name=name)  # type: ignore[no-any-return]
+    return apply_one("DynamicStitch", indices, data, name=name)
 
 
 @gradient("DynamicStitch", "ParallelDynamicStitch")
 def _dynamic_stitch_grad(op: Operation, grad: Tensor) -> Any:
     n = op.attrs["N"]
-    return [None] * n + [apply("GatherV2", grad, indices, 0) for indices in op.inputs[:n]]
+    return [None] * n + [apply_one("GatherV2", grad, indices, 0) for indices in op.inputs[:n]]

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -97,15 +98,15 @@ def one_hot(
             given[what] if what in given else convert_to_tensor(default, dtype=element, name=what)
             for what, default in (("on_value", 1), ("off_value", 0))
         ]
-        return apply("OneHot", indices, depth, *values, axis=-1 if axis is None else axis, name=scope)  # type: ignore[no-any-return]
+        return apply_one("OneHot", indices, depth, *values, axis=-1 if axis is None else axis, name=scope)
 
 
 @gradient("OneHot")
 def _one_hot_grad(op: Operation, grad: Tensor) -> Any:
     indices, depth, on, off = op.inputs
-    hot = apply("OneHot", indices, depth, _number(1, on), _number(0, off), axis=op.attrs["axis"])
-    on_total = apply("Sum", reshape(apply("Mul", grad, hot), [-1]), [0])
-    return None, None, on_total, apply("Sub", apply("Sum", reshape(grad, [-1]), [0]), on_total)
+    hot = apply_one("OneHot", indices, depth, _number(1, on), _number(0, off), axis=op.attrs["axis"])
+    on_total = apply_one("Sum", reshape(apply_one("Mul", grad, hot), [-1]), [0])
+    return None, None, on_total, apply_one("Sub", apply_one("Sum", reshape(grad, [-1]), [0]), on_total)
 
 
 def _number(value: int, like: Tensor) -> Tensor:
@@ -128,20 +129,20 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, na
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         counts = convert_to_tensor(lengths)
         if maxlen is None:
-            largest = apply("Max", reshape(counts, [-1]), [0])
-            maxlen = apply("Maximum", convert_to_tensor(0, dtype=largest.dtype), largest)
+            largest = apply_one("Max", reshape(counts, [-1]), [0])
+            maxlen = apply_one("Maximum", convert_to_tensor(0, dtype=largest.dtype), largest)
         else:
             maxlen = convert_to_tensor(maxlen)
         if maxlen.shape.ndims not in (None, 0):
             raise ValueError(f"maxlen must be scalar for sequence_mask, got shape {maxlen.shape}")
         zero, one = (convert_to_tensor(n, dtype=maxlen.dtype) for n in (0, 1))
-        places = apply("Range", zero, maxlen, one)
-        ends = apply("ExpandDims", counts, -1)
+        places = apply_one("Range", zero, maxlen, one)
+        ends = apply_one("ExpandDims", counts, -1)
         if ends.dtype != maxlen.dtype:
-            ends = apply("Cast", ends, DstT=maxlen.dtype)
-        mask = apply("Less", places, ends)
+            ends = apply_one("Cast", ends, DstT=maxlen.dtype)
+        mask = apply_one("Less", places, ends)
         wanted = as_dtype(dtype).base_dtype
-        return mask if wanted is dtypes.bool else apply("Cast", mask, DstT=wanted)  # type: ignore[no-any-return]
+        return mask if wanted is dtypes.bool else apply_one("Cast", mask, DstT=wanted)
 
 
 @export("meshgrid")
@@ -176,12 +177,12 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
         counts = [shape_tensor(vectors[i]) for i in order]
         if not args:
             return []
-        sizes = apply("ConcatV2", counts, 0) if len(counts) > 1 else counts[0]
+        sizes = apply_one("ConcatV2", counts, 0) if len(counts) > 1 else counts[0]
         grid = []
         for i, vector in enumerate(vectors):
             along = [1] * len(args)
             along[order.index(i)] = -1
-            grid.append(apply("BroadcastTo", reshape(vector, along), sizes))
+            grid.append(apply_one("BroadcastTo", reshape(vector, along), sizes))
         return grid
 
 
@@ -204,14 +205,14 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
             tensor, axis = reshape(tensor, [-1]), 0
         counts = convert_to_tensor(repeats, name="repeats")
         if counts.dtype not in (dtypes.int32, dtypes.int64):
-            counts = apply("Cast", counts, DstT=dtypes.int32)
+            counts = apply_one("Cast", counts, DstT=dtypes.int32)
         if counts.shape.ndims is None or counts.shape.ndims > 1:
             raise ValueError(f"repeats must be a scalar or a vector, got shape {counts.shape}")
-        size = shape_tensor(tensor)[axis]  # type: ignore[index]
-        counts = apply("BroadcastTo", counts, apply("ExpandDims", size, 0))
+        size = shape_tensor(tensor)[axis]
+        counts = apply_one("BroadcastTo", counts, apply_one("ExpandDims", size, 0))
         mask = sequence_mask(counts)
-        rows = apply("ExpandDims", apply("Range", 0, size, 1), -1)
-        which = boolean_mask(apply("BroadcastTo", rows, shape_tensor(mask)), mask)
+        rows = apply_one("ExpandDims", apply_one("Range", 0, size, 1), -1)
+        which = boolean_mask(apply_one("BroadcastTo", rows, shape_tensor(mask)), mask)
         # The reshape keeps the gradient dense, as in TensorFlow.
         result = gather(reshape(tensor, shape_tensor(tensor)), which, axis=axis)
         known = constant_value(convert_to_tensor(repeats))
@@ -279,7 +280,7 @@ def extract_image_patches(
         A Tensor `[batch, patches down, patches across, rows * columns * depth]`.
     """
     size = sizes if ksizes is None else ksizes
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "ExtractImagePatches", images, ksizes=size, strides=strides, rates=rates, padding=padding, name=name
     )
 
@@ -296,20 +297,20 @@ def _extract_image_patches_grad(op: Operation, grad: Tensor) -> Any:
     images = op.inputs[0]
     attrs = {name: op.attrs[name] for name in ("ksizes", "strides", "rates", "padding")}
     sizes = convert_to_tensor(sizes_of(images))
-    batch, rows, columns, depth = (sizes[i] for i in range(4))  # type: ignore[index]
-    area = apply("Mul", rows, columns)
+    batch, rows, columns, depth = (sizes[i] for i in range(4))
+    area = apply_one("Mul", rows, columns)
     # Pixel numbers begin at 1, so that the zeros beyond the edge collect in row 0, which is dropped.
-    numbers = apply("Range", 1, apply("AddV2", area, 1), 1)
-    where = apply("ExtractImagePatches", reshape(numbers, apply("Pack", [1, rows, columns, 1])), **attrs)
+    numbers = apply_one("Range", 1, apply_one("AddV2", area, 1), 1)
+    where = apply_one("ExtractImagePatches", reshape(numbers, apply_one("Pack", [1, rows, columns, 1])), **attrs)
     flat = reshape(where, [-1])
-    split = reshape(grad, apply("Pack", [batch, apply("Size", flat), depth]))
-    by_pixel = apply("Transpose", split, [1, 0, 2])
-    total = apply("UnsortedSegmentSum", by_pixel, flat, apply("AddV2", area, 1))
-    pixels = apply("StridedSlice", total, [1], [0], [1], end_mask=1)
-    result = reshape(apply("Transpose", pixels, [1, 0, 2]), sizes)
+    split = reshape(grad, apply_one("Pack", [batch, apply_one("Size", flat), depth]))
+    by_pixel = apply_one("Transpose", split, [1, 0, 2])
+    total = apply_one("UnsortedSegmentSum", by_pixel, flat, apply_one("AddV2", area, 1))
+    pixels = apply_one("StridedSlice", total, [1], [0], [1], end_mask=1)
+    result = reshape(apply_one("Transpose", pixels, [1, 0, 2]), sizes)
     result.set_shape(images.shape)
     return result
 
 
-define("DeepCopy", "x: T -> y: T", "T: type", shape=shapes.unchanged, stateful=True)
+define("DeepCopy", "x: T -> y: T", "T: type", shape=shapes.unchanged, effect=Effect.NONE, stateful=True)
 not_differentiable("DeepCopy")

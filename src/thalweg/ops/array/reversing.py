@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -52,12 +52,12 @@ define(
 @export("reverse", "reverse_v2", "manip.reverse")
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Reverses the order of elements along the dimensions in `axis`."""
-    return apply("ReverseV2", tensor, axis, name=name)  # type: ignore[no-any-return]
+    return apply_one("ReverseV2", tensor, axis, name=name)
 
 
 @gradient("Reverse", "ReverseV2")
 def _reverse_grad(op: Operation, grad: Tensor) -> Any:
-    return apply(op.type, grad, op.inputs[1]), None
+    return apply_one(op.type, grad, op.inputs[1]), None
 
 
 def _sequences(c: ShapeContext) -> TensorShape:
@@ -108,7 +108,7 @@ def reverse_sequence(
     """
     seq = deprecated_argument_lookup("seq_axis", seq_axis, "seq_dim", seq_dim)
     batch = deprecated_argument_lookup("batch_axis", batch_axis, "batch_dim", batch_dim)
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "ReverseSequence", input, seq_lengths, seq_dim=seq, batch_dim=0 if batch is None else batch, name=name
     )
 
@@ -116,7 +116,7 @@ def reverse_sequence(
 @gradient("ReverseSequence")
 def _reverse_sequence_grad(op: Operation, grad: Tensor) -> Any:
     dims = {"seq_dim": op.attrs["seq_dim"], "batch_dim": op.attrs["batch_dim"]}
-    return apply("ReverseSequence", grad, op.inputs[1], **dims), None
+    return apply_one("ReverseSequence", grad, op.inputs[1], **dims), None
 
 
 def _rolled(c: ShapeContext) -> TensorShape:
@@ -148,9 +148,9 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     Returns:
         A Tensor.
     """
-    return apply("Roll", input, shift, axis, name=name)  # type: ignore[no-any-return]
+    return apply_one("Roll", input, shift, axis, name=name)
 
 
 @gradient("Roll")
 def _roll_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("Roll", grad, apply("Neg", op.inputs[1]), op.inputs[2]), None, None
+    return apply_one("Roll", grad, apply_one("Neg", op.inputs[1]), op.inputs[2]), None, None

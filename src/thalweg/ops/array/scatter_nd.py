@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -89,37 +89,37 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
         >>> tf.scatter_nd([[4], [3]], [9.0, 10.0], [8]).shape.as_list()
         [8]
     """
-    return apply("ScatterNd", indices, updates, shape, name=name)  # type: ignore[no-any-return]
+    return apply_one("ScatterNd", indices, updates, shape, name=name)
 
 
 @export("tensor_scatter_nd_update", "tensor_scatter_update")
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """Returns a copy of `tensor` with the slices that `indices` name replaced by `updates`."""
-    return apply("TensorScatterUpdate", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_one("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
 @export("tensor_scatter_nd_add", "tensor_scatter_add")
 def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """Returns a copy of `tensor` with `updates` added to the slices that `indices` name."""
-    return apply("TensorScatterAdd", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_one("TensorScatterAdd", tensor, indices, updates, name=name)
 
 
 @export("tensor_scatter_nd_sub", "tensor_scatter_sub")
 def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """Returns a copy of `tensor` with `updates` subtracted from the slices that `indices` name."""
-    return apply("TensorScatterSub", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_one("TensorScatterSub", tensor, indices, updates, name=name)
 
 
 @export("tensor_scatter_nd_min")
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """Returns a copy of `tensor` with the slices that `indices` name lowered to `updates` where those are smaller."""
-    return apply("TensorScatterMin", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_one("TensorScatterMin", tensor, indices, updates, name=name)
 
 
 @export("tensor_scatter_nd_max")
 def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """Returns a copy of `tensor` with the slices that `indices` name raised to `updates` where those are larger."""
-    return apply("TensorScatterMax", tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+    return apply_one("TensorScatterMax", tensor, indices, updates, name=name)
 
 
 @gradient("ScatterNd")
@@ -134,13 +134,13 @@ def _add_grad(op: Operation, grad: Tensor) -> Any:
 
 @gradient("TensorScatterSub")
 def _sub_grad(op: Operation, grad: Tensor) -> Any:
-    return grad, None, apply("Neg", gather_nd(grad, op.inputs[1]))
+    return grad, None, apply_one("Neg", gather_nd(grad, op.inputs[1]))
 
 
 @gradient("TensorScatterUpdate")
 def _update_grad(op: Operation, grad: Tensor) -> Any:
     indices, updates = op.inputs[1], op.inputs[2]
-    kept = apply("TensorScatterUpdate", grad, indices, apply("ZerosLike", updates))
+    kept = apply_one("TensorScatterUpdate", grad, indices, apply_one("ZerosLike", updates))
     return kept, None, gather_nd(grad, indices)
 
 
@@ -149,8 +149,8 @@ def _extremum_grad(op: Operation, grad: Tensor) -> Any:
     """What reached the extremum shares its gradient equally."""
     tensor, indices, updates = op.inputs
     result = op.outputs[0]
-    tensor_won = apply("Cast", apply("Equal", result, tensor), DstT=tensor.dtype)
-    update_won = apply("Cast", apply("Equal", gather_nd(result, indices), updates), DstT=tensor.dtype)
-    winners = apply("TensorScatterAdd", tensor_won, indices, update_won)
-    share = apply("RealDiv", grad, winners)
-    return apply("Mul", share, tensor_won), None, apply("Mul", gather_nd(share, indices), update_won)
+    tensor_won = apply_one("Cast", apply_one("Equal", result, tensor), DstT=tensor.dtype)
+    update_won = apply_one("Cast", apply_one("Equal", gather_nd(result, indices), updates), DstT=tensor.dtype)
+    winners = apply_one("TensorScatterAdd", tensor_won, indices, update_won)
+    share = apply_one("RealDiv", grad, winners)
+    return apply_one("Mul", share, tensor_won), None, apply_one("Mul", gather_nd(share, indices), update_won)

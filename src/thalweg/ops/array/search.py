@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -69,10 +69,10 @@ def searchsorted(
         sequence = convert_to_tensor(sorted_sequence)
         wanted = convert_to_tensor(values, sequence.dtype)
         flat = [_as_matrix(sequence), _as_matrix(wanted)]
-        found = apply(op_type, *flat, out_type=as_dtype(out_type))
+        found = apply_one(op_type, *flat, out_type=as_dtype(out_type))
         static = wanted.shape
-        shape = static.as_list() if static.is_fully_defined() else apply("Shape", wanted)
-        return apply("Reshape", found, shape)  # type: ignore[no-any-return]
+        shape = static.as_list() if static.is_fully_defined() else apply_one("Shape", wanted)
+        return apply_one("Reshape", found, shape)
 
 
 def _as_matrix(x: Tensor) -> Tensor:
@@ -81,12 +81,12 @@ def _as_matrix(x: Tensor) -> Tensor:
     if dims is not None and len(dims) == 2:
         return x
     if dims and dims[-1]:
-        return apply("Reshape", x, [-1, dims[-1]])  # type: ignore[no-any-return]
+        return apply_one("Reshape", x, [-1, dims[-1]])
     # A width of 0 leaves -1 undetermined, so that both sizes are computed.
-    sizes = apply("Shape", x)
-    outer = apply("Prod", apply("StridedSlice", sizes, [0], [-1], [1], begin_mask=1), [0], keep_dims=True)
-    last = apply("StridedSlice", sizes, [-1], [0], [1], end_mask=1)
-    return apply("Reshape", x, apply("ConcatV2", [outer, last], 0))  # type: ignore[no-any-return]
+    sizes = apply_one("Shape", x)
+    outer = apply_one("Prod", apply_one("StridedSlice", sizes, [0], [-1], [1], begin_mask=1), [0], keep_dims=True)
+    last = apply_one("StridedSlice", sizes, [-1], [0], [1], end_mask=1)
+    return apply_one("Reshape", x, apply_one("ConcatV2", [outer, last], 0))
 
 
 define(
@@ -211,20 +211,19 @@ def confusion_matrix(
         A matrix `[num_classes, num_classes]`.
     """
     with name_scope(name, "confusion_matrix", [labels, predictions]):
-        truth, guess = (apply("Cast", _as_vector(x), DstT="int64") for x in (labels, predictions))
+        truth, guess = (apply_one("Cast", _as_vector(x), DstT="int64") for x in (labels, predictions))
         kind = as_dtype(dtype)
         if num_classes is None:
-            largest = apply("Maximum", apply("Max", truth, [0]), apply("Max", guess, [0]))
-            size = apply("AddV2", largest, np.int64(1))
+            largest = apply_one("Maximum", apply_one("Max", truth, [0]), apply_one("Max", guess, [0]))
+            size = apply_one("AddV2", largest, np.int64(1))
         else:
-            size = apply("Cast", convert_to_tensor(num_classes), DstT="int64")
+            size = apply_one("Cast", convert_to_tensor(num_classes), DstT="int64")
         if weights is None:
-            counts = apply("OnesLike", apply("Cast", guess, DstT=kind))
+            counts = apply_one("OnesLike", apply_one("Cast", guess, DstT=kind))
         else:
-            counts = apply("Cast", convert_to_tensor(weights), DstT=kind)
-        places = apply("Pack", [truth, guess], axis=1)
-        matrix: Tensor = apply("ScatterNd", places, counts, apply("Pack", [size, size], axis=0))
-        return matrix
+            counts = apply_one("Cast", convert_to_tensor(weights), DstT=kind)
+        places = apply_one("Pack", [truth, guess], axis=1)
+        return apply_one("ScatterNd", places, counts, apply_one("Pack", [size, size], axis=0))
 
 
 def _as_vector(x: Any) -> Tensor:
@@ -232,5 +231,5 @@ def _as_vector(x: Any) -> Tensor:
     tensor = convert_to_tensor(x)
     dims = tensor.shape.dims_tuple
     if dims is not None and len(dims) == 2 and dims[1] == 1:
-        return apply("Squeeze", tensor, squeeze_dims=[-1])  # type: ignore[no-any-return]
+        return apply_one("Squeeze", tensor, squeeze_dims=[-1])
     return tensor

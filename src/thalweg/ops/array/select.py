@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -52,20 +52,20 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
         array([1, 4], dtype=int32)
     """
     if x is None and y is None:
-        return apply("Where", condition, name=name)  # type: ignore[no-any-return]
+        return apply_one("Where", condition, name=name)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
-    return apply("Select", condition, x, y, name=name)  # type: ignore[no-any-return]
+    return apply_one("Select", condition, x, y, name=name)
 
 
 @export("where_v2", deprecated=("select_v2",))
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """Like `tf.where`, with NumPy's broadcasting of all three arguments."""
     if x is None and y is None:
-        return apply("Where", condition, name=name)  # type: ignore[no-any-return]
+        return apply_one("Where", condition, name=name)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
-    return apply("SelectV2", condition, x, y, name=name)  # type: ignore[no-any-return]
+    return apply_one("SelectV2", condition, x, y, name=name)
 
 
 @gradient("Select")
@@ -73,9 +73,9 @@ def _select_grad(op: Operation, grad: Tensor) -> Any:
     condition = op.inputs[0]
     rank, grad_rank = condition.shape.ndims, grad.shape.ndims
     if rank == 0 or (rank is not None and rank == grad_rank):
-        return None, apply("SelectV2", condition, grad, 0), apply("SelectV2", condition, 0, grad)
-    zeros = apply("ZerosLike", grad)
-    return None, apply("Select", condition, grad, zeros), apply("Select", condition, zeros, grad)
+        return None, apply_one("SelectV2", condition, grad, 0), apply_one("SelectV2", condition, 0, grad)
+    zeros = apply_one("ZerosLike", grad)
+    return None, apply_one("Select", condition, grad, zeros), apply_one("Select", condition, zeros, grad)
 
 
 @gradient("SelectV2")
@@ -83,6 +83,6 @@ def _select_v2_grad(op: Operation, grad: Tensor) -> Any:
     condition, x, y = op.inputs
     return (
         None,
-        reduce_to_shape(apply("SelectV2", condition, grad, 0), x),
-        reduce_to_shape(apply("SelectV2", condition, 0, grad), y),
+        reduce_to_shape(apply_one("SelectV2", condition, grad, 0), x),
+        reduce_to_shape(apply_one("SelectV2", condition, 0, grad), y),
     )

@@ -6,7 +6,7 @@ import math
 from typing import Any, Final
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -81,9 +81,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
             else:
                 target = types[0]
         arguments = [
-            value if value.dtype.base_dtype == target else apply("Cast", value, DstT=target) for value in arguments
+            value if value.dtype.base_dtype == target else apply_one("Cast", value, DstT=target) for value in arguments
         ]
-        return apply("Range", *arguments, name=scope)  # type: ignore[no-any-return]
+        return apply_one("Range", *arguments, name=scope)
 
 
 def _lin_space_shape(c: ShapeContext) -> TensorShape:
@@ -106,13 +106,13 @@ define(
 @export("linspace", "lin_space")
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
     """Returns `num` evenly spaced numbers from `start` to `stop`, both included."""
-    return apply("LinSpace", start, stop, num, name=name)  # type: ignore[no-any-return]
+    return apply_one("LinSpace", start, stop, num, name=name)
 
 
 @gradient("LinSpace")
 def _lin_space_grad(op: Operation, grad: Tensor) -> Any:
     # Element i is (1 - w) start + w stop, with weights w from 0 to 1.
-    stop_weight = apply("LinSpace", convert_to_tensor(0.0, grad.dtype), 1.0, op.inputs[2])
-    whole = apply("Sum", grad, [0])
-    stop = apply("Sum", apply("Mul", grad, stop_weight), [0])
-    return apply("Sub", whole, stop), stop, None
+    stop_weight = apply_one("LinSpace", convert_to_tensor(0.0, grad.dtype), 1.0, op.inputs[2])
+    whole = apply_one("Sum", grad, [0])
+    stop = apply_one("Sum", apply_one("Mul", grad, stop_weight), [0])
+    return apply_one("Sub", whole, stop), stop, None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.composite import SparseTensor, SparseTensorValue
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -80,25 +80,25 @@ def shape_tensor(input: Any, name: str | None = None, optimize: bool = True, out
         tensor = convert_to_tensor(input)
         if optimize and tensor.shape.is_fully_defined():
             return constant(tensor.shape.as_list(), out_type, name=scope)
-        return apply("Shape", tensor, name=scope, out_type=out_type)  # type: ignore[no-any-return]
+        return apply_one("Shape", tensor, name=scope, out_type=out_type)
 
 
 def sizes_of(tensor: Tensor, dtype: Any = dtypes.int32) -> Any:
     """The shape of a tensor for a gradient function: an array where it is known, otherwise a Shape node."""
     if tensor.shape.is_fully_defined():
         return np.array(tensor.shape.as_list(), dtypes.as_dtype(dtype).as_numpy_dtype)
-    return apply("Shape", tensor, out_type=dtype)
+    return apply_one("Shape", tensor, out_type=dtype)
 
 
 def _cast(value: Any, dtype: Any) -> Tensor:
     tensor = convert_to_tensor(value)
-    return tensor if tensor.dtype == dtype else apply("Cast", tensor, DstT=dtype)
+    return tensor if tensor.dtype == dtype else apply_one("Cast", tensor, DstT=dtype)
 
 
 @export("shape_n")
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
     """Returns the shapes of several tensors of one type."""
-    return apply("ShapeN", input, out_type=out_type, name=name)  # type: ignore[no-any-return]
+    return apply_list("ShapeN", input, out_type=out_type, name=name)
 
 
 @export("size")
@@ -106,12 +106,12 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
     """Returns the number of elements of a tensor, as a scalar."""
     with name_scope(name, "Size", [input]) as scope:
         if isinstance(input, (SparseTensor, SparseTensorValue)):
-            return apply("Prod", _cast(input.dense_shape, out_type), [0], name=scope)  # type: ignore[no-any-return]
+            return apply_one("Prod", _cast(input.dense_shape, out_type), [0], name=scope)
         tensor = convert_to_tensor(input)
         count = shapes.num_elements(tensor.shape.dims_tuple)
         if count is not None:
             return constant(count, out_type, name=scope)
-        return apply("Size", tensor, name=scope, out_type=out_type)  # type: ignore[no-any-return]
+        return apply_one("Size", tensor, name=scope, out_type=out_type)
 
 
 @export("rank")
@@ -123,7 +123,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
         tensor = convert_to_tensor(input)
         if tensor.shape.ndims is not None:
             return constant(tensor.shape.ndims, dtypes.int32, name=scope)
-        return apply("Rank", tensor, name=scope)  # type: ignore[no-any-return]
+        return apply_one("Rank", tensor, name=scope)
 
 
 def _reshaped(c: ShapeContext) -> TensorShape:
@@ -175,7 +175,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
         >>> tf.reshape(tf.zeros([4, 3]), [2, -1]).shape.as_list()
         [2, 6]
     """
-    return apply("Reshape", tensor, shape, name=name)  # type: ignore[no-any-return]
+    return apply_one("Reshape", tensor, shape, name=name)
 
 
 def like_input(op: Operation, grad: Any) -> Tensor:
@@ -213,7 +213,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     axis = deprecated_argument_lookup("axis", axis, "dim", dim)
     if axis is None:
         raise ValueError("Must specify an axis argument to tf.expand_dims()")
-    return apply("ExpandDims", input, axis, name=name)  # type: ignore[no-any-return]
+    return apply_one("ExpandDims", input, axis, name=name)
 
 
 def _squeezed(c: ShapeContext) -> TensorShape:
@@ -242,7 +242,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
     """Removes dimensions of size 1: those in `axis`, or all (`squeeze_dims` is its deprecated name)."""
     axis = deprecated_argument_lookup("axis", axis, "squeeze_dims", squeeze_dims)
     axes = [] if axis is None else np.ravel(axis).tolist()
-    return apply("Squeeze", input, squeeze_dims=axes, name=name)  # type: ignore[no-any-return]
+    return apply_one("Squeeze", input, squeeze_dims=axes, name=name)
 
 
 @gradient("Squeeze")
@@ -261,7 +261,7 @@ work(works.free, "EnsureShape")
 @export("ensure_shape")
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     """Passes `x` on, and fails the step if its shape does not fit `shape`; None in it fits anything."""
-    return apply("EnsureShape", x, shape=as_shape(shape), name=name)  # type: ignore[no-any-return]
+    return apply_one("EnsureShape", x, shape=as_shape(shape), name=name)
 
 
 @gradient("EnsureShape")
@@ -282,7 +282,7 @@ not_differentiable("BroadcastArgs")
 @export("broadcast_dynamic_shape")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """Returns the shape to which two shapes, given as tensors, broadcast."""
-    return apply("BroadcastArgs", shape_x, shape_y)  # type: ignore[no-any-return]
+    return apply_one("BroadcastArgs", shape_x, shape_y)
 
 
 @export("broadcast_static_shape")
@@ -325,11 +325,11 @@ not_differentiable("InvertPermutation")
 @export("invert_permutation", "math.invert_permutation")
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """Returns y with `y[x[i]] = i`."""
-    return apply("InvertPermutation", x, name=name)  # type: ignore[no-any-return]
+    return apply_one("InvertPermutation", x, name=name)
 
 
 def size_of_axis(tensor: Any, axis: int) -> Any:
     """The size of an axis, as a scalar tensor."""
-    return apply(
-        "StridedSlice", apply("Shape", tensor), [axis], [axis + 1], [1], shrink_axis_mask=1, name="strided_slice"
+    return apply_one(
+        "StridedSlice", apply_one("Shape", tensor), [axis], [axis + 1], [1], shrink_axis_mask=1, name="strided_slice"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -67,7 +67,7 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tenso
     Returns:
         A Tensor.
     """
-    return apply("Slice", input_, begin, size, name=name)  # type: ignore[no-any-return]
+    return apply_one("Slice", input_, begin, size, name=name)
 
 
 work(works.picking, "Slice")
@@ -79,9 +79,11 @@ def _slice_grad(op: Operation, grad: Tensor) -> Any:
     before = constant_value(begin)
     if before is not None and x.shape.is_fully_defined() and grad.shape.is_fully_defined():
         after = np.array(x.shape.as_list()) - np.array(grad.shape.as_list()) - before
-        return apply("Pad", grad, np.stack([before, after], 1).astype(before.dtype)), None, None
-    rest = apply("Sub", apply("Sub", sizes_of(x, begin.dtype), apply("Shape", grad, out_type=begin.dtype)), begin)
-    padded = apply("Pad", grad, apply("Pack", [begin, rest], axis=1))
+        return apply_one("Pad", grad, np.stack([before, after], 1).astype(before.dtype)), None, None
+    rest = apply_one(
+        "Sub", apply_one("Sub", sizes_of(x, begin.dtype), apply_one("Shape", grad, out_type=begin.dtype)), begin
+    )
+    padded = apply_one("Pad", grad, apply_one("Pack", [begin, rest], axis=1))
     padded.set_shape(x.shape)
     return padded, None, None
 
@@ -214,7 +216,7 @@ def strided_slice(
     """
     if strides is None:
         begin = convert_to_tensor(begin)
-        strides = apply("OnesLike", begin) if not begin.shape.is_fully_defined() else _ones(begin)
+        strides = apply_one("OnesLike", begin) if not begin.shape.is_fully_defined() else _ones(begin)
     masks = {
         "begin_mask": begin_mask,
         "end_mask": end_mask,
@@ -222,7 +224,7 @@ def strided_slice(
         "new_axis_mask": new_axis_mask,
         "shrink_axis_mask": shrink_axis_mask,
     }
-    result: Tensor = apply("StridedSlice", input_, begin, end, strides, name=name, **masks)
+    result = apply_one("StridedSlice", input_, begin, end, strides, name=name, **masks)
     return result if var is None else var._as_slice(result)
 
 
@@ -237,10 +239,10 @@ work(works.picking, "StridedSlice")
 def _strided_slice_grad(op: Operation, grad: Tensor) -> Any:
     x, begin, end, strides = op.inputs
     if begin.dtype not in (dtypes.int32, dtypes.int64):
-        begin, end, strides = (apply("Cast", t, DstT=dtypes.int32) for t in (begin, end, strides))
+        begin, end, strides = (apply_one("Cast", t, DstT=dtypes.int32) for t in (begin, end, strides))
     masks = {name: op.attrs[name] for name in _MASK_NAMES}
     sizes = sizes_of(x, begin.dtype)
-    spread = apply("StridedSliceGrad", sizes, begin, end, strides, grad, **masks)
+    spread = apply_one("StridedSliceGrad", sizes, begin, end, strides, grad, **masks)
     spread.set_shape(x.shape)
     return spread, None, None, None
 
@@ -248,15 +250,15 @@ def _strided_slice_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("StridedSliceGrad")
 def _strided_slice_grad_grad(op: Operation, grad: Tensor) -> Any:
     masks = {name: op.attrs[name] for name in _MASK_NAMES}
-    return None, None, None, None, apply("StridedSlice", grad, *op.inputs[1:4], **masks)
+    return None, None, None, None, apply_one("StridedSlice", grad, *op.inputs[1:4], **masks)
 
 
 @gradient("TensorStridedSliceUpdate")
 def _strided_slice_update_grad(op: Operation, grad: Tensor) -> Any:
     bounds, value = op.inputs[1:4], op.inputs[4]
     masks = {name: op.attrs[name] for name in _MASK_NAMES}
-    part = apply("StridedSlice", grad, *bounds, **masks)
-    rest = apply("TensorStridedSliceUpdate", grad, *bounds, apply("ZerosLike", value), **masks)
+    part = apply_one("StridedSlice", grad, *bounds, **masks)
+    rest = apply_one("TensorStridedSliceUpdate", grad, *bounds, apply_one("ZerosLike", value), **masks)
     return rest, None, None, None, reduce_to_shape(part, value)
 
 
@@ -366,7 +368,7 @@ def _one_type(index: _Index) -> list[list[Any]]:
 def _as_type(n: Any, dtype: dtypes.DType) -> Any:
     if not isinstance(n, Tensor):
         return np.array(n, dtype.as_numpy_dtype)
-    return n if n.dtype.base_dtype is dtype else apply("Cast", n, DstT=dtype)
+    return n if n.dtype.base_dtype is dtype else apply_one("Cast", n, DstT=dtype)
 
 
 def _packed(values: Any) -> Tensor:

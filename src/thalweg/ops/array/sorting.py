@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -80,25 +80,25 @@ def _top_k_grad(op: Operation, grad: Any, _: Any) -> Any:
     if grad is None:
         return [None, *rest]
     x, indices = op.inputs[0], op.outputs[1]
-    where = apply("Cast", indices, DstT="int64")
+    where = apply_one("Cast", indices, DstT="int64")
     if x.shape.is_fully_defined() and indices.shape.is_fully_defined():
         sizes: Any = x.shape.as_list()
         rows = int(np.prod(sizes[:-1]))
         starts: Any = np.reshape(np.arange(rows, dtype=np.int64) * sizes[-1], (*sizes[:-1], 1))
-        where = apply("Reshape", apply("AddV2", where, starts), [-1, 1])
-        flat = apply("ScatterNd", where, apply("Reshape", grad, [-1]), np.array([rows * sizes[-1]], np.int64))
-        return [apply("Reshape", flat, sizes), *rest]
-    sizes = apply("Shape", x, out_type="int64")
-    total = apply("Prod", sizes, [0], keep_dims=True)
-    width = apply("StridedSlice", sizes, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
-    k = apply("StridedSlice", apply("Shape", indices), [-1], [0], [1], end_mask=1)
-    where = apply("Reshape", where, apply("ConcatV2", [[-1], k], 0))
-    count = apply("StridedSlice", apply("Shape", where, out_type="int64"), [0], [1], [1], shrink_axis_mask=1)
-    starts = apply("Range", np.int64(0), count, np.int64(1))
-    starts = apply("ExpandDims", apply("Mul", starts, width), 1)
-    where = apply("Reshape", apply("AddV2", where, starts), [-1, 1])
-    flat = apply("ScatterNd", where, apply("Reshape", grad, [-1]), total)
-    return [apply("Reshape", flat, sizes), *rest]
+        where = apply_one("Reshape", apply_one("AddV2", where, starts), [-1, 1])
+        flat = apply_one("ScatterNd", where, apply_one("Reshape", grad, [-1]), np.array([rows * sizes[-1]], np.int64))
+        return [apply_one("Reshape", flat, sizes), *rest]
+    sizes = apply_one("Shape", x, out_type="int64")
+    total = apply_one("Prod", sizes, [0], keep_dims=True)
+    width = apply_one("StridedSlice", sizes, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    k = apply_one("StridedSlice", apply_one("Shape", indices), [-1], [0], [1], end_mask=1)
+    where = apply_one("Reshape", where, apply_one("ConcatV2", [[-1], k], 0))
+    count = apply_one("StridedSlice", apply_one("Shape", where, out_type="int64"), [0], [1], [1], shrink_axis_mask=1)
+    starts = apply_one("Range", np.int64(0), count, np.int64(1))
+    starts = apply_one("ExpandDims", apply_one("Mul", starts, width), 1)
+    where = apply_one("Reshape", apply_one("AddV2", where, starts), [-1, 1])
+    flat = apply_one("ScatterNd", where, apply_one("Reshape", grad, [-1]), total)
+    return [apply_one("Reshape", flat, sizes), *rest]
 
 
 def _in_top_k_shape(c: ShapeContext) -> TensorShape:
@@ -136,7 +136,7 @@ def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) ->
         A vector of bool.
     """
     with name_scope(name, "in_top_k"):
-        return apply("InTopKV2", predictions, targets, k)  # type: ignore[no-any-return]
+        return apply_one("InTopKV2", predictions, targets, k)
 
 
 def _nth_element_shape(c: ShapeContext) -> TensorShape:
@@ -161,15 +161,15 @@ define(
 @export("contrib.nn.nth_element", "nn.nth_element")
 def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = None) -> Tensor:
     """Returns the `n`-th smallest element of each row, counted from 0; the `n`-th largest with `reverse`."""
-    return apply("NthElement", input, n, reverse=reverse, name=name)  # type: ignore[no-any-return]
+    return apply_one("NthElement", input, n, reverse=reverse, name=name)
 
 
 @gradient("NthElement")
 def _nth_element_grad(op: Operation, grad: Tensor) -> Any:
     x = op.inputs[0]
-    chosen = apply("Cast", apply("Equal", apply("ExpandDims", op.outputs[0], -1), x), DstT=grad.dtype)
-    share = apply("RealDiv", chosen, apply("Sum", chosen, [-1], keep_dims=True))
-    return apply("Mul", share, apply("ExpandDims", grad, -1)), None
+    chosen = apply_one("Cast", apply_one("Equal", apply_one("ExpandDims", op.outputs[0], -1), x), DstT=grad.dtype)
+    share = apply_one("RealDiv", chosen, apply_one("Sum", chosen, [-1], keep_dims=True))
+    return apply_one("Mul", share, apply_one("ExpandDims", grad, -1)), None
 
 
 @export("sort", "contrib.framework.sort")
@@ -234,30 +234,31 @@ def _sorted(values: Any, axis: Any, direction: str, which: int) -> Tensor:
         order[axis], order[-1] = rank - 1, axis
     else:
         order = _swapped_with_last(x, axis)
-    return apply("Transpose", _sorted_rows(apply("Transpose", x, order), direction, which), order)  # type: ignore[no-any-return]
+    return apply_one("Transpose", _sorted_rows(apply_one("Transpose", x, order), direction, which), order)
 
 
 def _swapped_with_last(x: Tensor, axis: int) -> Tensor:
     """The permutation that swaps an axis with the last, for a rank that only the step knows."""
-    rank = apply("Rank", x)
-    place = apply("AddV2", rank, axis) if axis < 0 else convert_to_tensor(axis)
-    last = apply("Sub", rank, 1)
-    order = apply("Range", 0, rank, 1)
-    is_place, is_last = apply("Equal", order, place), apply("Equal", order, last)
-    fill = apply("Shape", order)
-    order = apply("Select", is_place, apply("Fill", fill, last), order)
-    return apply("Select", is_last, apply("Fill", fill, place), order)  # type: ignore[no-any-return]
+    rank = apply_one("Rank", x)
+    place = apply_one("AddV2", rank, axis) if axis < 0 else convert_to_tensor(axis)
+    last = apply_one("Sub", rank, 1)
+    order = apply_one("Range", 0, rank, 1)
+    is_place, is_last = apply_one("Equal", order, place), apply_one("Equal", order, last)
+    fill = apply_one("Shape", order)
+    order = apply_one("Select", is_place, apply_one("Fill", fill, last), order)
+    return apply_one("Select", is_last, apply_one("Fill", fill, place), order)
 
 
 def _sorted_rows(x: Tensor, direction: str, which: int) -> Tensor:
     dims = x.shape.dims_tuple
-    k = dims[-1] if dims else None
+    k: int | Tensor | None = dims[-1] if dims else None
     if k is None:
-        k = apply("StridedSlice", apply("Shape", x), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+        k = apply_one("StridedSlice", apply_one("Shape", x), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
     if direction == "DESCENDING":
-        return apply("TopKV2", x, k)[which]  # type: ignore[no-any-return]
+        tensor: Tensor = apply("TopKV2", x, k)[which]
+        return tensor
     # Ascending order is descending order of the mirrored values. Integers are mirrored by their complement, which
     # unlike the negative exists for all of them.
     mirror = "Invert" if x.dtype.is_integer else "Neg"
-    found = apply("TopKV2", apply(mirror, x), k)
-    return found.indices if which else apply(mirror, found.values)  # type: ignore[no-any-return]
+    found = apply("TopKV2", apply_one(mirror, x), k)
+    return found.indices if which else apply_one(mirror, found.values)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert, convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -125,13 +125,13 @@ def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | N
     Returns:
         A Tensor `[batch * prod(block_shape), padded space / block_shape..., rest...]`.
     """
-    return apply("SpaceToBatchND", input, block_shape, paddings, name=name)  # type: ignore[no-any-return]
+    return apply_one("SpaceToBatchND", input, block_shape, paddings, name=name)
 
 
 @export("batch_to_space_nd", "manip.batch_to_space_nd")
 def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """The inverse of `space_to_batch_nd`, with crops in the place of paddings."""
-    return apply("BatchToSpaceND", input, block_shape, crops, name=name)  # type: ignore[no-any-return]
+    return apply_one("BatchToSpaceND", input, block_shape, crops, name=name)
 
 
 @export("space_to_batch", "nn.space_to_batch")
@@ -163,22 +163,22 @@ def _square(block_size: Any, block_shape: Any) -> Any:
 
 @gradient("SpaceToBatchND")
 def _space_to_batch_nd_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("BatchToSpaceND", grad, *op.inputs[1:]), None, None
+    return apply_one("BatchToSpaceND", grad, *op.inputs[1:]), None, None
 
 
 @gradient("BatchToSpaceND")
 def _batch_to_space_nd_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("SpaceToBatchND", grad, *op.inputs[1:]), None, None
+    return apply_one("SpaceToBatchND", grad, *op.inputs[1:]), None, None
 
 
 @gradient("SpaceToBatch")
 def _space_to_batch_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("BatchToSpace", grad, op.inputs[1], block_size=op.attrs["block_size"]), None
+    return apply_one("BatchToSpace", grad, op.inputs[1], block_size=op.attrs["block_size"]), None
 
 
 @gradient("BatchToSpace")
 def _batch_to_space_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("SpaceToBatch", grad, op.inputs[1], block_size=op.attrs["block_size"]), None
+    return apply_one("SpaceToBatch", grad, op.inputs[1], block_size=op.attrs["block_size"]), None
 
 
 @export("required_space_to_batch_paddings")
@@ -216,11 +216,11 @@ def required_space_to_batch_paddings(
             paddings = np.stack([pads[:, 0], pads[:, 1] + missing], 1).astype(np.int32)
             crops = np.stack([np.zeros_like(missing), missing], 1).astype(np.int32)
             return constant(paddings, name="paddings"), constant(crops, name="crops")
-        before, after = base[:, 0], base[:, 1]  # type: ignore[index]
-        full = apply("AddV2", apply("AddV2", sizes, before), after)
-        extra = apply("FloorMod", apply("Neg", full), blocks)
-        padded = stack([before, apply("AddV2", after, extra)], axis=1, name="paddings")
-        return padded, stack([apply("ZerosLike", extra), extra], axis=1, name="crops")
+        before, after = base[:, 0], base[:, 1]
+        full = apply_one("AddV2", apply_one("AddV2", sizes, before), after)
+        extra = apply_one("FloorMod", apply_one("Neg", full), blocks)
+        padded = stack([before, apply_one("AddV2", after, extra)], axis=1, name="paddings")
+        return padded, stack([apply_one("ZerosLike", extra), extra], axis=1, name="crops")
 
 
 def _depth_shape(to_depth: bool) -> Any:
@@ -253,20 +253,20 @@ define("DepthToSpace", "input: T -> output: T", _DEPTH, shape=_depth_shape(False
 @export("space_to_depth", "nn.space_to_depth")
 def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Moves blocks of `block_size` by `block_size` pixels into the depth."""
-    return apply("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)  # type: ignore[no-any-return]
+    return apply_one("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
 
 
 @export("depth_to_space", "nn.depth_to_space")
 def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """The inverse of `space_to_depth`."""
-    return apply("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)  # type: ignore[no-any-return]
+    return apply_one("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)
 
 
 @gradient("SpaceToDepth")
 def _space_to_depth_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("DepthToSpace", grad, block_size=op.attrs["block_size"], data_format=op.attrs["data_format"])
+    return apply_one("DepthToSpace", grad, block_size=op.attrs["block_size"], data_format=op.attrs["data_format"])
 
 
 @gradient("DepthToSpace")
 def _depth_to_space_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("SpaceToDepth", grad, block_size=op.attrs["block_size"], data_format=op.attrs["data_format"])
+    return apply_one("SpaceToDepth", grad, block_size=op.attrs["block_size"], data_format=op.attrs["data_format"])

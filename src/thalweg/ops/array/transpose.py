@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -62,9 +62,9 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
             if rank is not None:
                 perm = np.arange(rank - 1, -1, -1, dtype=np.int32)
             else:
-                count = apply("Rank", tensor)
-                perm = apply("Range", apply("Sub", count, 1, name="sub"), -1, -1)
-        return apply(op_type, tensor, perm, name=scope)  # type: ignore[no-any-return]
+                count = apply_one("Rank", tensor)
+                perm = apply_one("Range", apply_one("Sub", count, 1, name="sub"), -1, -1)
+        return apply_one(op_type, tensor, perm, name=scope)
 
 
 @export("matrix_transpose", "linalg.matrix_transpose")
@@ -92,27 +92,27 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
                 )
             perm: Any = np.array([*range(rank - 2), rank - 1, rank - 2], np.int32)
         else:
-            count = apply("Rank", tensor)
-            batch = apply("Range", 0, apply("Sub", count, 2, name="sub"), 1)
-            last = apply("Pack", [apply("Sub", count, 1, name="sub"), apply("Sub", count, 2, name="sub")])
-            perm = apply("ConcatV2", [batch, last], 0, name="concat")
+            count = apply_one("Rank", tensor)
+            batch = apply_one("Range", 0, apply_one("Sub", count, 2, name="sub"), 1)
+            last = apply_one("Pack", [apply_one("Sub", count, 1, name="sub"), apply_one("Sub", count, 2, name="sub")])
+            perm = apply_one("ConcatV2", [batch, last], 0, name="concat")
         return transpose(tensor, perm, conjugate=conjugate)
 
 
 @gradient("Transpose")
 def _transpose_grad(op: Operation, grad: Any) -> Any:
-    return apply("Transpose", grad, _inverse(op.inputs[1])), None
+    return apply_one("Transpose", grad, _inverse(op.inputs[1])), None
 
 
 @gradient("ConjugateTranspose")
 def _conjugate_transpose_grad(op: Operation, grad: Any) -> Any:
-    return apply("ConjugateTranspose", grad, _inverse(op.inputs[1])), None
+    return apply_one("ConjugateTranspose", grad, _inverse(op.inputs[1])), None
 
 
 def _inverse(perm: Tensor) -> Any:
     known = constant_value(perm)
     return (
-        apply("InvertPermutation", perm)
+        apply_one("InvertPermutation", perm)
         if known is None
         else np.argsort(known % max(1, known.size)).astype(known.dtype)
     )

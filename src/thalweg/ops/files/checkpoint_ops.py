@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
@@ -59,31 +60,31 @@ define(
     "prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes ->",
     "dtypes: list(type) >= 1",
     shape=_save_shape,
-    stateful=True,
+    effect=Effect.EXTERNAL,
 )
 define(
     "RestoreV2",
     "prefix: string, tensor_names: string, shape_and_slices: string -> tensors: dtypes",
     "dtypes: list(type) >= 1",
     shape=_restore_shape,
-    stateful=True,
+    effect=Effect.EXTERNAL,
 )
 define(
     "MergeV2Checkpoints",
     "checkpoint_prefixes: string, destination_prefix: string ->",
     "delete_old_dirs: bool = true, allow_missing_files: bool = false",
     shape=shapes.no_outputs,
-    stateful=True,
+    effect=Effect.EXTERNAL,
 )
 # Those of graphs from before TensorFlow 0.12: they write the old format, and read either.
 define("Save", "filename: string, tensor_names: string, data: T ->", "T: list(type) >= 1",
-       shape=_save_old_format_shape, stateful=True)  # fmt: skip
+       shape=_save_old_format_shape, effect=Effect.EXTERNAL)  # fmt: skip
 define("SaveSlices", "filename: string, tensor_names: string, shapes_and_slices: string, data: T ->",
-       "T: list(type) >= 1", shape=_save_old_format_shape, stateful=True)  # fmt: skip
+       "T: list(type) >= 1", shape=_save_old_format_shape, effect=Effect.EXTERNAL)  # fmt: skip
 define("Restore", "file_pattern: string, tensor_name: string -> tensor: dt", "dt: type, preferred_shard: int = -1",
-       shape=_restore_one_shape, stateful=True)  # fmt: skip
+       shape=_restore_one_shape, effect=Effect.EXTERNAL)  # fmt: skip
 define("RestoreSlice", "file_pattern: string, tensor_name: string, shape_and_slice: string -> tensor: dt",
-       "dt: type, preferred_shard: int = -1", shape=_restore_one_shape, stateful=True)  # fmt: skip
+       "dt: type, preferred_shard: int = -1", shape=_restore_one_shape, effect=Effect.EXTERNAL)  # fmt: skip
 define("ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string", shape=shapes.scalar)
 define("ShardedFilespec", "basename: string, num_shards: int32 -> filename: string", shape=shapes.scalar)
 not_differentiable(

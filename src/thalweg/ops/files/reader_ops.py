@@ -7,6 +7,7 @@ TensorFlow 1 contain it; `passes/references.py` turns the second into the first.
 from __future__ import annotations
 
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
@@ -37,20 +38,21 @@ for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
         ("TFRecordReader", f"{_NAMED}, compression_type: string = ''"),
         ("FixedLengthRecordReader", f"{_SIZES}, {_NAMED}" + (", encoding: string = ''" if _version else "")),
     ):
-        define(f"{_kind}{_version}", f"-> reader_handle: {_handle}", _attrs, shape=shapes.scalar, stateful=True)
+        define(f"{_kind}{_version}", f"-> reader_handle: {_handle}", _attrs, shape=shapes.scalar, effect=Effect.CREATES)
         not_differentiable(f"{_kind}{_version}")
-    for _name, _signature, _shape in (
-        ("Read", f", queue_handle: {_handle} -> key: string, value: string", _two_scalars),
+    for _name, _signature, _shape, _effect in (
+        ("Read", f", queue_handle: {_handle} -> key: string, value: string", _two_scalars, Effect.WRITES),
         (
             "ReadUpTo",
             f", queue_handle: {_handle}, num_records: int64 -> keys: string, values: string",
             _two_vectors,
+            Effect.WRITES,
         ),
-        ("NumRecordsProduced", " -> records_produced: int64", shapes.scalar),
-        ("NumWorkUnitsCompleted", " -> units_completed: int64", shapes.scalar),
-        ("SerializeState", " -> state: string", shapes.scalar),
-        ("RestoreState", ", state: string ->", _restored),
-        ("Reset", " ->", shapes.no_outputs),
+        ("NumRecordsProduced", " -> records_produced: int64", shapes.scalar, Effect.READS),
+        ("NumWorkUnitsCompleted", " -> units_completed: int64", shapes.scalar, Effect.READS),
+        ("SerializeState", " -> state: string", shapes.scalar, Effect.READS),
+        ("RestoreState", ", state: string ->", _restored, Effect.WRITES),
+        ("Reset", " ->", shapes.no_outputs, Effect.WRITES),
     ):
-        define(f"Reader{_name}{_version}", f"reader_handle: {_handle}{_signature}", shape=_shape, stateful=True)
+        define(f"Reader{_name}{_version}", f"reader_handle: {_handle}{_signature}", shape=_shape, effect=_effect)
         not_differentiable(f"Reader{_name}{_version}")

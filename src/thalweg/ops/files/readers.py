@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import int64, string
@@ -127,7 +127,7 @@ class WholeFileReader(ReaderBase):
         Args:
             name: The name of the operation.
         """
-        super().__init__(apply("WholeFileReaderV2", name=name), supports_serialize=True)
+        super().__init__(apply_one("WholeFileReaderV2", name=name), supports_serialize=True)
 
 
 @export("IdentityReader")
@@ -140,7 +140,7 @@ class IdentityReader(ReaderBase):
         Args:
             name: The name of the operation.
         """
-        super().__init__(apply("IdentityReaderV2", name=name), supports_serialize=True)
+        super().__init__(apply_one("IdentityReaderV2", name=name), supports_serialize=True)
 
 
 @export("TextLineReader")
@@ -166,7 +166,7 @@ class TextLineReader(ReaderBase):
             skip_header_lines: How many lines at the beginning of each file to pass over.
             name: The name of the operation.
         """
-        super().__init__(apply("TextLineReaderV2", skip_header_lines=skip_header_lines or 0, name=name))
+        super().__init__(apply_one("TextLineReaderV2", skip_header_lines=skip_header_lines or 0, name=name))
 
 
 @export("FixedLengthRecordReader")
@@ -192,7 +192,7 @@ class FixedLengthRecordReader(ReaderBase):
             name: The name of the operation.
             encoding: How the files are compressed: '', 'ZLIB' or 'GZIP'.
         """
-        handle = apply(
+        handle = apply_one(
             "FixedLengthRecordReaderV2",
             record_bytes=record_bytes,
             header_bytes=header_bytes or 0,
@@ -216,4 +216,4 @@ class TFRecordReader(ReaderBase):
             options: A TFRecordOptions that says how the files are compressed.
         """
         compression = TFRecordOptions.get_compression_type_string(options)
-        super().__init__(apply("TFRecordReaderV2", compression_type=compression, name=name))
+        super().__init__(apply_one("TFRecordReaderV2", compression_type=compression, name=name))

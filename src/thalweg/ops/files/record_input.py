@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
-from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
 
@@ -21,7 +21,7 @@ define(
     "file_pattern: string, file_random_seed: int = 301, file_shuffle_shift_ratio: float = 0.0, "
     "file_buffer_size: int = 10000, file_parallelism: int = 16, batch_size: int = 32, compression_type: string = ''",
     shape=_batch,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 not_differentiable("RecordInput")
 
@@ -68,10 +68,10 @@ class RecordInput:
 
     def get_yield_op(self) -> Any:
         """A tensor with a batch of records; with `batches`, lists of single ones, dealt out in turn."""
-        records: Tensor = apply("RecordInput", name=self._name, **self._attrs)
+        records = apply_one("RecordInput", name=self._name, **self._attrs)
         if self._batches is None:
             return records
-        single = list(apply("Unpack", records, num=self._attrs["batch_size"], axis=0))
+        single = list(apply_list("Unpack", records, num=self._attrs["batch_size"], axis=0))
         return [single[i :: self._batches] for i in range(self._batches)]
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -35,24 +36,22 @@ def _names_found(c: ShapeContext) -> TensorShape:
 
 
 # A file may change between two reads: they are not merged, nor computed while compiling.
-define("ReadFile", "filename: string -> contents: string", shape=_file_content, stateful=True)
-define("WriteFile", "filename: string, contents: string ->", shape=_nothing_written, stateful=True)
-define("MatchingFiles", "pattern: string -> filenames: string", shape=_names_found, stateful=True)
+define("ReadFile", "filename: string -> contents: string", shape=_file_content, effect=Effect.EXTERNAL)
+define("WriteFile", "filename: string, contents: string ->", shape=_nothing_written, effect=Effect.EXTERNAL)
+define("MatchingFiles", "pattern: string -> filenames: string", shape=_names_found, effect=Effect.EXTERNAL)
 not_differentiable("ReadFile", "WriteFile", "MatchingFiles")
 
 
 @export("read_file", "io.read_file")
 def read_file(filename: Any, name: str | None = None) -> Tensor:
     """Returns the content of a file as a scalar of type string."""
-    result: Tensor = apply("ReadFile", filename, name=name)
-    return result
+    return apply_one("ReadFile", filename, name=name)
 
 
 @export("write_file", "io.write_file")
 def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
     """Writes a string to a file, which is created or replaced, with the directories that it needs."""
-    result: Operation = apply("WriteFile", filename, contents, name=name)
-    return result
+    return apply_op("WriteFile", filename, contents, name=name)
 
 
 @export("matching_files", "io.matching_files")
@@ -66,8 +65,7 @@ def matching_files(pattern: Any, name: str | None = None) -> Tensor:
         pattern: A scalar or a vector of patterns.
         name: The name of the operation.
     """
-    result: Tensor = apply("MatchingFiles", pattern, name=name)
-    return result
+    return apply_one("MatchingFiles", pattern, name=name)
 
 
 @python_kernel("MatchingFiles")

@@ -9,7 +9,7 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
@@ -25,8 +25,10 @@ from thalweg.ops.flow.printing import Assert
 def all_true(condition: Tensor) -> Tensor:
     """The scalar that says whether every element holds."""
     rank = condition.shape.rank
-    axes = np.arange(rank, dtype=np.int32) if rank is not None else apply("Range", 0, apply("Rank", condition), 1)
-    return apply("All", condition, axes)  # type: ignore[no-any-return]
+    axes = (
+        np.arange(rank, dtype=np.int32) if rank is not None else apply_one("Range", 0, apply_one("Rank", condition), 1)
+    )
+    return apply_one("All", condition, axes)
 
 
 def _short(value: Any, summarize: int | None) -> str:
@@ -56,7 +58,7 @@ def _compare(
             data = [f"Condition {condition} did not hold element-wise:", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
             if message:
                 data.insert(0, message)
-        return Assert(all_true(apply(op_type, x, y)), data, summarize=summarize)
+        return Assert(all_true(apply_one(op_type, x, y)), data, summarize=summarize)
 
 
 def _comparison(
@@ -138,8 +140,8 @@ def assert_near(
         rtol = convert(epsilon if rtol is None else rtol, real, "rtol")
         atol = convert(epsilon if atol is None else atol, real, "atol")
         absolute = "ComplexAbs" if x.dtype.is_complex else "Abs"
-        bound = apply("AddV2", atol, apply("Mul", rtol, apply(absolute, y)))
-        near = apply("LessEqual", apply(absolute, apply("Sub", x, y)), bound)
+        bound = apply_one("AddV2", atol, apply_one("Mul", rtol, apply_one(absolute, y)))
+        near = apply_one("LessEqual", apply_one(absolute, apply_one("Sub", x, y)), bound)
         if data is None:
             data = [
                 message or "", "x and y not equal to tolerance rtol = ", rtol, ", atol = ", atol, f"x ({x.name}) = ", x,
@@ -173,15 +175,15 @@ def _check_rank(
         raise ValueError(
             f"{prefix}Tensor {x.name} must have rank {expected}.  Received rank {x.shape.rank}, shape {x.shape}"
         )
-    actual = apply("Rank", x)
+    actual = apply_one("Rank", x)
     tensors = [tensor for tensor, _ in pairs]
-    holds = apply(op_type, actual, tensors[0])
+    holds = apply_one(op_type, actual, tensors[0])
     for tensor in tensors[1:]:
-        holds = apply("LogicalOr", holds, apply(op_type, actual, tensor))
+        holds = apply_one("LogicalOr", holds, apply_one(op_type, actual, tensor))
     if data is None:
         prefix = f"{message}.  " if message else ""
         must = f"Tensor {x.name} must have rank {words}".rstrip()
-        data = [prefix, must, *tensors, "Received shape: ", apply("Shape", x)]
+        data = [prefix, must, *tensors, "Received shape: ", apply_one("Shape", x)]
     return Assert(holds, data, summarize=summarize)
 
 
@@ -294,12 +296,17 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 def _neighbours(x: Any, op_type: str, default_name: str, name: str | None) -> Tensor:
     with name_scope(name, default_name, [x]):
-        flat = apply("Reshape", convert(x, None, "x"), [-1])
-        last = apply("Sub", apply("Size", flat), 1)
-        count = apply("Maximum", last, 0)
-        ahead = apply("Slice", flat, apply("Pack", [apply("Minimum", 1, apply("Size", flat))]), apply("Pack", [count]))
-        behind = apply("Slice", flat, [0], apply("Pack", [count]))
-        return all_true(apply(op_type, behind, ahead))
+        flat = apply_one("Reshape", convert(x, None, "x"), [-1])
+        last = apply_one("Sub", apply_one("Size", flat), 1)
+        count = apply_one("Maximum", last, 0)
+        ahead = apply_one(
+            "Slice",
+            flat,
+            apply_one("Pack", [apply_one("Minimum", 1, apply_one("Size", flat))]),
+            apply_one("Pack", [count]),
+        )
+        behind = apply_one("Slice", flat, [0], apply_one("Pack", [count]))
+        return all_true(apply_one(op_type, behind, ahead))
 
 
 @export("is_strictly_increasing", "math.is_strictly_increasing", "debugging.is_strictly_increasing")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, work
+from thalweg.graph.definitions.op_effects import Effect, Flow
+from thalweg.graph.definitions.op_registry import all_ops, define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -43,30 +44,45 @@ def _scalar_condition(c: ShapeContext) -> TensorShape:
 
 
 _ENTER = "T: type, frame_name: string, is_constant: bool = false, parallel_iterations: int = 10"
-define("Switch", "data: T, pred: bool -> output_false: T, output_true: T", "T: type", shape=_switch_shape)
-define("Merge", "inputs: N * T -> output: T, value_index: int32", "T: type, N: int >= 1", shape=_merge_shape)
-define("Enter", "data: T -> output: T", _ENTER, shape=shapes.unchanged)
-define("Exit", "data: T -> output: T", "T: type", shape=shapes.unchanged)
-define("NextIteration", "data: T -> output: T", "T: type", shape=shapes.unchanged)
-define("LoopCond", "input: bool -> output: bool", shape=_scalar_condition)
+define(
+    "Switch", "data: T, pred: bool -> output_false: T, output_true: T", "T: type", shape=_switch_shape, flow=Flow.SWITCH
+)
+define(
+    "Merge",
+    "inputs: N * T -> output: T, value_index: int32",
+    "T: type, N: int >= 1",
+    shape=_merge_shape,
+    flow=Flow.MERGE,
+)
+define("Enter", "data: T -> output: T", _ENTER, shape=shapes.unchanged, flow=Flow.ENTER)
+define("Exit", "data: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.EXIT)
+define("NextIteration", "data: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.NEXT_ITERATION)
+define("LoopCond", "input: bool -> output: bool", shape=_scalar_condition, flow=Flow.LOOP_COND)
 define("ControlTrigger", "->", shape=shapes.no_outputs)
-define("Abort", "->", "error_msg: string = '', exit_without_error: bool = false", shape=shapes.no_outputs)
+define("Abort", "->", "error_msg: string = '', exit_without_error: bool = false", shape=shapes.no_outputs,
+       effect=Effect.EXTERNAL, stateful=False)  # fmt: skip
 # There are no reference types at run time: these exist for imported graphs, and do what their namesakes do.
 define(
-    "RefSwitch", "data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)", "T: type", shape=_switch_shape
+    "RefSwitch",
+    "data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)",
+    "T: type",
+    shape=_switch_shape,
+    flow=Flow.SWITCH,
 )
 define(
-    "RefMerge", "inputs: Ref(N * T) -> output: Ref(T), value_index: int32", "T: type, N: int >= 1", shape=_merge_shape
+    "RefMerge",
+    "inputs: Ref(N * T) -> output: Ref(T), value_index: int32",
+    "T: type, N: int >= 1",
+    shape=_merge_shape,
+    flow=Flow.MERGE,
 )
-define("RefEnter", "data: Ref(T) -> output: Ref(T)", _ENTER, shape=shapes.unchanged)
-define("RefExit", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged)
-define("RefNextIteration", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged)
+define("RefEnter", "data: Ref(T) -> output: Ref(T)", _ENTER, shape=shapes.unchanged, flow=Flow.ENTER)
+define("RefExit", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged, flow=Flow.EXIT)
+define(
+    "RefNextIteration", "data: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged, flow=Flow.NEXT_ITERATION
+)
 
-work(
-    works.free,
-    "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "ControlTrigger", "RefSwitch", "RefMerge",
-    "RefEnter", "RefExit", "RefNextIteration",
-)  # fmt: skip
+work(works.free, *(op.name for op in all_ops() if op.flow.is_primitive), "ControlTrigger")
 not_differentiable("LoopCond", "ControlTrigger", "Abort")
 
 
@@ -101,7 +117,7 @@ def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
     grads = []
     for branch, grad in enumerate((if_false, if_true)):
         if grad is None:
-            zeros = apply("ZerosLike", op.inputs[0]) if zeros is None else zeros
+            zeros = apply_one("ZerosLike", op.inputs[0]) if zeros is None else zeros
             grad = apply("Switch", zeros, pred)[branch]
         grads.append(grad)
     return merge(grads)[0], None
@@ -110,7 +126,7 @@ def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
 @gradient("Merge", "RefMerge")
 def _merge_grad(op: Operation, grad: Any, _: Any) -> Any:
     """A Merge outside of a conditional: the gradient goes back to the input that came."""
-    return [apply("Switch", grad, apply("Equal", op.outputs[1], i))[1] for i in range(len(op.inputs))]
+    return [apply("Switch", grad, apply_one("Equal", op.outputs[1], i))[1] for i in range(len(op.inputs))]
 
 
 @gradient("Enter", "RefEnter")

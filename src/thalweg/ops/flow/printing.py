@@ -9,11 +9,12 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert, is_tensor_like
 from thalweg.graph.default_graph import colocate_with, control_dependencies, get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -23,7 +24,7 @@ from thalweg.platform.deprecation import deprecated_argument_lookup
 
 define(
     "Assert", "condition: bool, data: T ->", "T: list(type) >= 1, summarize: int = 3",
-    shape=shapes.no_outputs, stateful=True,
+    shape=shapes.no_outputs, effect=Effect.EXTERNAL,
 )  # fmt: skip
 not_differentiable("Assert")
 
@@ -42,13 +43,13 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
         The operation: run it, or make others depend on it.
     """
     with name_scope(name, "Assert", [condition, data]):
-        return apply("Assert", condition, [convert(d) for d in data], summarize=summarize, name="Assert")  # type: ignore[no-any-return]
+        return apply_op("Assert", condition, [convert(d) for d in data], summarize=summarize, name="Assert")
 
 
 define(
     "Print", "input: T, data: U -> output: T",
     "T: type, U: list(type) >= 0, message: string = '', first_n: int = -1, summarize: int = 3",
-    shape=shapes.unchanged, stateful=True,
+    shape=shapes.unchanged, effect=Effect.EXTERNAL,
 )  # fmt: skip
 
 
@@ -70,9 +71,7 @@ def Print(
     Returns:
         A tensor with the value of `input_`.
     """
-    return apply(  # type: ignore[no-any-return]
-        "Print", input_, list(data), message=message, first_n=first_n, summarize=summarize, name=name
-    )
+    return apply_one("Print", input_, list(data), message=message, first_n=first_n, summarize=summarize, name=name)
 
 
 @gradient("Print")
@@ -82,7 +81,7 @@ def _print_grad(op: Operation, grad: Tensor) -> Any:
 
 define(
     "PrintV2", "input: string ->", "output_stream: string = 'stderr', end: string = '\n'",
-    shape=shapes.no_outputs, stateful=True,
+    shape=shapes.no_outputs, effect=Effect.EXTERNAL,
 )  # fmt: skip
 not_differentiable("PrintV2")
 
@@ -190,8 +189,8 @@ def print(*inputs: Any, **kwargs: Any) -> Operation:
     if len(inputs) == 1 and len(tensors) == 1 and len(pieces) == 1 and _is_text(tensors[0]):
         formatted = tensors[0]
     else:
-        formatted = apply("StringFormat", tensors, template=template, placeholder=placeholder, summarize=summarize)
-    return apply("PrintV2", formatted, output_stream=stream, end=end, name=name)  # type: ignore[no-any-return]
+        formatted = apply_one("StringFormat", tensors, template=template, placeholder=placeholder, summarize=summarize)
+    return apply_op("PrintV2", formatted, output_stream=stream, end=end, name=name)
 
 
 def _is_text(tensor: Tensor) -> bool:
@@ -201,14 +200,14 @@ def _is_text(tensor: Tensor) -> bool:
 
 define(
     "CheckNumerics", "tensor: T -> output: T", "T: {bfloat16, half, float, double}, message: string",
-    shape=shapes.unchanged, stateful=True,
+    shape=shapes.unchanged, effect=Effect.EXTERNAL,
 )  # fmt: skip
 
 
 @export("check_numerics", "debugging.check_numerics")
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
     """Passes a tensor on; fails the step, with `message`, if any element is infinite or not a number."""
-    return apply("CheckNumerics", tensor, message=message, name=name)  # type: ignore[no-any-return]
+    return apply_one("CheckNumerics", tensor, message=message, name=name)
 
 
 @gradient("CheckNumerics")
@@ -237,7 +236,7 @@ def verify_tensor_all_finite(
         with colocate_with(x):
             check = check_numerics(x, message or "")
             with control_dependencies([check]):
-                return apply("Identity", x, name="control_dependency")  # type: ignore[no-any-return]
+                return apply_one("Identity", x, name="control_dependency")
 
 
 @export("add_check_numerics_ops")
@@ -263,11 +262,11 @@ def add_check_numerics_ops() -> Operation:
     return group(*checks)
 
 
-define("Timestamp", "-> ts: double", shape=shapes.scalar, stateful=True)
+define("Timestamp", "-> ts: double", shape=shapes.scalar, effect=Effect.EXTERNAL)
 not_differentiable("Timestamp")
 
 
 @export("timestamp")
 def timestamp(name: str | None = None) -> Tensor:
     """Returns the seconds since 1970, as float64, at the time the op runs."""
-    return apply("Timestamp", name=name)  # type: ignore[no-any-return]
+    return apply_one("Timestamp", name=name)

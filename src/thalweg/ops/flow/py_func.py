@@ -17,20 +17,21 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list
 from thalweg.graph.default_graph import graph_of
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.dtypes import DType, as_dtype
 
 _SIGNATURE = "input: Tin -> output: Tout"
 _ATTRS = "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"
 
-define("PyFunc", _SIGNATURE, _ATTRS, shape=shapes.unknown, stateful=True)
+define("PyFunc", _SIGNATURE, _ATTRS, shape=shapes.unknown, effect=Effect.EXTERNAL)
 define("PyFuncStateless", _SIGNATURE, _ATTRS, shape=shapes.unknown)
 define(
     "EagerPyFunc", _SIGNATURE, "token: string, is_async: bool = false, Tin: list(type) >= 0, Tout: list(type) >= 0",
-    shape=shapes.unknown, stateful=True,
+    shape=shapes.unknown, effect=Effect.EXTERNAL,
 )  # fmt: skip
 not_differentiable("PyFunc", "PyFuncStateless", "EagerPyFunc")
 
@@ -161,7 +162,7 @@ def _apply(op_type: str, func: Callable[..., Any], inp: Any, Tout: Any, name: st
     graph = graph_of(inputs)
     _functions[token] = kept = _Function(func, cast)
     graph._attachments.setdefault("py_func", []).append(kept)
-    result = apply(op_type, inputs, token=token, Tout=types, name=name)
+    result = apply_list(op_type, inputs, token=token, Tout=types, name=name)
     if not types:
         return graph.get_operations()[-1]
     return result if several else result[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -86,9 +86,9 @@ class _Checker:
         actual: Any = None if dims is None else dims[position]
         if actual is None:
             with control_dependencies([rank_check]):
-                shape = apply("Shape", tensor)
-            at = position if position >= 0 else apply("AddV2", apply("Size", shape), position)
-            actual = apply("GatherV2", shape, at, 0)
+                shape = apply_one("Shape", tensor)
+            at = position if position >= 0 else apply_one("AddV2", apply_one("Size", shape), position)
+            actual = apply_one("GatherV2", shape, at, 0)
         if isinstance(symbol, int):
             wanted, source = symbol, "Specified explicitly"
         elif symbol in self.sizes:
@@ -111,6 +111,6 @@ class _Checker:
         if data is None:
             data = [
                 self.message or "", source, f"Tensor {tensor.name} dimension", position, "must have size", wanted,
-                "Received shape: ", apply("Shape", tensor),
+                "Received shape: ", apply_one("Shape", tensor),
             ]  # fmt: skip
-        self.checks.append(Assert(apply("Equal", actual, wanted), data, summarize=self.summarize))
+        self.checks.append(Assert(apply_one("Equal", actual, wanted), data, summarize=self.summarize))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -93,7 +94,7 @@ def crop_and_resize(
         A float32 tensor `[num_boxes, crop height, crop width, channels]`.
     """
     indices = box_indices if box_ind is None else box_ind
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "CropAndResize", image, boxes, indices, crop_size,
         method=method, extrapolation_value=extrapolation_value, name=name,
     )  # fmt: skip
@@ -105,12 +106,12 @@ def _crop_and_resize_grad(op: Operation, grad: Tensor) -> Any:
     by_image = by_boxes = None
     method = op.attrs["method"]
     if image.dtype.is_floating:
-        by_image = apply(
-            "CropAndResizeGradImage", grad, boxes, indices, apply("Shape", image), T=image.dtype, method=method
+        by_image = apply_one(
+            "CropAndResizeGradImage", grad, boxes, indices, apply_one("Shape", image), T=image.dtype, method=method
         )
         by_image.set_shape(image.shape)
     if method in ("bilinear", b"bilinear"):
-        by_boxes = apply("CropAndResizeGradBoxes", grad, image, boxes, indices)
+        by_boxes = apply_one("CropAndResizeGradBoxes", grad, image, boxes, indices)
     return by_image, by_boxes, None, None
 
 
@@ -118,11 +119,11 @@ def _crop_and_resize_grad(op: Operation, grad: Tensor) -> Any:
 def _crop_and_resize_grad_image_grad(op: Operation, grad: Tensor) -> Any:
     """The op is linear in the gradients: cutting the same boxes out of `grad` is its transpose."""
     grads, boxes, indices, _ = op.inputs
-    size = apply("StridedSlice", apply("Shape", grads), [1], [3], [1])
-    by_grads = apply("CropAndResize", grad, boxes, indices, size, method=op.attrs["method"])
+    size = apply_one("StridedSlice", apply_one("Shape", grads), [1], [3], [1])
+    by_grads = apply_one("CropAndResize", grad, boxes, indices, size, method=op.attrs["method"])
     by_boxes = None
     if op.attrs["method"] in ("bilinear", b"bilinear"):
-        by_boxes = apply("CropAndResizeGradBoxes", grads, grad, boxes, indices)
+        by_boxes = apply_one("CropAndResizeGradBoxes", grads, grad, boxes, indices)
     return by_grads, by_boxes, None, None
 
 
@@ -248,7 +249,7 @@ def non_max_suppression(
         The indices of the selected boxes, best first.
     """
     with name_scope(name, "non_max_suppression"):
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "NonMaxSuppressionV3", boxes, scores, max_output_size, *_thresholds(iou_threshold, score_threshold)
         )
 
@@ -310,7 +311,7 @@ def non_max_suppression_overlaps(
 ) -> Tensor:
     """As `non_max_suppression`, with a matrix of overlaps in the place of boxes."""
     with name_scope(name, "non_max_suppression_overlaps"):
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "NonMaxSuppressionWithOverlaps", overlaps, scores, max_output_size,
             *_thresholds(overlap_threshold, score_threshold),
         )  # fmt: skip
@@ -376,8 +377,8 @@ def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors
         The images with the boxes' edges painted.
     """
     if colors is None:
-        return apply("DrawBoundingBoxes", images, boxes, name=name)  # type: ignore[no-any-return]
-    return apply("DrawBoundingBoxesV2", images, boxes, colors, name=name)  # type: ignore[no-any-return]
+        return apply_one("DrawBoundingBoxes", images, boxes, name=name)
+    return apply_one("DrawBoundingBoxesV2", images, boxes, colors, name=name)
 
 
 def _sampled_shape(c: ShapeContext) -> list[TensorShape]:
@@ -399,14 +400,14 @@ define(
     f"image_size: T, bounding_boxes: float -> {_SAMPLED}",
     f"{_SEEDS}, min_object_covered: float = 0.1, {_RANGES}",
     shape=_sampled_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "SampleDistortedBoundingBoxV2",
     f"image_size: T, bounding_boxes: float, min_object_covered: float -> {_SAMPLED}",
     f"{_SEEDS}, {_RANGES}",
     shape=_sampled_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 not_differentiable("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
 
@@ -493,7 +494,7 @@ def extract_glimpse(
     Returns:
         A Tensor `[batch, height of the window, width of the window, channels]`.
     """
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "ExtractGlimpse", input, size, cast(offsets, dtypes.float32),
         centered=centered, normalized=normalized, uniform_noise=uniform_noise, name=name,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -139,7 +139,7 @@ def decode_jpeg(
     Returns:
         A Tensor.
     """
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "DecodeJpeg", contents, channels=channels or 0, ratio=ratio, fancy_upscaling=fancy_upscaling,
         try_recover_truncated=try_recover_truncated, acceptable_fraction=acceptable_fraction, dct_method=dct_method,
         name=name,
@@ -159,7 +159,7 @@ def decode_and_crop_jpeg(
     name: str | None = None,
 ) -> Tensor:
     """As `decode_jpeg`, and cuts out `crop_window`: the row, column, height and width of a rectangle."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "DecodeAndCropJpeg", contents, crop_window, channels=channels or 0, ratio=ratio,
         fancy_upscaling=fancy_upscaling, try_recover_truncated=try_recover_truncated,
         acceptable_fraction=acceptable_fraction, dct_method=dct_method, name=name,
@@ -169,19 +169,19 @@ def decode_and_crop_jpeg(
 @export("image.decode_png", "io.decode_png")
 def decode_png(contents: Any, channels: int = 0, dtype: Any = dtypes.uint8, name: str | None = None) -> Tensor:
     """Decodes a PNG file to uint8 or uint16 `[height, width, channels]`; 0 channels: as many as the file has."""
-    return apply("DecodePng", contents, channels=channels or 0, dtype=as_dtype(dtype), name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodePng", contents, channels=channels or 0, dtype=as_dtype(dtype), name=name)
 
 
 @export("image.decode_gif", "io.decode_gif")
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     """Decodes all frames of a GIF file to uint8 `[frames, height, width, 3]`."""
-    return apply("DecodeGif", contents, name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodeGif", contents, name=name)
 
 
 @export("image.decode_bmp", "io.decode_bmp")
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
     """Decodes a BMP file of 8, 24 or 32 bits a pixel to uint8 `[height, width, channels]`."""
-    return apply("DecodeBmp", contents, channels=channels or 0, name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodeBmp", contents, channels=channels or 0, name=name)
 
 
 @export("image.decode_image", "io.decode_image")
@@ -213,7 +213,7 @@ def decode_image(
             raise ValueError(f"`dtype` must be uint8, uint16 or float32, got {kind.name}.")
         if channels not in (None, 0, 1, 3, 4):
             raise ValueError(f"channels must be in (None, 0, 1, 3, 4), got {channels!r}.")
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "DecodeImage", contents, channels=channels or 0, dtype=kind, expand_animations=expand_animations
         )
 
@@ -221,14 +221,14 @@ def decode_image(
 @export("image.extract_jpeg_shape", "io.extract_jpeg_shape")
 def extract_jpeg_shape(contents: Any, output_type: Any = dtypes.int32, name: str | None = None) -> Tensor:
     """Reads height, width and channels of a JPEG file without decoding it."""
-    return apply("ExtractJpegShape", contents, output_type=as_dtype(output_type), name=name)  # type: ignore[no-any-return]
+    return apply_one("ExtractJpegShape", contents, output_type=as_dtype(output_type), name=name)
 
 
 @export("image.is_jpeg", "io.is_jpeg")
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
     """Whether a string begins as JPEG files do."""
     with name_scope(name, "is_jpeg"):
-        return apply("Equal", apply("Substr", contents, 0, 3), b"\xff\xd8\xff", name=name)  # type: ignore[no-any-return]
+        return apply_one("Equal", apply_one("Substr", contents, 0, 3), b"\xff\xd8\xff", name=name)
 
 
 @export("image.encode_jpeg", "io.encode_jpeg")
@@ -263,7 +263,7 @@ def encode_jpeg(
     Returns:
         The file, a string scalar.
     """
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "EncodeJpeg", image, format=format, quality=quality, progressive=progressive, optimize_size=optimize_size,
         chroma_downsampling=chroma_downsampling, density_unit=density_unit, x_density=x_density,
         y_density=y_density, xmp_metadata=xmp_metadata, name=name,
@@ -275,4 +275,4 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Te
     """Encodes images `[..., height, width, channels]` of uint8 or uint16 as PNG files; `compression` is -1 to 9."""
     # An array keeps its type; the default of the attribute is for lists of numbers.
     pixels = convert_to_tensor(image) if hasattr(image, "dtype") else image
-    return apply("EncodePng", pixels, compression=compression, name=name)  # type: ignore[no-any-return]
+    return apply_one("EncodePng", pixels, compression=compression, name=name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -42,23 +42,24 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
     tensor: Any = convert_to_tensor(image, name="image")
     target, source = as_dtype(dtype).base_dtype, tensor.dtype.base_dtype
     if target is source:
-        return apply("Identity", tensor, name=name)  # type: ignore[no-any-return]
+        return apply_one("Identity", tensor, name=name)
     with name_scope(name, "convert_image", [tensor]) as scope:
         to_target = saturate_cast if saturate else cast
         if source.is_integer and target.is_integer:
             if source.max > target.max:
                 scale = (int(source.max) + 1) // (int(target.max) + 1)
-                divided = apply("FloorDiv", tensor, convert_to_tensor(scale, dtype=source))
+                divided = apply_one("FloorDiv", tensor, convert_to_tensor(scale, dtype=source))
                 return to_target(divided, target, name=scope)
             converted = to_target(tensor, target)
             # The scale itself may not fit: unsigned 32 bits from signed 8, for example.
             scale = (int(target.max) + 1) // (int(source.max) + 1)
-            return apply("Mul", converted, convert_to_tensor(scale, dtype=target), name=scope)  # type: ignore[no-any-return]
+            return apply_one("Mul", converted, convert_to_tensor(scale, dtype=target), name=scope)
         if source.is_floating and target.is_floating:
-            return cast(tensor, target, scope)  # type: ignore[no-any-return]
+            result: Tensor = cast(tensor, target, scope)
+            return result
         if source.is_integer:
-            return apply("Mul", cast(tensor, target), 1.0 / source.max, name=scope)  # type: ignore[no-any-return]
-        scaled = apply("Mul", tensor, target.max + 0.5)
+            return apply_one("Mul", cast(tensor, target), 1.0 / source.max, name=scope)
+        scaled = apply_one("Mul", tensor, target.max + 0.5)
         return to_target(scaled, target, name=scope)
 
 
@@ -80,13 +81,13 @@ def _adjusted(image: Any, scope: str, change: Callable[[Any], Any], saturate: bo
 @export("image.adjust_brightness")
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """Adds `delta` (as a part of [0, 1]) to every pixel."""
-    return _adjusted(image, "adjust_brightness", lambda x: apply("AddV2", x, cast(delta, x.dtype)), True)
+    return _adjusted(image, "adjust_brightness", lambda x: apply_one("AddV2", x, cast(delta, x.dtype)), True)
 
 
 @export("image.adjust_contrast")
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Multiplies the difference of every pixel to its image's mean, channel by channel."""
-    return _adjusted(images, "adjust_contrast", lambda x: apply("AdjustContrastv2", x, contrast_factor), True)
+    return _adjusted(images, "adjust_contrast", lambda x: apply_one("AdjustContrastv2", x, contrast_factor), True)
 
 
 @export("image.adjust_gamma")
@@ -98,15 +99,17 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """
     checks = []
     if isinstance(gamma, Tensor):
-        checks = [apply("Assert", apply("GreaterEqual", gamma, 0.0), ["Gamma should be a non-negative real number."])]
+        checks = [
+            apply_op("Assert", apply_one("GreaterEqual", gamma, 0.0), ["Gamma should be a non-negative real number."])
+        ]
     elif gamma < 0:
         raise ValueError(f"Gamma should be a non-negative real number, got {gamma}.")
 
     def change(x: Any) -> Any:
         power = cast(gamma, x.dtype)
         with power.graph.control_dependencies(checks):
-            power = apply("Identity", power) if checks else power
-        return apply("Mul", cast(gain, x.dtype), apply("Pow", x, power))
+            power = apply_one("Identity", power) if checks else power
+        return apply_one("Mul", cast(gain, x.dtype), apply_one("Pow", x, power))
 
     return _adjusted(image, "adjust_gamma", change, True)
 
@@ -114,13 +117,15 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 @export("image.adjust_hue")
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Turns the hue of every pixel by `delta` of the circle."""
-    return _adjusted(image, "adjust_hue", lambda x: apply("AdjustHue", x, delta), False, name)
+    return _adjusted(image, "adjust_hue", lambda x: apply_one("AdjustHue", x, delta), False, name)
 
 
 @export("image.adjust_saturation")
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Multiplies the saturation of every pixel."""
-    return _adjusted(image, "adjust_saturation", lambda x: apply("AdjustSaturation", x, saturation_factor), False, name)
+    return _adjusted(
+        image, "adjust_saturation", lambda x: apply_one("AdjustSaturation", x, saturation_factor), False, name
+    )
 
 
 @export("image.adjust_jpeg_quality")
@@ -130,12 +135,12 @@ def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", nam
         tensor = convert_to_tensor(image, name="image")
         pixels = convert_image_dtype(tensor, dtypes.uint8, saturate=True)
         if isinstance(jpeg_quality, Tensor):
-            contents = apply("EncodeJpegVariableQuality", pixels, cast(jpeg_quality, dtypes.int32))
+            contents = apply_one("EncodeJpegVariableQuality", pixels, cast(jpeg_quality, dtypes.int32))
         else:
-            contents = apply("EncodeJpeg", pixels, quality=int(jpeg_quality))
+            contents = apply_one("EncodeJpeg", pixels, quality=int(jpeg_quality))
         dims = tensor.shape.dims_tuple
         channels = (dims[-1] if dims else None) or 0
-        decoded = apply("DecodeJpeg", contents, channels=channels, dct_method=dct_method)
+        decoded = apply_one("DecodeJpeg", contents, channels=channels, dct_method=dct_method)
         decoded.set_shape(tensor.shape)
         return convert_image_dtype(decoded, tensor.dtype, saturate=True)
 
@@ -232,12 +237,12 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
         if dims is not None and (not dims or dims[-1] not in (None, 1)):
             raise ValueError(f"Last dimension of a grayscale image should be size 1, got shape {tensor.shape}.")
         rank: Any = len(dims) if dims is not None else rank_of(tensor)
-        ones = [1] * (rank - 1) if isinstance(rank, int) else apply("Fill", apply("ExpandDims", rank - 1, 0), 1)
-        multiples = [*ones, 3] if isinstance(ones, list) else apply("ConcatV2", [ones, [3]], 0)
-        result = apply("Tile", tensor, multiples, name=scope)
+        ones = [1] * (rank - 1) if isinstance(rank, int) else apply_one("Fill", apply_one("ExpandDims", rank - 1, 0), 1)
+        multiples = [*ones, 3] if isinstance(ones, list) else apply_one("ConcatV2", [ones, [3]], 0)
+        result = apply_one("Tile", tensor, multiples, name=scope)
         if dims is not None:
             result.set_shape([*dims[:-1], 3])
-        return result  # type: ignore[no-any-return]
+        return result
 
 
 def _mixed(images: Any, matrix: Any) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
@@ -45,26 +45,26 @@ define(
 @export("image.rgb_to_hsv")
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
     """Converts pixels from red, green, blue in [0, 1] to hue, saturation, value in [0, 1]."""
-    return apply("RGBToHSV", images, name=name)  # type: ignore[no-any-return]
+    return apply_one("RGBToHSV", images, name=name)
 
 
 @export("image.hsv_to_rgb")
 def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     """Converts pixels from hue, saturation, value in [0, 1] to red, green, blue in [0, 1]."""
-    return apply("HSVToRGB", images, name=name)  # type: ignore[no-any-return]
+    return apply_one("HSVToRGB", images, name=name)
 
 
 def _one_hot(index: Any, dtype: Any) -> Any:
-    return apply("OneHot", index, 3, convert_to_tensor(1, dtype=dtype), convert_to_tensor(0, dtype=dtype))
+    return apply_one("OneHot", index, 3, convert_to_tensor(1, dtype=dtype), convert_to_tensor(0, dtype=dtype))
 
 
 def _channels(x: Tensor) -> list[Any]:
     """The three channels, each with a last dimension of 1."""
-    return apply("Split", -1, x, num_split=3)  # type: ignore[no-any-return]
+    return apply_list("Split", -1, x, num_split=3)
 
 
 def _last(op_type: str, x: Any) -> Any:
-    return apply(op_type, x, [-1], keep_dims=True)
+    return apply_one(op_type, x, [-1], keep_dims=True)
 
 
 def _through_hsv(rgb: Tensor, grad: Any) -> Any:
@@ -75,16 +75,18 @@ def _through_hsv(rgb: Tensor, grad: Any) -> Any:
     """
     dtype = rgb.dtype
     by_hue, by_saturation, by_value = _channels(grad)
-    largest = apply("ArgMax", rgb, -1)
-    top, low = _one_hot(largest, dtype), _one_hot(apply("ArgMin", rgb, -1), dtype)
-    next_one = _one_hot(apply("FloorMod", largest + 1, convert_to_tensor(3, dtype=largest.dtype)), dtype)
-    after_next = _one_hot(apply("FloorMod", largest + 2, convert_to_tensor(3, dtype=largest.dtype)), dtype)
+    largest = apply_one("ArgMax", rgb, -1)
+    top, low = _one_hot(largest, dtype), _one_hot(apply_one("ArgMin", rgb, -1), dtype)
+    next_one = _one_hot(apply_one("FloorMod", largest + 1, convert_to_tensor(3, dtype=largest.dtype)), dtype)
+    after_next = _one_hot(apply_one("FloorMod", largest + 2, convert_to_tensor(3, dtype=largest.dtype)), dtype)
     value, smallest = _last("Max", rgb), _last("Min", rgb)
     spread: Any = value - smallest
     around = next_one - after_next
     difference = _last("Sum", around * rgb)
-    hue = apply("DivNoNan", around, spread * 6.0) - apply("DivNoNan", difference, spread * spread * 6.0) * (top - low)
-    saturation = apply("DivNoNan", smallest, value * value) * top - apply("DivNoNan", low, value)
+    hue = apply_one("DivNoNan", around, spread * 6.0) - apply_one("DivNoNan", difference, spread * spread * 6.0) * (
+        top - low
+    )
+    saturation = apply_one("DivNoNan", smallest, value * value) * top - apply_one("DivNoNan", low, value)
     return by_hue * hue + by_saturation * saturation + by_value * top
 
 
@@ -94,12 +96,12 @@ def _through_rgb(hsv: Tensor, grad: Any) -> Any:
     centers = np.array([3.0, 2.0, 4.0], hsv.dtype.as_numpy_dtype)
     signs, offsets = np.array([1.0, -1.0, -1.0], centers.dtype), np.array([-1.0, 2.0, 2.0], centers.dtype)
     distance = hue * 6.0 - centers
-    level = apply("Abs", distance) * signs + offsets
-    inside = cast(apply("LogicalAnd", level > 0.0, level < 1.0), hsv.dtype)
-    pure = apply("ClipByValue", level, convert_to_tensor(0, dtype=hsv.dtype), convert_to_tensor(1, dtype=hsv.dtype))
-    slope = apply("Sign", distance) * inside * (signs * 6.0)
+    level = apply_one("Abs", distance) * signs + offsets
+    inside = cast(apply_one("LogicalAnd", level > 0.0, level < 1.0), hsv.dtype)
+    pure = apply_one("ClipByValue", level, convert_to_tensor(0, dtype=hsv.dtype), convert_to_tensor(1, dtype=hsv.dtype))
+    slope = apply_one("Sign", distance) * inside * (signs * 6.0)
     parts = [slope * saturation * value, (pure - 1.0) * value, (pure - 1.0) * saturation + 1.0]
-    return apply("ConcatV2", [_last("Sum", grad * part) for part in parts], -1)
+    return apply_one("ConcatV2", [_last("Sum", grad * part) for part in parts], -1)
 
 
 @gradient("RGBToHSV")
@@ -113,7 +115,7 @@ def _hsv_to_rgb_grad(op: Operation, grad: Tensor) -> Any:
 
 
 def _total(x: Any) -> Any:
-    return cast(apply("Sum", apply("Reshape", x, [-1]), [0]), "float32")
+    return cast(apply_one("Sum", apply_one("Reshape", x, [-1]), [0]), "float32")
 
 
 @gradient("AdjustHue")
@@ -121,7 +123,7 @@ def _adjust_hue_grad(op: Operation, grad: Tensor) -> Any:
     images, delta = op.inputs
     hue, saturation, value = _channels(rgb_to_hsv(images))
     moved = hue + cast(delta, images.dtype)
-    changed = apply("ConcatV2", [moved - apply("Floor", moved), saturation, value], -1)
+    changed = apply_one("ConcatV2", [moved - apply_one("Floor", moved), saturation, value], -1)
     by_hsv = _through_rgb(changed, grad)
     return _through_hsv(images, by_hsv), _total(_channels(by_hsv)[0])
 
@@ -133,10 +135,10 @@ def _adjust_saturation_grad(op: Operation, grad: Tensor) -> Any:
     factor = cast(scale, images.dtype)
     scaled = saturation * factor
     zero, one = (convert_to_tensor(n, dtype=images.dtype) for n in (0, 1))
-    changed = apply("ConcatV2", [hue, apply("ClipByValue", scaled, zero, one), value], -1)
+    changed = apply_one("ConcatV2", [hue, apply_one("ClipByValue", scaled, zero, one), value], -1)
     by_hue, by_saturation, by_value = _channels(_through_rgb(changed, grad))
-    by_saturation = by_saturation * cast(apply("LogicalAnd", scaled > 0.0, scaled < 1.0), images.dtype)
-    by_hsv = apply("ConcatV2", [by_hue, by_saturation * factor, by_value], -1)
+    by_saturation = by_saturation * cast(apply_one("LogicalAnd", scaled > 0.0, scaled < 1.0), images.dtype)
+    by_hsv = apply_one("ConcatV2", [by_hue, by_saturation * factor, by_value], -1)
     return _through_hsv(images, by_hsv), _total(by_saturation * saturation)
 
 
@@ -146,6 +148,6 @@ def _adjust_contrast_grad(op: Operation, grad: Tensor) -> Any:
     factor: Any = cast(contrast, images.dtype)
 
     def mean(x: Any) -> Any:
-        return apply("Mean", x, [-3, -2], keep_dims=True)
+        return apply_one("Mean", x, [-3, -2], keep_dims=True)
 
     return grad * factor + mean(grad) * (1.0 - factor), _total(grad * (images - mean(images)))

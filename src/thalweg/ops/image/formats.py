@@ -218,7 +218,8 @@ def _png(data: bytes, channels: int, wide: bool) -> Array:
         pixels = _with_channels(_stacked(image), channels)
         return pixels.astype(np.uint16) * np.uint16(257) if wide else pixels
 
-    return _guarded("PNG", decoded)  # type: ignore[no-any-return]
+    result: Array = _guarded("PNG", decoded)
+    return result
 
 
 def _png16(data: bytes, image: Any, raw: str) -> Array:
@@ -253,7 +254,8 @@ def _gif(data: bytes, only_first: bool = False) -> Array:
                 raise _invalid(f"GIF animation is too large: more than {len(frames)} frames of {image.size}")
         return np.stack(frames)
 
-    return _guarded("GIF", decoded)  # type: ignore[no-any-return]
+    result: Array = _guarded("GIF", decoded)
+    return result
 
 
 def _bmp(data: bytes, channels: int) -> Array:

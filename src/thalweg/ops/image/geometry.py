@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -31,7 +31,7 @@ def _number(value: Any) -> Any:
 def _check(condition: Any, message: str) -> list[Any]:
     """Raises ValueError for what is known to be false; else returns an Assert to run first, if one is needed."""
     if is_tensor_like(condition):
-        return [apply("Assert", condition, [message])]
+        return [apply_op("Assert", condition, [message])]
     if not condition:
         raise ValueError(message)
     return []
@@ -41,7 +41,7 @@ def _after(checks: list[Any], tensor: Any) -> Any:
     if not checks:
         return tensor
     with control_dependencies(checks):
-        return apply("Identity", tensor)
+        return apply_one("Identity", tensor)
 
 
 def _static(value: Any) -> int | None:
@@ -79,7 +79,7 @@ def crop_to_bounding_box(
             *_check(width + left <= columns, "width must be >= target + offset."),
             *_check(height + top <= rows, "height must be >= target + offset."),
         ]
-        cropped = apply("Slice", _after(checks, batch), _pack(0, top, left, 0), _pack(-1, height, width, -1))
+        cropped = apply_one("Slice", _after(checks, batch), _pack(0, top, left, 0), _pack(-1, height, width, -1))
         dims = static_dims(batch)
         cropped.set_shape([dims[0], _static(height), _static(width), dims[3]])
         return unbatched(cropped, was_single)
@@ -88,7 +88,7 @@ def crop_to_bounding_box(
 def _pack(*numbers: Any) -> Tensor:
     if all(not is_tensor_like(n) for n in numbers):
         return convert_to_tensor(list(numbers), dtype=dtypes.int32)
-    return apply("Pack", list(numbers))  # type: ignore[no-any-return]
+    return apply_one("Pack", list(numbers))
 
 
 @export("image.pad_to_bounding_box")
@@ -121,8 +121,8 @@ def pad_to_bounding_box(
             *_check(right >= 0, "width must be <= target - offset"),
             *_check(bottom >= 0, "height must be <= target - offset"),
         ]
-        paddings = apply("Reshape", _pack(0, 0, top, bottom, left, right, 0, 0), [4, 2])
-        padded = apply("Pad", _after(checks, batch), paddings)
+        paddings = apply_one("Reshape", _pack(0, 0, top, bottom, left, right, 0, 0), [4, 2])
+        padded = apply_one("Pad", _after(checks, batch), paddings)
         dims = static_dims(batch)
         padded.set_shape([dims[0], _static(height), _static(width), dims[3]])
         return unbatched(padded, was_single)
@@ -158,11 +158,11 @@ def _half(n: Any) -> Any:
 
 
 def _largest(a: Any, b: Any) -> Any:
-    return apply("Maximum", a, b) if is_tensor_like(a) or is_tensor_like(b) else max(a, b)
+    return apply_one("Maximum", a, b) if is_tensor_like(a) or is_tensor_like(b) else max(a, b)
 
 
 def _smallest(a: Any, b: Any) -> Any:
-    return apply("Minimum", a, b) if is_tensor_like(a) or is_tensor_like(b) else min(a, b)
+    return apply_one("Minimum", a, b) if is_tensor_like(a) or is_tensor_like(b) else min(a, b)
 
 
 @export("image.resize_image_with_pad")
@@ -195,7 +195,7 @@ def _float(n: Any) -> Any:
 
 
 def _floor(n: Any) -> Any:
-    return cast(apply("Floor", n), dtypes.int32) if is_tensor_like(n) else int(n // 1)
+    return cast(apply_one("Floor", n), dtypes.int32) if is_tensor_like(n) else int(n // 1)
 
 
 @export("image.central_crop")
@@ -214,11 +214,11 @@ def central_crop(image: Any, central_fraction: Any) -> Tensor:
         batch, was_single = as_batch(image)
         _, rows, columns, _ = dims_of(batch)
         top, left = (_floor((_float(n) - _float(n) * fraction) / 2) for n in (rows, columns))
-        cropped = apply("Slice", batch, _pack(0, top, left, 0), _pack(-1, rows - top * 2, columns - left * 2, -1))
+        cropped = apply_one("Slice", batch, _pack(0, top, left, 0), _pack(-1, rows - top * 2, columns - left * 2, -1))
         return unbatched(cropped, was_single)
 
 
-def per_image(image: Any, scope: str, single: Callable[[Tensor], Any], batch: Callable[[Tensor], Any]) -> Tensor:
+def per_image(image: Any, scope: str, single: Callable[[Tensor], Tensor], batch: Callable[[Tensor], Tensor]) -> Tensor:
     """Applies one of two functions by rank; an image of unknown rank counts as one without a batch."""
     with name_scope(None, scope, [image]):
         tensor = convert_to_tensor(image, name="image")
@@ -226,11 +226,10 @@ def per_image(image: Any, scope: str, single: Callable[[Tensor], Any], batch: Ca
         if rank is None:
             result = single(tensor)
             result.set_shape(TensorShape(None))
-            return result  # type: ignore[no-any-return]
+            return result
         if rank not in (3, 4):
             raise ValueError(f"'image' must have either 3 or 4 dimensions, got shape {tensor.shape}.")
-        result = single(tensor) if rank == 3 else batch(tensor)
-        return result  # type: ignore[no-any-return]
+        return single(tensor) if rank == 3 else batch(tensor)
 
 
 @export("image.flip_left_right")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -48,9 +48,9 @@ def per_image_standardization(image: Any) -> Tensor:
         # squares are not taken of the difference that is divided.
         axes, keepdims = [-1, -2, -3], pixels.shape.ndims != 3
         mean = reduce_mean(pixels, axes, keepdims=keepdims)
-        variance = reduce_mean(apply("SquaredDifference", pixels, mean), axes, keepdims=keepdims)
-        deviation = apply("Maximum", apply("Sqrt", variance), apply("Rsqrt", count))
-        return apply("RealDiv", apply("Sub", pixels, mean), deviation, name=scope)  # type: ignore[no-any-return]
+        variance = reduce_mean(apply_one("SquaredDifference", pixels, mean), axes, keepdims=keepdims)
+        deviation = apply_one("Maximum", apply_one("Sqrt", variance), apply_one("Rsqrt", count))
+        return apply_one("RealDiv", apply_one("Sub", pixels, mean), deviation, name=scope)
 
 
 @export("image.image_gradients")
@@ -63,8 +63,8 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     pixels: Any = convert_to_tensor(image, name="image")
     if pixels.shape.ndims != 4:
         raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {pixels.shape}.")
-    dy = apply("Pad", pixels[:, 1:] - pixels[:, :-1], [[0, 0], [0, 1], [0, 0], [0, 0]])
-    dx = apply("Pad", pixels[:, :, 1:] - pixels[:, :, :-1], [[0, 0], [0, 0], [0, 1], [0, 0]])
+    dy = apply_one("Pad", pixels[:, 1:] - pixels[:, :-1], [[0, 0], [0, 1], [0, 0], [0, 0]])
+    dx = apply_one("Pad", pixels[:, :, 1:] - pixels[:, :, :-1], [[0, 0], [0, 0], [0, 1], [0, 0]])
     for result in (dy, dx):
         result.set_shape(pixels.shape)
     return dy, dx
@@ -74,7 +74,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
 def sobel_edges(image: Any) -> Tensor:
     """Returns the Sobel edge maps of images `[batch, height, width, channels]`: dy and dx in a new last dimension."""
     pixels: Any = _with_rank_at_least(image, 4, "image")
-    padded = apply("MirrorPad", pixels, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
+    padded = apply_one("MirrorPad", pixels, [[0, 0], [1, 1], [1, 1], [0, 0]], mode="REFLECT")
 
     def smoothed(x: Any) -> Any:
         return x[0] + x[1] * 2 + x[2]
@@ -83,9 +83,9 @@ def sobel_edges(image: Any) -> Tensor:
     difference, columns = rows[2] - rows[0], smoothed(rows)
     dy = smoothed([difference[:, :, :-2], difference[:, :, 1:-1], difference[:, :, 2:]])
     dx = columns[:, :, 2:] - columns[:, :, :-2]
-    edges = apply("Pack", [dy, dx], axis=-1)
+    edges = apply_one("Pack", [dy, dx], axis=-1)
     edges.set_shape(pixels.shape.concatenate([2]))
-    return edges  # type: ignore[no-any-return]
+    return edges
 
 
 @export("image.total_variation")
@@ -102,8 +102,9 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
             raise ValueError(f"'images' must be either 3 or 4-dimensional, got shape {pixels.shape}.")
         batch = pixels if rank == 4 else pixels[None]
         down, across = batch[:, 1:] - batch[:, :-1], batch[:, :, 1:] - batch[:, :, :-1]
-        total: Any = apply("AddV2", *[reduce_sum(apply("Abs", x), [1, 2, 3]) for x in (down, across)])
-        return total if rank == 4 else total[0]  # type: ignore[no-any-return]
+        total: Any = apply_one("AddV2", *[reduce_sum(apply_one("Abs", x), [1, 2, 3]) for x in (down, across)])
+        tensor: Tensor = total if rank == 4 else total[0]
+        return tensor
 
 
 def _two_images(first: Any, second: Any, max_val: Any) -> tuple[Any, Any, Any]:
@@ -116,8 +117,8 @@ def _two_images(first: Any, second: Any, max_val: Any) -> tuple[Any, Any, Any]:
     if not (a.shape.is_fully_defined() and b.shape.is_fully_defined()):
         # Sizes must agree pixel by pixel; what comes before them broadcasts.
         one, two = (_last_three(x) for x in (a, b))
-        same = apply("All", apply("Equal", one, two), [0])
-        checks.append(apply("Assert", same, ["The last three dimensions of the images differ:", one, two]))
+        same = apply_one("All", apply_one("Equal", one, two), [0])
+        checks.append(apply_op("Assert", same, ["The last three dimensions of the images differ:", one, two]))
     largest = convert_image_dtype(cast(max_val, a.dtype), dtypes.float32)
     with control_dependencies(checks):
         return convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32), largest
@@ -148,10 +149,10 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     """
     with name_scope(name, "PSNR", [a, b]):
         first, second, largest = _two_images(a, b, max_val)
-        error = reduce_mean(apply("SquaredDifference", first, second), [-3, -2, -1])
+        error = reduce_mean(apply_one("SquaredDifference", first, second), [-3, -2, -1])
         decibel = np.float32(10 / np.log(10))
-        peak: Any = apply("Log", largest) * (2 * decibel)
-        return apply("Sub", peak, apply("Mul", decibel, apply("Log", error)), name="psnr")  # type: ignore[no-any-return]
+        peak: Any = apply_one("Log", largest) * (2 * decibel)
+        return apply_one("Sub", peak, apply_one("Mul", decibel, apply_one("Log", error)), name="psnr")
 
 
 def _gaussian(size: int, sigma: float) -> Any:
@@ -172,29 +173,29 @@ def _similarity(a: Any, b: Any, largest: Any, size: int, sigma: float, k1: float
         if known is not None and any(n is not None and n < size for n in known):
             raise ValueError(f"Images of {known} are smaller than the filter of size {size}.")
         if known is None or None in known:
-            fits = apply("All", apply("GreaterEqual", sizes[-3:-1], size), [0])
-            checks.append(apply("Assert", fits, ["Images are smaller than the filter:", sizes, size]))
+            fits = apply_one("All", apply_one("GreaterEqual", sizes[-3:-1], size), [0])
+            checks.append(apply_op("Assert", fits, ["Images are smaller than the filter:", sizes, size]))
     with control_dependencies(checks):
-        a = apply("Identity", a)
+        a = apply_one("Identity", a)
     weights = _gaussian(size, sigma)
 
     def blurred(x: Any) -> Any:
         sizes: Any = shape_tensor(x)
-        flat = reshape(x, apply("ConcatV2", [[-1], sizes[-3:]], 0))
+        flat = reshape(x, apply_one("ConcatV2", [[-1], sizes[-3:]], 0))
         rows, columns = (np.reshape(weights, shape) for shape in ((-1, 1, 1, 1), (1, -1, 1, 1)))
         channels = flat.shape.as_list()[-1]
         multiples = sizes[-1] if channels is None else channels
         for window in (rows, columns):
-            kernel = apply("Tile", window, apply("Pack", [1, 1, multiples, 1]))
-            flat = apply("DepthwiseConv2dNative", flat, kernel, strides=[1, 1, 1, 1], padding="VALID")
+            kernel = apply_one("Tile", window, apply_one("Pack", [1, 1, multiples, 1]))
+            flat = apply_one("DepthwiseConv2dNative", flat, kernel, strides=[1, 1, 1, 1], padding="VALID")
         after: Any = shape_tensor(flat)
-        return reshape(flat, apply("ConcatV2", [sizes[:-3], after[1:]], 0))
+        return reshape(flat, apply_one("ConcatV2", [sizes[:-3], after[1:]], 0))
 
-    c1, c2 = apply("Square", largest * k1), apply("Square", largest * k2)
+    c1, c2 = apply_one("Square", largest * k1), apply_one("Square", largest * k2)
     mean_a, mean_b = blurred(a), blurred(b)
-    product, squares = mean_a * mean_b * 2.0, apply("Square", mean_a) + apply("Square", mean_b)
+    product, squares = mean_a * mean_b * 2.0, apply_one("Square", mean_a) + apply_one("Square", mean_b)
     luminance = (product + c1) / (squares + c1)
-    both, each = blurred(a * b) * 2.0, blurred(apply("Square", a) + apply("Square", b))
+    both, each = blurred(a * b) * 2.0, blurred(apply_one("Square", a) + apply_one("Square", b))
     structure = (both - product + c2) / (each - squares + c2)
     return luminance * structure, structure
 
@@ -267,23 +268,23 @@ def ssim_multiscale(
                 a, b = _halved(a), _halved(b)
             similarity, structure = _similarity(a, b, largest, filter_size, filter_sigma, k1, k2)
             last = scale == len(power_factors) - 1
-            parts.append(apply("Relu", reduce_mean(similarity if last else structure, [-3, -2])))
-        stacked = apply("Pack", parts, axis=-1)
-        powers = apply("Pow", stacked, np.array(power_factors, np.float32))
+            parts.append(apply_one("Relu", reduce_mean(similarity if last else structure, [-3, -2])))
+        stacked = apply_one("Pack", parts, axis=-1)
+        powers = apply_one("Pow", stacked, np.array(power_factors, np.float32))
         return reduce_mean(reduce_prod(powers, [-1]), [-1])
 
 
 def _halved(x: Any) -> Any:
     """Averages of two by two pixels; an odd last row or column is repeated."""
     sizes: Any = shape_tensor(x)
-    flat = reshape(x, apply("ConcatV2", [[-1], sizes[-3:]], 0))
-    odd = apply("FloorMod", sizes[-3:-1], 2)
-    after = apply("ConcatV2", [[0], odd, [0]], 0)
-    padded = apply("MirrorPad", flat, apply("Pack", [[0, 0, 0, 0], after], axis=1), mode="SYMMETRIC")
-    pooled = apply("AvgPool", padded, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
+    flat = reshape(x, apply_one("ConcatV2", [[-1], sizes[-3:]], 0))
+    odd = apply_one("FloorMod", sizes[-3:-1], 2)
+    after = apply_one("ConcatV2", [[0], odd, [0]], 0)
+    padded = apply_one("MirrorPad", flat, apply_one("Pack", [[0, 0, 0, 0], after], axis=1), mode="SYMMETRIC")
+    pooled = apply_one("AvgPool", padded, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID")
     known = flat.shape.as_list()
     pooled.set_shape([None, *[None if n is None else (n + 1) // 2 for n in known[1:3]], known[3]])
     half: Any = shape_tensor(pooled)
-    result = reshape(pooled, apply("ConcatV2", [sizes[:-3], half[1:]], 0))
+    result = reshape(pooled, apply_one("ConcatV2", [sizes[:-3], half[1:]], 0))
     result.set_shape([*[None] * (x.shape.ndims - 3), *pooled.shape.as_list()[1:]])
     return result

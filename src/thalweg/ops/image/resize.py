@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -86,25 +86,25 @@ def _resize_grad(op: Operation, grad: Tensor) -> Any:
         return None, None
     # Bicubic interpolation has no gradient kernel for 16-bit types.
     wide = images if op.type == "ResizeBilinear" or images.dtype is dtypes.float64 else cast(images, dtypes.float32)
-    return cast(apply(f"{op.type}Grad", grad, wide, **_centers(op)), images.dtype), None
+    return cast(apply_one(f"{op.type}Grad", grad, wide, **_centers(op)), images.dtype), None
 
 
 @gradient("ResizeBilinearGrad", "ResizeBicubicGrad")
 def _resize_grad_grad(op: Operation, grad: Tensor) -> Any:
     forward = op.type.removesuffix("Grad")
-    return apply(forward, grad, _height_and_width(op.inputs[0]), **_centers(op)), None
+    return apply_one(forward, grad, _height_and_width(op.inputs[0]), **_centers(op)), None
 
 
 @gradient("ResizeNearestNeighbor")
 def _nearest_grad(op: Operation, grad: Tensor) -> Any:
     if not grad.dtype.is_floating:
         return None, None
-    return apply("ResizeNearestNeighborGrad", grad, _height_and_width(op.inputs[0]), **_centers(op)), None
+    return apply_one("ResizeNearestNeighborGrad", grad, _height_and_width(op.inputs[0]), **_centers(op)), None
 
 
 @gradient("ResizeNearestNeighborGrad")
 def _nearest_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("ResizeNearestNeighbor", grad, _height_and_width(op.inputs[0]), **_centers(op)), None
+    return apply_one("ResizeNearestNeighbor", grad, _height_and_width(op.inputs[0]), **_centers(op)), None
 
 
 @gradient("ResizeArea")
@@ -124,17 +124,17 @@ def _area_grad(op: Operation, grad: Tensor) -> Any:
 
 def _coverage(size: Any, count: Any, align_corners: bool) -> Any:
     """The matrix [count, size]: how much each output takes of each input, found by resizing the unit vectors."""
-    eye = apply("MatrixDiag", apply("Fill", apply("ExpandDims", size, 0), 1.0))
-    column = apply("ExpandDims", apply("ExpandDims", eye, 2), 3)
-    resized = apply("ResizeArea", column, apply("Pack", [count, 1]), align_corners=align_corners)
-    return apply("Transpose", apply("Squeeze", resized, squeeze_dims=[2, 3]), [1, 0])
+    eye = apply_one("MatrixDiag", apply_one("Fill", apply_one("ExpandDims", size, 0), 1.0))
+    column = apply_one("ExpandDims", apply_one("ExpandDims", eye, 2), 3)
+    resized = apply_one("ResizeArea", column, apply_one("Pack", [count, 1]), align_corners=align_corners)
+    return apply_one("Transpose", apply_one("Squeeze", resized, squeeze_dims=[2, 3]), [1, 0])
 
 
 def _height_and_width(images: Tensor) -> Any:
     dims = images.shape.dims_tuple
     if dims is not None and len(dims) == 4 and dims[1] is not None and dims[2] is not None:
         return convert_to_tensor([dims[1], dims[2]], dtype=dtypes.int32)
-    return apply("StridedSlice", apply("Shape", images), [1], [3], [1])
+    return apply_one("StridedSlice", apply_one("Shape", images), [1], [3], [1])
 
 
 @export("image.resize_bilinear")
@@ -164,13 +164,11 @@ def resize_nearest_neighbor(
 @export("image.resize_area")
 def resize_area(images: Any, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
     """Resizes images `[batch, height, width, channels]` to averages over the area of each new pixel, as float32."""
-    return apply("ResizeArea", images, size, align_corners=align_corners, name=name)  # type: ignore[no-any-return]
+    return apply_one("ResizeArea", images, size, align_corners=align_corners, name=name)
 
 
 def _resize(op_type: str, images: Any, size: Any, align: bool, name: str | None, centers: bool) -> Tensor:
-    return apply(  # type: ignore[no-any-return]
-        op_type, images, size, align_corners=align, half_pixel_centers=centers, name=name
-    )
+    return apply_one(op_type, images, size, align_corners=align, half_pixel_centers=centers, name=name)
 
 
 @export("image.ResizeMethod")
@@ -241,11 +239,11 @@ def resize_images(
 def _fitting(images: Tensor, size: Any) -> Any:
     """The largest size within `size` that has the ratio of the images."""
     current: Any = cast(_height_and_width(images), dtypes.float32)
-    scale = apply("Min", apply("RealDiv", cast(size, dtypes.float32), current), [0])
+    scale = apply_one("Min", apply_one("RealDiv", cast(size, dtypes.float32), current), [0])
     known, at = constant_value(size), images.shape.dims_tuple
     if known is not None and at is not None and at[1] is not None and at[2] is not None:
         import numpy as np
 
         ratio = min(np.float32(n) / np.float32(d) for n, d in zip(known, at[1:3], strict=True))
         return convert_to_tensor([int(np.round(ratio * np.float32(d))) for d in at[1:3] if d is not None])
-    return cast(apply("Round", apply("Mul", scale, current)), dtypes.int32)
+    return cast(apply_one("Round", apply_one("Mul", scale, current)), dtypes.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -25,12 +25,12 @@ def as_batch(image: Any, what: str = "image") -> tuple[Tensor, bool]:
         raise ValueError(f"'{what}' contains no shape.")
     if rank not in (3, 4):
         raise ValueError(f"'{what}' must have either 3 or 4 dimensions, got shape {tensor.shape}.")
-    return (apply("ExpandDims", tensor, 0), True) if rank == 3 else (tensor, False)
+    return (apply_one("ExpandDims", tensor, 0), True) if rank == 3 else (tensor, False)
 
 
 def unbatched(images: Tensor, was_single: bool) -> Tensor:
     """Undoes `as_batch`."""
-    return apply("Squeeze", images, squeeze_dims=[0]) if was_single else images
+    return apply_one("Squeeze", images, squeeze_dims=[0]) if was_single else images
 
 
 def static_dims(tensor: Tensor) -> tuple[int | None, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
@@ -65,7 +65,7 @@ def _sub_grad(op: Operation, grad: Tensor) -> Any:
     return reduce_to_inputs(op, grad, negative(grad))
 
 
-binary_operator("sub", lambda x, y: apply("Sub", x, y, name="sub"))
+binary_operator("sub", lambda x, y: apply_one("Sub", x, y, name="sub"))
 
 
 define("Mul", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast, commutative=True)
@@ -83,7 +83,7 @@ def _mul_grad(op: Operation, grad: Tensor) -> Any:
     return reduce_to_inputs(op, multiply(grad, conj(y)), multiply(conj(x), grad))
 
 
-binary_operator("mul", lambda x, y: apply("Mul", x, y, name="mul"))
+binary_operator("mul", lambda x, y: apply_one("Mul", x, y, name="mul"))
 
 
 define("Neg", "x: T -> y: T", f"T: {SIGNED}", shape=shapes.unchanged)
@@ -156,7 +156,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 @gradient("MulNoNan")
 def _mul_no_nan_grad(op: Operation, grad: Tensor) -> Any:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    return reduce_to_inputs(op, apply("MulNoNan", grad, y), apply("MulNoNan", x, grad))
+    return reduce_to_inputs(op, apply_one("MulNoNan", grad, y), apply_one("MulNoNan", x, grad))
 
 
 @export("scalar_mul", "math.scalar_mul")
@@ -198,7 +198,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     tensors = _same_type_tensors(inputs, "add_n")
     if len(tensors) == 1:
         return tensors[0] if name is None else unary("Identity", tensors[0], name)
-    return apply("AddN", tensors, name=name)  # type: ignore[no-any-return]
+    return apply_one("AddN", tensors, name=name)
 
 
 @export("accumulate_n", "math.accumulate_n")
@@ -216,7 +216,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
         total = total.merge_with(tensor.shape)
     if len(tensors) == 1:
         return tensors[0] if name is None else unary("Identity", tensors[0], name)
-    result: Tensor = apply("AddN", tensors, name=name)
+    result = apply_one("AddN", tensors, name=name)
     result.set_shape(total)
     return result
 

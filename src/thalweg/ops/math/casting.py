@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -49,7 +49,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         if isinstance(x, IndexedSlices):
             return IndexedSlices(cast(x.values, target, scope), x.indices, x.dense_shape)
         x = convert_to_tensor(x, name="x")
-        return x if x.dtype.base_dtype == target else apply("Cast", x, DstT=target, name=scope)
+        return x if x.dtype.base_dtype == target else apply_one("Cast", x, DstT=target, name=scope)
 
 
 @gradient("Cast")
@@ -112,7 +112,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         # Floats can be infinite, which no integer is, even if all finite ones fit.
         if least < low or most > high or (source.is_floating and target.is_integer):
             limits = _limits_within(source, max(least, low), min(most, high))
-            value = apply("ClipByValue", value, *limits, name="clamp")
+            value = apply_one("ClipByValue", value, *limits, name="clamp")
         result: Tensor = cast(value, target, scope)
         return result
 
@@ -172,4 +172,4 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
 
     A wider type splits into an additional last dimension; a narrower one needs a last dimension to join.
     """
-    return apply("Bitcast", input, type=type, name=name)  # type: ignore[no-any-return]
+    return apply_one("Bitcast", input, type=type, name=name)

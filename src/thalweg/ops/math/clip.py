@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -41,12 +41,12 @@ define(
 @gradient("ClipByValue")
 def _clip_by_value_grad(op: Operation, grad: Tensor) -> Any:
     t, low, high = op.inputs
-    below, above = apply("Less", t, low), apply("Greater", t, high)
-    inside = apply("SelectV2", apply("LogicalOr", below, above), 0, grad)
+    below, above = apply_one("Less", t, low), apply_one("Greater", t, high)
+    inside = apply_one("SelectV2", apply_one("LogicalOr", below, above), 0, grad)
     return (
         inside,
-        reduce_to_shape(apply("SelectV2", below, grad, 0), low),
-        reduce_to_shape(apply("SelectV2", above, grad, 0), high),
+        reduce_to_shape(apply_one("SelectV2", below, grad, 0), low),
+        reduce_to_shape(apply_one("SelectV2", above, grad, 0), high),
     )
 
 
@@ -82,8 +82,8 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         values = convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name="t")
         squares = _sum(multiply(values, values), axes)
         # The norm of zeros is zero, but its gradient would be infinite: their square root is not taken.
-        positive = apply("Greater", squares, 0)
-        norm = apply("SelectV2", positive, unary("Sqrt", apply("SelectV2", positive, squares, 1)), squares)
+        positive = apply_one("Greater", squares, 0)
+        norm = apply_one("SelectV2", positive, unary("Sqrt", apply_one("SelectV2", positive, squares, 1)), squares)
         limited = truediv(multiply(values, clip_norm), maximum(norm, clip_norm))
         values.shape.assert_is_compatible_with(limited.shape)
         result = unary("Identity", limited, scope)
@@ -94,8 +94,8 @@ def _sum(x: Tensor, axes: Any = None) -> Tensor:
     """The sum over some axes, or all, kept as 1."""
     if axes is None:
         rank = x.shape.ndims
-        axes = apply("Range", 0, apply("Rank", x), 1) if rank is None else list(range(rank))
-    return apply("Sum", x, convert_to_tensor(axes, "int32"), keep_dims=True)  # type: ignore[no-any-return]
+        axes = apply_one("Range", 0, apply_one("Rank", x), 1) if rank is None else list(range(rank))
+    return apply_one("Sum", x, convert_to_tensor(axes, "int32"), keep_dims=True)
 
 
 @export("clip_by_average_norm")
@@ -103,7 +103,7 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
     """Scales a tensor down so that its norm divided by its number of elements is at most `clip_norm`."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = convert_to_tensor(t, name="t")
-        count = apply("Cast", apply("Size", t), DstT=t.dtype)
+        count = apply_one("Cast", apply_one("Size", t), DstT=t.dtype)
         inverse = multiply(count, unary("Rsqrt", _sum(multiply(t, t))))
         scale = minimum(inverse, truediv(convert_to_tensor(1.0, t.dtype), clip_norm))
         return unary("Identity", multiply(multiply(t, clip_norm), scale), scope)
@@ -119,7 +119,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     _check_list(t_list)
     with name_scope(name, "global_norm", [t for t in t_list if t is not None]):
         halves = [unary("L2Loss", _values(t)) for t in t_list if t is not None]
-        half = apply("Sum", apply("Pack", halves, name="stack"), [0])
+        half = apply_one("Sum", apply_one("Pack", halves, name="stack"), [0])
         return unary("Sqrt", multiply(half, convert_to_tensor(2.0, half.dtype)), "global_norm")
 
 
@@ -160,6 +160,6 @@ def clip_by_global_norm(
 
 def _scaled(t: Any, factor: Tensor, index: int) -> Any:
     values = _values(t)
-    scale = factor if factor.dtype == values.dtype else apply("Cast", factor, DstT=values.dtype)
+    scale = factor if factor.dtype == values.dtype else apply_one("Cast", factor, DstT=values.dtype)
     result = unary("Identity", multiply(values, scale), f"clip_by_global_norm/_{index}")
     return IndexedSlices(result, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else result

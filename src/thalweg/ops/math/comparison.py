@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -95,7 +95,7 @@ not_differentiable("ApproximateEqual")
 @export("approximate_equal", "math.approximate_equal")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None = None) -> Tensor:
     """Returns whether `|x - y| < tolerance` element by element."""
-    return apply("ApproximateEqual", x, y, tolerance=tolerance, name=name)  # type: ignore[no-any-return]
+    return apply_one("ApproximateEqual", x, y, tolerance=tolerance, name=name)
 
 
 define("LogicalAnd", "x: bool, y: bool -> z: bool", shape=shapes.broadcast, commutative=True)

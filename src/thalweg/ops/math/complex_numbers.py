@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -42,7 +42,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 def _complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     part = real if isinstance(real, Tensor) else imag
     target = dtypes.complex64 if part.dtype.base_dtype is dtypes.float32 else dtypes.complex128
-    return apply("Complex", real, imag, Tout=target, name=name)  # type: ignore[no-any-return]
+    return apply_one("Complex", real, imag, Tout=target, name=name)
 
 
 @gradient("Complex")
@@ -68,7 +68,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
     input = convert_to_tensor(input, name="input")
     if input.dtype.is_complex:
         return _part("Imag", input, name)
-    return apply("ZerosLike", input, name=name or "Imag/zeros_like")  # type: ignore[no-any-return]
+    return apply_one("ZerosLike", input, name=name or "Imag/zeros_like")
 
 
 @export("angle", "math.angle")
@@ -80,11 +80,11 @@ def angle(input: Any, name: str | None = None) -> Tensor:
             return _part("Angle", input, scope)
         import math
 
-        return apply("SelectV2", apply("Less", input, 0), math.pi, apply("ZerosLike", input))  # type: ignore[no-any-return]
+        return apply_one("SelectV2", apply_one("Less", input, 0), math.pi, apply_one("ZerosLike", input))
 
 
 def _part(op_type: str, x: Tensor, name: str | None) -> Tensor:
-    return apply(op_type, x, Tout=x.dtype.real_dtype, name=name)  # type: ignore[no-any-return]
+    return apply_one(op_type, x, Tout=x.dtype.real_dtype, name=name)
 
 
 @gradient("Real")
@@ -101,8 +101,8 @@ def _imag_grad(op: Operation, grad: Tensor) -> Any:
 def _angle_grad(op: Operation, grad: Tensor) -> Any:
     # d(angle)/d(re, im) = (-im, re) / |x|^2, which is -1 / (im + i re).
     x = op.inputs[0]
-    turned = apply("Reciprocal", _complex(imag(x), real(x)))
-    return multiply(apply("Neg", _complex(grad, 0)), turned)
+    turned = apply_one("Reciprocal", _complex(imag(x), real(x)))
+    return multiply(apply_one("Neg", _complex(grad, 0)), turned)
 
 
 define("Conj", "input: T -> output: T", "T: {complex64, complex128} = complex64", shape=shapes.unchanged)
@@ -119,9 +119,10 @@ def conj(x: Any, name: str | None = None) -> Tensor:
         return SparseTensor(x.indices, conj(x.values, name), x.dense_shape)  # type: ignore[return-value]
     x = convert_to_tensor(x, name="x")
     if x.dtype.is_complex:
-        return apply("Conj", x, name=name)  # type: ignore[no-any-return]
+        return apply_one("Conj", x, name=name)
     if x.dtype.is_floating or x.dtype.is_integer:
-        return x  # type: ignore[no-any-return]
+        tensor: Tensor = x
+        return tensor
     raise TypeError(f"Expected numeric tensor, got dtype {x.dtype!r}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -144,7 +144,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
             raise TypeError(f"x and y must have the same dtype, got {x.dtype.name} != {y.dtype.name}.")
         wide = _division_type(x.dtype.base_dtype)
         if wide is not None:
-            x, y = apply("Cast", x, DstT=wide), apply("Cast", y, DstT=wide)
+            x, y = apply_one("Cast", x, DstT=wide), apply_one("Cast", y, DstT=wide)
         return binary("RealDiv", x, y, scope)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -32,8 +32,8 @@ def sizes_of(x: Tensor) -> list[Size]:
     assert dims is not None
     if None not in dims:
         return list(dims)
-    dynamic = apply("Shape", x)
-    return [apply("GatherV2", dynamic, np.int32(i), np.int32(0)) if d is None else d for i, d in enumerate(dims)]
+    dynamic = apply_one("Shape", x)
+    return [apply_one("GatherV2", dynamic, np.int32(i), np.int32(0)) if d is None else d for i, d in enumerate(dims)]
 
 
 def product_of(sizes: Sequence[Size]) -> Size:
@@ -41,7 +41,7 @@ def product_of(sizes: Sequence[Size]) -> Size:
     result: Size = math.prod(s for s in sizes if isinstance(s, int))
     for size in sizes:
         if not isinstance(size, int):
-            result = size if isinstance(result, int) and result == 1 else apply("Mul", size, result)
+            result = size if isinstance(result, int) and result == 1 else apply_one("Mul", size, result)
     return result
 
 
@@ -55,15 +55,15 @@ def reshape_to(x: Tensor, sizes: Sequence[Size]) -> Tensor:
     elif len(known) == len(sizes):
         target = np.array(known, np.int32)
     else:
-        target = apply("Pack", [np.int32(s) if isinstance(s, int) else s for s in sizes])
-    return apply("Reshape", x, target)  # type: ignore[no-any-return]
+        target = apply_one("Pack", [np.int32(s) if isinstance(s, int) else s for s in sizes])
+    return apply_one("Reshape", x, target)
 
 
 def transpose_to(x: Tensor, order: Sequence[int]) -> Tensor:
     """Transposes, unless the order is what it is."""
     if list(order) == list(range(len(order))):
         return x
-    return apply("Transpose", x, np.array(order, np.int32))  # type: ignore[no-any-return]
+    return apply_one("Transpose", x, np.array(order, np.int32))
 
 
 @export("tensordot", "linalg.tensordot")
@@ -180,7 +180,7 @@ def _own_labels(x: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
         assert dims is not None
         shapes.merge_dims(dims[i], dims[j])
         order = [k for k in range(len(labels)) if k not in (i, j)]
-        x = apply("MatrixDiagPart", transpose_to(x, [*order, i, j]))
+        x = apply_one("MatrixDiagPart", transpose_to(x, [*order, i, j]))
         labels = [*(labels[k] for k in order), twice]
     return x, labels
 
@@ -189,7 +189,7 @@ def _sum_out(x: Tensor, labels: Labels, wanted: set[str]) -> tuple[Tensor, Label
     axes = [i for i, label in enumerate(labels) if label not in wanted]
     if not axes:
         return x, labels
-    return apply("Sum", x, np.array(axes, np.int32)), [label for label in labels if label in wanted]
+    return apply_one("Sum", x, np.array(axes, np.int32)), [label for label in labels if label in wanted]
 
 
 def _contract(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, wanted: set[str]) -> tuple[Tensor, Labels]:
@@ -228,7 +228,7 @@ def _broadcast(x: Size, y: Size, product: Tensor, axis: int) -> Size:
     if isinstance(x, int) and isinstance(y, int):
         return max(x, y) if 0 not in (x, y) else 0
     known = [s for s in (x, y) if isinstance(s, int) and s != 1]
-    return known[0] if known else apply("GatherV2", apply("Shape", product), np.int32(axis), np.int32(0))
+    return known[0] if known else apply_one("GatherV2", apply_one("Shape", product), np.int32(axis), np.int32(0))
 
 
 def _einsum_shape(c: ShapeContext) -> TensorShape:
@@ -312,29 +312,31 @@ def norm(
         x = convert_to_tensor(tensor)
         if axis is None:
             rank = x.shape.ndims
-            axes: Any = np.arange(rank, dtype=np.int32) if rank is not None else apply("Range", 0, apply("Rank", x), 1)
+            axes: Any = (
+                np.arange(rank, dtype=np.int32) if rank is not None else apply_one("Range", 0, apply_one("Rank", x), 1)
+            )
         else:
             axes = np.array(axis if is_matrix else [axis], np.int32)
         if ord in ("fro", "euclidean") or (ord == 2 and not is_matrix):
             if x.dtype.is_complex:
-                squares = apply("Real", apply("Mul", x, apply("Conj", x)), Tout=x.dtype.real_dtype)
+                squares = apply_one("Real", apply_one("Mul", x, apply_one("Conj", x)), Tout=x.dtype.real_dtype)
             else:
-                squares = apply("Mul", x, x)
-            return apply("Sqrt", apply("Sum", squares, axes, keep_dims=keepdims))  # type: ignore[no-any-return]
+                squares = apply_one("Mul", x, x)
+            return apply_one("Sqrt", apply_one("Sum", squares, axes, keep_dims=keepdims))
         if ord == 2:
             return _spectral_norm(x, axis, keepdims)
-        sizes = apply("ComplexAbs", x, Tout=x.dtype.real_dtype) if x.dtype.is_complex else apply("Abs", x)
+        sizes = apply_one("ComplexAbs", x, Tout=x.dtype.real_dtype) if x.dtype.is_complex else apply_one("Abs", x)
         if is_matrix:
             summed, largest = (axis[0], axis[1]) if ord == 1 else (axis[1], axis[0])
-            sums = apply("Sum", sizes, [summed], keep_dims=True)
-            kept = apply("Max", sums, [largest], keep_dims=True)
-            return kept if keepdims else apply("Squeeze", kept, squeeze_dims=list(axis))  # type: ignore[no-any-return]
+            sums = apply_one("Sum", sizes, [summed], keep_dims=True)
+            kept = apply_one("Max", sums, [largest], keep_dims=True)
+            return kept if keepdims else apply_one("Squeeze", kept, squeeze_dims=list(axis))
         if ord == np.inf:
-            return apply("Max", sizes, axes, keep_dims=keepdims)  # type: ignore[no-any-return]
+            return apply_one("Max", sizes, axes, keep_dims=keepdims)
         if ord == 1:
-            return apply("Sum", sizes, axes, keep_dims=keepdims)  # type: ignore[no-any-return]
-        powers = apply("Sum", apply("Pow", sizes, float(ord)), axes, keep_dims=keepdims)
-        return apply("Pow", powers, 1.0 / ord)  # type: ignore[no-any-return]
+            return apply_one("Sum", sizes, axes, keep_dims=keepdims)
+        powers = apply_one("Sum", apply_one("Pow", sizes, float(ord)), axes, keep_dims=keepdims)
+        return apply_one("Pow", powers, 1.0 / ord)
 
 
 def _spectral_norm(x: Tensor, axis: tuple[int, int], keepdims: bool) -> Tensor:
@@ -346,9 +348,9 @@ def _spectral_norm(x: Tensor, axis: tuple[int, int], keepdims: bool) -> Tensor:
     others = [i for i in range(rank) if i not in pair]
     values = apply("Svd", transpose_to(x, [*others, *pair]), compute_uv=False).s
     if values.dtype.is_complex:
-        values = apply("Real", values, Tout=values.dtype.real_dtype)
-    largest: Tensor = apply("Max", values, [-1])
+        values = apply_one("Real", values, Tout=values.dtype.real_dtype)
+    largest = apply_one("Max", values, [-1])
     if keepdims:
         for i in sorted(pair):
-            largest = apply("ExpandDims", largest, np.int32(i))
+            largest = apply_one("ExpandDims", largest, np.int32(i))
     return largest

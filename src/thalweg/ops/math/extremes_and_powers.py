@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
@@ -43,8 +43,8 @@ def _minimum_grad(op: Operation, grad: Tensor) -> Any:
 
 
 def _extreme_grad(op: Operation, grad: Tensor, comparison: str) -> Any:
-    chosen = apply(comparison, op.inputs[0], op.inputs[1])
-    return reduce_to_inputs(op, apply("SelectV2", chosen, grad, 0), apply("SelectV2", chosen, 0, grad))
+    chosen = apply_one(comparison, op.inputs[0], op.inputs[1])
+    return reduce_to_inputs(op, apply_one("SelectV2", chosen, grad, 0), apply_one("SelectV2", chosen, 0, grad))
 
 
 define(
@@ -73,8 +73,8 @@ def _pow_grad(op: Operation, grad: Tensor) -> Any:
     else:
         grad_x = multiply(multiply(grad, y), binary("Pow", x, subtract(y, 1)))
     # Nothing changes with the power of zero, nor is the logarithm of a negative base real: log(1) stands in for both.
-    positive = apply("NotEqual", x, 0) if x.dtype.is_complex else apply("Greater", x, 0)
-    log_x = apply("Log", apply("SelectV2", positive, x, 1))
+    positive = apply_one("NotEqual", x, 0) if x.dtype.is_complex else apply_one("Greater", x, 0)
+    log_x = apply_one("Log", apply_one("SelectV2", positive, x, 1))
     return reduce_to_inputs(op, grad_x, multiply(multiply(grad, z), log_x))
 
 
@@ -105,7 +105,7 @@ def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 def _counts(x: Tensor) -> Tensor:
     """1 where `x` is not zero, and so the second factor counts; 0 elsewhere."""
-    return apply("Cast", apply("NotEqual", x, 0), DstT=x.dtype)  # type: ignore[no-any-return]
+    return apply_one("Cast", apply_one("NotEqual", x, 0), DstT=x.dtype)
 
 
 @gradient("Xdivy")

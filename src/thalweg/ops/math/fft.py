@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -124,7 +124,7 @@ def _complex_transform(rank: int, inverse: bool) -> Callable[..., Tensor]:
     op_type = f"{old}FFT{_suffix(rank)}"
 
     def function(input: Any, name: str | None = None) -> Tensor:
-        return apply(op_type, input, name=name)  # type: ignore[no-any-return]
+        return apply_one(op_type, input, name=name)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -147,7 +147,7 @@ def _real_transform(rank: int, inverse: bool) -> Callable[..., Tensor]:
             length = _default_length(x, rank, inverse) if fft_length is None else fft_length
             wide = x.dtype.base_dtype in (complex128, float64)
             types = {"Tcomplex": complex128 if wide else complex64, "Treal": float64 if wide else None}
-            return apply(op_type, x, length, **types, name=scope)  # type: ignore[no-any-return]
+            return apply_one(op_type, x, length, **types, name=scope)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -173,11 +173,11 @@ def _default_length(x: Tensor, rank: int, inverse: bool) -> Any:
         if inverse:
             sizes[-1] = max(0, 2 * (sizes[-1] - 1))
         return sizes
-    dynamic = apply("Shape", x)[-rank:]
+    dynamic = apply_one("Shape", x)[-rank:]
     if not inverse:
         return dynamic
-    last = apply("Maximum", apply("Mul", 2, apply("Sub", dynamic[-1:], 1)), 0)
-    return last if rank == 1 else apply("ConcatV2", [dynamic[:-1], last], 0)
+    last = apply_one("Maximum", apply_one("Mul", 2, apply_one("Sub", dynamic[-1:], 1)), 0)
+    return last if rank == 1 else apply_one("ConcatV2", [dynamic[:-1], last], 0)
 
 
 rfft, rfft2d, rfft3d = (_real_transform(n, False) for n in (1, 2, 3))
@@ -189,27 +189,27 @@ def _count(x: Tensor, rank: int) -> Any:
     dims = x.shape.dims_tuple
     if dims is not None and None not in dims[-rank:]:
         size = int(np.prod([d or 0 for d in dims[-rank:]]))
-        return apply("Const", value=np.array(size).astype(x.dtype.as_numpy_dtype), dtype=x.dtype.base_dtype)
-    return apply("Cast", apply("Prod", apply("Shape", x)[-rank:], [0]), DstT=x.dtype.base_dtype)
+        return apply_one("Const", value=np.array(size).astype(x.dtype.as_numpy_dtype), dtype=x.dtype.base_dtype)
+    return apply_one("Cast", apply_one("Prod", apply_one("Shape", x)[-rank:], [0]), DstT=x.dtype.base_dtype)
 
 
 @gradient("FFT", "FFT2D", "FFT3D")
 def _fft_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("Mul", apply(f"I{op.type}", grad), _count(grad, _rank(op.type)))
+    return apply_one("Mul", apply_one(f"I{op.type}", grad), _count(grad, _rank(op.type)))
 
 
 @gradient("IFFT", "IFFT2D", "IFFT3D")
 def _ifft_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("RealDiv", apply(op.type[1:], grad), _count(grad, _rank(op.type)))
+    return apply_one("RealDiv", apply_one(op.type[1:], grad), _count(grad, _rank(op.type)))
 
 
 def _fit(x: Any, rank: int, target: Any) -> Any:
     """Cuts or pads the innermost dimensions of `x` with zeros, to the shape `target`."""
-    sizes = apply("Shape", x)
-    common = apply("Minimum", sizes, target)
-    cut = apply("Slice", x, apply("ZerosLike", sizes), common)
-    after = apply("Sub", target, common)
-    return apply("Pad", cut, apply("Pack", [apply("ZerosLike", after), after], axis=1))
+    sizes = apply_one("Shape", x)
+    common = apply_one("Minimum", sizes, target)
+    cut = apply_one("Slice", x, apply_one("ZerosLike", sizes), common)
+    after = apply_one("Sub", target, common)
+    return apply_one("Pad", cut, apply_one("Pack", [apply_one("ZerosLike", after), after], axis=1))
 
 
 @gradient("RFFT", "RFFT2D", "RFFT3D")
@@ -218,11 +218,11 @@ def _rfft_grad(op: Operation, grad: Tensor) -> Any:
     x: Tensor = op.inputs[0]
     length: Any = op.inputs[1]
     rank = _rank(op.type)
-    full = apply("ConcatV2", [apply("Shape", grad)[:-1], length[-1:]], 0)
-    spread = apply(f"IFFT{_suffix(rank)}", _fit(grad, rank, full))
-    count = apply("Cast", apply("Prod", length, [0]), DstT=x.dtype.base_dtype)
-    real = apply("Mul", apply("Real", spread, Tout=x.dtype.base_dtype), count)
-    return _fit(real, rank, apply("Shape", x)), None
+    full = apply_one("ConcatV2", [apply_one("Shape", grad)[:-1], length[-1:]], 0)
+    spread = apply_one(f"IFFT{_suffix(rank)}", _fit(grad, rank, full))
+    count = apply_one("Cast", apply_one("Prod", length, [0]), DstT=x.dtype.base_dtype)
+    real = apply_one("Mul", apply_one("Real", spread, Tout=x.dtype.base_dtype), count)
+    return _fit(real, rank, apply_one("Shape", x)), None
 
 
 @gradient("IRFFT", "IRFFT2D", "IRFFT3D")
@@ -231,10 +231,12 @@ def _irfft_grad(op: Operation, grad: Tensor) -> Any:
     x: Tensor = op.inputs[0]
     length: Any = op.inputs[1]
     kind = x.dtype.base_dtype
-    spectrum = apply(op.type[1:], grad, length, Tcomplex=kind)
+    spectrum = apply_one(op.type[1:], grad, length, Tcomplex=kind)
     last = length[-1]
-    k = apply("Range", 0, apply("AddV2", apply("FloorDiv", last, 2), 1), 1)
-    single = apply("LogicalOr", apply("Equal", k, 0), apply("Equal", apply("Mul", k, 2), last))
-    weight = apply("Sub", 2, apply("Cast", single, DstT="int32"))
-    scaled = apply("RealDiv", apply("Cast", weight, DstT=kind), apply("Cast", apply("Prod", length, [0]), DstT=kind))
-    return _fit(apply("Mul", spectrum, scaled), _rank(op.type), apply("Shape", x)), None
+    k = apply_one("Range", 0, apply_one("AddV2", apply_one("FloorDiv", last, 2), 1), 1)
+    single = apply_one("LogicalOr", apply_one("Equal", k, 0), apply_one("Equal", apply_one("Mul", k, 2), last))
+    weight = apply_one("Sub", 2, apply_one("Cast", single, DstT="int32"))
+    scaled = apply_one(
+        "RealDiv", apply_one("Cast", weight, DstT=kind), apply_one("Cast", apply_one("Prod", length, [0]), DstT=kind)
+    )
+    return _fit(apply_one("Mul", spectrum, scaled), _rank(op.type), apply_one("Shape", x)), None

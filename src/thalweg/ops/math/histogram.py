@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -82,20 +82,20 @@ def bincount(
     """
     with name_scope(name, "bincount", [arr, weights]):
         arr = convert_to_tensor(arr, int32, name="arr")
-        some = apply("Cast", apply("Greater", apply("Size", arr), 0), DstT=int32)
+        some = apply_one("Cast", apply_one("Greater", apply_one("Size", arr), 0), DstT=int32)
         everything = np.arange(arr.shape.ndims, dtype=np.int32) if arr.shape.ndims is not None else None
-        axes = everything if everything is not None else apply("Range", 0, apply("Rank", arr), 1)
-        largest = apply("Max", arr, axes)
+        axes = everything if everything is not None else apply_one("Range", 0, apply_one("Rank", arr), 1)
+        largest = apply_one("Max", arr, axes)
         # Of no elements, the largest is the least integer: the factor keeps the sum from overflowing.
-        size = apply("Mul", some, apply("AddV2", apply("Maximum", largest, -1), 1))
+        size = apply_one("Mul", some, apply_one("AddV2", apply_one("Maximum", largest, -1), 1))
         if minlength is not None:
-            size = apply("Maximum", size, convert_to_tensor(minlength, int32, name="minlength"))
+            size = apply_one("Maximum", size, convert_to_tensor(minlength, int32, name="minlength"))
         if maxlength is not None:
-            size = apply("Minimum", size, convert_to_tensor(maxlength, int32, name="maxlength"))
+            size = apply_one("Minimum", size, convert_to_tensor(maxlength, int32, name="maxlength"))
         if weights is None:
             kind = as_dtype(dtype)
-            weights = apply("Const", value=np.zeros([0], kind.as_numpy_dtype), dtype=kind)
-        return apply("Bincount", arr, size, weights)  # type: ignore[no-any-return]
+            weights = apply_one("Const", value=np.zeros([0], kind.as_numpy_dtype), dtype=kind)
+        return apply_one("Bincount", arr, size, weights)
 
 
 def _histogram_shape(c: ShapeContext) -> TensorShape:
@@ -124,9 +124,7 @@ def histogram_fixed_width(
 ) -> Tensor:
     """Counts values in `nbins` equal bins between the two ends of `value_range`; what lies outside goes to the ends."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
-        return apply(  # type: ignore[no-any-return]
-            "HistogramFixedWidth", values, value_range, nbins, dtype=dtype, name=scope
-        )
+        return apply_one("HistogramFixedWidth", values, value_range, nbins, dtype=dtype, name=scope)
 
 
 @export("histogram_fixed_width_bins")
@@ -138,10 +136,10 @@ def histogram_fixed_width_bins(
         values = convert_to_tensor(values, name="values")
         value_range = convert_to_tensor(value_range, values.dtype.base_dtype, name="value_range")
         nbins = convert_to_tensor(nbins, int32, name="nbins")
-        low, high = apply("Unpack", value_range, num=2, axis=0)
-        count = apply("Cast", nbins, DstT=values.dtype.base_dtype)
-        within = apply("RealDiv", apply("Sub", values, low), apply("Sub", high, low))
-        index = apply("Floor", apply("Mul", count, within))
-        last = apply("Cast", apply("Sub", nbins, 1), DstT=values.dtype.base_dtype)
-        clipped = apply("Minimum", apply("Maximum", index, apply("ZerosLike", last)), last)
-        return apply("Cast", clipped, DstT=dtype)  # type: ignore[no-any-return]
+        low, high = apply_list("Unpack", value_range, num=2, axis=0)
+        count = apply_one("Cast", nbins, DstT=values.dtype.base_dtype)
+        within = apply_one("RealDiv", apply_one("Sub", values, low), apply_one("Sub", high, low))
+        index = apply_one("Floor", apply_one("Mul", count, within))
+        last = apply_one("Cast", apply_one("Sub", nbins, 1), DstT=values.dtype.base_dtype)
+        clipped = apply_one("Minimum", apply_one("Maximum", index, apply_one("ZerosLike", last)), last)
+        return apply_one("Cast", clipped, DstT=dtype)

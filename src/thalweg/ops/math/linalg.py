@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -154,7 +154,7 @@ work(
 @export("matrix_determinant", "linalg.det", deprecated=("batch_matrix_determinant",))
 def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
     """Returns the determinants of square matrices ([..., n, n])."""
-    return apply("MatrixDeterminant", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixDeterminant", input, name=name)
 
 
 @export("linalg.slogdet")
@@ -167,17 +167,17 @@ def slogdet(input: Any, name: str | None = None) -> Any:
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """Returns the logarithm of the determinant of Hermitian positive definite matrices."""
     with name_scope(name, "logdet", [matrix]):
-        diagonal = apply("MatrixDiagPart", cholesky(matrix))
+        diagonal = apply_one("MatrixDiagPart", cholesky(matrix))
         if diagonal.dtype.is_complex:
-            diagonal = apply("Real", diagonal, Tout=diagonal.dtype.real_dtype)
-        logs = apply("Log", diagonal)
-        return apply("Mul", apply("Sum", logs, [-1]), 2.0)  # type: ignore[no-any-return]
+            diagonal = apply_one("Real", diagonal, Tout=diagonal.dtype.real_dtype)
+        logs = apply_one("Log", diagonal)
+        return apply_one("Mul", apply_one("Sum", logs, [-1]), 2.0)
 
 
 @export("matrix_inverse", "linalg.inv", deprecated=("batch_matrix_inverse",))
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Inverts square matrices, or their adjoints; InvalidArgumentError if one has no inverse."""
-    return apply("MatrixInverse", input, adjoint=adjoint, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixInverse", input, adjoint=adjoint, name=name)
 
 
 @export("cholesky", "linalg.cholesky", deprecated=("batch_cholesky",))
@@ -191,7 +191,7 @@ def cholesky(input: Any, name: str | None = None) -> Tensor:
     Returns:
         A tensor of the same shape. InvalidArgumentError if a matrix is not positive definite.
     """
-    return apply("Cholesky", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("Cholesky", input, name=name)
 
 
 @export("cholesky_solve", "linalg.cholesky_solve", deprecated=("batch_cholesky_solve",))
@@ -205,7 +205,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
 @export("matrix_solve", "linalg.solve", deprecated=("batch_matrix_solve",))
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Solves matrix x = rhs, or with the adjoint of `matrix`; InvalidArgumentError if it has no inverse."""
-    return apply("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
 
 @export("matrix_triangular_solve", "linalg.triangular_solve", deprecated=("batch_matrix_triangular_solve",))
@@ -224,7 +224,7 @@ def matrix_triangular_solve(
     Returns:
         A tensor [..., n, k].
     """
-    return apply("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
 @export("matrix_solve_ls", "linalg.lstsq", deprecated=("batch_matrix_solve_ls",))
@@ -243,7 +243,7 @@ def matrix_solve_ls(
     Returns:
         A tensor [..., n, k].
     """
-    return apply("MatrixSolveLs", matrix, rhs, l2_regularizer, fast=fast, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixSolveLs", matrix, rhs, l2_regularizer, fast=fast, name=name)
 
 
 @export("self_adjoint_eig", "linalg.eigh", deprecated=("batch_self_adjoint_eig",))
@@ -264,7 +264,8 @@ def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tens
 @export("self_adjoint_eigvals", "linalg.eigvalsh", deprecated=("batch_self_adjoint_eigvals",))
 def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """Returns the eigenvalues of Hermitian matrices, in ascending order."""
-    return apply("SelfAdjointEigV2", tensor, compute_v=False, name=name).e  # type: ignore[no-any-return]
+    result: Tensor = apply("SelfAdjointEigV2", tensor, compute_v=False, name=name).e
+    return result
 
 
 @export("svd", "linalg.svd", deprecated=("batch_svd",))
@@ -282,7 +283,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     """
     s, u, v = apply("Svd", tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     if s.dtype.is_complex:
-        s = apply("Real", s, Tout=s.dtype.real_dtype)
+        s = apply_one("Real", s, Tout=s.dtype.real_dtype)
     return (s, u, v) if compute_uv else s
 
 
@@ -301,19 +302,19 @@ def lu(input: Any, output_idx_type: Any = int32, name: str | None = None) -> Any
 @export("linalg.expm")
 def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
     """Returns the exponential of square matrices."""
-    return apply("MatrixExponential", input, name=name or "matrix_exponential")  # type: ignore[no-any-return]
+    return apply_one("MatrixExponential", input, name=name or "matrix_exponential")
 
 
 @export("linalg.sqrtm", "matrix_square_root")
 def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
     """Returns the principal square root of square matrices: that whose eigenvalues have no negative real part."""
-    return apply("MatrixSquareRoot", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixSquareRoot", input, name=name)
 
 
 @export("linalg.logm")
 def matrix_logarithm(input: Any, name: str | None = None) -> Tensor:
     """Returns the principal logarithm of square complex matrices."""
-    return apply("MatrixLogarithm", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("MatrixLogarithm", input, name=name)
 
 
 @export("linalg.adjoint")
@@ -323,14 +324,14 @@ def adjoint(matrix: Any, name: str | None = None) -> Tensor:
         x = convert_to_tensor(matrix, name="matrix")
         rank = x.shape.ndims
         if rank is None:
-            last = apply("Sub", apply("Rank", x), apply("Const", value=_int32([2, 1]), dtype=int32))
-            order = apply("ConcatV2", [apply("Range", 0, last[0], 1), last[1:2], last[0:1]], 0)
+            last = apply_one("Sub", apply_one("Rank", x), apply_one("Const", value=_int32([2, 1]), dtype=int32))
+            order = apply_one("ConcatV2", [apply_one("Range", 0, last[0], 1), last[1:2], last[0:1]], 0)
         elif rank < 2:
             raise ValueError(f"Argument `matrix` should be a batch of matrices with rank >= 2, got shape {x.shape}.")
         else:
             order = _int32([*range(rank - 2), rank - 1, rank - 2])
         op_type = "ConjugateTranspose" if x.dtype.is_complex else "Transpose"
-        return apply(op_type, x, order)  # type: ignore[no-any-return]
+        return apply_one(op_type, x, order)
 
 
 def _int32(values: list[int]) -> Any:
@@ -352,10 +353,10 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
             if None in sizes:
                 raise ValueError("linalg.pinv needs static matrix dimensions unless `rcond` is given.")
             rcond = 10.0 * max(d or 0 for d in sizes) * float(np.finfo(x.dtype.as_numpy_dtype).eps)
-        cutoff = apply("Mul", apply("Max", s, [-1], keep_dims=True), rcond)
-        large = apply("Greater", s, cutoff)
-        infinite = apply("Fill", apply("Shape", s), apply("Cast", float("inf"), DstT=s.dtype.base_dtype))
-        scaled = apply("RealDiv", v, apply("ExpandDims", apply("Select", large, s, infinite), -2))
+        cutoff = apply_one("Mul", apply_one("Max", s, [-1], keep_dims=True), rcond)
+        large = apply_one("Greater", s, cutoff)
+        infinite = apply_one("Fill", apply_one("Shape", s), apply_one("Cast", float("inf"), DstT=s.dtype.base_dtype))
+        scaled = apply_one("RealDiv", v, apply_one("ExpandDims", apply_one("Select", large, s, infinite), -2))
         return matmul(scaled, u, adjoint_b=True)
 
 
@@ -370,5 +371,5 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
 
             size = max(d or 0 for d in (x.shape.dims_tuple or (0, 0))[-2:])
             eps = float(np.finfo(x.dtype.as_numpy_dtype).eps) * size
-            tol = apply("Mul", apply("Max", s, [-1], keep_dims=True), eps)
-        return apply("Sum", apply("Cast", apply("Greater", s, tol), DstT=int32), [-1])  # type: ignore[no-any-return]
+            tol = apply_one("Mul", apply_one("Max", s, [-1], keep_dims=True), eps)
+        return apply_one("Sum", apply_one("Cast", apply_one("Greater", s, tol), DstT=int32), [-1])

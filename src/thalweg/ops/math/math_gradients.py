@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -25,7 +25,7 @@ not_differentiable("BroadcastGradientArgs")
 
 def conj(x: Tensor) -> Tensor:
     """The conjugate of a complex tensor; any other tensor as it is."""
-    return apply("Conj", x) if x.dtype.is_complex else x
+    return apply_one("Conj", x) if x.dtype.is_complex else x
 
 
 def reduce_to_inputs(op: Operation, *grads: Any) -> list[Any]:
@@ -60,9 +60,9 @@ def reduce_to_shape(grad: Tensor, x: Tensor, other: Tensor | None = None) -> Ten
     """
     axes = _stretched_axes(grad.shape.dims_tuple, x.shape.dims_tuple, None if other is None else other.shape.dims_tuple)
     if axes is None:
-        sizes = apply("Shape", x)
-        reduced = apply("BroadcastGradientArgs", sizes, apply("Shape", grad)).r0
-        result: Tensor = apply("Reshape", apply("Sum", grad, reduced), sizes)
+        sizes = apply_one("Shape", x)
+        reduced = apply("BroadcastGradientArgs", sizes, apply_one("Shape", grad)).r0
+        result = apply_one("Reshape", apply_one("Sum", grad, reduced), sizes)
     elif not axes:
         return grad
     else:
@@ -70,8 +70,8 @@ def reduce_to_shape(grad: Tensor, x: Tensor, other: Tensor | None = None) -> Ten
         leading = [axis for axis in axes if axis < grad_rank - rank]
         inner = [axis for axis in axes if axis >= grad_rank - rank]
         # Inner axes stay as 1, leading ones disappear: at most two sums, and no reshape that needs a shape at run time.
-        result = apply("Sum", grad, inner, keep_dims=True) if inner else grad
-        result = apply("Sum", result, leading, keep_dims=False) if leading else result
+        result = apply_one("Sum", grad, inner, keep_dims=True) if inner else grad
+        result = apply_one("Sum", result, leading, keep_dims=False) if leading else result
     result.set_shape(x.shape)
     return result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -118,11 +118,11 @@ def matmul(
             a = conj(a) if transpose_a else a
             b = conj(b) if transpose_b else b
             adjoints = {"adj_x": transpose_a or adjoint_a, "adj_y": transpose_b or adjoint_b}
-            return apply("BatchMatMulV2", a, b, **adjoints, name=scope)  # type: ignore[no-any-return]
+            return apply_one("BatchMatMulV2", a, b, **adjoints, name=scope)
         a = conj(a) if adjoint_a else a
         b = conj(b) if adjoint_b else b
         transposes = {"transpose_a": transpose_a or adjoint_a, "transpose_b": transpose_b or adjoint_b}
-        return apply("MatMul", a, b, **transposes, name=scope)  # type: ignore[no-any-return]
+        return apply_one("MatMul", a, b, **transposes, name=scope)
 
 
 binary_operator("matmul", lambda x, y: matmul(x, y, name="matmul"))
@@ -131,7 +131,7 @@ binary_operator("matmul", lambda x, y: matmul(x, y, name="matmul"))
 @export("batch_matmul")
 def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: str | None = None) -> Tensor:
     """Multiplies batches of matrices. An older form of tf.matmul."""
-    return apply("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y, name=name or "MatMul")  # type: ignore[no-any-return]
+    return apply_one("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y, name=name or "MatMul")
 
 
 @export("sparse_matmul")
@@ -145,7 +145,7 @@ def sparse_matmul(
     name: str | None = None,
 ) -> Tensor:
     """Multiplies matrices of float32 or bfloat16 that hold many zeros; the result is float32."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "SparseMatMul",
         a,
         b,
@@ -171,7 +171,7 @@ def _operand_grads(left: Any, right: Any, grad: Any, transpose_a: bool, transpos
 @gradient("MatMul")
 def _matmul_grad(op: Operation, grad: Tensor) -> Any:
     def product(x: Tensor, y: Tensor, transpose_x: bool, transpose_y: bool) -> Any:
-        return apply("MatMul", x, y, transpose_a=transpose_x, transpose_b=transpose_y)
+        return apply_one("MatMul", x, y, transpose_a=transpose_x, transpose_b=transpose_y)
 
     a, b = conj(op.inputs[0]), conj(op.inputs[1])
     return _operand_grads(a, b, grad, op.get_attr("transpose_a"), op.get_attr("transpose_b"), product)
@@ -190,13 +190,13 @@ def _sparse_matmul_grad(op: Operation, grad: Tensor) -> Any:
 
     grads = _operand_grads(a, b, grad, op.get_attr("transpose_a"), op.get_attr("transpose_b"), product)
     return [
-        g if x.dtype is float32 else apply("Cast", g, DstT=x.dtype.base_dtype)
+        g if x.dtype is float32 else apply_one("Cast", g, DstT=x.dtype.base_dtype)
         for g, x in zip(grads, (a, b), strict=True)
     ]
 
 
 def _batch_product(x: Tensor, y: Tensor, adjoint_x: bool, adjoint_y: bool) -> Any:
-    return apply("BatchMatMulV2", x, y, adj_x=adjoint_x, adj_y=adjoint_y)
+    return apply_one("BatchMatMulV2", x, y, adj_x=adjoint_x, adj_y=adjoint_y)
 
 
 @gradient("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
@@ -221,11 +221,11 @@ def matvec(
 ) -> Tensor:
     """Multiplies matrices `a` ([..., rows, columns]) with vectors `b` ([..., columns])."""
     with name_scope(name, "MatVec", [a, b]):
-        column = apply("ExpandDims", b, -1)
+        column = apply_one("ExpandDims", b, -1)
         product = matmul(
             a, column, transpose_a=transpose_a, adjoint_a=adjoint_a, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse
         )
-        return apply("Squeeze", product, squeeze_dims=[-1])  # type: ignore[no-any-return]
+        return apply_one("Squeeze", product, squeeze_dims=[-1])
 
 
 def _cross_shape(c: ShapeContext) -> TensorShape:
@@ -247,7 +247,7 @@ define(
 @export("cross", "linalg.cross")
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     """Returns the vector product of `a` and `b` along their last dimension, which must have size 3."""
-    return apply("Cross", a, b, name=name)  # type: ignore[no-any-return]
+    return apply_one("Cross", a, b, name=name)
 
 
 @gradient("Cross")

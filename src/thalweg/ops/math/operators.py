@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.tensor import Tensor
 
@@ -40,12 +40,10 @@ def binary_operator(name: str, function: Callable[[Any, Any], Any]) -> None:
 def unary(op_type: str, x: Any, name: str | None = None) -> Tensor:
     """Applies an element-wise op; to the values only, if `x` is a SparseTensor (its zeros must then stay zeros)."""
     if isinstance(x, SparseTensor):
-        return SparseTensor(x.indices, apply(op_type, x.values, name=name), x.dense_shape)  # type: ignore[return-value]
-    result: Tensor = apply(op_type, x, name=name)
-    return result
+        return SparseTensor(x.indices, apply_one(op_type, x.values, name=name), x.dense_shape)  # type: ignore[return-value]
+    return apply_one(op_type, x, name=name)
 
 
 def binary(op_type: str, x: Any, y: Any, name: str | None = None) -> Tensor:
     """Applies an op of two arguments."""
-    result: Tensor = apply(op_type, x, y, name=name)
-    return result
+    return apply_one(op_type, x, y, name=name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.definitions.op_registry import gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
@@ -18,7 +18,7 @@ def shape_of(x: Tensor) -> Any:
     """The shape of `x` as an input for other ops: a constant where it is known."""
     if x.shape.is_fully_defined():
         return np.array(x.shape.as_list(), np.int32)
-    return apply("Shape", x)
+    return apply_one("Shape", x)
 
 
 def _axes(op: Operation) -> list[int] | None:
@@ -34,12 +34,12 @@ def _kept_shape(op: Operation) -> Any:
     if axes is not None and x.shape.is_fully_defined():
         return np.array([1 if i in axes else d for i, d in enumerate(x.shape.as_list())], np.int32)
     # Into the places of the reduced axes goes a 1; the later of two values for one place wins.
-    sizes = apply("Cast", apply("Shape", x), DstT="int32")
-    rank = apply("Size", sizes)
-    reduced = apply("Reshape", apply("Cast", op.inputs[1], DstT="int32"), [-1])
-    reduced = apply("FloorMod", apply("AddV2", reduced, rank), rank)
-    ones = apply("Fill", apply("Shape", reduced), np.int32(1))
-    return apply("DynamicStitch", [apply("Range", 0, rank, 1), reduced], [sizes, ones])
+    sizes = apply_one("Cast", apply_one("Shape", x), DstT="int32")
+    rank = apply_one("Size", sizes)
+    reduced = apply_one("Reshape", apply_one("Cast", op.inputs[1], DstT="int32"), [-1])
+    reduced = apply_one("FloorMod", apply_one("AddV2", reduced, rank), rank)
+    ones = apply_one("Fill", apply_one("Shape", reduced), np.int32(1))
+    return apply_one("DynamicStitch", [apply_one("Range", 0, rank, 1), reduced], [sizes, ones])
 
 
 def with_reduced_axes(op: Operation, value: Tensor) -> Tensor:
@@ -49,13 +49,13 @@ def with_reduced_axes(op: Operation, value: Tensor) -> Tensor:
     axes = _axes(op)
     if axes is not None and (len(axes) == 1 or not op.inputs[0].shape.is_fully_defined()):
         for axis in axes:
-            value = apply("ExpandDims", value, np.int32(axis))
+            value = apply_one("ExpandDims", value, np.int32(axis))
         return value
-    return apply("Reshape", value, _kept_shape(op))  # type: ignore[no-any-return]
+    return apply_one("Reshape", value, _kept_shape(op))
 
 
 def _spread(op: Operation, grad: Tensor) -> Tensor:
-    result: Tensor = apply("BroadcastTo", with_reduced_axes(op, grad), shape_of(op.inputs[0]))
+    result = apply_one("BroadcastTo", with_reduced_axes(op, grad), shape_of(op.inputs[0]))
     result.set_shape(op.inputs[0].shape)
     return result
 
@@ -72,25 +72,25 @@ def _number_reduced(op: Operation, grad: Tensor) -> Any:
     dims = x.shape.dims_tuple
     if dims is not None and axes is not None and None not in [dims[axis] for axis in axes]:
         count = int(np.prod([dims[axis] or 0 for axis in axes], dtype=np.int64))
-        return apply("Const", value=np.array(count).astype(grad.dtype.as_numpy_dtype), dtype=grad.dtype.base_dtype)
-    outputs = apply("Maximum", apply("Size", y), 1)
-    return apply("Cast", apply("FloorDiv", apply("Size", x), outputs), DstT=grad.dtype.base_dtype)
+        return apply_one("Const", value=np.array(count).astype(grad.dtype.as_numpy_dtype), dtype=grad.dtype.base_dtype)
+    outputs = apply_one("Maximum", apply_one("Size", y), 1)
+    return apply_one("Cast", apply_one("FloorDiv", apply_one("Size", x), outputs), DstT=grad.dtype.base_dtype)
 
 
 @gradient("Mean")
 def _mean_grad(op: Operation, grad: Tensor) -> Any:
     # Divided while it is small, before it is spread.
-    return _spread(op, apply("RealDiv", grad, _number_reduced(op, grad))), None
+    return _spread(op, apply_one("RealDiv", grad, _number_reduced(op, grad))), None
 
 
 @gradient("Max", "Min")
 def _extreme_grad(op: Operation, grad: Tensor) -> Any:
     x = op.inputs[0]
-    chosen = apply("Cast", apply("Equal", with_reduced_axes(op, op.outputs[0]), x), DstT=grad.dtype.base_dtype)
+    chosen = apply_one("Cast", apply_one("Equal", with_reduced_axes(op, op.outputs[0]), x), DstT=grad.dtype.base_dtype)
     # Equal elements share the gradient.
-    sharers = apply("Sum", chosen, op.inputs[1], keep_dims=True)
-    share = apply("RealDiv", with_reduced_axes(op, grad), sharers)
-    return apply("Mul", chosen, share), None
+    sharers = apply_one("Sum", chosen, op.inputs[1], keep_dims=True)
+    share = apply_one("RealDiv", with_reduced_axes(op, grad), sharers)
+    return apply_one("Mul", chosen, share), None
 
 
 @gradient("Prod")
@@ -105,36 +105,36 @@ def _prod_grad(op: Operation, grad: Tensor) -> Any:
         order: Any = np.array([*axes, *(i for i in range(rank) if i not in axes)], np.int32)
         back: Any = np.argsort(order).astype(np.int32)
     else:
-        everything = apply("Range", 0, apply("Rank", x), 1)
-        reduced = apply("Reshape", apply("Cast", op.inputs[1], DstT="int32"), [-1])
-        size = apply("Rank", x)
-        reduced = apply("FloorMod", apply("AddV2", reduced, size), size)
-        order = apply("ConcatV2", [reduced, apply("ListDiff", everything, reduced).out], 0)
-        back = apply("InvertPermutation", order)
+        everything = apply_one("Range", 0, apply_one("Rank", x), 1)
+        reduced = apply_one("Reshape", apply_one("Cast", op.inputs[1], DstT="int32"), [-1])
+        size = apply_one("Rank", x)
+        reduced = apply_one("FloorMod", apply_one("AddV2", reduced, size), size)
+        order = apply_one("ConcatV2", [reduced, apply("ListDiff", everything, reduced).out], 0)
+        back = apply_one("InvertPermutation", order)
     in_order = isinstance(order, np.ndarray) and np.array_equal(order, np.arange(len(order)))
-    moved = x if in_order else apply("Transpose", x, order)
+    moved = x if in_order else apply_one("Transpose", x, order)
     if axes is not None and len(axes) == 1:
         flat = moved
     elif axes is not None and x.shape.is_fully_defined():
         count = int(np.prod([x.shape.as_list()[axis] or 0 for axis in axes], dtype=np.int64))
         rest = int(np.prod([d or 0 for i, d in enumerate(x.shape.as_list()) if i not in axes], dtype=np.int64))
-        flat = apply("Reshape", moved, np.array([count, rest], np.int32))
+        flat = apply_one("Reshape", moved, np.array([count, rest], np.int32))
     else:
-        rest = apply("Size", op.outputs[0])
-        count = apply("FloorDiv", apply("Size", x), apply("Maximum", rest, 1))
-        flat = apply("Reshape", moved, apply("Pack", [count, rest]))
-    before = apply("Cumprod", flat, 0, exclusive=True)
-    after = apply("Cumprod", flat, 0, exclusive=True, reverse=True)
-    others = conj(apply("Mul", before, after))
+        columns = apply_one("Size", op.outputs[0])
+        rows = apply_one("FloorDiv", apply_one("Size", x), apply_one("Maximum", columns, 1))
+        flat = apply_one("Reshape", moved, apply_one("Pack", [rows, columns]))
+    before = apply_one("Cumprod", flat, 0, exclusive=True)
+    after = apply_one("Cumprod", flat, 0, exclusive=True, reverse=True)
+    others = conj(apply_one("Mul", before, after))
     if flat is not moved:
-        others = apply("Reshape", others, shape_of(moved))
-    others = others if in_order else apply("Transpose", others, back)
-    result: Tensor = apply("Mul", with_reduced_axes(op, grad), others)
+        others = apply_one("Reshape", others, shape_of(moved))
+    others = others if in_order else apply_one("Transpose", others, back)
+    result = apply_one("Mul", with_reduced_axes(op, grad), others)
     result.set_shape(x.shape)
     return result, None
 
 
 @gradient("EuclideanNorm")
 def _euclidean_norm_grad(op: Operation, grad: Tensor) -> Any:
-    ratio = apply("RealDiv", with_reduced_axes(op, grad), with_reduced_axes(op, op.outputs[0]))
-    return apply("Mul", op.inputs[0], ratio), None
+    ratio = apply_one("RealDiv", with_reduced_axes(op, grad), with_reduced_axes(op, op.outputs[0]))
+    return apply_one("Mul", op.inputs[0], ratio), None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -51,12 +51,12 @@ def reduction_axes(x: Any, axis: Any) -> Any:
     if isinstance(x, SparseTensor):
         rank = x.dense_shape.shape.num_elements()
         if rank is None:
-            return apply("Range", 0, apply("Size", x.dense_shape), 1)
+            return apply_one("Range", 0, apply_one("Size", x.dense_shape), 1)
         return np.arange(rank, dtype=np.int32)
     rank = x.shape.ndims
     if rank is None:
-        return apply("Range", 0, apply("Rank", x), 1, name="range")
-    return apply("Const", value=np.arange(rank, dtype=np.int32), dtype=as_dtype("int32"))
+        return apply_one("Range", 0, apply_one("Rank", x), 1, name="range")
+    return apply_one("Const", value=np.arange(rank, dtype=np.int32), dtype=as_dtype("int32"))
 
 
 def _reduce(
@@ -65,7 +65,7 @@ def _reduce(
     axis = deprecated_argument_lookup("axis", axis, "reduction_indices", old_axis)
     keepdims = deprecated_argument_lookup("keepdims", keepdims, "keep_dims", old_keepdims)
     x = _tensor(input_tensor)
-    result: Tensor = apply(op_type, x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
+    result = apply_one(op_type, x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
     if axis is None and not keepdims and result.shape.ndims is None:
         result.set_shape(())
     return result
@@ -143,14 +143,15 @@ def reduce_logsumexp(
     with name_scope(name, "ReduceLogSumExp", [x]):
         largest = reduce_max(x, axis, keepdims=True)
         # An infinite maximum would turn into inf - inf; and it counts as a constant, since it cancels out.
-        finite = apply("Select", apply("IsFinite", largest), largest, apply("ZerosLike", largest))
-        shift = apply("StopGradient", finite)
-        total = apply("Log", reduce_sum(apply("Exp", apply("Sub", x, shift)), axis, keepdims=keepdims))
+        finite = apply_one("Select", apply_one("IsFinite", largest), largest, apply_one("ZerosLike", largest))
+        shift = apply_one("StopGradient", finite)
+        total = apply_one("Log", reduce_sum(apply_one("Exp", apply_one("Sub", x, shift)), axis, keepdims=keepdims))
         if not keepdims:
             known = total.shape
-            shift = apply("Reshape", shift, known.as_list() if known.is_fully_defined() else apply("Shape", total))
-        result: Tensor = apply("AddV2", total, shift)
-        return result
+            shift = apply_one(
+                "Reshape", shift, known.as_list() if known.is_fully_defined() else apply_one("Shape", total)
+            )
+        return apply_one("AddV2", total, shift)
 
 
 @export("math.reduce_variance")
@@ -160,12 +161,12 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     with name_scope(name or "reduce_variance", None, [x]):
         if not (x.dtype.is_floating or x.dtype.is_complex):
             raise TypeError(f"Input must be either real or complex, got {x.dtype.name}.")
-        apart = apply("Sub", x, reduce_mean(x, axis, keepdims=True))
+        apart = apply_one("Sub", x, reduce_mean(x, axis, keepdims=True))
         if apart.dtype.is_complex:
             real = apart.dtype.real_dtype
-            squares = apply("Real", apply("Mul", apply("Conj", apart), apart), Tout=real)
+            squares = apply_one("Real", apply_one("Mul", apply_one("Conj", apart), apart), Tout=real)
         else:
-            squares = apply("Square", apart)
+            squares = apply_one("Square", apart)
         return reduce_mean(squares, axis, keepdims=keepdims)
 
 
@@ -174,8 +175,7 @@ def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
     """Returns the standard deviation along the given axes."""
     x = _tensor(input_tensor)
     with name_scope(name or "reduce_std", None, [x]):
-        result: Tensor = apply("Sqrt", reduce_variance(x, axis, keepdims))
-        return result
+        return apply_one("Sqrt", reduce_variance(x, axis, keepdims))
 
 
 @export("count_nonzero", "math.count_nonzero")
@@ -213,10 +213,12 @@ def count_nonzero(
             flags = x
         else:
             zero = np.array(b"" if x.dtype.name == "string" else 0)
-            flags = apply("NotEqual", x, apply("Const", value=_cast_array(zero, x.dtype), dtype=x.dtype.base_dtype))
-        counts = reduce_sum(apply("Cast", flags, DstT=int64), axis, keepdims=bool(keepdims))
+            flags = apply_one(
+                "NotEqual", x, apply_one("Const", value=_cast_array(zero, x.dtype), dtype=x.dtype.base_dtype)
+            )
+        counts = reduce_sum(apply_one("Cast", flags, DstT=int64), axis, keepdims=bool(keepdims))
         wanted = as_dtype(dtype)
-        return counts if wanted is int64 else apply("Cast", counts, DstT=wanted)
+        return counts if wanted is int64 else apply_one("Cast", counts, DstT=wanted)
 
 
 def _cast_array(value: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
@@ -303,10 +305,10 @@ def argmin(
 @export("arg_max")
 def arg_max(input: Any, dimension: Any, output_type: Any = int64, name: str | None = None) -> Tensor:
     """Returns the index of the largest element along `dimension`. An older form of tf.argmax."""
-    return apply("ArgMax", input, dimension, output_type=output_type, name=name)  # type: ignore[no-any-return]
+    return apply_one("ArgMax", input, dimension, output_type=output_type, name=name)
 
 
 @export("arg_min")
 def arg_min(input: Any, dimension: Any, output_type: Any = int64, name: str | None = None) -> Tensor:
     """Returns the index of the smallest element along `dimension`. An older form of tf.argmin."""
-    return apply("ArgMin", input, dimension, output_type=output_type, name=name)  # type: ignore[no-any-return]
+    return apply_one("ArgMin", input, dimension, output_type=output_type, name=name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -55,13 +55,13 @@ def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False
     Returns:
         A Tensor of the shape of `x`.
     """
-    return apply("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)  # type: ignore[no-any-return]
+    return apply_one("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 @export("cumprod", "math.cumprod")
 def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
     """Returns running products along an axis. See tf.cumsum for the arguments."""
-    return apply("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)  # type: ignore[no-any-return]
+    return apply_one("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 @export("math.cumulative_logsumexp")
@@ -69,9 +69,7 @@ def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
     """Returns log(cumsum(exp(x))) along an axis, safe for large and small elements."""
-    return apply(  # type: ignore[no-any-return]
-        "CumulativeLogsumexp", x, axis, exclusive=exclusive, reverse=reverse, name=name
-    )
+    return apply_one("CumulativeLogsumexp", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 @gradient("Cumsum")
@@ -83,8 +81,8 @@ def _cumsum_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("Cumprod")
 def _cumprod_grad(op: Operation, grad: Tensor) -> Any:
     exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
-    weighted = apply("Mul", conj(op.outputs[0]), grad)
-    return apply("RealDiv", cumsum(weighted, op.inputs[1], exclusive, not reverse), conj(op.inputs[0])), None
+    weighted = apply_one("Mul", conj(op.outputs[0]), grad)
+    return apply_one("RealDiv", cumsum(weighted, op.inputs[1], exclusive, not reverse), conj(op.inputs[0])), None
 
 
 @gradient("CumulativeLogsumexp")
@@ -92,14 +90,16 @@ def _cumulative_logsumexp_grad(op: Operation, grad: Tensor) -> Any:
     x, axis = op.inputs
     exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
     dtype = x.dtype.base_dtype
-    lowest = apply("Const", value=np.array(dtype.min).astype(dtype.as_numpy_dtype), dtype=dtype)
-    floor = apply("AddV2", apply("ZerosLike", grad), lowest)
+    lowest = apply_one("Const", value=np.array(dtype.min).astype(dtype.as_numpy_dtype), dtype=dtype)
+    floor = apply_one("AddV2", apply_one("ZerosLike", grad), lowest)
 
     def part(values: Tensor) -> Any:
         # In logarithms, so that neither huge nor tiny sums overflow: positive and negative gradients apart.
-        logs = apply("Select", apply("Greater", values, apply("ZerosLike", values)), apply("Log", values), floor)
-        shifted = apply("Sub", logs, op.outputs[0])
+        logs = apply_one(
+            "Select", apply_one("Greater", values, apply_one("ZerosLike", values)), apply_one("Log", values), floor
+        )
+        shifted = apply_one("Sub", logs, op.outputs[0])
         sums = cumulative_logsumexp(shifted, axis, exclusive, not reverse)
-        return apply("Exp", apply("AddV2", sums, x))
+        return apply_one("Exp", apply_one("AddV2", sums, x))
 
-    return apply("Sub", part(grad), part(apply("Neg", grad))), None
+    return apply_one("Sub", part(grad), part(apply_one("Neg", grad))), None

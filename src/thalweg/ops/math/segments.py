@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -105,7 +105,7 @@ for _kind in ("Sum", "Mean", "SqrtN"):
 
 def _sorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-        return apply(op_type, data, segment_ids, name=name)  # type: ignore[no-any-return]
+        return apply_one(op_type, data, segment_ids, name=name)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -131,7 +131,7 @@ segment_max = _sorted("SegmentMax", "segment_max", "Finds the largest elements o
 
 def _unsorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-        return apply(op_type, data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
+        return apply_one(op_type, data, segment_ids, num_segments, name=name)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
@@ -164,11 +164,13 @@ unsorted_segment_max = _unsorted(
 
 def _counts(data: Tensor, segment_ids: Tensor, num_segments: Any) -> Tensor:
     """How many rows each segment has, at least 1, in a shape that broadcasts against the result."""
-    ones = apply("Fill", apply("Shape", segment_ids), apply("Cast", 1, DstT=data.dtype.base_dtype))
+    ones = apply_one("Fill", apply_one("Shape", segment_ids), apply_one("Cast", 1, DstT=data.dtype.base_dtype))
     counts = unsorted_segment_sum(ones, segment_ids, num_segments)
-    trailing = apply("Sub", apply("Rank", data), apply("Rank", segment_ids))
-    shape = apply("ConcatV2", [apply("Shape", counts), apply("Fill", apply("ExpandDims", trailing, 0), 1)], 0)
-    return apply("Maximum", apply("Reshape", counts, shape), apply("Cast", 1, DstT=data.dtype.base_dtype))  # type: ignore[no-any-return]
+    trailing = apply_one("Sub", apply_one("Rank", data), apply_one("Rank", segment_ids))
+    shape = apply_one(
+        "ConcatV2", [apply_one("Shape", counts), apply_one("Fill", apply_one("ExpandDims", trailing, 0), 1)], 0
+    )
+    return apply_one("Maximum", apply_one("Reshape", counts, shape), apply_one("Cast", 1, DstT=data.dtype.base_dtype))
 
 
 @export("unsorted_segment_mean", "math.unsorted_segment_mean")
@@ -177,7 +179,7 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
     with name_scope(name, "UnsortedSegmentMean", [data, segment_ids, num_segments]):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         total = unsorted_segment_sum(data, segment_ids, num_segments)
-        return apply("RealDiv", total, _counts(data, segment_ids, num_segments))  # type: ignore[no-any-return]
+        return apply_one("RealDiv", total, _counts(data, segment_ids, num_segments))
 
 
 @export("unsorted_segment_sqrt_n", "math.unsorted_segment_sqrt_n")
@@ -186,16 +188,16 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
     with name_scope(name, "UnsortedSegmentSqrtN", [data, segment_ids, num_segments]):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         total = unsorted_segment_sum(data, segment_ids, num_segments)
-        root = apply("Sqrt", _counts(data, segment_ids, num_segments))
-        return apply("RealDiv", total, root)  # type: ignore[no-any-return]
+        root = apply_one("Sqrt", _counts(data, segment_ids, num_segments))
+        return apply_one("RealDiv", total, root)
 
 
 def _sparse(kind: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any, name: str | None) -> Tensor:
     op_type = f"SparseSegment{kind}"
     if num_segments is None:
-        return apply(op_type, data, indices, segment_ids, name=name)  # type: ignore[no-any-return]
+        return apply_one(op_type, data, indices, segment_ids, name=name)
     numbered = f"{op_type}WithNumSegments"
-    return apply(numbered, data, indices, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
+    return apply_one(numbered, data, indices, segment_ids, num_segments, name=name)
 
 
 @export("sparse_segment_sum", "sparse.segment_sum")

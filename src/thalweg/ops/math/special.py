@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -36,7 +36,7 @@ def erfc(x: Any, name: str | None = None) -> Tensor:
 
 def _bell(x: Tensor) -> Tensor:
     """The derivative of erf: 2 / sqrt(pi) exp(-x^2)."""
-    return multiply(apply("Exp", negative(square(x))), 1.1283791670955126)
+    return multiply(apply_one("Exp", negative(square(x))), 1.1283791670955126)
 
 
 @gradient("Erf")
@@ -76,12 +76,12 @@ def erfcinv(x: Any, name: str | None = None) -> Tensor:
 
 @gradient("Erfinv")
 def _erfinv_grad(op: Operation, grad: Tensor) -> Any:
-    return multiply(grad, multiply(apply("Exp", square(op.outputs[0])), 0.886226925452758))
+    return multiply(grad, multiply(apply_one("Exp", square(op.outputs[0])), 0.886226925452758))
 
 
 @gradient("Ndtri")
 def _ndtri_grad(op: Operation, grad: Tensor) -> Any:
-    return multiply(grad, multiply(apply("Exp", multiply(square(op.outputs[0]), 0.5)), 2.5066282746310002))
+    return multiply(grad, multiply(apply_one("Exp", multiply(square(op.outputs[0]), 0.5)), 2.5066282746310002))
 
 
 define("Lgamma", "x: T -> y: T", f"T: {FLOATS}", shape=shapes.unchanged)
@@ -123,8 +123,8 @@ def _lgamma_grad(op: Operation, grad: Tensor) -> Any:
 def _digamma_grad(op: Operation, grad: Tensor) -> Any:
     x = op.inputs[0]
     if x.dtype.size < 4:  # Polygamma has no 16-bit kernels.
-        wide = apply("Polygamma", 1.0, apply("Cast", x, DstT="float32"))
-        return multiply(grad, apply("Cast", wide, DstT=x.dtype))
+        wide = apply_one("Polygamma", 1.0, apply_one("Cast", x, DstT="float32"))
+        return multiply(grad, apply_one("Cast", wide, DstT=x.dtype))
     return multiply(grad, polygamma(1.0, x))
 
 
@@ -193,7 +193,7 @@ define("Betainc", "a: T, b: T, x: T -> z: T", "T: {float, double}", shape=_betai
 @export("betainc", "math.betainc")
 def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
     """Returns the regularized incomplete beta function; the arguments have one shape, or are scalars."""
-    return apply("Betainc", a, b, x, name=name)  # type: ignore[no-any-return]
+    return apply_one("Betainc", a, b, x, name=name)
 
 
 @gradient("Betainc")
@@ -214,8 +214,8 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
     """
     with name_scope(name, "lbeta", [x]):
         x = convert_to_tensor(x, name="x")
-        logs = apply("Sum", lgamma(x), [-1])
-        return subtract(logs, lgamma(apply("Sum", x, [-1])))
+        logs = apply_one("Sum", lgamma(x), [-1])
+        return subtract(logs, lgamma(apply_one("Sum", x, [-1])))
 
 
 define("BesselI0e", "x: T -> y: T", f"T: {FLOATS}", shape=shapes.unchanged)
@@ -262,7 +262,7 @@ def _bessel_i0e_grad(op: Operation, grad: Tensor) -> Any:
 def _bessel_i1e_grad(op: Operation, grad: Tensor) -> Any:
     x, y = op.inputs[0], op.outputs[0]
     # y / x, which is 1/2 at zero.
-    zero = apply("Equal", x, 0)
-    quotient = apply("SelectV2", zero, 0.5, binary("RealDiv", y, apply("SelectV2", zero, 1, x)))
+    zero = apply_one("Equal", x, 0)
+    quotient = apply_one("SelectV2", zero, 0.5, binary("RealDiv", y, apply_one("SelectV2", zero, 1, x)))
     slope = subtract(subtract(unary("BesselI0e", x), multiply(unary("Sign", x), y)), quotient)
     return multiply(grad, slope)

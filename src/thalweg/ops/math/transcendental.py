@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
@@ -244,13 +244,13 @@ def tanh(x: Any, name: str | None = None) -> Tensor:
 
 @gradient("Tanh")
 def _tanh_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("TanhGrad", conj(op.outputs[0]), grad)
+    return apply_one("TanhGrad", conj(op.outputs[0]), grad)
 
 
 @gradient("TanhGrad")
 def _tanh_grad_grad(op: Operation, grad: Tensor) -> Any:
     y, dy = conj(op.inputs[0]), conj(op.inputs[1])
-    return multiply(multiply(multiply(grad, -2.0), dy), y), apply("TanhGrad", y, grad)
+    return multiply(multiply(multiply(grad, -2.0), dy), y), apply_one("TanhGrad", y, grad)
 
 
 define("Sigmoid", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)

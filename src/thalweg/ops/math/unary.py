@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
@@ -29,7 +29,7 @@ def abs(x: Any, name: str | None = None) -> Tensor:
     if not isinstance(x, SparseTensor):
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
-            return apply("ComplexAbs", x, Tout=x.dtype.real_dtype, name=name or "Abs")  # type: ignore[no-any-return]
+            return apply_one("ComplexAbs", x, Tout=x.dtype.real_dtype, name=name or "Abs")
     return unary("Abs", x, name)
 
 
@@ -44,8 +44,8 @@ def _abs_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("ComplexAbs")
 def _complex_abs_grad(op: Operation, grad: Tensor) -> Any:
     x = op.inputs[0]
-    direction = binary("DivNoNan", x, apply("Complex", op.outputs[0], 0, Tout=x.dtype))
-    return multiply(apply("Complex", grad, 0, Tout=x.dtype), direction)
+    direction = binary("DivNoNan", x, apply_one("Complex", op.outputs[0], 0, Tout=x.dtype))
+    return multiply(apply_one("Complex", grad, 0, Tout=x.dtype), direction)
 
 
 define("Sign", "x: T -> y: T", f"T: {SIGNED}", shape=shapes.unchanged)
@@ -61,12 +61,12 @@ def sign(x: Any, name: str | None = None) -> Tensor:
 def _sign_grad(op: Operation, grad: Tensor) -> Any:
     x, y = op.inputs[0], op.outputs[0]
     if not x.dtype.is_complex:
-        return apply("ZerosLike", x)
+        return apply_one("ZerosLike", x)
     # The direction of a complex number moves only across it: what of the gradient is along it gets lost.
     part = x.dtype.real_dtype
-    along = apply("Real", multiply(conj(y), grad), Tout=part)
-    across = subtract(grad, multiply(apply("Complex", along, 0, Tout=x.dtype), y))
-    return binary("DivNoNan", across, apply("Complex", abs(x), 0, Tout=x.dtype))
+    along = apply_one("Real", multiply(conj(y), grad), Tout=part)
+    across = subtract(grad, multiply(apply_one("Complex", along, 0, Tout=x.dtype), y))
+    return binary("DivNoNan", across, apply_one("Complex", abs(x), 0, Tout=x.dtype))
 
 
 # The gradients in terms of the value y conjugate it themselves (Sqrt, Rsqrt, Reciprocal), as TensorFlow's do.
@@ -109,7 +109,7 @@ def _rsqrt_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("RsqrtGrad")
 def _rsqrt_grad_grad(op: Operation, grad: Tensor) -> Any:
     y, dy = conj(op.inputs[0]), op.inputs[1]
-    by_y = multiply(multiply(multiply(conj(grad), -1.5), dy), apply("Square", y))
+    by_y = multiply(multiply(multiply(conj(grad), -1.5), dy), apply_one("Square", y))
     return by_y, binary("RsqrtGrad", y, grad)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -35,7 +35,7 @@ def _relu_grad(op: Operation, grad: Tensor) -> Any:
 
 @gradient("ReluGrad", "Relu6Grad")
 def _relu_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply(op.type, grad, op.inputs[1]), None
+    return apply_one(op.type, grad, op.inputs[1]), None
 
 
 define("Relu6", "features: T -> activations: T", f"T: {REALS}", shape=shapes.unchanged)
@@ -71,7 +71,7 @@ def _elu_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("EluGrad", "SeluGrad")
 def _elu_grad_grad(op: Operation, grad: Tensor) -> Any:
     gradients, outputs = op.inputs
-    by_output = apply("SelectV2", apply("Less", outputs, 0), multiply(grad, gradients), 0)
+    by_output = apply_one("SelectV2", apply_one("Less", outputs, 0), multiply(grad, gradients), 0)
     return binary(op.type, grad, outputs), by_output
 
 
@@ -146,20 +146,20 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
     with name_scope(name, "LeakyRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
-            features = apply("Cast", features, DstT="float32")
+            features = apply_one("Cast", features, DstT="float32")
         if isinstance(alpha, Tensor):  # The op's slope is an attribute.
             return binary("Maximum", multiply(alpha, features), features, scope)
-        return apply("LeakyRelu", features, alpha=float(alpha), name=scope)  # type: ignore[no-any-return]
+        return apply_one("LeakyRelu", features, alpha=float(alpha), name=scope)
 
 
 @gradient("LeakyRelu")
 def _leaky_relu_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("LeakyReluGrad", grad, op.inputs[0], alpha=op.get_attr("alpha"))
+    return apply_one("LeakyReluGrad", grad, op.inputs[0], alpha=op.get_attr("alpha"))
 
 
 @gradient("LeakyReluGrad")
 def _leaky_relu_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("LeakyReluGrad", grad, op.inputs[1], alpha=op.get_attr("alpha")), None
+    return apply_one("LeakyReluGrad", grad, op.inputs[1], alpha=op.get_attr("alpha")), None
 
 
 @export("nn.crelu")
@@ -167,7 +167,7 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     """Returns the rectified `x` and the rectified `-x`, joined along `axis`."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
-        both = apply("ConcatV2", [features, unary("Neg", features)], axis, name=scope)
+        both = apply_one("ConcatV2", [features, unary("Neg", features)], axis, name=scope)
         return unary("Relu", both)
 
 
@@ -183,13 +183,13 @@ def swish(features: Any, beta: Any = 1.0) -> Tensor:
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """Returns `matmul(x, weights) + biases`."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
-        product = apply("MatMul", x, weights)
-        return apply("BiasAdd", product, biases, name=scope)  # type: ignore[no-any-return]
+        product = apply_one("MatMul", x, weights)
+        return apply_one("BiasAdd", product, biases, name=scope)
 
 
 @export("nn.relu_layer")
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
     """Returns `relu(matmul(x, weights) + biases)`."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
-        product = apply("BiasAdd", apply("MatMul", x, weights), biases)
+        product = apply_one("BiasAdd", apply_one("MatMul", x, weights), biases)
         return unary("Relu", product, scope)

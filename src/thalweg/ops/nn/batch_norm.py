@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, gradient, work
@@ -117,7 +117,7 @@ def _plain_gradient(op: Operation) -> list[Tensor]:
     grad, x, scale, mean, variance = op.inputs[:5]
     given = x.dtype.base_dtype
     if given != scale.dtype.base_dtype:
-        grad, x = apply("Cast", grad, DstT=scale.dtype), apply("Cast", x, DstT=scale.dtype)
+        grad, x = apply_one("Cast", grad, DstT=scale.dtype), apply_one("Cast", x, DstT=scale.dtype)
     rank = x.shape.ndims or (5 if len(op.get_attr("data_format")) == 5 else 4)
     axis = 1 if op.get_attr("data_format").startswith(b"NC") else rank - 1
     axes = [i for i in range(rank) if i != axis]
@@ -125,10 +125,10 @@ def _plain_gradient(op: Operation) -> list[Tensor]:
     training = op.get_attr("is_training")
 
     def average(t: Tensor) -> Tensor:
-        return apply("Mean", t, axes, keep_dims=True)  # type: ignore[no-any-return]
+        return apply_one("Mean", t, axes, keep_dims=True)
 
     def along(v: Tensor) -> Tensor:
-        return apply("Reshape", v, shape)  # type: ignore[no-any-return]
+        return apply_one("Reshape", v, shape)
 
     centred = subtract(x, average(x) if training else along(mean))
     spread = average(unary("Square", centred)) if training else along(variance)
@@ -139,8 +139,8 @@ def _plain_gradient(op: Operation) -> list[Tensor]:
         inner = subtract(subtract(grad, average(grad)), multiply(normal, average(multiply(grad, normal))))
     x_grad = multiply(multiply(along(scale), inverse), inner)
     if given != x_grad.dtype.base_dtype:
-        x_grad = apply("Cast", x_grad, DstT=given)
-    return [x_grad, apply("Sum", multiply(grad, normal), axes), apply("Sum", grad, axes)]
+        x_grad = apply_one("Cast", x_grad, DstT=given)
+    return [x_grad, apply_one("Sum", multiply(grad, normal), axes), apply_one("Sum", grad, axes)]
 
 
 _RESPONSE_ATTRS = (
@@ -165,27 +165,26 @@ work(works.passes(30), "LRN", "LRNGrad")
 
 @gradient("LRN")
 def _lrn_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("LRNGrad", grad, op.inputs[0], op.outputs[0], **{name: op.attrs[name] for name in _RESPONSE})
+    return apply_one("LRNGrad", grad, op.inputs[0], op.outputs[0], **{name: op.attrs[name] for name in _RESPONSE})
 
 
 @gradient_of_plain_form("LRNGrad", inputs=2)
 def _lrn_plain_gradient(op: Operation) -> list[Tensor]:
     """The gradient as a function of the output's gradient and the input; the output is a function of the input."""
-    grads, x = (apply("Cast", t, DstT="float32") for t in op.inputs[:2])
+    grads, x = (apply_one("Cast", t, DstT="float32") for t in op.inputs[:2])
     norm = add(multiply(_neighbours(op, unary("Square", x)), op.get_attr("alpha")), op.get_attr("bias"))
     power = binary("Pow", norm, -op.get_attr("beta"))
-    shares = _neighbours(op, apply("RealDiv", multiply(multiply(grads, x), power), norm))
+    shares = _neighbours(op, apply_one("RealDiv", multiply(multiply(grads, x), power), norm))
     factor = 2 * op.get_attr("alpha") * op.get_attr("beta")
     result = subtract(multiply(grads, power), multiply(multiply(x, shares), factor))
-    return [apply("Cast", result, DstT=op.inputs[0].dtype)]
+    return [apply_one("Cast", result, DstT=op.inputs[0].dtype)]
 
 
 def _neighbours(op: Operation, x: Tensor) -> Tensor:
     """The sum of the elements within the radius, in depth: a difference of running sums."""
     radius = op.get_attr("depth_radius")
-    padded = apply("Pad", x, [[0, 0], [0, 0], [0, 0], [radius + 1, radius]])
-    sums = apply("Cumsum", apply("Cast", padded, DstT="float64"), 3)
-    ahead = apply("StridedSlice", sums, [0, 0, 0, 2 * radius + 1], [0] * 4, [1] * 4, begin_mask=7, end_mask=15)
-    behind = apply("StridedSlice", sums, [0] * 4, [0, 0, 0, -2 * radius - 1], [1] * 4, begin_mask=15, end_mask=7)
-    result: Tensor = apply("Cast", subtract(ahead, behind), DstT=x.dtype)
-    return result
+    padded = apply_one("Pad", x, [[0, 0], [0, 0], [0, 0], [radius + 1, radius]])
+    sums = apply_one("Cumsum", apply_one("Cast", padded, DstT="float64"), 3)
+    ahead = apply_one("StridedSlice", sums, [0, 0, 0, 2 * radius + 1], [0] * 4, [1] * 4, begin_mask=7, end_mask=15)
+    behind = apply_one("StridedSlice", sums, [0] * 4, [0, 0, 0, -2 * radius - 1], [1] * 4, begin_mask=15, end_mask=7)
+    return apply_one("Cast", subtract(ahead, behind), DstT=x.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -70,12 +70,12 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         value = convert_to_tensor(value, name="input")
         bias = convert_to_tensor(bias, dtype=value.dtype.base_dtype, name="bias")
-        return apply("BiasAdd", value, bias, data_format=data_format, name=scope)  # type: ignore[no-any-return]
+        return apply_one("BiasAdd", value, bias, data_format=data_format, name=scope)
 
 
 @gradient("BiasAdd", "BiasAddV1")
 def _bias_add_grad(op: Operation, grad: Tensor) -> Any:
-    return grad, apply("BiasAddGrad", grad, data_format=op.attrs.get("data_format"))
+    return grad, apply_one("BiasAddGrad", grad, data_format=op.attrs.get("data_format"))
 
 
 @gradient("BiasAddGrad")
@@ -83,10 +83,10 @@ def _bias_add_grad_grad(op: Operation, grad: Tensor) -> Any:
     value = op.inputs[0]
     if op.get_attr("data_format") == b"NCHW":
         rank = value.shape.ndims
-        ones = [1] * (rank - 2) if rank is not None else apply("OnesLike", apply("Shape", value)[2:])
-        sizes = [-1, *ones] if isinstance(ones, list) else apply("ConcatV2", [[-1], ones], 0)
-        grad = apply("Reshape", grad, sizes)
-    return apply("BroadcastTo", grad, apply("Shape", value))
+        ones = [1] * (rank - 2) if rank is not None else apply_one("OnesLike", apply_one("Shape", value)[2:])
+        sizes = [-1, *ones] if isinstance(ones, list) else apply_one("ConcatV2", [[-1], ones], 0)
+        grad = apply_one("Reshape", grad, sizes)
+    return apply_one("BroadcastTo", grad, apply_one("Shape", value))
 
 
 define("L2Loss", "t: T -> output: T", f"T: {FLOATS}", shape=shapes.scalar)

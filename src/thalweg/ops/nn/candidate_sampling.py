@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import get_seed
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -28,19 +29,21 @@ def _sampler_shape(c: ShapeContext) -> list[TensorShape]:
     return [sampled, _true_classes(c), sampled]
 
 
-_RANGED = (
-    "UniformCandidateSampler", "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler",
-    "ThreadUnsafeUnigramCandidateSampler",
-)  # fmt: skip
-for _op in _RANGED:
-    define(_op, _SIGNATURE, f"{_COUNTS}, range_max: int >= 1, {_SEEDS}", shape=_sampler_shape, stateful=True)
+for _op, _effect in (
+    ("UniformCandidateSampler", Effect.RANDOM),
+    ("LogUniformCandidateSampler", Effect.RANDOM),
+    ("LearnedUnigramCandidateSampler", Effect.WRITES),  # It counts the classes that it is given.
+    ("ThreadUnsafeUnigramCandidateSampler", Effect.WRITES),
+):
+    define(_op, _SIGNATURE, f"{_COUNTS}, range_max: int >= 1, {_SEEDS}", shape=_sampler_shape, effect=_effect)
+    not_differentiable(_op)
 define(
     "FixedUnigramCandidateSampler", _SIGNATURE,
     f"{_COUNTS}, range_max: int >= 1, vocab_file: string = '', distortion: float = 1.0, num_reserved_ids: int = 0, "
     f"num_shards: int >= 1 = 1, shard: int >= 0 = 0, unigrams: list(float) = [], {_SEEDS}",
-    shape=_sampler_shape, stateful=True,
+    shape=_sampler_shape, effect=Effect.RANDOM,
 )  # fmt: skip
-define("AllCandidateSampler", _SIGNATURE, f"{_COUNTS}, {_SEEDS}", shape=_sampler_shape, stateful=True)
+define("AllCandidateSampler", _SIGNATURE, f"{_COUNTS}, {_SEEDS}", shape=_sampler_shape, effect=Effect.RANDOM)
 
 
 def _hits_shape(c: ShapeContext) -> list[TensorShape]:
@@ -55,7 +58,7 @@ define(
     f"num_true: int, {_SEEDS}",
     shape=_hits_shape,
 )
-not_differentiable(*_RANGED, "FixedUnigramCandidateSampler", "AllCandidateSampler", "ComputeAccidentalHits")
+not_differentiable("FixedUnigramCandidateSampler", "AllCandidateSampler", "ComputeAccidentalHits")
 
 
 def _sample(

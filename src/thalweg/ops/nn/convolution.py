@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import work as works
@@ -61,8 +61,8 @@ def register_gradients(forward: str, backprop_input: str, backprop_filter: str) 
     def _forward_grad(op: Operation, grad: Tensor) -> Any:
         x, kernel = op.inputs
         return (
-            apply(backprop_input, sizes_of(x), kernel, grad, **attrs_of(op)),
-            apply(backprop_filter, x, sizes_of(kernel), grad, **attrs_of(op)),
+            apply_one(backprop_input, sizes_of(x), kernel, grad, **attrs_of(op)),
+            apply_one(backprop_filter, x, sizes_of(kernel), grad, **attrs_of(op)),
         )
 
     @gradient(backprop_input)
@@ -70,17 +70,17 @@ def register_gradients(forward: str, backprop_input: str, backprop_filter: str) 
         _, kernel, out = op.inputs
         return (
             None,
-            apply(backprop_filter, grad, sizes_of(kernel), out, **attrs_of(op)),
-            apply(forward, grad, kernel, **attrs_of(op)),
+            apply_one(backprop_filter, grad, sizes_of(kernel), out, **attrs_of(op)),
+            apply_one(forward, grad, kernel, **attrs_of(op)),
         )
 
     @gradient(backprop_filter)
     def _backprop_filter_grad(op: Operation, grad: Tensor) -> Any:
         x, _, out = op.inputs
         return (
-            apply(backprop_input, sizes_of(x), grad, out, **attrs_of(op)),
+            apply_one(backprop_input, sizes_of(x), grad, out, **attrs_of(op)),
             None,
-            apply(forward, x, grad, **attrs_of(op)),
+            apply_one(forward, x, grad, **attrs_of(op)),
         )
 
 
@@ -137,7 +137,7 @@ def conv2d(
     """
     filter = one_of("filters", filters, "filter", filter)
     required(strides=strides)
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "Conv2D", input, filter, use_cudnn_on_gpu=use_cudnn_on_gpu, name=name,
         **attributes(strides, padding, data_format, dilations),
     )  # fmt: skip
@@ -159,7 +159,7 @@ def conv2d_backprop_input(
     """Returns the gradient of a convolution with respect to its input, which had the shape `input_sizes`."""
     filter = one_of("filters", filters, "filter", filter)
     required(out_backprop=out_backprop, strides=strides)
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "Conv2DBackpropInput", input_sizes, filter, out_backprop, use_cudnn_on_gpu=use_cudnn_on_gpu, name=name,
         **attributes(strides, padding, data_format, dilations),
     )  # fmt: skip
@@ -178,7 +178,7 @@ def conv2d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """Returns the gradient of a convolution with respect to its filter, which had the shape `filter_sizes`."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "Conv2DBackpropFilter", input, filter_sizes, out_backprop, use_cudnn_on_gpu=use_cudnn_on_gpu, name=name,
         **attributes(strides, padding, data_format, dilations),
     )  # fmt: skip
@@ -219,7 +219,7 @@ def conv2d_transpose(
     required(output_shape=output_shape, strides=strides)
     with name_scope(name, "conv2d_transpose", [value, filter, output_shape]) as scope:
         value, filter = convert_to_tensor(value, name="value"), convert_to_tensor(filter, name="filter")
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "Conv2DBackpropInput", output_shape, filter, value, name=scope,
             **attributes(strides, padding, data_format, dilations),
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import work as works
@@ -65,8 +65,8 @@ def _old_backprop_input_grad(op: Operation, grad: Tensor) -> Any:
     attrs = _old_attrs(op)
     return (
         None,
-        apply("Conv3DBackpropFilterV2", grad, sizes_of(kernel), out, **attrs),
-        apply("Conv3D", grad, kernel, **attrs),
+        apply_one("Conv3DBackpropFilterV2", grad, sizes_of(kernel), out, **attrs),
+        apply_one("Conv3D", grad, kernel, **attrs),
     )
 
 
@@ -75,9 +75,9 @@ def _old_backprop_filter_grad(op: Operation, grad: Tensor) -> Any:
     x, _, out = op.inputs
     attrs = _old_attrs(op)
     return (
-        apply("Conv3DBackpropInputV2", sizes_of(x), grad, out, **attrs),
+        apply_one("Conv3DBackpropInputV2", sizes_of(x), grad, out, **attrs),
         None,
-        apply("Conv3D", x, grad, **attrs),
+        apply_one("Conv3D", x, grad, **attrs),
     )
 
 
@@ -120,9 +120,7 @@ def conv3d(
     """
     filter = one_of("filters", filters, "filter", filter)
     required(strides=strides, padding=padding)
-    return apply(  # type: ignore[no-any-return]
-        "Conv3D", input, filter, name=name, **_attributes(strides, padding, data_format, dilations)
-    )
+    return apply_one("Conv3D", input, filter, name=name, **_attributes(strides, padding, data_format, dilations))
 
 
 @export("nn.conv3d_backprop_filter_v2", "nn.conv3d_backprop_filter")
@@ -137,7 +135,7 @@ def conv3d_backprop_filter_v2(
     name: str | None = None,
 ) -> Tensor:
     """Returns the gradient of a 3-D convolution with respect to its filter, which had the shape `filter_sizes`."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "Conv3DBackpropFilterV2", input, filter_sizes, out_backprop, name=name,
         **_attributes(strides, padding, data_format, dilations),
     )  # fmt: skip
@@ -178,7 +176,7 @@ def conv3d_transpose(
     required(output_shape=output_shape, strides=strides)
     with name_scope(name, "conv3d_transpose", [value, filter, output_shape]) as scope:
         value, filter = convert_to_tensor(value, name="value"), convert_to_tensor(filter, name="filter")
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "Conv3DBackpropInputV2", output_shape, filter, value, name=scope,
             **_attributes(strides, padding, data_format, dilations),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -102,7 +102,7 @@ def conv1d_transpose(
             sizes = constant(np.insert(known, axis, 1), sizes.dtype)
         else:
             one = constant([1], sizes.dtype)
-            sizes = apply("ConcatV2", [sizes[:axis], one, sizes[axis:]], 0)  # type: ignore[index]
+            sizes = apply_one("ConcatV2", [sizes[:axis], one, sizes[axis:]], 0)
         result = conv2d_transpose(
             expand_dims(convert_to_tensor(input, name="input"), axis),
             expand_dims(convert_to_tensor(filters, name="filters"), 0), sizes, _steps_1d(strides, first, "strides"),
@@ -252,7 +252,7 @@ def atrous_conv2d_transpose(
         raise ValueError(f"padding must be either SAME or VALID, got {padding!r}")
     with name_scope(name, "atrous_conv2d_transpose", [value, filters, output_shape]) as scope:
         value, filters = convert_to_tensor(value, name="value"), convert_to_tensor(filters, name="filters")
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "Conv2DBackpropInput", output_shape, filters, value, name=scope, **attributes(1, padding, "NHWC", rate)
         )
 
@@ -312,7 +312,7 @@ def with_space_to_batch(
     known = None if sizes is None else [sizes[d] for d in dims]
     if known is None or None in known:
         whole = shape_tensor(input)
-        spatial_sizes: Any = apply("Pack", [whole[d] for d in dims])  # type: ignore[index]
+        spatial_sizes: Any = apply_one("Pack", [whole[d] for d in dims])
     else:
         spatial_sizes = np.array(known, np.int32)
     paddings, crops = required_space_to_batch_paddings(spatial_sizes, rates, base)
@@ -328,5 +328,5 @@ def _spread(edges: Tensor, dims: list[int], every: range) -> Tensor:
     """Rows of zeros where a dimension is not spatial."""
     if len(dims) == len(every):
         return edges
-    rows = [edges[dims.index(d)] if d in dims else constant([0, 0]) for d in every]  # type: ignore[index]
-    return apply("Pack", rows)  # type: ignore[no-any-return]
+    rows = [edges[dims.index(d)] if d in dims else constant([0, 0]) for d in every]
+    return apply_one("Pack", rows)

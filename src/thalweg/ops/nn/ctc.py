@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
@@ -75,7 +75,7 @@ def ctc_loss(
         raise TypeError("Expected labels (first argument) to be a SparseTensor")
     labels = as_sparse(labels)
     if not time_major:
-        inputs = apply("Transpose", inputs, [1, 0, 2])
+        inputs = apply_one("Transpose", inputs, [1, 0, 2])
     return apply(  # type: ignore[no-any-return]
         "CTCLoss", inputs, labels.indices, labels.values, sequence_length,
         preprocess_collapse_repeated=preprocess_collapse_repeated, ctc_merge_repeated=ctc_merge_repeated,
@@ -86,7 +86,7 @@ def ctc_loss(
 @gradient("CTCLoss")
 def _loss_grad(op: Operation, grad: Tensor, _: Any) -> Any:
     slope = prevent_gradient(op.outputs[1], message="The second derivative of ctc_loss is not available.")
-    column = apply("ExpandDims", apply("ExpandDims", grad, -1), 0)
+    column = apply_one("ExpandDims", apply_one("ExpandDims", grad, -1), 0)
     return multiply(column, slope), None, None, None
 
 

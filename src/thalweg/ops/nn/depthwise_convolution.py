@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import work as works
@@ -58,7 +58,7 @@ def depthwise_conv2d_native(
 
     Channel k of the images gives channels k * multiplier to (k + 1) * multiplier - 1 of the result.
     """
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "DepthwiseConv2dNative", input, filter, name=name, **attributes(strides, padding, data_format, dilations)
     )
 
@@ -75,7 +75,7 @@ def depthwise_conv2d_native_backprop_input(
     name: str | None = None,
 ) -> Tensor:
     """Returns the gradient of a depthwise convolution with respect to its input."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "DepthwiseConv2dNativeBackpropInput", input_sizes, filter, out_backprop, name=name,
         **attributes(strides, padding, data_format, dilations),
     )  # fmt: skip
@@ -93,7 +93,7 @@ def depthwise_conv2d_native_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """Returns the gradient of a depthwise convolution with respect to its filter."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "DepthwiseConv2dNativeBackpropFilter", input, filter_sizes, out_backprop, name=name,
         **attributes(strides, padding, data_format, dilations),
     )  # fmt: skip
@@ -131,7 +131,7 @@ def depthwise_conv2d(
     rate = unmixed(strides, rate, dilations)
     with name_scope(name, "depthwise", [input, filter]) as scope:
         input, filter = convert_to_tensor(input, name="tensor_in"), convert_to_tensor(filter, name="filter_in")
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "DepthwiseConv2dNative", input, filter, name=scope, **attributes(strides, padding, data_format, rate)
         )
 
@@ -176,7 +176,7 @@ def separable_conv2d(
         for size in mixing.dims_tuple[:2]:
             if size not in (None, 1):
                 raise ValueError(f"pointwise_filter must be 1 x 1, got shape {mixing}")
-        filtered = apply(
+        filtered = apply_one(
             "DepthwiseConv2dNative", input, depthwise_filter, name="depthwise",
             **attributes(strides, padding, data_format, rate),
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import is_sparse
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
@@ -53,7 +53,7 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
         if not is_sparse(value):
             raise TypeError(f"{what.capitalize()} must be a SparseTensor, got {value!r}.")
     h, t = as_sparse(hypothesis), as_sparse(truth)
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "EditDistance", h.indices, h.values, h.dense_shape, t.indices, t.values, t.dense_shape, normalize=normalize,
         name=name,
     )  # fmt: skip

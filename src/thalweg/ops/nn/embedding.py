@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_list, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -61,17 +61,17 @@ def embedding_lookup(
         wanted = convert_to_tensor(ids)
         if len(shards) == 1:
             return _clipped(gather(shards[0], wanted), wanted, max_norm)
-        flat = apply("Reshape", wanted, [-1])
+        flat = apply_one("Reshape", wanted, [-1])
         shard, row = _placed(shards, flat, partition_strategy)
-        shard = shard if shard.dtype.name == "int32" else apply("Cast", shard, DstT="int32")
+        shard = shard if shard.dtype.name == "int32" else apply_one("Cast", shard, DstT="int32")
         count = len(shards)
-        rows = apply("DynamicPartition", row, shard, num_partitions=count)
-        numbers = apply("Range", 0, apply("Size", flat), 1)
-        places = apply("DynamicPartition", numbers, shard, num_partitions=count)
+        rows = apply_list("DynamicPartition", row, shard, num_partitions=count)
+        numbers = apply_one("Range", 0, apply_one("Size", flat), 1)
+        places = apply_list("DynamicPartition", numbers, shard, num_partitions=count)
         found = [gather(part, mine) for part, mine in zip(shards, rows, strict=True)]
-        joined = apply("ParallelDynamicStitch", places, found)
-        inner = apply("StridedSlice", apply("Shape", shards[0]), [1], [0], [1], end_mask=1)
-        result = apply("Reshape", joined, apply("ConcatV2", [apply("Shape", wanted), inner], 0))
+        joined = apply_one("ParallelDynamicStitch", places, found)
+        inner = apply_one("StridedSlice", apply_one("Shape", shards[0]), [1], [0], [1], end_mask=1)
+        result = apply_one("Reshape", joined, apply_one("ConcatV2", [apply_one("Shape", wanted), inner], 0))
         static = shards[0].shape
         if static.ndims is not None:
             result.set_shape(wanted.shape.concatenate(static[1:]))
@@ -83,22 +83,22 @@ def _placed(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tens
     count = len(shards)
     number = ids.dtype.as_numpy_dtype
     if strategy == "mod":
-        return apply("FloorMod", ids, number(count)), apply("FloorDiv", ids, number(count))
+        return apply_one("FloorMod", ids, number(count)), apply_one("FloorDiv", ids, number(count))
     sizes: list[Any] = [shard.shape.as_list()[0] if shard.shape.ndims else None for shard in shards]
     if None not in sizes:
         total: Any = number(sum(sizes))
         each, extra = total // number(count), total % number(count)
     else:
-        tops = [apply("StridedSlice", apply("Shape", s), [0], [1], [1], shrink_axis_mask=1) for s in shards]
-        total = apply("Cast", apply("AddN", tops), DstT=ids.dtype)
-        each, extra = apply("FloorDiv", total, number(count)), apply("FloorMod", total, number(count))
+        tops = [apply_one("StridedSlice", apply_one("Shape", s), [0], [1], [1], shrink_axis_mask=1) for s in shards]
+        total = apply_one("Cast", apply_one("AddN", tops), DstT=ids.dtype)
+        each, extra = apply_one("FloorDiv", total, number(count)), apply_one("FloorMod", total, number(count))
     # The first `extra` shards have one row more.
     longer = each + number(1)
-    past = apply("Sub", ids, extra)
-    each = apply("Maximum", each, number(1)) if isinstance(each, Tensor) else max(each, number(1))
-    shard = apply("Maximum", apply("FloorDiv", ids, longer), apply("FloorDiv", past, each))
-    in_longer = apply("Less", shard, extra)
-    row = apply("Select", in_longer, apply("FloorMod", ids, longer), apply("FloorMod", past, each))
+    past = apply_one("Sub", ids, extra)
+    each = apply_one("Maximum", each, number(1)) if isinstance(each, Tensor) else max(each, number(1))
+    shard = apply_one("Maximum", apply_one("FloorDiv", ids, longer), apply_one("FloorDiv", past, each))
+    in_longer = apply_one("Less", shard, extra)
+    row = apply_one("Select", in_longer, apply_one("FloorMod", ids, longer), apply_one("FloorMod", past, each))
     return shard, row
 
 
@@ -109,10 +109,10 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
     if rank is not None and ids_rank is not None:
         axes: Any = np.arange(ids_rank, rank, dtype=np.int32)
     else:
-        axes = apply("Range", apply("Rank", ids), apply("Rank", rows), 1)
-    norm = apply("Sqrt", apply("Sum", apply("Mul", rows, rows), axes, keep_dims=True))
+        axes = apply_one("Range", apply_one("Rank", ids), apply_one("Rank", rows), 1)
+    norm = apply_one("Sqrt", apply_one("Sum", apply_one("Mul", rows, rows), axes, keep_dims=True))
     limit = convert_to_tensor(max_norm, rows.dtype)
-    return apply("RealDiv", apply("Mul", rows, limit), apply("Maximum", norm, limit))  # type: ignore[no-any-return]
+    return apply_one("RealDiv", apply_one("Mul", rows, limit), apply_one("Maximum", norm, limit))
 
 
 @export("nn.embedding_lookup_sparse")
@@ -149,29 +149,33 @@ def embedding_lookup_sparse(
         raise TypeError(f"sp_weights must be either None or SparseTensor, got {sp_weights!r}")
     ids = as_sparse(sp_ids)
     with name_scope(name, "embedding_lookup_sparse"):
-        rows = apply("StridedSlice", ids.indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
-        rows = apply("Cast", rows, DstT="int32")
+        rows = apply_one(
+            "StridedSlice", ids.indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2
+        )
+        rows = apply_one("Cast", rows, DstT="int32")
         unique = apply("Unique", ids.values)
         found = embedding_lookup(params, unique.y, partition_strategy, max_norm=max_norm)
         if sp_weights is None:
             op_type = {"sum": "SparseSegmentSum", "mean": "SparseSegmentMean", "sqrtn": "SparseSegmentSqrtN"}[combiner]
-            return apply(op_type, found, unique.idx, rows)  # type: ignore[no-any-return]
+            return apply_one(op_type, found, unique.idx, rows)
         return _weighted(found, unique.idx, rows, as_sparse(sp_weights).values, combiner)
 
 
 def _weighted(found: Tensor, idx: Tensor, rows: Tensor, weights: Tensor, combiner: str) -> Tensor:
-    found = apply("GatherV2", found, idx, 0)
+    found = apply_one("GatherV2", found, idx, 0)
     if weights.dtype is not found.dtype:
-        weights = apply("Cast", weights, DstT=found.dtype)
+        weights = apply_one("Cast", weights, DstT=found.dtype)
     # One weight for each row, whatever the shape of a row is.
-    ones = apply("Fill", apply("ExpandDims", apply("Sub", apply("Rank", found), 1), 0), 1)
-    weights = apply("Reshape", weights, apply("ConcatV2", [apply("Shape", weights), ones], 0))
-    total: Tensor = apply("SegmentSum", apply("Mul", found, weights), rows)
+    ones = apply_one("Fill", apply_one("ExpandDims", apply_one("Sub", apply_one("Rank", found), 1), 0), 1)
+    weights = apply_one("Reshape", weights, apply_one("ConcatV2", [apply_one("Shape", weights), ones], 0))
+    total = apply_one("SegmentSum", apply_one("Mul", found, weights), rows)
     # A row without ids, or whose weights sum to zero, is zeros.
     if combiner == "mean":
-        total = apply("DivNoNan", total, apply("SegmentSum", weights, rows))
+        total = apply_one("DivNoNan", total, apply_one("SegmentSum", weights, rows))
     elif combiner == "sqrtn":
-        total = apply("DivNoNan", total, apply("Sqrt", apply("SegmentSum", apply("Mul", weights, weights), rows)))
+        total = apply_one(
+            "DivNoNan", total, apply_one("Sqrt", apply_one("SegmentSum", apply_one("Mul", weights, weights), rows))
+        )
     return total
 
 
@@ -209,10 +213,10 @@ def safe_embedding_lookup_sparse(
     with name_scope(name, "embedding_lookup"):
         shape = ids.dense_shape
         rank = shape.shape.as_list()[0] if shape.shape.ndims is not None else None
-        outer = apply("StridedSlice", shape, [0], [-1], [1], begin_mask=1)
+        outer = apply_one("StridedSlice", shape, [0], [-1], [1], begin_mask=1)
         if rank != 2:
-            last = apply("StridedSlice", shape, [-1], [0], [1], end_mask=1)
-            flat = apply("ConcatV2", [apply("Prod", outer, [0], keep_dims=True), last], 0)
+            last = apply_one("StridedSlice", shape, [-1], [0], [1], end_mask=1)
+            flat = apply_one("ConcatV2", [apply_one("Prod", outer, [0], keep_dims=True), last], 0)
             ids = sparse_reshape(ids, flat)
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
         ids, weights = _valid(ids, weights, combiner)
@@ -223,19 +227,19 @@ def safe_embedding_lookup_sparse(
             embedding_weights, ids, weights, partition_strategy, combiner=combiner, max_norm=max_norm
         )
         if default_id is None:
-            found = apply("Select", empty, apply("ZerosLike", found), found)
+            found = apply_one("Select", empty, apply_one("ZerosLike", found), found)
         if rank == 2:
             return found
-        inner = apply("StridedSlice", apply("Shape", found), [1], [0], [1], end_mask=1)
-        return apply(  # type: ignore[no-any-return]
-            "Reshape", found, apply("ConcatV2", [apply("Cast", outer, DstT="int32"), inner], 0)
-        )
+        inner = apply_one("StridedSlice", apply_one("Shape", found), [1], [0], [1], end_mask=1)
+        return apply_one("Reshape", found, apply_one("ConcatV2", [apply_one("Cast", outer, DstT="int32"), inner], 0))
 
 
 def _valid(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:
-    keep = apply("GreaterEqual", ids.values, np.zeros((), ids.dtype.as_numpy_dtype))
+    keep = apply_one("GreaterEqual", ids.values, np.zeros((), ids.dtype.as_numpy_dtype))
     if weights is None:
         return sparse_retain(ids, keep), None
     if combiner != "sum":
-        keep = apply("LogicalAnd", keep, apply("Greater", weights.values, np.zeros((), weights.dtype.as_numpy_dtype)))
+        keep = apply_one(
+            "LogicalAnd", keep, apply_one("Greater", weights.values, np.zeros((), weights.dtype.as_numpy_dtype))
+        )
     return sparse_retain(ids, keep), sparse_retain(weights, keep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
@@ -102,7 +102,7 @@ def fractional_avg_pool(
 @gradient("FractionalMaxPool")
 def _fractional_max_pool_grad(op: Operation, grad: Tensor, *rest: Any) -> Any:
     output, rows, columns = op.outputs
-    return apply(
+    return apply_one(
         "FractionalMaxPoolGrad", op.inputs[0], output, grad, rows, columns, overlapping=op.get_attr("overlapping")
     )
 
@@ -110,8 +110,8 @@ def _fractional_max_pool_grad(op: Operation, grad: Tensor, *rest: Any) -> Any:
 @gradient("FractionalAvgPool")
 def _fractional_avg_pool_grad(op: Operation, grad: Tensor, *rest: Any) -> Any:
     _, rows, columns = op.outputs
-    shape = apply("Shape", op.inputs[0], out_type="int64")
-    return apply("FractionalAvgPoolGrad", shape, grad, rows, columns, overlapping=op.get_attr("overlapping"))
+    shape = apply_one("Shape", op.inputs[0], out_type="int64")
+    return apply_one("FractionalAvgPoolGrad", shape, grad, rows, columns, overlapping=op.get_attr("overlapping"))
 
 
 @gradient("FractionalMaxPoolGrad", "FractionalAvgPoolGrad")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -81,14 +81,14 @@ def layer_norm(
         x = convert_to_tensor(x, name="x")
         count = _last_dimensions(x, axis)
         rows = x if count == 1 else _merged(x, count)
-        size = apply("StridedSlice", apply("Shape", rows), [-1], [0], [1], end_mask=1)
+        size = apply_one("StridedSlice", apply_one("Shape", rows), [-1], [0], [1], end_mask=1)
         columns = [
-            apply("Fill", size, convert_to_tensor(default, dtype=x.dtype)) if v is None else _column(v, x, count)
+            apply_one("Fill", size, convert_to_tensor(default, dtype=x.dtype)) if v is None else _column(v, x, count)
             for v, default in ((scale, 1), (offset, 0))
         ]
         statistics = "float64" if x.dtype.base_dtype.name == "float64" else "float32"
         result: Tensor = apply("_LayerNorm", rows, *columns, epsilon=epsilon, U=statistics).y
-        return result if count == 1 else apply("Reshape", result, apply("Shape", x))
+        return result if count == 1 else apply_one("Reshape", result, apply_one("Shape", x))
 
 
 def _last_dimensions(x: Tensor, axis: Any) -> int:
@@ -107,14 +107,13 @@ def _last_dimensions(x: Tensor, axis: Any) -> int:
 
 def _merged(x: Tensor, count: int) -> Tensor:
     """The last dimensions as one."""
-    outer = apply("StridedSlice", apply("Shape", x), [0], [-count], [1], begin_mask=1)
-    result: Tensor = apply("Reshape", x, apply("ConcatV2", [outer, [-1]], 0))
-    return result
+    outer = apply_one("StridedSlice", apply_one("Shape", x), [0], [-count], [1], begin_mask=1)
+    return apply_one("Reshape", x, apply_one("ConcatV2", [outer, [-1]], 0))
 
 
 def _column(value: Any, x: Tensor, count: int) -> Tensor:
     tensor: Tensor = convert_to_tensor(value, dtype=x.dtype.base_dtype)
-    return tensor if count == 1 else apply("Reshape", tensor, [-1])
+    return tensor if count == 1 else apply_one("Reshape", tensor, [-1])
 
 
 @gradient("_LayerNorm")
@@ -129,22 +128,22 @@ def _plain_gradient(op: Operation) -> list[Tensor]:
     """The gradients of x, scale and offset; mean and inverse count as functions of x."""
     grad, x, scale, mean, inverse = op.inputs
     given = x.dtype.base_dtype
-    grad, x, scale = (apply("Cast", t, DstT=mean.dtype) for t in (grad, x, scale))
+    grad, x, scale = (apply_one("Cast", t, DstT=mean.dtype) for t in (grad, x, scale))
 
     def average(t: Tensor) -> Tensor:
-        return apply("Mean", t, [-1], keep_dims=True)  # type: ignore[no-any-return]
+        return apply_one("Mean", t, [-1], keep_dims=True)
 
     centred = subtract(x, average(x))
     # The epsilon in the inverse is a constant: what the inverse is now, less what the variance is now.
     now = average(unary("Square", centred))
     spread = unary(
-        "StopGradient", subtract(unary("Reciprocal", unary("Square", apply("ExpandDims", inverse, -1))), now)
+        "StopGradient", subtract(unary("Reciprocal", unary("Square", apply_one("ExpandDims", inverse, -1))), now)
     )
-    factor = unary("Rsqrt", apply("AddV2", now, spread))
+    factor = unary("Rsqrt", apply_one("AddV2", now, spread))
     normal = multiply(centred, factor)
     scaled = multiply(grad, scale)
     inner = subtract(subtract(scaled, average(scaled)), multiply(normal, average(multiply(scaled, normal))))
-    rank = apply("Rank", x)
-    outer = apply("Range", 0, subtract(rank, 1), 1)
-    results = [multiply(inner, factor), apply("Sum", multiply(grad, normal), outer), apply("Sum", grad, outer)]
-    return [apply("Cast", t, DstT=given) for t in results]
+    rank = apply_one("Rank", x)
+    outer = apply_one("Range", 0, subtract(rank, 1), 1)
+    results = [multiply(inner, factor), apply_one("Sum", multiply(grad, normal), outer), apply_one("Sum", grad, outer)]
+    return [apply_one("Cast", t, DstT=given) for t in results]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -74,7 +74,7 @@ def dilation2d(
     filter = one_of("filters", filters, "filter", filter)
     rates = deprecated_argument_lookup("dilations", dilations, "rates", rates)
     required(strides=strides, rates=rates, padding=padding)
-    return apply("Dilation2D", input, filter, strides=strides, rates=rates, padding=padding, name=name)  # type: ignore[no-any-return]
+    return apply_one("Dilation2D", input, filter, strides=strides, rates=rates, padding=padding, name=name)
 
 
 @export("nn.erosion2d")
@@ -84,10 +84,10 @@ def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, n
     It is the dual of `dilation2d`: the negative dilation of the negative image by the reflected kernel.
     """
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
-        image = apply("Neg", convert_to_tensor(value, name="value"))
-        reflected = apply("ReverseV2", kernel, [0, 1])
+        image = apply_one("Neg", convert_to_tensor(value, name="value"))
+        reflected = apply_one("ReverseV2", kernel, [0, 1])
         spread = dilation2d(image, reflected, strides, rates, padding, name=scope)
-        return apply("Neg", spread)  # type: ignore[no-any-return]
+        return apply_one("Neg", spread)
 
 
 def _attrs(op: Operation) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def _attrs(op: Operation) -> dict[str, Any]:
 def _dilation_grad(op: Operation, grad: Tensor) -> Any:
     image, kernel = op.inputs
     return (
-        apply("Dilation2DBackpropInput", image, kernel, grad, **_attrs(op)),
-        apply("Dilation2DBackpropFilter", image, kernel, grad, **_attrs(op)),
+        apply_one("Dilation2DBackpropInput", image, kernel, grad, **_attrs(op)),
+        apply_one("Dilation2DBackpropFilter", image, kernel, grad, **_attrs(op)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, gradient, work
@@ -146,55 +146,55 @@ def _attributes(op: Operation, *more: str) -> dict[str, Any]:
 
 @gradient("MaxPool")
 def _max_pool_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MaxPoolGrad", op.inputs[0], op.outputs[0], grad, **_attributes(op, "explicit_paddings"))
+    return apply_one("MaxPoolGrad", op.inputs[0], op.outputs[0], grad, **_attributes(op, "explicit_paddings"))
 
 
 @gradient("MaxPoolV2")
 def _max_pool_v2_grad(op: Operation, grad: Tensor) -> Any:
     value, ksize, strides = op.inputs
     attrs = {name: op.attrs[name] for name in ("padding", "data_format")}
-    return apply("MaxPoolGradV2", value, op.outputs[0], grad, ksize, strides, **attrs), None, None
+    return apply_one("MaxPoolGradV2", value, op.outputs[0], grad, ksize, strides, **attrs), None, None
 
 
 @gradient("MaxPool3D")
 def _max_pool_3d_grad(op: Operation, grad: Tensor) -> Any:
-    return apply("MaxPool3DGrad", op.inputs[0], op.outputs[0], grad, **_attributes(op))
+    return apply_one("MaxPool3DGrad", op.inputs[0], op.outputs[0], grad, **_attributes(op))
 
 
 @gradient("MaxPoolGrad", "MaxPool3DGrad")
 def _max_pool_grad_grad(op: Operation, grad: Tensor) -> Any:
     if op.get_attr("padding") == b"EXPLICIT":
         raise NotImplementedError(f"The gradient of {op.name} with explicit paddings is not implemented.")
-    return None, None, apply(f"{op.type}Grad", op.inputs[0], op.inputs[1], grad, **_attributes(op))
+    return None, None, apply_one(f"{op.type}Grad", op.inputs[0], op.inputs[1], grad, **_attributes(op))
 
 
 @gradient("MaxPoolGradV2")
 def _max_pool_grad_v2_grad(op: Operation, grad: Tensor) -> Any:
     value, result, _, ksize, strides = op.inputs
     attrs = {name: op.attrs[name] for name in ("padding", "data_format")}
-    return None, None, apply("MaxPoolGradGradV2", value, result, grad, ksize, strides, **attrs), None, None
+    return None, None, apply_one("MaxPoolGradGradV2", value, result, grad, ksize, strides, **attrs), None, None
 
 
 @gradient("MaxPoolGradGrad", "MaxPool3DGradGrad")
 def _max_pool_grad_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return None, None, apply(op.type.removesuffix("Grad"), op.inputs[0], op.inputs[1], grad, **_attributes(op))
+    return None, None, apply_one(op.type.removesuffix("Grad"), op.inputs[0], op.inputs[1], grad, **_attributes(op))
 
 
 @gradient("MaxPoolGradGradV2")
 def _max_pool_grad_grad_v2_grad(op: Operation, grad: Tensor) -> Any:
     value, result, _, ksize, strides = op.inputs
     attrs = {name: op.attrs[name] for name in ("padding", "data_format")}
-    return None, None, apply("MaxPoolGradV2", value, result, grad, ksize, strides, **attrs), None, None
+    return None, None, apply_one("MaxPoolGradV2", value, result, grad, ksize, strides, **attrs), None, None
 
 
 @gradient("AvgPool", "AvgPool3D")
 def _avg_pool_grad(op: Operation, grad: Tensor) -> Any:
-    return apply(f"{op.type}Grad", shape_tensor(op.inputs[0]), grad, **_attributes(op))
+    return apply_one(f"{op.type}Grad", shape_tensor(op.inputs[0]), grad, **_attributes(op))
 
 
 @gradient("AvgPoolGrad", "AvgPool3DGrad")
 def _avg_pool_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return None, apply(op.type.removesuffix("Grad"), grad, **_attributes(op))
+    return None, apply_one(op.type.removesuffix("Grad"), grad, **_attributes(op))
 
 
 _PLACES = "include_batch_in_index: bool = false, Targmax: {int32, int64}"
@@ -224,16 +224,16 @@ def _with_places(op: Operation) -> dict[str, Any]:
 
 @gradient("MaxPoolWithArgmax")
 def _max_pool_with_argmax_grad(op: Operation, grad: Tensor, _: Any) -> Any:
-    return apply("MaxPoolGradWithArgmax", op.inputs[0], grad, op.outputs[1], **_with_places(op))
+    return apply_one("MaxPoolGradWithArgmax", op.inputs[0], grad, op.outputs[1], **_with_places(op))
 
 
 @gradient("MaxPoolGradWithArgmax")
 def _max_pool_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
     value, _, places = op.inputs
-    return None, apply("MaxPoolGradGradWithArgmax", value, grad, places, **_with_places(op)), None
+    return None, apply_one("MaxPoolGradGradWithArgmax", value, grad, places, **_with_places(op)), None
 
 
 @gradient("MaxPoolGradGradWithArgmax")
 def _max_pool_grad_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
     value, _, places = op.inputs
-    return None, apply("MaxPoolGradWithArgmax", value, grad, places, **_with_places(op)), None
+    return None, apply_one("MaxPoolGradWithArgmax", value, grad, places, **_with_places(op)), None

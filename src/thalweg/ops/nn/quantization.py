@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
@@ -124,7 +124,7 @@ def dequantize(
     dtype: Any = "float32",
 ) -> Tensor:
     """Turns quantized values back into floats; the opposite of `quantize`, which says what the arguments mean."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "Dequantize", input, min_range, max_range, mode=mode, narrow_range=narrow_range,
         axis=-1 if axis is None else axis, dtype=as_dtype(dtype), name=name,
     )  # fmt: skip
@@ -175,7 +175,7 @@ def quantize_and_dequantize(
         A Tensor like `input`.
     """
     x = convert_to_tensor(input)
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "QuantizeAndDequantizeV2", x, input_min, input_max, signed_input=signed_input, num_bits=num_bits,
         range_given=range_given, round_mode=round_mode, narrow_range=narrow_range,
         axis=-1 if axis is None else axis, name=name,
@@ -233,7 +233,7 @@ def fake_quant_with_min_max_args(
     name: str | None = None,
 ) -> Tensor:
     """Rounds float32 values as `num_bits` integers over the fixed range [min, max] would."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "FakeQuantWithMinMaxArgs", inputs, min=float(min), max=float(max), num_bits=num_bits,
         narrow_range=narrow_range, name=name,
     )  # fmt: skip
@@ -250,7 +250,7 @@ def fake_quant_with_min_max_args_gradient(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `fake_quant_with_min_max_args`: passes where the input is inside of the range."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "FakeQuantWithMinMaxArgsGradient", gradients, inputs, min=float(min), max=float(max), num_bits=num_bits,
         narrow_range=narrow_range, name=name,
     )  # fmt: skip
@@ -261,7 +261,7 @@ def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """Rounds float32 values as `num_bits` integers over the range [min, max] would; the range is learned."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "FakeQuantWithMinMaxVars", inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )
 
@@ -288,7 +288,7 @@ def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
     """Like `fake_quant_with_min_max_vars`, with a range for each index along the last axis."""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "FakeQuantWithMinMaxVarsPerChannel", inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
     )
 
@@ -350,4 +350,4 @@ def _bitpack_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 @export("compare_and_bitpack")
 def compare_and_bitpack(input: Any, threshold: Any, name: str | None = None) -> Tensor:
     """Packs eight comparisons `input > threshold` along the last axis into each byte, the first in its highest bit."""
-    return apply("CompareAndBitpack", input, threshold, name=name)  # type: ignore[no-any-return]
+    return apply_one("CompareAndBitpack", input, threshold, name=name)

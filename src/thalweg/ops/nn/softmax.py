@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from thalweg import errors
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -54,8 +54,7 @@ def _along_axis(op_type: str, logits: Any, axis: int | None, name: str | None) -
     swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
     with name_scope(name, op_type, [logits]):
         order = convert_to_tensor(swapped, "int32")
-        result: Tensor = apply("Transpose", unary(op_type, apply("Transpose", logits, order)), order)
-        return result
+        return apply_one("Transpose", unary(op_type, apply_one("Transpose", logits, order)), order)
 
 
 def _before_last(tensor: Tensor, axis: int) -> int | None:
@@ -72,8 +71,7 @@ def _before_last(tensor: Tensor, axis: int) -> int | None:
 
 
 def _row_sum(x: Tensor) -> Tensor:
-    result: Tensor = apply("Sum", x, [-1], keep_dims=True)
-    return result
+    return apply_one("Sum", x, [-1], keep_dims=True)
 
 
 @gradient("Softmax")
@@ -122,7 +120,7 @@ def _is_zero(grad: Tensor | None) -> bool:
 
 
 def _logits_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None) -> Tensor:
-    column = apply("ExpandDims", loss_grad, -1)
+    column = apply_one("ExpandDims", loss_grad, -1)
     grad = multiply(column, op.outputs[1])
     if backprop_grad is None or _is_zero(backprop_grad):
         return grad
@@ -137,7 +135,7 @@ def _cross_entropy_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor 
     logits = _logits_grad(op, loss_grad, backprop_grad)
     if op.inputs[1].op.type == "StopGradient":
         return logits, None
-    labels = multiply(apply("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
+    labels = multiply(apply_one("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
     return logits, labels if _is_zero(backprop_grad) else subtract(labels, backprop_grad)
 
 
@@ -193,24 +191,24 @@ def _cross_entropy(labels: Any, logits: Any, axis: int, name: str) -> Tensor:
     labels = convert_to_tensor(labels, name="labels", dtype=None if isinstance(labels, Tensor) else logits.dtype)
     given = logits.dtype.base_dtype
     if given in (float16, bfloat16):  # In 16 bits the sums would lose too much.
-        logits = apply("Cast", logits, DstT=float32)
+        logits = apply_one("Cast", logits, DstT=float32)
     if labels.dtype.base_dtype != logits.dtype.base_dtype:
-        labels = apply("Cast", labels, DstT=logits.dtype)
+        labels = apply_one("Cast", labels, DstT=logits.dtype)
     place = _before_last(logits, axis)
     if place is not None:  # The classes go last; the other dimensions, which the result keeps, stay in their order.
         order = [d for d in range(len(logits.shape)) if d != place]
         order.append(place)
-        logits, labels = apply("Transpose", logits, order), apply("Transpose", labels, order)
+        logits, labels = apply_one("Transpose", logits, order), apply_one("Transpose", labels, order)
     rank = logits.shape.ndims
     if rank == 2 and labels.shape.ndims == 2:
         loss: Tensor = apply("SoftmaxCrossEntropyWithLogits", logits, labels, name=name).loss
     else:
         outer = _outer_shape(logits)
         rows = apply("SoftmaxCrossEntropyWithLogits", _as_matrix(logits), _as_matrix(labels), name=name).loss
-        loss = apply("Reshape", rows, outer)
+        loss = apply_one("Reshape", rows, outer)
         if rank is not None:
             loss.set_shape(logits.shape[:-1])
-    return apply("Cast", loss, DstT=given) if loss.dtype.base_dtype != given else loss
+    return apply_one("Cast", loss, DstT=given) if loss.dtype.base_dtype != given else loss
 
 
 def _outer_shape(x: Tensor) -> Any:
@@ -218,20 +216,19 @@ def _outer_shape(x: Tensor) -> Any:
     dims = x.shape.dims_tuple
     if dims is not None and None not in dims[:-1]:
         return convert_to_tensor(list(dims[:-1]), "int32")
-    return apply("StridedSlice", apply("Shape", x), [0], [-1], [1], begin_mask=1)
+    return apply_one("StridedSlice", apply_one("Shape", x), [0], [-1], [1], begin_mask=1)
 
 
 def _as_matrix(x: Tensor) -> Tensor:
     dims = x.shape.dims_tuple
     last = dims[-1] if dims else None
     if last is None:
-        last = apply("StridedSlice", apply("Shape", x), [-1], [0], [1], shrink_axis_mask=1)
-        size = apply("Pack", [-1, last])
+        columns = apply_one("StridedSlice", apply_one("Shape", x), [-1], [0], [1], shrink_axis_mask=1)
+        size = apply_one("Pack", [-1, columns])
     else:
         count = x.shape.num_elements()
         size = convert_to_tensor([-1 if count != 0 else 0, last], "int32")
-    result: Tensor = apply("Reshape", x, size)
-    return result
+    return apply_one("Reshape", x, size)
 
 
 @export("nn.sparse_softmax_cross_entropy_with_logits")
@@ -260,7 +257,7 @@ def sparse_softmax_cross_entropy_with_logits(
             raise ValueError(f"Logits cannot be scalars - received shape {logits.shape}.")
         given = logits.dtype.base_dtype
         if given in (float16, bfloat16):
-            logits = apply("Cast", logits, DstT=float32)
+            logits = apply_one("Cast", logits, DstT=float32)
         ranks = (labels.shape.ndims, logits.shape.ndims)
         if None not in ranks and ranks[0] != ranks[1] - 1:
             raise ValueError(
@@ -270,11 +267,11 @@ def sparse_softmax_cross_entropy_with_logits(
         if ranks[1] == 2:
             loss: Tensor = apply("SparseSoftmaxCrossEntropyWithLogits", logits, labels).loss
         else:
-            flat = apply("Reshape", labels, [-1])
+            flat = apply_one("Reshape", labels, [-1])
             rows = apply("SparseSoftmaxCrossEntropyWithLogits", _as_matrix(logits), flat).loss
-            loss = apply("Reshape", rows, apply("Shape", labels))
+            loss = apply_one("Reshape", rows, apply_one("Shape", labels))
             loss.set_shape(labels.shape)
-        return apply("Cast", loss, DstT=given) if loss.dtype.base_dtype != given else loss
+        return apply_one("Cast", loss, DstT=given) if loss.dtype.base_dtype != given else loss
 
 
 @export("nn.sigmoid_cross_entropy_with_logits")
@@ -343,8 +340,8 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
         # t log t - t + log(2 pi t) / 2; it is 0 for counts of 0 and 1.
         circle = multiply(0.5, unary("Log", multiply(2 * math.pi, targets)))
         stirling = add(subtract(multiply(targets, unary("Log", targets)), targets), circle)
-        small = apply("LogicalAnd", apply("GreaterEqual", targets, 0.0), apply("LessEqual", targets, 1.0))
-        return add(loss, apply("SelectV2", small, unary("ZerosLike", targets), stirling))
+        small = apply_one("LogicalAnd", apply_one("GreaterEqual", targets, 0.0), apply_one("LessEqual", targets, 1.0))
+        return add(loss, apply_one("SelectV2", small, unary("ZerosLike", targets), stirling))
 
 
 def _check_same_shape(what: str, a: Tensor, b: Tensor) -> None:

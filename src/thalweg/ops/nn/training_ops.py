@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_op
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -115,7 +116,7 @@ def _define(rule: Rule, sparse: bool, reference: bool) -> None:
         f"{', '.join(inputs)} -> {'out: Ref(T)' if reference else ''}".rstrip(),
         ", ".join(filter(None, attrs)),
         shape=on_references if reference else on_resources,
-        stateful=True,
+        effect=Effect.WRITES,
     )
     not_differentiable(op_type)
 
@@ -140,7 +141,7 @@ define(
     "var: resource, alpha: float, a: float, b: float ->",
     "transpose_a: bool = false, transpose_b: bool = false",
     shape=_product_descent,
-    stateful=True,
+    effect=Effect.WRITES,
     doc="Gradient descent along the product of `a` and `b`, as passes make it.",
 )
 not_differentiable("_MatMulGradientDescent")
@@ -172,5 +173,4 @@ def apply_rule(
         else:
             inputs.append(cast(values[value], dtypes.int64 if value == "global_step" else dtype))
     op_type = f"Resource{'' if indices is None else 'Sparse'}Apply{name}"
-    op: Operation = apply(op_type, *inputs, use_locking=use_locking, **(attrs or {}))
-    return op
+    return apply_op(op_type, *inputs, use_locking=use_locking, **(attrs or {}))

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import control_dependencies, get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -43,14 +44,14 @@ define(
     "shape: S, alpha: T -> output: T",
     f"{_SEEDS}, S: {{int32, int64}}, T: {{half, float, double}}",
     shape=_samples_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "RandomPoisson",
     "shape: S, rate: dtype -> output: dtype",
     f"{_SEEDS}, S: {{int32, int64}}, dtype: {{half, float, double}}",
     shape=_samples_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "RandomPoissonV2",
@@ -58,14 +59,14 @@ define(
     f"{_SEEDS}, S: {{int32, int64}}, R: {{half, float, double, int32, int64}} = double, "
     "dtype: {half, float, double, int32, int64} = int64",
     shape=_samples_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "Multinomial",
     "logits: T, num_samples: int32 -> output: output_dtype",
     f"{_SEEDS}, T: {_REALS}, output_dtype: {{int32, int64}} = int64",
     shape=_classes_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 define(
     "StatelessMultinomial",
@@ -73,7 +74,7 @@ define(
     f"T: {_REALS}, Tseed: {{int32, int64}} = int64, output_dtype: {{int32, int64}} = int64",
     shape=_classes_shape,
 )
-define("RandomShuffle", "value: T -> output: T", f"{_SEEDS}, T: type", shape=shapes.unchanged, stateful=True)
+define("RandomShuffle", "value: T -> output: T", f"{_SEEDS}, T: type", shape=shapes.unchanged, effect=Effect.RANDOM)
 not_differentiable("RandomPoisson", "RandomPoissonV2")
 not_differentiable("Multinomial", "StatelessMultinomial", "RandomShuffle")
 
@@ -102,12 +103,12 @@ def random_gamma(
         alpha = convert(alpha, dtype, "alpha")
         beta = convert(1.0 if beta is None else beta, dtype, "beta")
         if beta.shape.rank != 0 and not (alpha.shape.is_fully_defined() and alpha.shape == beta.shape):
-            alpha = apply("AddV2", alpha, apply("ZerosLike", beta))
+            alpha = apply_one("AddV2", alpha, apply_one("ZerosLike", beta))
         seed1, seed2 = get_seed(seed)
-        unit = apply("RandomGamma", size, alpha, seed=seed1, seed2=seed2)
+        unit = apply_one("RandomGamma", size, alpha, seed=seed1, seed2=seed2)
         # The division can underflow: a gamma variate is never zero.
         tiny = np.finfo(dtype.as_numpy_dtype).tiny
-        return apply("Maximum", tiny, apply("RealDiv", unit, beta, name="truediv"))  # type: ignore[no-any-return]
+        return apply_one("Maximum", tiny, apply_one("RealDiv", unit, beta, name="truediv"))
 
 
 @gradient("RandomGamma")
@@ -116,11 +117,11 @@ def _random_gamma_grad(op: Operation, grad: Tensor) -> Any:
     alpha, sample = op.inputs[1], op.outputs[0]
     narrow = sample.dtype.base_dtype is dtypes.float16
     if narrow:
-        grad, alpha, sample = (apply("Cast", x, DstT=dtypes.float32) for x in (grad, alpha, sample))
-    slope = apply("Mul", grad, apply("RandomGammaGrad", alpha, sample))
-    total = apply("Sum", slope, apply("Range", 0, apply("Size", op.inputs[0]), 1))
+        grad, alpha, sample = (apply_one("Cast", x, DstT=dtypes.float32) for x in (grad, alpha, sample))
+    slope = apply_one("Mul", grad, apply_one("RandomGammaGrad", alpha, sample))
+    total = apply_one("Sum", slope, apply_one("Range", 0, apply_one("Size", op.inputs[0]), 1))
     total.set_shape(alpha.shape)
-    return None, apply("Cast", total, DstT=dtypes.float16) if narrow else total
+    return None, apply_one("Cast", total, DstT=dtypes.float16) if narrow else total
 
 
 @export("random_poisson", "random.poisson")
@@ -134,7 +135,7 @@ def random_poisson(
         # A rate given as plain numbers takes the type of the result, if that can hold a fraction.
         if not isinstance(lam, (Tensor, np.ndarray, np.generic)):
             lam = convert(lam, dtypes.float64 if as_dtype(dtype).is_integer else as_dtype(dtype), "lam")
-        return apply("RandomPoissonV2", size, lam, dtype=dtype, seed=seed1, seed2=seed2)  # type: ignore[no-any-return]
+        return apply_one("RandomPoissonV2", size, lam, dtype=dtype, seed=seed1, seed2=seed2)
 
 
 @export("multinomial", "random.multinomial")
@@ -169,7 +170,7 @@ def categorical(
 def _classes(logits: Any, num_samples: Any, dtype: Any, seed: int | None) -> Tensor:
     logits = convert(logits, None, "logits")
     seed1, seed2 = get_seed(seed)
-    return apply("Multinomial", logits, num_samples, seed=seed1, seed2=seed2, output_dtype=dtype)  # type: ignore[no-any-return]
+    return apply_one("Multinomial", logits, num_samples, seed=seed1, seed2=seed2, output_dtype=dtype)
 
 
 @export("random.stateless_multinomial")
@@ -179,7 +180,7 @@ def stateless_multinomial(
     """Draws class numbers that depend on nothing but the arguments; `seed` is a pair of integers."""
     with name_scope(name, "stateless_multinomial", [logits, seed]):
         logits = convert(logits, None, "logits")
-        return apply("StatelessMultinomial", logits, num_samples, seed, output_dtype=output_dtype)  # type: ignore[no-any-return]
+        return apply_one("StatelessMultinomial", logits, num_samples, seed, output_dtype=output_dtype)
 
 
 @export("random.stateless_categorical")
@@ -189,14 +190,14 @@ def stateless_categorical(
     """Draws class numbers that depend on nothing but the arguments; `seed` is a pair of integers."""
     with name_scope(name, "stateless_categorical", [logits, seed]):
         logits = convert(logits, None, "logits")
-        return apply("StatelessMultinomial", logits, num_samples, seed, output_dtype=dtype)  # type: ignore[no-any-return]
+        return apply_one("StatelessMultinomial", logits, num_samples, seed, output_dtype=dtype)
 
 
 @export("random_shuffle", "random.shuffle")
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """Returns `value` with its rows along dimension 0 in random order."""
     seed1, seed2 = get_seed(seed)
-    return apply("RandomShuffle", value, seed=seed1, seed2=seed2, name=name)  # type: ignore[no-any-return]
+    return apply_one("RandomShuffle", value, seed=seed1, seed2=seed2, name=name)
 
 
 @export("random_crop", "image.random_crop")
@@ -215,11 +216,11 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
     with name_scope(name, "random_crop", [value, size]) as scope:
         value = convert(value, None, "value")
         size = convert(size, dtypes.int32, "size")
-        shape = apply("Shape", value)
-        fits = apply("All", apply("GreaterEqual", shape, size), [0])
-        check = apply("Assert", fits, ["Need value.shape >= size, got ", shape, size], summarize=1000)
+        shape = apply_one("Shape", value)
+        fits = apply_one("All", apply_one("GreaterEqual", shape, size), [0])
+        check = apply_op("Assert", fits, ["Need value.shape >= size, got ", shape, size], summarize=1000)
         with control_dependencies([check]):
-            shape = apply("Identity", shape, name="control_dependency")
-        limit = apply("AddV2", apply("Sub", shape, size, name="sub"), 1, name="add")
-        place = random_uniform(apply("Shape", shape), maxval=dtypes.int32.max, dtype=dtypes.int32, seed=seed)
-        return apply("Slice", value, apply("FloorMod", place, limit, name="mod"), size, name=scope)  # type: ignore[no-any-return]
+            shape = apply_one("Identity", shape, name="control_dependency")
+        limit = apply_one("AddV2", apply_one("Sub", shape, size, name="sub"), 1, name="add")
+        place = random_uniform(apply_one("Shape", shape), maxval=dtypes.int32.max, dtype=dtypes.int32, seed=seed)
+        return apply_one("Slice", value, apply_one("FloorMod", place, limit, name="mod"), size, name=scope)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
@@ -43,14 +44,14 @@ def _integers_shape(c: ShapeContext) -> TensorShape:
 for _op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
     define(
         _op, "shape: T -> output: dtype", f"{_SEEDS}, dtype: {_FLOATS}, T: {{int32, int64}}",
-        shape=shape_from_input, stateful=True,
+        shape=shape_from_input, effect=Effect.RANDOM,
     )  # fmt: skip
 define(
     "RandomUniformInt",
     "shape: T, minval: Tout, maxval: Tout -> output: Tout",
     f"{_SEEDS}, Tout: {{int32, int64}}, T: {{int32, int64}}",
     shape=_integers_shape,
-    stateful=True,
+    effect=Effect.RANDOM,
 )
 for _op in ("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"):
     define(
@@ -78,7 +79,7 @@ def shape_tensor(shape: Any) -> Tensor:
 
 
 def _scaled(unit: Tensor, stddev: Any, mean: Any, scope: str) -> Tensor:
-    return apply("AddV2", apply("Mul", unit, stddev, name="mul"), mean, name=scope)  # type: ignore[no-any-return]
+    return apply_one("AddV2", apply_one("Mul", unit, stddev, name="mul"), mean, name=scope)
 
 
 @export("random_normal", "random.normal")
@@ -119,7 +120,7 @@ def _normal(
         size = shape_tensor(shape)
         mean, stddev = convert(mean, dtype, "mean"), convert(stddev, dtype, "stddev")
         seed1, seed2 = get_seed(seed)
-        unit = apply(op_type, size, dtype=dtype, seed=seed1, seed2=seed2)
+        unit = apply_one(op_type, size, dtype=dtype, seed=seed1, seed2=seed2)
         return _scaled(unit, stddev, mean, scope)
 
 
@@ -167,13 +168,13 @@ def random_uniform(
         size = shape_tensor(shape)
         if not dtype.is_integer and _is_unit(minval, maxval):
             seed1, seed2 = get_seed(seed)
-            return apply("RandomUniform", size, dtype=dtype, seed=seed1, seed2=seed2, name=scope)  # type: ignore[no-any-return]
+            return apply_one("RandomUniform", size, dtype=dtype, seed=seed1, seed2=seed2, name=scope)
         minval, maxval = convert(minval, dtype, "min"), convert(maxval, dtype, "max")
         seed1, seed2 = get_seed(seed)
         if dtype.is_integer:
-            return apply("RandomUniformInt", size, minval, maxval, seed=seed1, seed2=seed2, name=scope)  # type: ignore[no-any-return]
-        unit = apply("RandomUniform", size, dtype=dtype, seed=seed1, seed2=seed2)
-        return _scaled(unit, apply("Sub", maxval, minval, name="sub"), minval, scope)
+            return apply_one("RandomUniformInt", size, minval, maxval, seed=seed1, seed2=seed2, name=scope)
+        unit = apply_one("RandomUniform", size, dtype=dtype, seed=seed1, seed2=seed2)
+        return _scaled(unit, apply_one("Sub", maxval, minval, name="sub"), minval, scope)
 
 
 @export("random.stateless_uniform")
@@ -187,9 +188,9 @@ def stateless_random_uniform(
         size = shape_tensor(shape)
         minval, maxval = convert(minval, dtype, "min"), convert(maxval, dtype, "max")
         if dtype.is_integer:
-            return apply("StatelessRandomUniformInt", size, seed, minval, maxval, name=scope)  # type: ignore[no-any-return]
-        unit = apply("StatelessRandomUniform", size, seed, dtype=dtype)
-        return _scaled(unit, apply("Sub", maxval, minval, name="sub"), minval, scope)
+            return apply_one("StatelessRandomUniformInt", size, seed, minval, maxval, name=scope)
+        unit = apply_one("StatelessRandomUniform", size, seed, dtype=dtype)
+        return _scaled(unit, apply_one("Sub", maxval, minval, name="sub"), minval, scope)
 
 
 @export("random.stateless_normal")
@@ -217,4 +218,4 @@ def _stateless_normal(
     with name_scope(name, default_name, [shape, seed, mean, stddev]) as scope:
         size = shape_tensor(shape)
         mean, stddev = convert(mean, dtype, "mean"), convert(stddev, dtype, "stddev")
-        return _scaled(apply(op_type, size, seed, dtype=dtype), stddev, mean, scope)
+        return _scaled(apply_one(op_type, size, seed, dtype=dtype), stddev, mean, scope)

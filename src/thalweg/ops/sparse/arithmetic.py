@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -55,11 +55,11 @@ def sparse_tensor_dense_matmul(
     if is_sparse(b) and not is_sparse(sp_a):
         # a b = (b^H a^H)^H
         swapped = sparse_tensor_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a)
-        return conj(apply("Transpose", swapped, [1, 0], name=name))
+        return conj(apply_one("Transpose", swapped, [1, 0], name=name))
     a = as_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [a.indices, a.values, b]):
         b = convert_to_tensor(b, a.values.dtype)
-        return apply(
+        return apply_one(
             "SparseTensorDenseMatMul", a.indices, a.values, a.dense_shape, b, adjoint_a=adjoint_a, adjoint_b=adjoint_b
         )
 
@@ -69,17 +69,17 @@ def _matmul_grad(op: Operation, grad: Tensor) -> Any:
     indices, values, shape, b = op.inputs
     adjoint_a, adjoint_b = op.attrs["adjoint_a"], op.attrs["adjoint_b"]
     rows, columns = (
-        apply("StridedSlice", indices, [0, i], [0, i + 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+        apply_one("StridedSlice", indices, [0, i], [0, i + 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
         for i in (0, 1)
     )
     if adjoint_a:
         rows, columns = columns, rows
-    right = conj(apply("Transpose", b, [1, 0])) if adjoint_b else b
-    parts = apply("Mul", apply("GatherV2", grad, rows, 0), conj(apply("GatherV2", right, columns, 0)))
-    values_grad = apply("Sum", parts, [1])
-    b_grad = apply("SparseTensorDenseMatMul", indices, values, shape, grad, adjoint_a=not adjoint_a)
+    right = conj(apply_one("Transpose", b, [1, 0])) if adjoint_b else b
+    parts = apply_one("Mul", apply_one("GatherV2", grad, rows, 0), conj(apply_one("GatherV2", right, columns, 0)))
+    values_grad = apply_one("Sum", parts, [1])
+    b_grad = apply_one("SparseTensorDenseMatMul", indices, values, shape, grad, adjoint_a=not adjoint_a)
     if adjoint_b:
-        b_grad = conj(apply("Transpose", b_grad, [1, 0]))
+        b_grad = conj(apply_one("Transpose", b_grad, [1, 0]))
     return None, conj(values_grad) if adjoint_a else values_grad, None, b_grad
 
 
@@ -172,7 +172,7 @@ def _dense_add_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 
 @gradient("SparseTensorDenseAdd")
 def _dense_add_grad(op: Operation, grad: Tensor) -> Any:
-    return None, apply("GatherNd", grad, op.inputs[0]), None, grad
+    return None, apply_one("GatherNd", grad, op.inputs[0]), None, grad
 
 
 @export("sparse_add", "sparse.add")
@@ -201,7 +201,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
     if is_sparse(b):
         a, b = b, a
     x = as_sparse(a)
-    return apply("SparseTensorDenseAdd", x.indices, x.values, x.dense_shape, b)
+    return apply_one("SparseTensorDenseAdd", x.indices, x.values, x.dense_shape, b)
 
 
 for _op in ("SparseSparseMaximum", "SparseSparseMinimum"):
@@ -286,36 +286,36 @@ for _op in _CWISE:
 @gradient("SparseDenseCwiseMul", "SparseDenseCwiseDiv", "SparseDenseCwiseAdd")
 def _cwise_grad(op: Operation, grad: Tensor) -> Any:
     indices, values, shape, dense = op.inputs
-    given = apply("Shape", dense, out_type="int64")
+    given = apply_one("Shape", dense, out_type="int64")
     # The columns of the indices that the dense operand has, with 0 where it is broadcast.
-    skip = apply("Sub", apply("Size", shape), apply("Rank", dense))
-    begin = apply("Pack", [0, skip], axis=0)
-    tail = apply("StridedSlice", indices, begin, [0, 0], [1, 1], begin_mask=1, end_mask=3)
-    at = apply("Mul", tail, apply("Cast", apply("NotEqual", given, np.int64(1)), DstT="int64"))
+    skip = apply_one("Sub", apply_one("Size", shape), apply_one("Rank", dense))
+    begin = apply_one("Pack", [0, skip], axis=0)
+    tail = apply_one("StridedSlice", indices, begin, [0, 0], [1, 1], begin_mask=1, end_mask=3)
+    at = apply_one("Mul", tail, apply_one("Cast", apply_one("NotEqual", given, np.int64(1)), DstT="int64"))
     sizes = given
     if not dense.shape.ndims:
         # A scalar has no columns: give it one.
-        first = apply("StridedSlice", indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1)
-        at = apply("ConcatV2", [apply("ZerosLike", first), at], 1)
-        sizes = apply("ConcatV2", [np.ones(1, np.int64), given], 0)
-        dense = apply("Reshape", dense, sizes)
-    picked = apply("GatherNd", dense, at)
+        first = apply_one("StridedSlice", indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1)
+        at = apply_one("ConcatV2", [apply_one("ZerosLike", first), at], 1)
+        sizes = apply_one("ConcatV2", [np.ones(1, np.int64), given], 0)
+        dense = apply_one("Reshape", dense, sizes)
+    picked = apply_one("GatherNd", dense, at)
     if op.type == "SparseDenseCwiseAdd":
         values_grad = part = grad
     elif op.type == "SparseDenseCwiseMul":
-        values_grad, part = apply("Mul", grad, conj(picked)), apply("Mul", grad, conj(values))
+        values_grad, part = apply_one("Mul", grad, conj(picked)), apply_one("Mul", grad, conj(values))
     else:
-        values_grad = apply("RealDiv", grad, conj(picked))
-        part = apply("Neg", apply("Mul", values_grad, conj(apply("RealDiv", values, picked))))
-    dense_grad = apply("ScatterNd", at, part, sizes)
-    return None, values_grad, None, dense_grad if sizes is given else apply("Reshape", dense_grad, given)
+        values_grad = apply_one("RealDiv", grad, conj(picked))
+        part = apply_one("Neg", apply_one("Mul", values_grad, conj(apply_one("RealDiv", values, picked))))
+    dense_grad = apply_one("ScatterNd", at, part, sizes)
+    return None, values_grad, None, dense_grad if sizes is given else apply_one("Reshape", dense_grad, given)
 
 
 def _cwise(op_type: str, name: str) -> Any:
     def operator(x: SparseTensor, y: Any) -> SparseTensor:
         with name_scope(None, name, [x.values]):
             dense = convert_to_tensor(y, x.dtype)
-            return x.with_values(apply(op_type, x.indices, x.values, x.dense_shape, dense))
+            return x.with_values(apply_one(op_type, x.indices, x.values, x.dense_shape, dense))
 
     return operator
 
@@ -357,14 +357,14 @@ def sparse_softmax(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Applies softmax to the elements of each row along the last dimension; absent ones have no part in it."""
     x = as_sparse(sp_input)
     with name_scope(name, "SparseSoftmax", [x.indices, x.values]):
-        return x.with_values(apply("SparseSoftmax", x.indices, x.values, x.dense_shape))
+        return x.with_values(apply_one("SparseSoftmax", x.indices, x.values, x.dense_shape))
 
 
 @gradient("SparseSoftmax")
 def _softmax_grad(op: Operation, grad: Tensor) -> Any:
     indices, _, shape = op.inputs
     out = op.outputs[0]
-    product = apply("Mul", out, grad)
-    sums = apply("SparseReduceSum", indices, product, shape, [-1], keep_dims=True)
-    back = apply("SparseDenseCwiseMul", indices, out, shape, sums)
-    return None, apply("Sub", product, back), None
+    product = apply_one("Mul", out, grad)
+    sums = apply_one("SparseReduceSum", indices, product, shape, [-1], keep_dims=True)
+    back = apply_one("SparseDenseCwiseMul", indices, out, shape, sums)
+    return None, apply_one("Sub", product, back), None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
@@ -105,16 +105,16 @@ not_differentiable("SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumS
 @gradient("SparseReduceSum")
 def _sum_grad(op: Operation, grad: Tensor) -> Any:
     indices, _, shape, axes = op.inputs
-    sizes = apply("Cast", shape, DstT="int32")
+    sizes = apply_one("Cast", shape, DstT="int32")
     # The shape with 1 along the reduced axes, and from each index the place of its sum in it.
-    rank = apply("Size", shape)
-    chosen = apply("FloorMod", apply("AddV2", apply("Reshape", axes, [-1]), rank), rank)
-    hit = apply("UnsortedSegmentSum", apply("OnesLike", chosen), chosen, rank)
-    kept = apply("Equal", hit, 0)
-    flat = apply("Select", kept, sizes, apply("OnesLike", sizes))
-    wide = apply("Reshape", grad, flat)
-    at = apply("Mul", indices, apply("Cast", kept, DstT="int64"))
-    return None, apply("GatherNd", wide, at), None, None
+    rank = apply_one("Size", shape)
+    chosen = apply_one("FloorMod", apply_one("AddV2", apply_one("Reshape", axes, [-1]), rank), rank)
+    hit = apply_one("UnsortedSegmentSum", apply_one("OnesLike", chosen), chosen, rank)
+    kept = apply_one("Equal", hit, 0)
+    flat = apply_one("Select", kept, sizes, apply_one("OnesLike", sizes))
+    wide = apply_one("Reshape", grad, flat)
+    at = apply_one("Mul", indices, apply_one("Cast", kept, DstT="int64"))
+    return None, apply_one("GatherNd", wide, at), None, None
 
 
 def _axes(x: SparseTensor, axis: Any) -> Any:
@@ -123,7 +123,7 @@ def _axes(x: SparseTensor, axis: Any) -> Any:
     dims = x.dense_shape.shape.dims_tuple
     if dims is not None and dims[0] is not None:
         return np.arange(dims[0], dtype=np.int32)
-    return apply("Range", 0, apply("Size", x.dense_shape), 1)
+    return apply_one("Range", 0, apply_one("Size", x.dense_shape), 1)
 
 
 def _reduce(
@@ -140,7 +140,8 @@ def sparse_reduce_sum(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """Sums a SparseTensor along axes (all if None) into a dense tensor; `keepdims` keeps them with size 1."""
-    return _reduce("SparseReduceSum", sp_input, axis, keepdims, reduction_axes, keep_dims)  # type: ignore[no-any-return]
+    tensor: Tensor = _reduce("SparseReduceSum", sp_input, axis, keepdims, reduction_axes, keep_dims)
+    return tensor
 
 
 @export("sparse_reduce_max", "sparse.reduce_max")
@@ -148,7 +149,8 @@ def sparse_reduce_max(
     sp_input: Any, axis: Any = None, keepdims: Any = None, reduction_axes: Any = None, keep_dims: Any = None
 ) -> Tensor:
     """Takes the maximum of the elements of a SparseTensor along axes; zero where there is none."""
-    return _reduce("SparseReduceMax", sp_input, axis, keepdims, reduction_axes, keep_dims)  # type: ignore[no-any-return]
+    tensor: Tensor = _reduce("SparseReduceMax", sp_input, axis, keepdims, reduction_axes, keep_dims)
+    return tensor
 
 
 @export("sparse_reduce_sum_sparse", "sparse.reduce_sum_sparse")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
@@ -114,14 +114,14 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
     keep.shape.assert_has_rank(1)
     if not keep.shape.is_compatible_with(x.values.shape):
         raise ValueError(f"to_retain of shape {keep.shape} does not fit {x.values.shape} values.")
-    where = apply("Reshape", apply("Where", keep), [-1])
-    indices = apply("GatherV2", x.indices, where, 0)
-    return SparseTensor(indices, apply("GatherV2", x.values, where, 0), _copy(x.dense_shape))
+    where = apply_one("Reshape", apply_one("Where", keep), [-1])
+    indices = apply_one("GatherV2", x.indices, where, 0)
+    return SparseTensor(indices, apply_one("GatherV2", x.values, where, 0), _copy(x.dense_shape))
 
 
 def _copy(shape: Tensor) -> Tensor:
     # A constant shape stays the constant it is, so that the static shape is known.
-    return shape if shape.op.type == "Const" else apply("Identity", shape)
+    return shape if shape.op.type == "Const" else apply_one("Identity", shape)
 
 
 @export("sparse_mask", "sparse.mask")
@@ -129,7 +129,7 @@ def sparse_mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) ->
     """Drops the rows of an IndexedSlices whose indices are in `mask_indices`."""
     with name_scope(name, "sparse_mask", [a.values]):
         kept = apply("ListDiff", a.indices, mask_indices)
-        return IndexedSlices(apply("GatherV2", a.values, kept.idx, 0), kept.out, a.dense_shape)
+        return IndexedSlices(apply_one("GatherV2", a.values, kept.idx, 0), kept.out, a.dense_shape)
 
 
 @export("sparse_transpose", "sparse.transpose")
@@ -143,14 +143,14 @@ def sparse_transpose(sp_input: Any, perm: Any = None, name: str | None = None) -
             if count is not None:
                 perm = np.arange(count - 1, -1, -1, dtype=np.int32)
             else:
-                perm = apply("Range", apply("Sub", apply("Size", x.dense_shape), 1), -1, -1)
-        indices = apply("GatherV2", x.indices, perm, 1)
+                perm = apply_one("Range", apply_one("Sub", apply_one("Size", x.dense_shape), 1), -1, -1)
+        indices = apply_one("GatherV2", x.indices, perm, 1)
         static = constant_value(x.dense_shape)
         known = None if isinstance(perm, Tensor) else np.asarray(perm)
         if static is not None and known is not None:
             shape = convert_to_tensor(static[known], int64)
         else:
-            shape = apply("GatherV2", x.dense_shape, perm, 0)
+            shape = apply_one("GatherV2", x.dense_shape, perm, 0)
         return sparse_reorder(SparseTensor(indices, x.values, shape))
 
 
@@ -168,7 +168,7 @@ def sparse_to_indicator(sp_input: Any, vocab_size: Any, name: str | None = None)
     """
     x = as_sparse(sp_input)
     with name_scope(name, "SparseToIndicator", [x.values]):
-        ones = apply("Fill", apply("Shape", x.values), True)
+        ones = apply_one("Fill", apply_one("Shape", x.values), True)
         merged = sparse_merge(x, x.with_values(ones), vocab_size)
         # An id may occur twice in a row: the same place is then set twice.
         return sparse_tensor_to_dense(merged, default_value=False, validate_indices=False)
@@ -197,11 +197,11 @@ def sparse_merge(
         raise ValueError(f"{len(ids)} sp_ids have to go with as many vocab_size, got {len(sizes)}.")
     values = as_sparse(sp_values)
     with name_scope(name, "SparseMerge", [x.values for x in ids]):
-        columns = [apply("ExpandDims", _as_int64(x.values), 1) for x in ids]
-        leading = apply("StridedSlice", ids[0].indices, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
-        indices = apply("ConcatV2", [leading, *columns], 1)
-        outer = apply("StridedSlice", ids[0].dense_shape, [0], [-1], [1], begin_mask=1)
-        shape = apply("ConcatV2", [outer, *[apply("Reshape", _as_int64(size), [1]) for size in sizes]], 0)
+        columns = [apply_one("ExpandDims", _as_int64(x.values), 1) for x in ids]
+        leading = apply_one("StridedSlice", ids[0].indices, [0, 0], [0, -1], [1, 1], begin_mask=3, end_mask=1)
+        indices = apply_one("ConcatV2", [leading, *columns], 1)
+        outer = apply_one("StridedSlice", ids[0].dense_shape, [0], [-1], [1], begin_mask=1)
+        shape = apply_one("ConcatV2", [outer, *[apply_one("Reshape", _as_int64(size), [1]) for size in sizes]], 0)
         result = SparseTensor(indices, values.values, shape)
         return result if already_sorted else sparse_reorder(result)
 
@@ -209,7 +209,7 @@ def sparse_merge(
 def _as_int64(x: Any) -> Tensor:
     if not isinstance(x, Tensor):
         return convert_to_tensor(x, int64)
-    return x if x.dtype.name == "int64" else apply("Cast", x, DstT="int64")
+    return x if x.dtype.name == "int64" else apply_one("Cast", x, DstT="int64")
 
 
 @export("sparse_reset_shape", "sparse.reset_shape")
@@ -220,11 +220,13 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         ValueError: If `new_shape` is known to have another rank, or to be smaller.
     """
     x = as_sparse(sp_input)
-    indices, values = apply("Identity", x.indices), apply("Identity", x.values)
+    indices, values = apply_one("Identity", x.indices), apply_one("Identity", x.values)
     if new_shape is None:
         # An empty value gives the lowest integer, for which the shape is zero.
-        largest = apply("Max", indices, [0])
-        return SparseTensor(indices, values, apply("Maximum", np.int64(0), apply("AddV2", largest, np.int64(1))))
+        largest = apply_one("Max", indices, [0])
+        return SparseTensor(
+            indices, values, apply_one("Maximum", np.int64(0), apply_one("AddV2", largest, np.int64(1)))
+        )
     shape = _as_int64(new_shape)
     if shape.shape.ndims != 1:
         raise ValueError(f"new_shape must be a vector, got shape {shape.shape}.")
@@ -235,12 +237,12 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
         if np.any(new < old):
             raise ValueError(f"new_shape {new.tolist()} is smaller than the shape {old.tolist()}.")
     else:
-        fits = apply("All", apply("LessEqual", x.dense_shape, shape), [0])
-        check = apply(
+        fits = apply_one("All", apply_one("LessEqual", x.dense_shape, shape), [0])
+        check = apply_op(
             "Assert", fits, ["new_shape is smaller than the shape of the SparseTensor:", x.dense_shape, shape]
         )
         with control_dependencies([check]):
-            shape = apply("Identity", shape)
+            shape = apply_one("Identity", shape)
     return SparseTensor(indices, values, shape)
 
 
@@ -263,7 +265,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         return None if prefix is None else prefix + part
 
     if shape is None:
-        dense: Any = apply("Placeholder", dtype=int64, shape=TensorShape([None]), name=named("shape"))
+        dense: Any = apply_one("Placeholder", dtype=int64, shape=TensorShape([None]), name=named("shape"))
     elif isinstance(shape, Tensor):
         dims = shape.shape.dims_tuple
         rank, dense = (dims[0] if dims else None), _as_int64(shape)
@@ -271,10 +273,10 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         static = TensorShape(shape)
         rank = static.ndims
         sizes = np.array([-1 if size is None else size for size in static.as_list()], np.int64)
-        dense = apply("Const", value=sizes, dtype=int64, name=named("shape") or "Const")
+        dense = apply_one("Const", value=sizes, dtype=int64, name=named("shape") or "Const")
     return SparseTensor(
-        values=apply("Placeholder", dtype=as_dtype(dtype), shape=TensorShape([None]), name=named("values")),
-        indices=apply("Placeholder", dtype=int64, shape=TensorShape([None, rank]), name=named("indices")),
+        values=apply_one("Placeholder", dtype=as_dtype(dtype), shape=TensorShape([None]), name=named("values")),
+        indices=apply_one("Placeholder", dtype=int64, shape=TensorShape([None, rank]), name=named("indices")),
         dense_shape=dense,
     )
 
@@ -292,15 +294,17 @@ def sparse_expand_dims(sp_input: Any, axis: Any = None, name: str | None = None)
         if not -rank - 1 <= axis <= rank:
             raise ValueError(f"axis {axis} is out of range for a SparseTensor of rank {rank}.")
         axis = axis + rank + 1 if axis < 0 else axis
-        zeros = apply("ZerosLike", apply("StridedSlice", x.indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1))
-        left = apply("StridedSlice", x.indices, [0, 0], [0, axis], [1, 1], begin_mask=3, end_mask=1)
-        right = apply("StridedSlice", x.indices, [0, axis], [0, 0], [1, 1], begin_mask=1, end_mask=3)
-        before = apply("StridedSlice", x.dense_shape, [0], [axis], [1], begin_mask=1)
-        after = apply("StridedSlice", x.dense_shape, [axis], [0], [1], end_mask=1)
+        zeros = apply_one(
+            "ZerosLike", apply_one("StridedSlice", x.indices, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1)
+        )
+        left = apply_one("StridedSlice", x.indices, [0, 0], [0, axis], [1, 1], begin_mask=3, end_mask=1)
+        right = apply_one("StridedSlice", x.indices, [0, axis], [0, 0], [1, 1], begin_mask=1, end_mask=3)
+        before = apply_one("StridedSlice", x.dense_shape, [0], [axis], [1], begin_mask=1)
+        after = apply_one("StridedSlice", x.dense_shape, [axis], [0], [1], end_mask=1)
         if rank == 0:
             raise ValueError("sparse.expand_dims needs at least one dimension.")
-        indices = apply("ConcatV2", [left, zeros, right], 1)
-        shape = apply("ConcatV2", [before, np.ones(1, np.int64), after], 0)
+        indices = apply_one("ConcatV2", [left, zeros, right], 1)
+        shape = apply_one("ConcatV2", [before, np.ones(1, np.int64), after], 0)
         return SparseTensor(indices, x.values, shape)
 
 
@@ -310,11 +314,11 @@ def sparse_eye(num_rows: Any, num_columns: Any = None, dtype: Any = float32, nam
     with name_scope(name, "eye"):
         rows = _as_int64(num_rows)
         columns = rows if num_columns is None else _as_int64(num_columns)
-        length = apply("Minimum", rows, columns)
-        diagonal = apply("Range", np.int64(0), length, np.int64(1))
+        length = apply_one("Minimum", rows, columns)
+        diagonal = apply_one("Range", np.int64(0), length, np.int64(1))
         one = np.ones((), as_dtype(dtype).as_numpy_dtype)
         return SparseTensor(
-            indices=apply("Pack", [diagonal, diagonal], axis=1),
-            values=apply("Fill", apply("Reshape", length, [1]), one),
-            dense_shape=apply("Pack", [rows, columns], axis=0),
+            indices=apply_one("Pack", [diagonal, diagonal], axis=1),
+            values=apply_one("Fill", apply_one("Reshape", length, [1]), one),
+            dense_shape=apply_one("Pack", [rows, columns], axis=0),
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
@@ -79,7 +79,8 @@ def _written(array: Array) -> bytes:
         proto.string_val.extend(array.ravel().tolist())
     else:
         proto.tensor_content = np.ascontiguousarray(array).tobytes()
-    return proto.SerializeToString()  # type: ignore[no-any-return]
+    result: bytes = proto.SerializeToString()
+    return result
 
 
 def _read(text: Any, dtype: Any, rank: int, what: str) -> Array:
@@ -166,16 +167,14 @@ def _deserialize_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 def serialize_sparse(sp_input: Any, name: str | None = None, out_type: Any = string) -> Tensor:
     """Returns a SparseTensor as a vector of three strings."""
     x = as_sparse(sp_input)
-    return apply(  # type: ignore[no-any-return]
-        "SerializeSparse", x.indices, x.values, x.dense_shape, out_type=_only_string(out_type), name=name
-    )
+    return apply_one("SerializeSparse", x.indices, x.values, x.dense_shape, out_type=_only_string(out_type), name=name)
 
 
 @export("serialize_many_sparse", "io.serialize_many_sparse")
 def serialize_many_sparse(sp_input: Any, name: str | None = None, out_type: Any = string) -> Tensor:
     """Returns each row of a SparseTensor as three strings: a matrix `[N, 3]`."""
     x = as_sparse(sp_input)
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "SerializeManySparse", x.indices, x.values, x.dense_shape, out_type=_only_string(out_type), name=name
     )
 

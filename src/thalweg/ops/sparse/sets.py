@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor, convert_to_tensor_or_sparse_tensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
@@ -129,9 +129,7 @@ def _size_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 def set_size(a: Any, validate_indices: bool = True) -> Tensor:
     """Counts the distinct elements along the last dimension of a SparseTensor."""
     x = as_sparse(a)
-    return apply(  # type: ignore[no-any-return]
-        "SetSize", x.indices, x.values, x.dense_shape, validate_indices=validate_indices
-    )
+    return apply_one("SetSize", x.indices, x.values, x.dense_shape, validate_indices=validate_indices)
 
 
 def _operate(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTensor:

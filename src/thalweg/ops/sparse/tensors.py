@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_list, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -82,7 +82,7 @@ def sparse_to_dense(
         default_value = bool(default_value)
     elif not isinstance(default_value, Tensor) and values.dtype.name == "string" and default_value == 0:
         default_value = b""
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "SparseToDense", sparse_indices, output_shape, values, default_value,
         validate_indices=validate_indices, name=name,
     )  # fmt: skip
@@ -93,25 +93,25 @@ def _to_dense_grad(op: Operation, grad: Tensor) -> Any:
     indices, _, values, _ = op.inputs
     places = indices
     if indices.shape.ndims is None or indices.shape.ndims < 2:
-        places = apply("Reshape", indices, [-1, 1])
-    picked = apply("GatherNd", grad, places)
-    rest = apply("Sub", _total(grad), _total(picked))
+        places = apply_one("Reshape", indices, [-1, 1])
+    picked = apply_one("GatherNd", grad, places)
+    rest = apply_one("Sub", _total(grad), _total(picked))
     if values.shape.ndims == 0:
         return None, None, _total(picked), rest
     if values.shape.ndims is None:
-        picked = apply("UnsortedSegmentSum", picked, _segments_of(values, picked), apply("Size", values))
-        picked = apply("Reshape", picked, apply("Shape", values))
+        picked = apply_one("UnsortedSegmentSum", picked, _segments_of(values, picked), apply_one("Size", values))
+        picked = apply_one("Reshape", picked, apply_one("Shape", values))
     return None, None, picked, rest
 
 
 def _segments_of(values: Tensor, picked: Tensor) -> Tensor:
     """To which element of `values` each picked gradient belongs: all to the first one if there is only one."""
-    count = apply("Size", picked)
-    return apply("Minimum", apply("Range", 0, count, 1), apply("Sub", apply("Size", values), 1))  # type: ignore[no-any-return]
+    count = apply_one("Size", picked)
+    return apply_one("Minimum", apply_one("Range", 0, count, 1), apply_one("Sub", apply_one("Size", values), 1))
 
 
 def _total(x: Tensor) -> Tensor:
-    return apply("Sum", apply("Reshape", x, [-1]), [0])  # type: ignore[no-any-return]
+    return apply_one("Sum", apply_one("Reshape", x, [-1]), [0])
 
 
 @export("sparse_tensor_to_dense", "sparse.to_dense")
@@ -142,8 +142,8 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     with name_scope(name, "dense_to_sparse"):
         dense = convert_to_tensor(tensor)
         zero = b"" if dense.dtype.name == "string" else np.zeros((), dense.dtype.as_numpy_dtype)
-        indices = apply("Where", dense if dense.dtype.name == "bool" else apply("NotEqual", dense, zero))
-        return SparseTensor(indices, apply("GatherNd", dense, indices), apply("Shape", dense, out_type="int64"))
+        indices = apply_one("Where", dense if dense.dtype.name == "bool" else apply_one("NotEqual", dense, zero))
+        return SparseTensor(indices, apply_one("GatherNd", dense, indices), apply_one("Shape", dense, out_type="int64"))
 
 
 def _reorder_shape(c: ShapeContext) -> list[TensorShape]:
@@ -168,16 +168,16 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
 
 def _same(x: Tensor) -> Tensor:
     # A constant shape stays the constant it is, so that the static shape is known.
-    return x if x.op.type == "Const" else apply("Identity", x)
+    return x if x.op.type == "Const" else apply_one("Identity", x)
 
 
 @gradient("SparseReorder")
 def _reorder_grad(op: Operation, _: Any, grad: Tensor) -> Any:
     indices, _values, shape = op.inputs
-    numbers = apply("Range", 0, apply("Size", op.inputs[1]), 1)
+    numbers = apply_one("Range", 0, apply_one("Size", op.inputs[1]), 1)
     order = apply("SparseReorder", indices, numbers, shape).output_values
-    back = apply("DynamicStitch", [order], [numbers])
-    return None, apply("GatherV2", grad, back, 0), None
+    back = apply_one("DynamicStitch", [order], [numbers])
+    return None, apply_one("GatherV2", grad, back, 0), None
 
 
 def _reshape_shape(c: ShapeContext) -> list[TensorShape]:
@@ -220,9 +220,9 @@ def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> Sparse
     """Returns the same elements, in row-major order, under another dense shape, in which one size may be -1."""
     x = as_sparse(sp_input)
     with name_scope(name, "SparseReshape", [x.values]):
-        wanted = apply("Cast", convert_to_tensor(shape), DstT="int64") if not _is_long(shape) else shape
+        wanted = apply_one("Cast", convert_to_tensor(shape), DstT="int64") if not _is_long(shape) else shape
         new = apply("SparseReshape", x.indices, x.dense_shape, wanted)
-        return SparseTensor(new.output_indices, apply("Identity", x.values), new.output_shape)
+        return SparseTensor(new.output_indices, apply_one("Identity", x.values), new.output_shape)
 
 
 def _is_long(shape: Any) -> bool:
@@ -308,11 +308,11 @@ def sparse_concat(
         return inputs[0]
     sizes = [x.dense_shape for x in inputs]
     if expand_nonconcat_dim or expand_nonconcat_dims:
-        largest = apply("Max", apply("Pack", sizes, axis=0), [0])
+        largest = apply_one("Max", apply_one("Pack", sizes, axis=0), [0])
         rank = inputs[0].dense_shape.shape.dims_tuple
-        count = apply("Size", inputs[0].dense_shape) if not rank or rank[0] is None else rank[0]
-        here = apply("Equal", apply("Range", 0, count, 1), _positive(axis, count))
-        sizes = [apply("Select", here, shape, largest) for shape in sizes]
+        count = apply_one("Size", inputs[0].dense_shape) if not rank or rank[0] is None else rank[0]
+        here = apply_one("Equal", apply_one("Range", 0, count, 1), _positive(axis, count))
+        sizes = [apply_one("Select", here, shape, largest) for shape in sizes]
     joined = apply(
         "SparseConcat", [x.indices for x in inputs], [x.values for x in inputs], sizes, concat_dim=axis, name=name
     )
@@ -322,20 +322,20 @@ def sparse_concat(
 def _positive(axis: int, rank: Any) -> Any:
     if axis >= 0:
         return axis
-    return axis + rank if isinstance(rank, int) else apply("AddV2", rank, axis)
+    return axis + rank if isinstance(rank, int) else apply_one("AddV2", rank, axis)
 
 
 @gradient("SparseConcat")
 def _concat_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
     n, axis = op.attrs["N"], op.attrs["concat_dim"]
     # The joined values are a permutation of the inputs' ones: join their numbers to learn it.
-    counts = [apply("Size", values) for values in op.inputs[n : 2 * n]]
-    total = apply("AddN", counts)
-    numbers = apply("Range", 0, total, 1)
-    pieces = apply("SplitV", numbers, apply("Pack", counts, axis=0), 0, num_split=n)
+    counts = [apply_one("Size", values) for values in op.inputs[n : 2 * n]]
+    total = apply_one("AddN", counts)
+    numbers = apply_one("Range", 0, total, 1)
+    pieces = apply_list("SplitV", numbers, apply_one("Pack", counts, axis=0), 0, num_split=n)
     order = apply("SparseConcat", op.inputs[:n], pieces, op.inputs[2 * n :], concat_dim=axis).output_values
-    back = apply("GatherV2", grad, apply("DynamicStitch", [order], [numbers]), 0)
-    split = apply("SplitV", back, apply("Pack", counts, axis=0), 0, num_split=n)
+    back = apply_one("GatherV2", grad, apply_one("DynamicStitch", [order], [numbers]), 0)
+    split = apply_list("SplitV", back, apply_one("Pack", counts, axis=0), 0, num_split=n)
     return [None] * n + list(split) + [None] * n
 
 
@@ -479,4 +479,4 @@ def sparse_slice(sp_input: Any, start: Any, size: Any, name: str | None = None) 
 @gradient("SparseSlice")
 def _slice_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
     indices, _values, _shape, start, _size = op.inputs
-    return None, apply("SparseSliceGrad", grad, indices, start, op.outputs[0]), None, None, None
+    return None, apply_one("SparseSliceGrad", grad, indices, start, op.outputs[0]), None, None, None

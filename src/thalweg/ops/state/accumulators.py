@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, as_dtype, int64
 from thalweg.graph.operation import Operation
@@ -23,38 +24,44 @@ _SPARSE_RESULT = "num_required: int32 -> indices: int64, values: dtype, shape: i
 
 # On references, as graphs of TensorFlow have them, and on handles, which is what runs.
 for _prefix, _sparse_prefix, _handle in (("", "", "Ref(string)"), ("Resource", "_Resource", "resource")):
-    for _name, _signature, _attrs, _shape in (
-        (f"{_prefix}ConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar),
+    for _name, _signature, _attrs, _shape, _effect in (
+        (f"{_prefix}ConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar, Effect.CREATES),
         (
             f"{_prefix}AccumulatorApplyGradient", f"handle: {_handle}, local_step: int64, gradient: dtype ->",
-            "dtype: numbertype", shapes.no_outputs,
+            "dtype: numbertype", shapes.no_outputs, Effect.WRITES,
         ),
         (
             f"{_prefix}AccumulatorTakeGradient", f"handle: {_handle}, num_required: int32 -> average: dtype",
-            "dtype: numbertype", shapes.unknown,
+            "dtype: numbertype", shapes.unknown, Effect.WRITES,
         ),
-        (f"{_prefix}AccumulatorNumAccumulated", f"handle: {_handle} -> num_accumulated: int32", "", shapes.scalar),
+        (
+            f"{_prefix}AccumulatorNumAccumulated", f"handle: {_handle} -> num_accumulated: int32", "", shapes.scalar,
+            Effect.READS,
+        ),
         (
             f"{_prefix}AccumulatorSetGlobalStep", f"handle: {_handle}, new_global_step: int64 ->", "",
-            shapes.no_outputs,
+            shapes.no_outputs, Effect.WRITES,
         ),
-        (f"{_sparse_prefix}SparseConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar),
+        (
+            f"{_sparse_prefix}SparseConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar,
+            Effect.CREATES,
+        ),
         (
             f"{_sparse_prefix}SparseAccumulatorApplyGradient", f"handle: {_handle}, {_SPARSE_GRADIENT}",
-            "dtype: numbertype, has_known_shape: bool", shapes.no_outputs,
+            "dtype: numbertype, has_known_shape: bool", shapes.no_outputs, Effect.WRITES,
         ),
         (
             f"{_sparse_prefix}SparseAccumulatorTakeGradient", f"handle: {_handle}, {_SPARSE_RESULT}",
-            "dtype: numbertype", shapes.unknown,
+            "dtype: numbertype", shapes.unknown, Effect.WRITES,
         ),
     ):  # fmt: skip
-        define(_name, _signature, _attrs, shape=_shape, stateful=True)
+        define(_name, _signature, _attrs, shape=_shape, effect=_effect)
         not_differentiable(_name)
 
 
 def _as_int64(value: Any) -> Tensor:
     tensor = convert_to_tensor(value)
-    return tensor if tensor.dtype == int64 else apply("Cast", tensor, DstT=int64)
+    return tensor if tensor.dtype == int64 else apply_one("Cast", tensor, DstT=int64)
 
 
 @export("ConditionalAccumulatorBase")
@@ -89,15 +96,13 @@ class ConditionalAccumulatorBase:
     def num_accumulated(self, name: str | None = None) -> Tensor:
         """How many gradients have come since the last were taken."""
         name = f"{self._name}_NumAccumulated" if name is None else name
-        result: Tensor = apply(f"{self._prefix}AccumulatorNumAccumulated", self._accumulator_ref, name=name)
-        return result
+        return apply_one(f"{self._prefix}AccumulatorNumAccumulated", self._accumulator_ref, name=name)
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """Sets the accumulator's step: gradients for earlier ones are dropped from now on."""
-        op: Operation = apply(
+        return apply_op(
             f"{self._prefix}AccumulatorSetGlobalStep", self._accumulator_ref, _as_int64(new_global_step), name=name
         )
-        return op
 
 
 @export("ConditionalAccumulator")
@@ -133,7 +138,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
             name: A name for the operation.
             reduction_type: "MEAN" or "SUM".
         """
-        handle = apply(
+        handle = apply_one(
             "ResourceConditionalAccumulator",
             dtype=dtype,
             shape=TensorShape(None) if shape is None else as_shape(shape),
@@ -156,14 +161,13 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         """
         gradient = convert_to_tensor(grad, self._dtype)
         gradient.shape.assert_is_compatible_with(self._shape)
-        op: Operation = apply(
+        return apply_op(
             "ResourceAccumulatorApplyGradient", self._accumulator_ref, _as_int64(local_step), gradient, name=name
         )
-        return op
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """The mean (or sum) of all gradients since the last were taken, waiting until there are `num_required`."""
-        result: Tensor = apply(
+        result = apply_one(
             "ResourceAccumulatorTakeGradient", self._accumulator_ref, num_required, dtype=self._dtype, name=name
         )
         result.set_shape(self._shape)
@@ -185,7 +189,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         reduction_type: str = "MEAN",
     ) -> None:
         """Creates an accumulator; the arguments are those of ConditionalAccumulator, the shape that of the tensor."""
-        handle = apply(
+        handle = apply_one(
             "SparseConditionalAccumulator",
             dtype=dtype,
             shape=TensorShape(None) if shape is None else as_shape(shape),
@@ -222,7 +226,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             local_step: The step for which it was computed.
             name: A name for the operation.
         """
-        op: Operation = apply(
+        return apply_op(
             "SparseAccumulatorApplyGradient",
             self._accumulator_ref,
             _as_int64(local_step),
@@ -232,7 +236,6 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             has_known_shape=grad_shape is not None,
             name=name,
         )
-        return op
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Any:
         """What has come together: a tuple (indices, values, shape); the shape has -1 where it is not known."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import string
@@ -31,26 +32,29 @@ def _insert_shapes(c: ShapeContext) -> list[TensorShape]:
 
 
 for _prefix, _handle in (("", "Ref(string)"), ("_Resource", "resource")):
-    for _name, _signature, _attrs, _shape in (
+    for _name, _signature, _attrs, _shape, _effect in (
         (
             "Barrier", f"-> handle: {_handle}",
             "component_types: list(type) >= 1, shapes: list(shape) = [], capacity: int = -1, container: string = '', "
-            "shared_name: string = ''", shapes.scalar,
+            "shared_name: string = ''", shapes.scalar, Effect.CREATES,
         ),
         (
             "BarrierInsertMany", f"handle: {_handle}, keys: string, values: T ->", "T: type, component_index: int",
-            _insert_shapes,
+            _insert_shapes, Effect.WRITES,
         ),
         (
             "BarrierTakeMany",
             f"handle: {_handle}, num_elements: int32 -> indices: int64, keys: string, values: component_types", _TAKE,
-            shapes.unknown,
+            shapes.unknown, Effect.WRITES,
         ),
-        ("BarrierClose", f"handle: {_handle} ->", "cancel_pending_enqueues: bool = false", shapes.no_outputs),
-        ("BarrierReadySize", f"handle: {_handle} -> size: int32", "", shapes.scalar),
-        ("BarrierIncompleteSize", f"handle: {_handle} -> size: int32", "", shapes.scalar),
+        (
+            "BarrierClose", f"handle: {_handle} ->", "cancel_pending_enqueues: bool = false", shapes.no_outputs,
+            Effect.WRITES,
+        ),
+        ("BarrierReadySize", f"handle: {_handle} -> size: int32", "", shapes.scalar, Effect.READS),
+        ("BarrierIncompleteSize", f"handle: {_handle} -> size: int32", "", shapes.scalar, Effect.READS),
     ):  # fmt: skip
-        define(f"{_prefix}{_name}", _signature, _attrs, shape=_shape, stateful=True)
+        define(f"{_prefix}{_name}", _signature, _attrs, shape=_shape, effect=_effect)
         not_differentiable(f"{_prefix}{_name}")
 
 
@@ -87,7 +91,7 @@ class Barrier:
         for i, shape in enumerate(self._shapes):
             if shape.num_elements() == 0:
                 raise ValueError(f"Empty tensors are not supported, but received shape '{shape}' at index {i}")
-        self._barrier_ref: Tensor = apply(
+        self._barrier_ref: Tensor = apply_one(
             "Barrier",
             component_types=self._types,
             shapes=[] if shapes is None else self._shapes,
@@ -118,7 +122,7 @@ class Barrier:
         name = f"{self._name}_BarrierInsertMany" if name is None else name
         if 0 <= component_index < len(self._types):
             values = convert_to_tensor(values, self._types[component_index])
-        op: Operation = apply(
+        return apply_op(
             "BarrierInsertMany",
             self._barrier_ref,
             convert_to_tensor(keys, string),
@@ -126,7 +130,6 @@ class Barrier:
             component_index=component_index,
             name=name,
         )
-        return op
 
     def take_many(
         self, num_elements: Any, allow_small_batch: bool = False, timeout: int | None = None, name: str | None = None
@@ -163,19 +166,14 @@ class Barrier:
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
         """Lets no new keys in, and with `cancel_pending_enqueues` forgets those whose elements are not complete."""
         name = f"{self._name}_BarrierClose" if name is None else name
-        op: Operation = apply(
-            "BarrierClose", self._barrier_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name
-        )
-        return op
+        return apply_op("BarrierClose", self._barrier_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name)
 
     def ready_size(self, name: str | None = None) -> Tensor:
         """The number of complete elements."""
         name = f"{self._name}_BarrierReadySize" if name is None else name
-        result: Tensor = apply("BarrierReadySize", self._barrier_ref, name=name)
-        return result
+        return apply_one("BarrierReadySize", self._barrier_ref, name=name)
 
     def incomplete_size(self, name: str | None = None) -> Tensor:
         """The number of elements that lack components."""
         name = f"{self._name}_BarrierIncompleteSize" if name is None else name
-        result: Tensor = apply("BarrierIncompleteSize", self._barrier_ref, name=name)
-        return result
+        return apply_one("BarrierIncompleteSize", self._barrier_ref, name=name)

@@ -7,6 +7,7 @@ contain it; `passes/references.py` turns the second into the first.
 from __future__ import annotations
 
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
@@ -38,17 +39,17 @@ for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
             f"component_types: list(type) = [], shapes: list(shape), capacity: int = -1, {_NAMED}",
         ),
     ):
-        define(f"{_kind}{_version}", f"-> handle: {_handle}", _attrs, shape=shapes.scalar, stateful=True)
+        define(f"{_kind}{_version}", f"-> handle: {_handle}", _attrs, shape=shapes.scalar, effect=Effect.CREATES)
         not_differentiable(f"{_kind}{_version}")
-    for _name, _signature, _attrs, _shape in (
-        ("Enqueue", "components: Tcomponents ->", _GIVEN, shapes.no_outputs),
-        ("EnqueueMany", "components: Tcomponents ->", _GIVEN, shapes.no_outputs),
-        ("Dequeue", "-> components: component_types", _TAKEN, shapes.unknown),
-        ("DequeueMany", "n: int32 -> components: component_types", _TAKEN, _rows),
-        ("DequeueUpTo", "n: int32 -> components: component_types", _TAKEN, _rows),
-        ("Close", "->", "cancel_pending_enqueues: bool = false", shapes.no_outputs),
-        ("IsClosed", "-> is_closed: bool", "", shapes.scalar),
-        ("Size", "-> size: int32", "", shapes.scalar),
+    for _name, _signature, _attrs, _shape, _effect in (
+        ("Enqueue", "components: Tcomponents ->", _GIVEN, shapes.no_outputs, Effect.WRITES),
+        ("EnqueueMany", "components: Tcomponents ->", _GIVEN, shapes.no_outputs, Effect.WRITES),
+        ("Dequeue", "-> components: component_types", _TAKEN, shapes.unknown, Effect.WRITES),
+        ("DequeueMany", "n: int32 -> components: component_types", _TAKEN, _rows, Effect.WRITES),
+        ("DequeueUpTo", "n: int32 -> components: component_types", _TAKEN, _rows, Effect.WRITES),
+        ("Close", "->", "cancel_pending_enqueues: bool = false", shapes.no_outputs, Effect.WRITES),
+        ("IsClosed", "-> is_closed: bool", "", shapes.scalar, Effect.READS),
+        ("Size", "-> size: int32", "", shapes.scalar, Effect.READS),
     ):
         _separator = ", " if not _signature.startswith("->") else " "
         define(
@@ -56,6 +57,6 @@ for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
             f"handle: {_handle}{_separator}{_signature}",
             _attrs,
             shape=_shape,
-            stateful=True,
+            effect=_effect,
         )
         not_differentiable(f"Queue{_name}{_version}")

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one, apply_op
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_seed, name_scope
@@ -132,8 +132,8 @@ class QueueBase:
         shapes = first.shapes
         for queue in queues[1:]:
             shapes = [common_shape(a, b) for a, b in zip(shapes, queue.shapes, strict=True)]
-        handles = apply("Pack", [queue.queue_ref for queue in queues], axis=0)
-        selected = apply("GatherV2", handles, index, 0, batch_dims=0)
+        handles = apply_one("Pack", [queue.queue_ref for queue in queues], axis=0)
+        selected = apply_one("GatherV2", handles, index, 0, batch_dims=0)
         return QueueBase(first.dtypes, shapes, first.names, selected)
 
     @property
@@ -210,7 +210,7 @@ class QueueBase:
             tensors = self._components(vals)
             for tensor, shape in zip(tensors, self._shapes, strict=True):
                 tensor.shape.assert_is_compatible_with(shape)
-            op: Operation = apply("QueueEnqueueV2", self._queue_ref, tensors, name=scope)
+            op = apply_op("QueueEnqueueV2", self._queue_ref, tensors, name=scope)
         return op
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
@@ -231,7 +231,7 @@ class QueueBase:
                 if tensor.shape.ndims is not None:
                     rows = rows.merge_with(tensor.shape[:1])
                     tensor.shape[1:].assert_is_compatible_with(shape)
-            op: Operation = apply("QueueEnqueueManyV2", self._queue_ref, tensors, name=scope)
+            op = apply_op("QueueEnqueueManyV2", self._queue_ref, tensors, name=scope)
         return op
 
     def dequeue(self, name: str | None = None) -> Components:
@@ -241,7 +241,7 @@ class QueueBase:
             A tensor, a list of one for each component, or a dictionary if the components have names.
         """
         name = f"{self._name}_Dequeue" if name is None else name
-        tensors = _listed(apply("QueueDequeueV2", self._queue_ref, component_types=self._dtypes, name=name))
+        tensors = _listed(apply_list("QueueDequeueV2", self._queue_ref, component_types=self._dtypes, name=name))
         for tensor, shape in zip(tensors, self._shapes, strict=True):
             tensor.set_shape(shape)
         return self._result(tensors)
@@ -253,7 +253,7 @@ class QueueBase:
         OutOfRangeError.
         """
         name = f"{self._name}_DequeueMany" if name is None else name
-        tensors = _listed(apply("QueueDequeueManyV2", self._queue_ref, n, component_types=self._dtypes, name=name))
+        tensors = _listed(apply_list("QueueDequeueManyV2", self._queue_ref, n, component_types=self._dtypes, name=name))
         count = constant_value(tensors[0].op.inputs[1])
         self._set_batch_shapes(tensors, None if count is None else int(count))
         return self._result(tensors)
@@ -261,7 +261,7 @@ class QueueBase:
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Components:
         """As `dequeue_many`; but a closed queue gives what it has, and fails only when it has nothing."""
         name = f"{self._name}_DequeueUpTo" if name is None else name
-        tensors = _listed(apply("QueueDequeueUpToV2", self._queue_ref, n, component_types=self._dtypes, name=name))
+        tensors = _listed(apply_list("QueueDequeueUpToV2", self._queue_ref, n, component_types=self._dtypes, name=name))
         self._set_batch_shapes(tensors, None)
         return self._result(tensors)
 
@@ -277,22 +277,17 @@ class QueueBase:
             name: A name for the operation.
         """
         name = f"{self._name}_Close" if name is None else name
-        op: Operation = apply(
-            "QueueCloseV2", self._queue_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name
-        )
-        return op
+        return apply_op("QueueCloseV2", self._queue_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name)
 
     def is_closed(self, name: str | None = None) -> Tensor:
         """Whether the queue is closed."""
         name = f"{self._name}_Is_Closed" if name is None else name
-        result: Tensor = apply("QueueIsClosedV2", self._queue_ref, name=name)
-        return result
+        return apply_one("QueueIsClosedV2", self._queue_ref, name=name)
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements in the queue."""
         name = f"{self._name}_Size" if name is None else name
-        result: Tensor = apply("QueueSizeV2", self._queue_ref, name=name)
-        return result
+        return apply_one("QueueSizeV2", self._queue_ref, name=name)
 
 
 def _listed(tensors: Any) -> list[Tensor]:
@@ -332,7 +327,7 @@ class FIFOQueue(QueueBase):
         """
         types = as_dtypes(dtypes)
         declared = as_shapes(shapes, types, unknown_dim_allowed=shapes is None, unknown_rank_allowed=shapes is None)
-        handle = apply(
+        handle = apply_one(
             "FIFOQueueV2",
             component_types=types,
             shapes=[] if shapes is None else declared,
@@ -379,7 +374,7 @@ class RandomShuffleQueue(QueueBase):
             # Every node that shares the queue must come to the same seeds, whatever its place in its graph.
             digest = hashlib.md5((str(seed1) + shared_name).encode(), usedforsecurity=False).hexdigest()
             seed2 = int(digest[:8], 16) & 0x7FFFFFFF
-        handle = apply(
+        handle = apply_one(
             "RandomShuffleQueueV2",
             component_types=types,
             shapes=[] if shapes is None else declared,
@@ -429,7 +424,7 @@ class PaddingFIFOQueue(QueueBase):
         if isinstance(shapes, (list, tuple)) and any(shape is None for shape in shapes):
             raise ValueError("When providing partial shapes, a list of shapes must be provided.")
         declared = as_shapes(shapes, types, unknown_dim_allowed=True)
-        handle = apply(
+        handle = apply_one(
             "PaddingFIFOQueueV2",
             component_types=types,
             shapes=declared,
@@ -465,7 +460,7 @@ class PriorityQueue(QueueBase):
         """
         given = as_dtypes(types)
         declared = as_shapes(shapes, given, unknown_dim_allowed=shapes is None, unknown_rank_allowed=shapes is None)
-        handle = apply(
+        handle = apply_one(
             "PriorityQueueV2",
             component_types=given,
             shapes=[] if shapes is None else declared,

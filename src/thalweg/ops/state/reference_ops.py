@@ -10,6 +10,7 @@ from typing import Any
 
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -31,29 +32,38 @@ for _op in ("Variable", "VariableV2"):
         "-> ref: Ref(dtype)",
         "shape: shape, dtype: type, container: string = '', shared_name: string = ''",
         shape=_variable_shape,
-        stateful=True,
+        effect=Effect.CREATES,
     )
 define(
     "TemporaryVariable",
     "-> ref: Ref(dtype)",
     "shape: shape, dtype: type, var_name: string = ''",
     shape=shapes.from_attr("shape"),
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type, var_name: string", shape=shapes.unchanged,
-    stateful=True,
+    effect=Effect.STEP,
 )  # fmt: skip
 define(
     "IsVariableInitialized",
     "ref: Ref(dtype) -> is_initialized: bool",
     "dtype: type",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.READS,
     allows_uninitialized=True,
 )
-define("CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}", shape=shapes.scalar, stateful=True)
-define("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", shape=shapes.unchanged, allows_uninitialized=True)
+define(
+    "CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}", shape=shapes.scalar, effect=Effect.WRITES
+)
+define(
+    "RefIdentity",
+    "input: Ref(T) -> output: Ref(T)",
+    "T: type",
+    shape=shapes.unchanged,
+    flow=Flow.FORWARD,
+    allows_uninitialized=True,
+)
 
 
 def _assign_shape(c: ShapeContext) -> TensorShape:
@@ -65,7 +75,7 @@ define(
     "ref: Ref(T), value: T -> output_ref: Ref(T)",
     "T: type, validate_shape: bool = true, use_locking: bool = true",
     shape=_assign_shape,
-    stateful=True,
+    effect=Effect.WRITES,
     allows_uninitialized=True,
 )
 for _op in ("AssignAdd", "AssignSub"):
@@ -74,7 +84,7 @@ for _op in ("AssignAdd", "AssignSub"):
         "ref: Ref(T), value: T -> output_ref: Ref(T)",
         f"T: {NUMBERS}, use_locking: bool = false",
         shape=shapes.merge_inputs,
-        stateful=True,
+        effect=Effect.WRITES,
     )
 for _kind in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max"):
     define(
@@ -83,7 +93,7 @@ for _kind in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max"):
         f"T: {'type' if _kind == 'Update' else NUMBERS}, {_INDICES}, "
         f"use_locking: bool = {'true' if _kind == 'Update' else 'false'}",
         shape=shapes.unchanged,
-        stateful=True,
+        effect=Effect.WRITES,
     )
     not_differentiable(f"Scatter{_kind}")
 for _kind in ("Update", "Add", "Sub", "Min", "Max"):
@@ -93,7 +103,7 @@ for _kind in ("Update", "Add", "Sub", "Min", "Max"):
         f"T: {'type' if _kind == 'Update' else NUMBERS}, {_INDICES}, "
         f"use_locking: bool = {'true' if _kind == 'Update' else 'false'}, bad_indices_policy: string = ''",
         shape=shapes.unchanged,
-        stateful=True,
+        effect=Effect.WRITES,
     )
     not_differentiable(f"ScatterNd{_kind}")
 define(
@@ -102,7 +112,7 @@ define(
     "T: type, Index: {int32, int64}, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, "
     "new_axis_mask: int = 0, shrink_axis_mask: int = 0",
     shape=shapes.unchanged,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 not_differentiable(
     "Variable", "VariableV2", "TemporaryVariable", "DestroyTemporaryVariable", "IsVariableInitialized", "CountUpTo",

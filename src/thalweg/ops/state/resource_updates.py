@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
@@ -34,7 +35,7 @@ for _name in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max"):
         "resource: resource, indices: Tindices, updates: dtype ->",
         f"dtype: {_types}, Tindices: {{int32, int64}}",
         shape=_scatter_shape,
-        stateful=True,
+        effect=Effect.WRITES,
     )
     not_differentiable(f"ResourceScatter{_name}")
 
@@ -44,7 +45,7 @@ for _name in ("Update", "Add", "Sub", "Min", "Max"):
         "ref: resource, indices: Tindices, updates: T ->",
         "T: type, Tindices: {int32, int64}, use_locking: bool = true, bad_indices_policy: string = ''",
         shape=_scatter_nd_shape,
-        stateful=True,
+        effect=Effect.WRITES,
     )
     not_differentiable(f"ResourceScatterNd{_name}")
 
@@ -62,7 +63,7 @@ define(
     "T: type, Index: {int32, int64}, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, "
     "new_axis_mask: int = 0, shrink_axis_mask: int = 0",
     shape=_slice_assign_shape,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 not_differentiable("ResourceStridedSliceAssign")
 
@@ -77,6 +78,6 @@ define(
     "resource: resource -> output: T",
     "limit: int, T: {int32, int64}",
     shape=_count_shape,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 not_differentiable("ResourceCountUpTo")

@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import device
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import placeholder
 
-define("GetSessionHandle", "value: T -> handle: string", "T: type", shape=shapes.scalar, stateful=True)
-define("GetSessionHandleV2", "value: T -> handle: resource", "T: type", shape=shapes.scalar, stateful=True)
-define("GetSessionTensor", "handle: string -> value: dtype", "dtype: type", shape=shapes.unknown, stateful=True)
-define("DeleteSessionTensor", "handle: string ->", shape=shapes.no_outputs, stateful=True)
+define("GetSessionHandle", "value: T -> handle: string", "T: type", shape=shapes.scalar, effect=Effect.WRITES)
+define("GetSessionHandleV2", "value: T -> handle: resource", "T: type", shape=shapes.scalar, effect=Effect.WRITES)
+define("GetSessionTensor", "handle: string -> value: dtype", "dtype: type", shape=shapes.unknown, effect=Effect.READS)
+define("DeleteSessionTensor", "handle: string ->", shape=shapes.no_outputs, effect=Effect.WRITES)
 not_differentiable("GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor")
 
 
@@ -92,7 +93,7 @@ def get_session_handle(data: Any, name: str | None = None) -> Tensor:
     """
     if not isinstance(data, Tensor):
         data = convert_to_tensor(data)
-    return apply("GetSessionHandle", data, name=name)  # type: ignore[no-any-return]
+    return apply_one("GetSessionHandle", data, name=name)
 
 
 @export("get_session_tensor")
@@ -106,7 +107,7 @@ def get_session_tensor(handle: Any, dtype: Any, name: str | None = None) -> tupl
     """
     with device(_device_of(handle)):
         holder = placeholder(dtypes.string, shape=[])
-        return holder, apply("GetSessionTensor", holder, dtype=as_dtype(dtype), name=name)
+        return holder, apply_one("GetSessionTensor", holder, dtype=as_dtype(dtype), name=name)
 
 
 @export("delete_session_tensor")
@@ -114,7 +115,7 @@ def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor,
     """A placeholder for a handle, and the operation that makes the session forget the value it names."""
     with device(_device_of(handle)):
         holder = placeholder(dtypes.string, shape=[])
-        return holder, apply("DeleteSessionTensor", holder, name=name)
+        return holder, apply_op("DeleteSessionTensor", holder, name=name)
 
 
 def _device_of(handle: Any) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, int32, int64
 from thalweg.graph.operation import Operation
@@ -19,33 +20,39 @@ from thalweg.ops.state.queues import as_dtypes, as_names, as_shapes
 _AREA = "capacity: int >= 0 = 0, memory_limit: int >= 0 = 0, dtypes: list(type)"
 _NAMED = "container: string = '', shared_name: string = ''"
 
-for _name, _signature, _attrs, _shape in (
-    ("Stage", "values: dtypes ->", f"{_AREA} >= 1, {_NAMED}", shapes.no_outputs),
-    ("Unstage", "-> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown),
-    ("StagePeek", "index: int32 -> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown),
-    ("StageSize", "-> size: int32", f"{_AREA}, {_NAMED}", shapes.scalar),
-    ("StageClear", "->", f"{_AREA}, {_NAMED}", shapes.no_outputs),
+for _name, _signature, _attrs, _shape, _effect in (
+    ("Stage", "values: dtypes ->", f"{_AREA} >= 1, {_NAMED}", shapes.no_outputs, Effect.WRITES),
+    ("Unstage", "-> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown, Effect.WRITES),
+    ("StagePeek", "index: int32 -> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown, Effect.READS),
+    ("StageSize", "-> size: int32", f"{_AREA}, {_NAMED}", shapes.scalar, Effect.READS),
+    ("StageClear", "->", f"{_AREA}, {_NAMED}", shapes.no_outputs, Effect.WRITES),
     *(
-        (f"{_family}{_name}", _signature, _attrs, _shape)
+        (f"{_family}{_name}", _signature, _attrs, _shape, _effect)
         for _family in ("Map", "OrderedMap")
-        for _name, _signature, _attrs, _shape in (
+        for _name, _signature, _attrs, _shape, _effect in (
             (
                 "Stage", "key: int64, indices: int32, values: fake_dtypes ->",
-                f"{_AREA}, fake_dtypes: list(type) >= 1, {_NAMED}", shapes.no_outputs,
+                f"{_AREA}, fake_dtypes: list(type) >= 1, {_NAMED}", shapes.no_outputs, Effect.WRITES,
             ),
-            ("Unstage", "key: int64, indices: int32 -> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown),
-            ("Peek", "key: int64, indices: int32 -> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown),
+            (
+                "Unstage", "key: int64, indices: int32 -> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown,
+                Effect.WRITES,
+            ),
+            (
+                "Peek", "key: int64, indices: int32 -> values: dtypes", f"{_AREA} >= 1, {_NAMED}", shapes.unknown,
+                Effect.READS,
+            ),
             (
                 "UnstageNoKey", "indices: int32 -> key: int64, values: dtypes", f"{_AREA} >= 1, {_NAMED}",
-                shapes.unknown,
+                shapes.unknown, Effect.WRITES,
             ),
-            ("Size", "-> size: int32", f"{_AREA}, {_NAMED}", shapes.scalar),
-            ("IncompleteSize", "-> size: int32", f"{_AREA}, {_NAMED}", shapes.scalar),
-            ("Clear", "->", f"{_AREA}, {_NAMED}", shapes.no_outputs),
+            ("Size", "-> size: int32", f"{_AREA}, {_NAMED}", shapes.scalar, Effect.READS),
+            ("IncompleteSize", "-> size: int32", f"{_AREA}, {_NAMED}", shapes.scalar, Effect.READS),
+            ("Clear", "->", f"{_AREA}, {_NAMED}", shapes.no_outputs, Effect.WRITES),
         )
     ),
 ):  # fmt: skip
-    define(_name, _signature, _attrs, shape=_shape, stateful=True)
+    define(_name, _signature, _attrs, shape=_shape, effect=_effect)
     not_differentiable(_name)
 
 
@@ -84,7 +91,7 @@ class BaseStagingArea:
         self._memory_limit = memory_limit
         # The area is found by name, on one device: all its ops are where it was declared.
         with name_scope(f"{self._name}_root"):
-            self._root: Operation = apply("NoOp")
+            self._root: Operation = apply_op("NoOp")
 
     @property
     def name(self) -> str:

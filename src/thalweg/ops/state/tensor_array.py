@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -144,7 +144,7 @@ class TensorArray:
 
     def identity(self) -> TensorArray:
         """The same array, after the control dependencies of this place."""
-        return self._with_flow(apply("Identity", self._flow))
+        return self._with_flow(apply_one("Identity", self._flow))
 
     def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
         """The array that collects gradients for the computation named `source`."""
@@ -152,14 +152,14 @@ class TensorArray:
         with name_scope(name, "TensorArrayGrad", [self._handle]):
             handle = apply("TensorArrayGradV3", self._handle, flow, source=source).grad_handle
             with control_dependencies([handle]):
-                after = apply("Identity", flow, name="gradient_flow")
+                after = apply_one("Identity", flow, name="gradient_flow")
             array = TensorArray(self._dtype, handle=handle, flow=after, infer_shape=self._infer_shape)
             array._known = self._known
             return array
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`."""
-        value: Tensor = apply("TensorArrayReadV3", self._handle, index, self._flow, dtype=self._dtype, name=name)
+        value = apply_one("TensorArrayReadV3", self._handle, index, self._flow, dtype=self._dtype, name=name)
         if self._known[0].ndims is not None:
             value.set_shape(self._known[0])
         return value
@@ -170,7 +170,7 @@ class TensorArray:
             tensor = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
             self._check_type(tensor)
             self._merge_element_shape(tensor.shape)
-            return self._with_flow(apply("TensorArrayWriteV3", self._handle, index, tensor, self._flow))
+            return self._with_flow(apply_one("TensorArrayWriteV3", self._handle, index, tensor, self._flow))
 
     def _check_type(self, tensor: Tensor) -> None:
         if tensor.dtype.base_dtype is not self._dtype:
@@ -197,11 +197,10 @@ class TensorArray:
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices`, stacked along a new first dimension."""
-        value: Tensor = apply(
+        return apply_one(
             "TensorArrayGatherV3", self._handle, indices, self._flow, dtype=self._dtype,
             element_shape=self._known[0], name=name,
         )  # fmt: skip
-        return value
 
     def concat(self, name: str | None = None) -> Tensor:
         """All elements, joined along their first dimension."""
@@ -216,9 +215,9 @@ class TensorArray:
         """Writes the parts of `value` along its first dimension to the elements 0, 1, ..."""
         with name_scope(name, "TensorArrayUnstack", [self._handle, value]):
             tensor = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
-            count = tensor.shape.as_list()[0] if tensor.shape.ndims else None
+            count: int | Tensor | None = tensor.shape.as_list()[0] if tensor.shape.ndims else None
             if count is None:
-                count = apply("StridedSlice", apply("Shape", tensor), [0], [1], [1], shrink_axis_mask=1)
+                count = apply_one("StridedSlice", apply_one("Shape", tensor), [0], [1], [1], shrink_axis_mask=1)
             return self.scatter(_numbers(count), tensor)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
@@ -228,7 +227,7 @@ class TensorArray:
             self._check_type(tensor)
             if tensor.shape.ndims:
                 self._merge_element_shape(tensor.shape[1:])
-            return self._with_flow(apply("TensorArrayScatterV3", self._handle, indices, tensor, self._flow))
+            return self._with_flow(apply_one("TensorArrayScatterV3", self._handle, indices, tensor, self._flow))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Writes consecutive parts of `value`, of these lengths along its first dimension, to the elements 0, 1, ..."""
@@ -237,7 +236,7 @@ class TensorArray:
             self._check_type(tensor)
             sizes = lengths
             if isinstance(lengths, Tensor) and lengths.dtype != dtypes.int64:
-                sizes = apply("Cast", lengths, DstT=dtypes.int64)
+                sizes = apply_one("Cast", lengths, DstT=dtypes.int64)
             else:
                 sizes = convert_to_tensor(lengths, dtypes.int64)
             known = constant_value(sizes)
@@ -251,18 +250,18 @@ class TensorArray:
                 self._merge_element_shape(TensorShape([int(known[0]), *tensor.shape.as_list()[1:]]))
             elif tensor.shape.ndims:
                 self._merge_element_shape(TensorShape([None, *tensor.shape.as_list()[1:]]))
-            return self._with_flow(apply("TensorArraySplitV3", self._handle, tensor, sizes, self._flow))
+            return self._with_flow(apply_one("TensorArraySplitV3", self._handle, tensor, sizes, self._flow))
 
     def size(self, name: str | None = None) -> Tensor:
         """How many elements there are."""
         count = self._count()
         if count is not None:
             return convert_to_tensor(count, dtypes.int32)
-        return apply("TensorArraySizeV3", self._handle, self._flow, name=name)  # type: ignore[no-any-return]
+        return apply_one("TensorArraySizeV3", self._handle, self._flow, name=name)
 
     def close(self, name: str | None = None) -> Operation:
         """An operation that drops the elements; the array cannot be used after it."""
-        return apply("TensorArrayCloseV3", self._handle, name=name)  # type: ignore[no-any-return]
+        return apply_op("TensorArrayCloseV3", self._handle, name=name)
 
     def __repr__(self) -> str:
         return f"<tf.TensorArray '{self._handle.op.name}' dtype={self._dtype.name} element_shape={self._known[0]}>"
@@ -271,8 +270,8 @@ class TensorArray:
 def _numbers(count: Any) -> Tensor:
     """0, 1, ... up to `count`, which is a number or a tensor."""
     if isinstance(count, Tensor):
-        return apply("Range", 0, count, 1, name="range")  # type: ignore[no-any-return]
-    return apply("Const", value=np.arange(count, dtype=np.int32), dtype=dtypes.int32, name="range")  # type: ignore[no-any-return]
+        return apply_one("Range", 0, count, 1, name="range")
+    return apply_one("Const", value=np.arange(count, dtype=np.int32), dtype=dtypes.int32, name="range")
 
 
 def build_ta_with_new_flow(old_ta: TensorArray, flow: Tensor) -> TensorArray:

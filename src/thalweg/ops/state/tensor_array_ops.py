@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.gradient_source import current_computation, is_repeated
@@ -21,35 +22,35 @@ define(
     "dtype: type, element_shape: shape = unknown, dynamic_size: bool = false, clear_after_read: bool = true, "
     "identical_element_shapes: bool = false, tensor_array_name: string = ''",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "TensorArrayGradV3",
     "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float",
     "source: string",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "TensorArrayGradWithShape",
     "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float",
     "source: string",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "TensorArrayWriteV3",
     "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float",
     "T: type",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "TensorArrayReadV3",
     "handle: resource, index: int32, flow_in: float -> value: dtype",
     "dtype: type",
     shape=shapes.unknown,
-    stateful=True,
+    effect=Effect.STEP,
 )
 
 
@@ -65,7 +66,7 @@ define(
     "handle: resource, indices: int32, flow_in: float -> value: dtype",
     "dtype: type, element_shape: shape = unknown",
     shape=_gather_shape,
-    stateful=True,
+    effect=Effect.STEP,
 )
 
 
@@ -82,7 +83,7 @@ define(
     "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float",
     "T: type",
     shape=_scatter_shape,
-    stateful=True,
+    effect=Effect.STEP,
 )
 
 
@@ -96,17 +97,17 @@ define(
     "handle: resource, flow_in: float -> value: dtype, lengths: int64",
     "dtype: type, element_shape_except0: shape = unknown",
     shape=_concat_shape,
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "TensorArraySplitV3",
     "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float",
     "T: type",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.STEP,
 )
-define("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", shape=shapes.scalar, stateful=True)
-define("TensorArrayCloseV3", "handle: resource ->", shape=shapes.no_outputs, stateful=True)
+define("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", shape=shapes.scalar, effect=Effect.STEP)
+define("TensorArrayCloseV3", "handle: resource ->", shape=shapes.no_outputs, effect=Effect.STEP)
 not_differentiable(
     "TensorArrayV3", "TensorArrayGradV3", "TensorArrayGradWithShape", "TensorArraySizeV3", "TensorArrayCloseV3"
 )
@@ -116,17 +117,17 @@ define(
     "max_size: int32 -> handle: resource",
     "elem_type: type, stack_name: string = ''",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.STEP,
 )
 define(
     "StackPushV2",
     "handle: resource, elem: T -> output: T",
     "T: type, swap_memory: bool = false",
     shape=shapes.same_as(1),
-    stateful=True,
+    effect=Effect.STEP,
 )
-define("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", shape=shapes.unknown, stateful=True)
-define("StackCloseV2", "handle: resource ->", shape=shapes.no_outputs, stateful=True)
+define("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", shape=shapes.unknown, effect=Effect.STEP)
+define("StackCloseV2", "handle: resource ->", shape=shapes.no_outputs, effect=Effect.STEP)
 not_differentiable("StackV2", "StackPopV2", "StackCloseV2")
 
 
@@ -138,7 +139,7 @@ def _push_grad(op: Operation, grad: Any) -> Any:
 def _gradient_array(op: Operation, dtype: Any, grad: Tensor, flow: Tensor) -> Any:
     """The array that collects the gradients of the one that `op` uses."""
     origin = op.inputs[0].op
-    while origin.type in ("Enter", "Switch", "Identity"):
+    while origin.op_def.flow in (Flow.ENTER, Flow.SWITCH, Flow.FORWARD):
         origin = origin.inputs[0].op
     if is_repeated(origin):
         raise NotImplementedError(
@@ -168,9 +169,9 @@ def gradient_source(name: str) -> str:
 
 def _after_write(op: Operation, flow: Tensor) -> Tensor:
     """The flow that reads gradients: after the forward write, which tells the gradient array its shapes."""
-    written = apply("Identity", op.outputs[0], name="flow_out")
+    written = apply_one("Identity", op.outputs[0], name="flow_out")
     with control_dependencies([written]):
-        return apply("Identity", flow, name="write_barrier")  # type: ignore[no-any-return]
+        return apply_one("Identity", flow, name="write_barrier")
 
 
 @gradient("TensorArrayReadV3")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType
@@ -33,7 +34,8 @@ def value_shape(c: ShapeContext, dtype: DType | None = None, index: int = 0) -> 
             f"Trying to use a variable with wrong dtype. Expected {data.dtype.name}, the dtype of the variable, got "
             f"{dtype.name}"
         )
-    return data.shape  # type: ignore[no-any-return]
+    result: TensorShape = data.shape
+    return result
 
 
 def _read_shape(c: ShapeContext) -> TensorShape:
@@ -53,25 +55,25 @@ define(
     "container: string = '', shared_name: string = '', debug_name: string = '', dtype: type, shape: shape, "
     "allowed_devices: list(string) = []",
     shape=shapes.scalar,
-    stateful=True,
+    effect=Effect.CREATES,
 )
-define("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", shape=_read_shape, stateful=True)
+define("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", shape=_read_shape, effect=Effect.READS)
 define(
     "AssignVariableOp",
     "resource: resource, value: dtype ->",
     "dtype: type, validate_shape: bool = false",
     shape=_assign_shape,
-    stateful=True,
+    effect=Effect.WRITES,
 )
 for _op in ("AssignAddVariableOp", "AssignSubVariableOp"):
-    define(_op, "resource: resource, value: dtype ->", "dtype: type", shape=_assign_shape, stateful=True)
-define("VarIsInitializedOp", "resource: resource -> is_initialized: bool", shape=shapes.scalar, stateful=True)
+    define(_op, "resource: resource, value: dtype ->", "dtype: type", shape=_assign_shape, effect=Effect.WRITES)
+define("VarIsInitializedOp", "resource: resource -> is_initialized: bool", shape=shapes.scalar, effect=Effect.READS)
 define(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", shape=shapes.no_outputs,
-    stateful=True,
+    effect=Effect.WRITES,
 )  # fmt: skip
 # What TensorFlow 2 puts before the reads of its savers; here, reads never copy.
-define("DisableCopyOnRead", "resource: resource ->", shape=shapes.no_outputs, stateful=True)
+define("DisableCopyOnRead", "resource: resource ->", shape=shapes.no_outputs, effect=Effect.WRITES)
 not_differentiable(
     "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "VarIsInitializedOp",
     "DestroyResourceOp", "DisableCopyOnRead",
@@ -95,7 +97,7 @@ define(
     "input: resource -> output: out_type",
     "out_type: {int32, int64} = int32",
     shape=_variable_shape_shape,
-    stateful=True,
+    effect=Effect.READS,
 )
 not_differentiable("VariableShape")
 
@@ -107,8 +109,8 @@ def shape_tensor(handle: Tensor, dtype: Any = None) -> Any:
         import numpy as np
 
         kind = dtypes.int32 if dtype is None else dtypes.as_dtype(dtype)
-        return apply("Const", value=np.array(data.shape.as_list(), kind.as_numpy_dtype), dtype=kind)
-    return apply("VariableShape", handle, out_type=dtype)
+        return apply_one("Const", value=np.array(data.shape.as_list(), kind.as_numpy_dtype), dtype=kind)
+    return apply_one("VariableShape", handle, out_type=dtype)
 
 
 def _gather_shape(c: ShapeContext) -> TensorShape:
@@ -138,14 +140,14 @@ define(
     "resource: resource, indices: Tindices -> output: dtype",
     "batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}",
     shape=_gather_shape,
-    stateful=True,
+    effect=Effect.READS,
 )
 define(
     "ResourceGatherNd",
     "resource: resource, indices: Tindices -> output: dtype",
     "dtype: type, Tindices: {int32, int64}",
     shape=_gather_nd_shape,
-    stateful=True,
+    effect=Effect.READS,
 )
 
 
@@ -159,12 +161,12 @@ def _gather_grad(op: Operation, grad: Tensor) -> Any:
     handle, indices = op.inputs
     data = handle_data(handle)
     shape = shape_tensor(handle)
-    flat = apply("Reshape", indices, [-1])
+    flat = apply_one("Reshape", indices, [-1])
     if data is not None and data.shape.ndims is not None and data.shape[1:].is_fully_defined():
         rows: Any = [-1, *data.shape.as_list()[1:]]
     else:
-        rows = apply("ConcatV2", [[-1], apply("StridedSlice", shape, [1], [0], [1], end_mask=1)], 0)
-    return IndexedSlices(apply("Reshape", grad, rows), flat, shape), None
+        rows = apply_one("ConcatV2", [[-1], apply_one("StridedSlice", shape, [1], [0], [1], end_mask=1)], 0)
+    return IndexedSlices(apply_one("Reshape", grad, rows), flat, shape), None
 
 
 @gradient("ResourceGatherNd")
@@ -172,5 +174,5 @@ def _gather_nd_grad(op: Operation, grad: Tensor) -> Any:
     handle, indices = op.inputs
     shape = shape_tensor(handle, indices.dtype)
     if indices.shape.ndims == 2 and indices.shape.as_list()[-1] == 1:
-        return IndexedSlices(grad, apply("Squeeze", indices, squeeze_dims=[-1]), shape), None
-    return apply("ScatterNd", indices, grad, shape), None
+        return IndexedSlices(grad, apply_one("Squeeze", indices, squeeze_dims=[-1]), shape), None
+    return apply_one("ScatterNd", indices, grad, shape), None

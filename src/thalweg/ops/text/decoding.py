@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thalweg import errors
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
@@ -77,7 +77,7 @@ def decode_csv(
             raise ValueError("select_cols is not strictly increasing.")
         if len(select_cols) != len(record_defaults):
             raise ValueError("Length of select_cols and record_defaults do not match.")
-    return apply(  # type: ignore[no-any-return]
+    return apply_list(
         "DecodeCSV", records, list(record_defaults), field_delim=field_delim, use_quote_delim=use_quote_delim,
         na_value=na_value, select_cols=select_cols, name=name,
     )  # fmt: skip
@@ -90,7 +90,7 @@ not_differentiable("DecodeJSONExample")
 @export("decode_json_example", "io.decode_json_example")
 def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
     """Turns Examples in protobuf's JSON form into serialized ones, as `parse_example` takes them."""
-    return apply("DecodeJSONExample", json_examples, name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodeJSONExample", json_examples, name=name)
 
 
 @python_kernel("DecodeJSONExample")
@@ -119,7 +119,7 @@ not_differentiable("DecodeCompressed")
 @export("io.decode_compressed", "decode_compressed")
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
     """Decompresses each string: `compression_type` is 'ZLIB', 'GZIP' or '' for none."""
-    return apply("DecodeCompressed", bytes, compression_type=compression_type, name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodeCompressed", bytes, compression_type=compression_type, name=name)
 
 
 def _decode_padded_raw_shape(c: ShapeContext) -> TensorShape:
@@ -149,10 +149,10 @@ not_differentiable("DecodePaddedRaw", "SerializeTensor", "ParseTensor")
 @export("serialize_tensor", "io.serialize_tensor")
 def serialize_tensor(tensor: Any, name: str | None = None) -> Tensor:
     """A tensor as one string: a serialized TensorProto."""
-    return apply("SerializeTensor", convert_to_tensor(tensor), name=name)  # type: ignore[no-any-return]
+    return apply_one("SerializeTensor", convert_to_tensor(tensor), name=name)
 
 
 @export("parse_tensor", "io.parse_tensor")
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
     """The tensor in a serialized TensorProto, which must be of type `out_type`."""
-    return apply("ParseTensor", serialized, out_type=out_type, name=name)  # type: ignore[no-any-return]
+    return apply_one("ParseTensor", serialized, out_type=out_type, name=name)

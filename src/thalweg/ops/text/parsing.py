@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
@@ -77,11 +77,11 @@ def _assert_scalar(value: Tensor) -> Tensor:
     """`value`, which must be a scalar: known while the graph is built, or checked when it runs."""
     if value.shape.ndims is None:
         message = "Input serialized must be a scalar"
-        is_scalar = apply("Equal", apply("Rank", value), 0)
+        is_scalar = apply_one("Equal", apply_one("Rank", value), 0)
         with name_scope("SerializedIsScalar"):
             check = Assert(is_scalar, [message], name="Assert")
         with control_dependencies([check]):
-            value = apply("Identity", value, name="serializedDependencies")
+            value = apply_one("Identity", value, name="serializedDependencies")
             value.set_shape([])
     elif value.shape.ndims != 0:
         raise ValueError("Input serialized must be a scalar")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, int64, string
@@ -150,13 +150,13 @@ class ParseSpec:
                     result.append(convert_to_tensor("" if dtype is string else 0, dtype, name="Const"))
                 else:
                     padding = convert_to_tensor(default, dtype, name=f"padding_{node}")
-                    result.append(apply("Reshape", padding, []))
+                    result.append(apply_one("Reshape", padding, []))
             elif default is None:
-                result.append(apply("Const", value=_empty(dtype), dtype=dtype))
+                result.append(apply_one("Const", value=_empty(dtype), dtype=dtype))
             else:
                 if not isinstance(default, Tensor):
                     default = convert_to_tensor(default, dtype, name=f"key_{node}")
-                result.append(apply("Reshape", default, shape.as_list()))
+                result.append(apply_one("Reshape", default, shape.as_list()))
         return result
 
 

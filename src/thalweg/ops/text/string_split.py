@@ -14,7 +14,7 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
@@ -99,7 +99,7 @@ def strings_split(
     with name_scope(name, "StringSplit", [input]):
         input = convert(input, dtypes.string, "input")
         if input.shape.rank == 0:
-            input = apply("ExpandDims", input, 0)
+            input = apply_one("ExpandDims", input, 0)
         return _sparse(apply("StringSplitV2", input, "" if sep is None else sep, maxsplit=maxsplit))
 
 
@@ -149,11 +149,11 @@ def reduce_join(
         if axis is None:
             rank = inputs.shape.rank
             if rank is None:
-                count = apply("Rank", inputs)
-                axis = apply("Range", apply("Sub", count, 1), -1, -1)
+                count = apply_one("Rank", inputs)
+                axis = apply_one("Range", apply_one("Sub", count, 1), -1, -1)
             else:
                 axis = convert(np.arange(rank - 1, -1, -1, dtype=np.int32), dtypes.int32)
-        return apply("ReduceJoin", inputs, axis, keep_dims=bool(keep), separator=separator)  # type: ignore[no-any-return]
+        return apply_one("ReduceJoin", inputs, axis, keep_dims=bool(keep), separator=separator)
 
 
 def _regex_shape(c: ShapeContext) -> TensorShape:
@@ -265,15 +265,15 @@ def regex_replace(
         A Tensor of strings.
     """
     if isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes)):
-        return apply(  # type: ignore[no-any-return]
+        return apply_one(
             "StaticRegexReplace", input, pattern=pattern, rewrite=rewrite, replace_global=replace_global, name=name
         )
-    return apply("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)  # type: ignore[no-any-return]
+    return apply_one("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)
 
 
 @export("strings.regex_full_match")
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
     """Whether the whole of each string matches a regular expression."""
     if isinstance(pattern, (str, bytes)):
-        return apply("StaticRegexFullMatch", input, pattern=pattern, name=name)  # type: ignore[no-any-return]
-    return apply("RegexFullMatch", input, pattern, name=name)  # type: ignore[no-any-return]
+        return apply_one("StaticRegexFullMatch", input, pattern=pattern, name=name)
+    return apply_one("RegexFullMatch", input, pattern, name=name)

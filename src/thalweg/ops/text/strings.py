@@ -8,7 +8,7 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -41,7 +41,7 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
         >>> tf.Session().run(tf.string_join([["a", "b"], "x"], separator="-")).tolist()
         [b'a-x', b'b-x']
     """
-    return apply("StringJoin", inputs, separator=separator, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringJoin", inputs, separator=separator, name=name)
 
 
 def _substr_shape(c: ShapeContext) -> TensorShape:
@@ -72,13 +72,13 @@ def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = 
     Returns:
         A Tensor of strings.
     """
-    return apply("Substr", input, pos, len, unit=unit, name=name)  # type: ignore[no-any-return]
+    return apply_one("Substr", input, pos, len, unit=unit, name=name)
 
 
 @export("strings.length")
 def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Returns the length of each string in bytes, or in characters of UTF-8."""
-    return apply("StringLength", input, unit=unit, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringLength", input, unit=unit, name=name)
 
 
 for _op in ("StringLower", "StringUpper"):
@@ -120,19 +120,19 @@ def _upper_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
 @export("strings.lower")
 def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """Returns the strings in lower case: of ASCII letters only, or of all letters if `encoding` is 'utf-8'."""
-    return apply("StringLower", input, encoding=encoding, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringLower", input, encoding=encoding, name=name)
 
 
 @export("strings.upper")
 def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """Returns the strings in upper case: of ASCII letters only, or of all letters if `encoding` is 'utf-8'."""
-    return apply("StringUpper", input, encoding=encoding, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringUpper", input, encoding=encoding, name=name)
 
 
 @export("string_strip", "strings.strip")
 def string_strip(input: Any, name: str | None = None) -> Tensor:
     """Removes white space from both ends of each string."""
-    return apply("StringStrip", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringStrip", input, name=name)
 
 
 define(
@@ -168,7 +168,7 @@ def string_to_number(
         A Tensor of numbers.
     """
     string_tensor = deprecated_argument_lookup("input", input, "string_tensor", string_tensor)
-    return apply("StringToNumber", string_tensor, out_type=out_type, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringToNumber", string_tensor, out_type=out_type, name=name)
 
 
 @export("as_string", "strings.as_string", "dtypes.as_string")
@@ -190,7 +190,7 @@ def as_string(
     Returns:
         A Tensor of strings.
     """
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "AsString", input, precision=precision, scientific=scientific, shortest=shortest, width=width, fill=fill,
         name=name,
     )  # fmt: skip
@@ -213,19 +213,19 @@ def string_to_hash_bucket(
 ) -> Tensor:
     """Maps each string to one of `num_buckets` numbers, by the oldest of the hash functions."""
     string_tensor = deprecated_argument_lookup("input", input, "string_tensor", string_tensor)
-    return apply("StringToHashBucket", string_tensor, num_buckets=num_buckets, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringToHashBucket", string_tensor, num_buckets=num_buckets, name=name)
 
 
 @export("string_to_hash_bucket_fast", "strings.to_hash_bucket_fast")
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
     """Maps each string to one of `num_buckets` numbers, the same on every machine; not safe against attackers."""
-    return apply("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)
 
 
 @export("string_to_hash_bucket_strong", "strings.to_hash_bucket_strong")
 def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Tensor:
     """Maps each string to one of `num_buckets` numbers, by a hash that two secret integers decide (`key`)."""
-    return apply("StringToHashBucketStrong", input, num_buckets=num_buckets, key=key, name=name)  # type: ignore[no-any-return]
+    return apply_one("StringToHashBucketStrong", input, num_buckets=num_buckets, key=key, name=name)
 
 
 define("EncodeBase64", "input: string -> output: string", "pad: bool = false", shape=shapes.unchanged)
@@ -236,13 +236,13 @@ not_differentiable("EncodeBase64", "DecodeBase64")
 @export("encode_base64", "io.encode_base64")
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
     """Encodes strings in web-safe base64, with `=` at the end if `pad`."""
-    return apply("EncodeBase64", input, pad=pad, name=name)  # type: ignore[no-any-return]
+    return apply_one("EncodeBase64", input, pad=pad, name=name)
 
 
 @export("decode_base64", "io.decode_base64")
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
     """Decodes web-safe base64, with or without `=` at the end."""
-    return apply("DecodeBase64", input, name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodeBase64", input, name=name)
 
 
 def _decode_raw_shape(c: ShapeContext) -> TensorShape:
@@ -282,7 +282,7 @@ def decode_raw(
     input_bytes = deprecated_argument_lookup("input_bytes", input_bytes, "bytes", bytes)
     if out_type is None:
         raise ValueError("decode_raw needs out_type, the type of the numbers.")
-    return apply("DecodeRaw", input_bytes, out_type=out_type, little_endian=little_endian, name=name)  # type: ignore[no-any-return]
+    return apply_one("DecodeRaw", input_bytes, out_type=out_type, little_endian=little_endian, name=name)
 
 
 define(
@@ -319,6 +319,4 @@ def string_format(
         )
     with name_scope(name, "StringFormat", inputs):
         tensors = [convert(value) for value in inputs]
-        return apply(  # type: ignore[no-any-return]
-            "StringFormat", tensors, template=template, placeholder=placeholder, summarize=summarize
-        )
+        return apply_one("StringFormat", tensors, template=template, placeholder=placeholder, summarize=summarize)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from thalweg import errors as op_errors
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -199,7 +199,7 @@ def unicode_transcode(
         ...     s.run(tf.strings.unicode_transcode("hé", "UTF-8", "UTF-16-BE"))
         b'\x00h\x00\xe9'
     """
-    return apply(  # type: ignore[no-any-return]
+    return apply_one(
         "UnicodeTranscode", input, input_encoding=input_encoding, output_encoding=output_encoding, errors=errors,
         replacement_char=replacement_char, replace_control_characters=replace_control_characters, name=name,
     )  # fmt: skip
@@ -250,9 +250,9 @@ def unicode_encode(
             raise op_errors.UnimplementedError(
                 None, None, f"Ragged tensors do not exist here: input must be a vector, got shape {codes.shape}."
             )
-        ends = apply("Pack", [0, apply("Size", codes)])
-        rows = apply(
+        ends = apply_one("Pack", [0, apply_one("Size", codes)])
+        rows = apply_one(
             "UnicodeEncode", codes, ends, output_encoding=output_encoding, errors=errors,
             replacement_char=replacement_char,
         )  # fmt: skip
-        return apply("Reshape", rows, np.zeros(0, np.int32))  # type: ignore[no-any-return]
+        return apply_one("Reshape", rows, np.zeros(0, np.int32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import device, get_collection, get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -120,12 +120,12 @@ def _set_initializer(variable: Any, prefix: str, tensor: str, spec: str) -> None
         device(cpu_of(variable.device)),
         name_scope("checkpoint_initializer"),
     ):
-        (value,) = apply("RestoreV2", local_path(prefix), [tensor], [spec], dtypes=[variable.dtype])
+        (value,) = apply_list("RestoreV2", local_path(prefix), [tensor], [spec], dtypes=[variable.dtype])
         value.set_shape(variable.shape)
         if variable._reference is not None:
-            variable._initializer_op = apply("Assign", variable._reference, value).op
+            variable._initializer_op = apply_one("Assign", variable._reference, value).op
         else:
-            variable._initializer_op = apply("AssignVariableOp", variable.handle, value, validate_shape=True)
+            variable._initializer_op = apply_op("AssignVariableOp", variable.handle, value, validate_shape=True)
         variable._initial_value = variable._safe_initial_value = value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import device, get_collection
 from thalweg.graph.device_spec import DeviceSpec
@@ -36,15 +36,15 @@ class VariableSaveable(SaveableObject):
         """Assigns the value."""
         value = restored_tensors[0]
         if restored_shapes is not None:
-            value = apply("Reshape", value, restored_shapes[0])
+            value = apply_one("Reshape", value, restored_shapes[0])
         variable = self._variable
         if variable._reference is not None:
             static = restored_shapes is None and variable.shape.is_fully_defined()
-            return apply("Assign", variable._reference, value, validate_shape=static).op  # type: ignore[no-any-return]
+            return apply_one("Assign", variable._reference, value, validate_shape=static).op
         with device(variable.device):
-            value = apply("Identity", value)
+            value = apply_one("Identity", value)
             static = restored_shapes is None and variable.shape.is_fully_defined()
-            return apply("AssignVariableOp", variable.handle, value, validate_shape=static)  # type: ignore[no-any-return]
+            return apply_op("AssignVariableOp", variable.handle, value, validate_shape=static)
 
 
 class TensorSaveable(SaveableObject):
@@ -58,14 +58,15 @@ class TensorSaveable(SaveableObject):
         """Assigns the value."""
         value = restored_tensors[0]
         if restored_shapes is not None:
-            value = apply("Reshape", value, restored_shapes[0])
+            value = apply_one("Reshape", value, restored_shapes[0])
         static = restored_shapes is None and self.op.shape.is_fully_defined()
-        return apply("Assign", self.op, value, validate_shape=static).op  # type: ignore[no-any-return]
+        return apply_one("Assign", self.op, value, validate_shape=static).op
 
 
 def _full_name(variable: Any) -> str:
     info = variable._get_save_slice_info()
-    return variable.op.name if info is None else info.full_name  # type: ignore[no-any-return]
+    result: str = variable.op.name if info is None else info.full_name
+    return result
 
 
 def _parts(value: Any, name: str) -> list[SaveableObject]:

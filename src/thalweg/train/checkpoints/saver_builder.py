@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one, apply_op
 from thalweg.graph.default_graph import control_dependencies, device, get_default_graph, name_scope
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.operation import Operation
@@ -40,7 +40,7 @@ class BaseSaverBuilder:
     def save_op(self, filename_tensor: Tensor, saveables: Saveables) -> Operation:
         """The operation that saves."""
         specs = [spec for saveable in saveables for spec in saveable.specs]
-        return apply(  # type: ignore[no-any-return]
+        return apply_op(
             "SaveV2" if self._write_version == _V2 else "SaveSlices",
             filename_tensor,
             [spec.name for spec in specs],
@@ -60,7 +60,7 @@ class BaseSaverBuilder:
         specs = [spec for saveable in saveables for spec in saveable.specs]
         with device(cpu_of(saveables[0].device)):
             return list(
-                apply(
+                apply_list(
                     "RestoreV2",
                     filename_tensor,
                     [spec.name for spec in specs],
@@ -71,7 +71,7 @@ class BaseSaverBuilder:
 
     def sharded_filename(self, filename_tensor: Tensor, shard: int, num_shards: Tensor) -> Tensor:
         """The prefix of one shard."""
-        return apply("ShardedFilename", filename_tensor, shard, num_shards)  # type: ignore[no-any-return]
+        return apply_one("ShardedFilename", filename_tensor, shard, num_shards)
 
     def _add_save_ops(self, filename_tensor: Tensor, saveables: Saveables) -> Tensor:
         save = self.save_op(filename_tensor, saveables)
@@ -82,11 +82,11 @@ class BaseSaverBuilder:
         if self._write_version == _V1:
             return self._add_sharded_old_format(prefix, per_device)
         with device("/device:CPU:*"):
-            remote = apply("StaticRegexFullMatch", prefix, pattern=_REMOTE)
+            remote = apply_one("StaticRegexFullMatch", prefix, pattern=_REMOTE)
             # A name of its own: two savers of one prefix must not write into each other's parts.
             temporary = f"_temp_{os.urandom(16).hex()}/part"
-            suffix = apply("Select", remote, constant(".part"), constant(temporary))
-            parts = apply("StringJoin", [prefix, suffix])
+            suffix = apply_one("Select", remote, constant(".part"), constant(temporary))
+            parts = apply_one("StringJoin", [prefix, suffix])
         num_shards = constant(len(per_device), name="num_shards")
         names: list[Tensor] = []
         saved: list[Tensor] = []
@@ -97,9 +97,9 @@ class BaseSaverBuilder:
                 names.append(self.sharded_filename(parts, shard, num_shards))
                 saved.append(self._add_save_ops(names[-1], saveables))
         with control_dependencies(saved), device(last):
-            merge = apply("MergeV2Checkpoints", names, prefix, delete_old_dirs=True)
+            merge = apply_op("MergeV2Checkpoints", names, prefix, delete_old_dirs=True)
             with control_dependencies([merge]):
-                return apply("Identity", prefix)  # type: ignore[no-any-return]
+                return apply_one("Identity", prefix)
 
     def _add_sharded_old_format(self, prefix: Tensor, per_device: PerDevice) -> Tensor:
         """Each device writes a file of its own; the pattern that fits all of them names the checkpoint."""
@@ -109,7 +109,7 @@ class BaseSaverBuilder:
             with device(cpu_of(where)):
                 saved.append(self._add_save_ops(self.sharded_filename(prefix, shard, num_shards), saveables))
         with control_dependencies(saved):
-            return apply("ShardedFilespec", prefix, num_shards)  # type: ignore[no-any-return]
+            return apply_one("ShardedFilespec", prefix, num_shards)
 
     def _add_restore_ops(
         self,
@@ -128,7 +128,7 @@ class BaseSaverBuilder:
                 shapes = []
                 for spec in saveable.specs:
                     shape = spec.tensor.shape
-                    shapes.append(shape.as_list() if shape.is_fully_defined() else apply("Shape", spec.tensor))
+                    shapes.append(shape.as_list() if shape.is_fully_defined() else apply_one("Shape", spec.tensor))
             after = assigned[-1:] if restore_sequentially else []
             with control_dependencies(after):
                 assigned.append(saveable.restore([next(tensors) for _ in saveable.specs], shapes))
@@ -171,8 +171,8 @@ class BaseSaverBuilder:
             get_default_graph().control_dependencies(None),
             name_scope(name, "save", [saveable.op for saveable in saveables if isinstance(saveable.op, Tensor)]),
         ):
-            given = apply("PlaceholderWithDefault", filename or "model", shape=[], name="filename")
-            prefix = apply("PlaceholderWithDefault", given, shape=[], name="Const")
+            given = apply_one("PlaceholderWithDefault", filename or "model", shape=[], name="filename")
+            prefix = apply_one("PlaceholderWithDefault", given, shape=[], name="Const")
             if sharded:
                 per_device = _by_device(saveables)
                 save_tensor = self._add_sharded_save_ops(prefix, per_device)
@@ -198,7 +198,7 @@ class BulkSaverBuilder(BaseSaverBuilder):
 def _with_dependencies(dependencies: list[Any], tensor: Tensor) -> Tensor:
     """The tensor, once something has happened."""
     with control_dependencies(dependencies), get_default_graph().colocate_with(tensor):
-        return apply("Identity", tensor, name="control_dependency")  # type: ignore[no-any-return]
+        return apply_one("Identity", tensor, name="control_dependency")
 
 
 def _by_device(saveables: Saveables) -> PerDevice:

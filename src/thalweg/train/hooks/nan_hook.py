@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from thalweg.errors import creation_line
-from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.definitions.op_effects import Effect
+from thalweg.graph.definitions.op_registry import effect_of, export
 from thalweg.platform import logging
 from thalweg.runtime import numerics
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
@@ -33,8 +34,8 @@ class NanLossDuringTrainingError(RuntimeError):
         return str(self.args[0])
 
 
-# What is NaN here was so before the step.
-_READS: Final = frozenset({"ReadVariableOp", "Variable", "VariableV2"})
+# What is NaN here was so before the step: reads of resources, and reference variables, which are their own reads.
+_READS: Final = frozenset({Effect.READS, Effect.CREATES})
 # The arguments of updates that are gradients.
 _GRADIENTS: Final = frozenset({"grad", "delta"})
 
@@ -88,7 +89,7 @@ class NanTensorHook(SessionRunHook):
         before = []
         if not origins:
             before = self._before
-        elif _type(graph, origins[0].node) in _READS:
+        elif effect_of(_type(graph, origins[0].node)) in _READS:
             before = self._before or _updates(graph, origins[0].node)
         origins = before or origins
         message = self._message(graph, origins, " in the step before" if before else "")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from thalweg.control_flow.cond import cond
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
@@ -115,8 +115,8 @@ def _as_keep_input(keep_input: Any, enqueue_many: bool) -> Tensor:
 def _enqueue(queue: QueueBase, tensors: list[Tensor], enqueue_many: bool, keep_input: Tensor) -> Any:
     put = queue.enqueue_many if enqueue_many else queue.enqueue
     if keep_input.shape.ndims == 1:
-        partition = apply("Cast", keep_input, DstT=int32)
-        return put([apply("DynamicPartition", tensor, partition, num_partitions=2)[1] for tensor in tensors])
+        partition = apply_one("Cast", keep_input, DstT=int32)
+        return put([apply_list("DynamicPartition", tensor, partition, num_partitions=2)[1] for tensor in tensors])
     known = constant_value(keep_input)
     if known is not None:
         return put(tensors) if bool(known) else no_op()
@@ -232,7 +232,7 @@ def shuffled(
 
     def summarize(queue: QueueBase) -> None:
         room = capacity - min_after_dequeue
-        over = apply("Maximum", 0, apply("Sub", queue.size(), min_after_dequeue, name="sub"))
+        over = apply_one("Maximum", 0, apply_one("Sub", queue.size(), min_after_dequeue, name="sub"))
         summarize_filling(f"fraction_over_{min_after_dequeue}_of_{room}_full", over, room)
 
     return batch_through_queue(

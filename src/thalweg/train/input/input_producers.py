@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
@@ -36,7 +36,7 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
     """
     with name_scope(name, "matching_filenames", [pattern]) as scope:
         return Variable(
-            initial_value=apply("MatchingFiles", pattern),
+            initial_value=apply_one("MatchingFiles", pattern),
             trainable=False,
             validate_shape=False,
             collections=[GraphKeys.LOCAL_VARIABLES],
@@ -104,7 +104,7 @@ def input_producer(
 
 def summarize_filling(summary_name: str, size: Tensor, capacity: int) -> None:
     """Adds a summary of the fraction of a queue that is in use."""
-    scalar(summary_name, apply("Cast", size, DstT=float32) * (1.0 / capacity))
+    scalar(summary_name, apply_one("Cast", size, DstT=float32) * (1.0 / capacity))
 
 
 @export("train.string_input_producer")
@@ -152,7 +152,7 @@ def string_input_producer(
         raise ValueError(_NO_FILES)
     with name_scope(name, "input_producer", [string_tensor]) as scope:
         strings = convert_to_tensor(string_tensor, string)
-        not_empty = apply("Greater", size(strings), 0)
+        not_empty = apply_one("Greater", size(strings), 0)
         with control_dependencies([Assert(not_empty, [_NO_FILES])]):
             strings = identity(strings)
         return input_producer(
@@ -245,4 +245,4 @@ def slice_input_producer(
             count[0], num_epochs=num_epochs, shuffle=shuffle, seed=seed, capacity=capacity, shared_name=shared_name
         )
         index = queue.dequeue()
-        return [apply("GatherV2", tensor, index, 0, batch_dims=0) for tensor in tensors]
+        return [apply_one("GatherV2", tensor, index, 0, batch_dims=0) for tensor in tensors]

@@ -42,4 +42,5 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
     with name_scope(name, "limit_epochs", [tensor]) as scope:
         epochs = Variable(0, dtype=int64, trainable=False, name="epochs", collections=[GraphKeys.LOCAL_VARIABLES])
         with control_dependencies([epochs.count_up_to(num_epochs)]):
-            return identity(tensor, name=scope)  # type: ignore[no-any-return]
+            result: Tensor = identity(tensor, name=scope)
+            return result

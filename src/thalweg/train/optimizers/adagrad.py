@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.casting import cast
@@ -24,7 +24,7 @@ def accumulator_slots(optimizer: Optimizer, var_list: Sequence[Any], initial: fl
             optimizer._get_or_make_slot_with_initializer(var, Constant(initial, dtype), shape, dtype, slot, op_name)
         else:
             # Known only once the variable has been initialized.
-            value = apply("Fill", apply("Shape", var.initialized_value()), cast(initial, dtype))
+            value = apply_one("Fill", apply_one("Shape", var.initialized_value()), cast(initial, dtype))
             optimizer._get_or_make_slot(var, value, slot, op_name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import colocate_with, control_dependencies
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
@@ -87,8 +87,8 @@ class AdamOptimizer(Optimizer):
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         # All rows decay and move, so the step is that of a dense gradient; and one op is faster than ten.
-        rows = apply("ExpandDims", indices, 1)
-        dense = apply("ScatterNd", rows, grad, shape_tensor(handle.handle, indices.dtype))
+        rows = apply_one("ExpandDims", indices, 1)
+        dense = apply_one("ScatterNd", rows, grad, shape_tensor(handle.handle, indices.dtype))
         return self._resource_apply_dense(dense, handle)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -73,9 +73,9 @@ class GradientAccumulationOptimizer(WrapperOptimizer):
             def update() -> Any:
                 means = [(total.value() / self._steps, var) for total, (_, var) in zip(sums, pairs, strict=True)]
                 with control_dependencies([self._optimizer.apply_gradients(means, global_step)]):
-                    reset = [total.assign(apply("ZerosLike", total.value()), read_value=False) for total in sums]
+                    reset = [total.assign(apply_one("ZerosLike", total.value()), read_value=False) for total in sums]
                 with control_dependencies(reset):
                     return constants.constant(True)
 
-            due = apply("Equal", runs % self._steps, 0)
+            due = apply_one("Equal", runs % self._steps, 0)
             return constants.group(cond(due, update, lambda: constants.constant(False)), name=scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.casting import cast
@@ -49,4 +49,4 @@ class GradientDescentOptimizer(Optimizer):
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         # A sum of steps is the step of a sum: there is nothing to bring together first.
         rate = cast(self._learning_rate_tensor, grad.dtype.base_dtype)
-        return apply("ResourceScatterAdd", handle.handle, indices, apply("Mul", apply("Neg", grad), rate))
+        return apply_op("ResourceScatterAdd", handle.handle, indices, apply_one("Mul", apply_one("Neg", grad), rate))

@@ -8,7 +8,7 @@ from typing import Any
 
 from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
@@ -26,7 +26,7 @@ def _value(x: Any, dtype: Any = None, name: str | None = None) -> Any:
 def _progress(global_step: Any, decay_steps: Any, dtype: Any, staircase: bool = False) -> Any:
     """How many times `decay_steps` have passed."""
     ratio = _value(global_step, dtype) / _value(decay_steps, dtype)
-    return apply("Floor", ratio) if staircase else ratio
+    return apply_one("Floor", ratio) if staircase else ratio
 
 
 def _require_step(global_step: Any, what: str) -> None:
@@ -65,8 +65,10 @@ def exponential_decay(
     _require_step(global_step, "exponential_decay")
     with name_scope(name, "ExponentialDecay", [learning_rate, global_step, decay_steps, decay_rate]) as scope:
         rate = _value(learning_rate, name="learning_rate")
-        power = apply("Pow", _value(decay_rate, rate.dtype), _progress(global_step, decay_steps, rate.dtype, staircase))
-        return apply("Mul", rate, power, name=scope)  # type: ignore[no-any-return]
+        power = apply_one(
+            "Pow", _value(decay_rate, rate.dtype), _progress(global_step, decay_steps, rate.dtype, staircase)
+        )
+        return apply_one("Mul", rate, power, name=scope)
 
 
 @export("train.natural_exp_decay")
@@ -83,7 +85,7 @@ def natural_exp_decay(
     with name_scope(name, "NaturalExpDecay", [learning_rate, global_step, decay_rate]) as scope:
         rate = _value(learning_rate, name="learning_rate")
         exponent = -_value(decay_rate, rate.dtype) * _progress(global_step, decay_steps, rate.dtype, staircase)
-        return apply("Mul", rate, apply("Exp", exponent), name=scope)  # type: ignore[no-any-return]
+        return apply_one("Mul", rate, apply_one("Exp", exponent), name=scope)
 
 
 @export("train.inverse_time_decay")
@@ -100,7 +102,7 @@ def inverse_time_decay(
     with name_scope(name, "InverseTimeDecay", [learning_rate, global_step, decay_rate]) as scope:
         rate = _value(learning_rate, name="learning_rate")
         divisor = 1 + _value(decay_rate, rate.dtype) * _progress(global_step, decay_steps, rate.dtype, staircase)
-        return apply("RealDiv", rate, divisor, name=scope)  # type: ignore[no-any-return]
+        return apply_one("RealDiv", rate, divisor, name=scope)
 
 
 @export("train.piecewise_constant", "train.piecewise_constant_decay")
@@ -130,8 +132,8 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
                 )
         result = rates[-1]
         for limit, rate in zip(reversed(limits), reversed(rates[:-1]), strict=True):
-            result = apply("Select", apply("LessEqual", step, limit), rate, result)
-        return apply("Identity", result)  # type: ignore[no-any-return]
+            result = apply_one("Select", apply_one("LessEqual", step, limit), rate, result)
+        return apply_one("Identity", result)
 
 
 def _boundary(boundary: Any, step: Tensor) -> Any:
@@ -177,18 +179,18 @@ def polynomial_decay(
         dtype = start.dtype.base_dtype
         step, steps, end = _value(global_step, dtype), _value(decay_steps, dtype), _value(end_learning_rate, dtype)
         if cycle:
-            started = apply("Equal", step, _value(0, dtype))
-            rounds = apply("Select", started, _value(1, dtype), apply("Ceil", step / steps))
+            started = apply_one("Equal", step, _value(0, dtype))
+            rounds = apply_one("Select", started, _value(1, dtype), apply_one("Ceil", step / steps))
             steps = steps * rounds
         else:
-            step = apply("Minimum", step, steps)
-        left = apply("Pow", 1 - step / steps, _value(power, dtype))
-        return apply("AddV2", (start - end) * left, end, name=scope)  # type: ignore[no-any-return]
+            step = apply_one("Minimum", step, steps)
+        left = apply_one("Pow", 1 - step / steps, _value(power, dtype))
+        return apply_one("AddV2", (start - end) * left, end, name=scope)
 
 
 def _cosine(progress: Any) -> Any:
     """From 1 down to 0 while `progress` goes from 0 to 1."""
-    return 0.5 * (1 + apply("Cos", math.pi * progress))
+    return 0.5 * (1 + apply_one("Cos", math.pi * progress))
 
 
 @export("train.cosine_decay")
@@ -200,12 +202,12 @@ def cosine_decay(
     with name_scope(name, "CosineDecay", [learning_rate, global_step]):
         rate = _value(learning_rate, name="learning_rate")
         cosine = _cosine(_capped_progress(global_step, decay_steps, rate.dtype.base_dtype))
-        return apply("Mul", rate, (1 - alpha) * cosine + alpha)  # type: ignore[no-any-return]
+        return apply_one("Mul", rate, (1 - alpha) * cosine + alpha)
 
 
 def _capped_progress(global_step: Any, decay_steps: Any, dtype: Any) -> Any:
     steps = _value(decay_steps, dtype)
-    return apply("Minimum", _value(global_step, dtype), steps) / steps
+    return apply_one("Minimum", _value(global_step, dtype), steps) / steps
 
 
 @export("train.cosine_decay_restarts")
@@ -237,19 +239,19 @@ def cosine_decay_restarts(
         growth, height = _value(t_mul, dtype), _value(m_mul, dtype)
 
         def even() -> tuple[Any, Any]:
-            restarts = apply("Floor", progress)
+            restarts = apply_one("Floor", progress)
             return restarts, progress - restarts
 
         def growing() -> tuple[Any, Any]:
             # The falls before restart r take (1 - t ** r) / (1 - t) times the first one.
-            logarithm = apply("Log", 1.0 - progress * (1.0 - growth)) / apply("Log", growth)
-            restarts = apply("Floor", logarithm)
-            size = apply("Pow", growth, restarts)
+            logarithm = apply_one("Log", 1.0 - progress * (1.0 - growth)) / apply_one("Log", growth)
+            restarts = apply_one("Floor", logarithm)
+            size = apply_one("Pow", growth, restarts)
             return restarts, (progress - (1.0 - size) / (1.0 - growth)) / size
 
-        restarts, within = _choose(apply("Equal", growth, _value(1.0, dtype)), even, growing)
-        cosine = apply("Pow", height, restarts) * _cosine(within)
-        return apply("Mul", rate, (1 - alpha) * cosine + alpha)  # type: ignore[no-any-return]
+        restarts, within = _choose(apply_one("Equal", growth, _value(1.0, dtype)), even, growing)
+        cosine = apply_one("Pow", height, restarts) * _cosine(within)
+        return apply_one("Mul", rate, (1 - alpha) * cosine + alpha)
 
 
 def _choose(condition: Tensor, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
@@ -308,10 +310,10 @@ def _linear_cosine(
     rate = _value(learning_rate, name="learning_rate")
     dtype = rate.dtype.base_dtype
     steps: Any = _value(decay_steps, dtype)
-    step: Any = apply("Minimum", _value(global_step, dtype), steps)
+    step: Any = apply_one("Minimum", _value(global_step, dtype), steps)
     linear: Any = (steps - step) / steps
     if noise is not None:
-        variance = noise[0] / apply("Pow", 1.0 + step, _value(noise[1], dtype))
-        linear = linear + random_normal(linear.shape, stddev=apply("Sqrt", variance), dtype=dtype)
-    cosine = 0.5 * (1.0 + apply("Cos", 2.0 * num_periods * math.pi * (step / steps)))
-    return apply("Mul", rate, (alpha + linear) * cosine + beta, name=name)  # type: ignore[no-any-return]
+        variance = noise[0] / apply_one("Pow", 1.0 + step, _value(noise[1], dtype))
+        linear = linear + random_normal(linear.shape, stddev=apply_one("Sqrt", variance), dtype=dtype)
+    cosine = 0.5 * (1.0 + apply_one("Cos", 2.0 * num_periods * math.pi * (step / steps)))
+    return apply_one("Mul", rate, (alpha + linear) * cosine + beta, name=name)

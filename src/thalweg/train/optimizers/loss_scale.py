@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, get_default_graph
@@ -138,15 +138,15 @@ class DynamicLossScale(LossScale):
 
         def grow() -> Any:
             steps = good.value() + 1
-            due = apply("GreaterEqual", steps, self._increment_period)
+            due = apply_one("GreaterEqual", steps, self._increment_period)
             larger = scale.value() * self._multiplier
-            due_and_finite = apply("LogicalAnd", due, apply("IsFinite", larger))
-            new = apply("Select", due_and_finite, larger, scale.value())
-            return _assigned((scale, new), (good, apply("Select", due, apply("ZerosLike", steps), steps)))
+            due_and_finite = apply_one("LogicalAnd", due, apply_one("IsFinite", larger))
+            new = apply_one("Select", due_and_finite, larger, scale.value())
+            return _assigned((scale, new), (good, apply_one("Select", due, apply_one("ZerosLike", steps), steps)))
 
         def shrink() -> Any:
-            smaller = apply("Maximum", scale.value() / self._multiplier, 1.0)
-            return _assigned((scale, smaller), (good, apply("ZerosLike", good.value())))
+            smaller = apply_one("Maximum", scale.value() / self._multiplier, 1.0)
+            return _assigned((scale, smaller), (good, apply_one("ZerosLike", good.value())))
 
         return constants.group(cond(finite, grow, shrink)), finite
 
@@ -169,11 +169,11 @@ def _all_finite(grads: Sequence[Any]) -> Any:
     for grad in grads:
         if grad is not None:
             values = grad.values if isinstance(grad, IndexedSlices) else grad
-            finite = apply("IsFinite", values)
-            flags.append(apply("All", apply("Reshape", finite, [-1]), [0]))
+            finite = apply_one("IsFinite", values)
+            flags.append(apply_one("All", apply_one("Reshape", finite, [-1]), [0]))
     if not flags:
         return constants.constant(True)
-    return flags[0] if len(flags) == 1 else apply("All", apply("Pack", flags, axis=0), [0])
+    return flags[0] if len(flags) == 1 else apply_one("All", apply_one("Pack", flags, axis=0), [0])
 
 
 def get(identifier: Any) -> LossScale | None:

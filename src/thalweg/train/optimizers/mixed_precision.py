@@ -49,7 +49,7 @@ class MixedPrecisionLossScaleOptimizer(WrapperOptimizer):
         scale = self._loss_scale()
         loss = loss() if callable(loss) else loss
         pairs = self._optimizer.compute_gradients(loss * cast(scale, loss.dtype), *args, **kwargs)
-        return [(_scaled(grad, 1.0 / scale), var) for grad, var in pairs]  # type: ignore[operator]
+        return [(_scaled(grad, 1.0 / scale), var) for grad, var in pairs]
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """Returns an operation that applies the gradients if all are finite, and adjusts the scale."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import (
@@ -60,7 +60,7 @@ def _debiased_delta(variable: Any, value: Any, rest: Any) -> Any:
             biased = get_variable(_unused("biased"), variable.shape, dtype, Zeros(), trainable=False)
             count = get_variable(_unused("local_step"), [], dtype, Zeros(), trainable=False)
         total = biased.assign_sub((biased - value) * rest)
-        weight = 1 - apply("Pow", 1.0 - rest, count.assign_add(1))
+        weight = 1 - apply_one("Pow", 1.0 - rest, count.assign_add(1))
         return variable - total / weight
 
 
@@ -153,7 +153,7 @@ class ExponentialMovingAverage:
         if self._num_updates is None:
             return decay
         updates = cast(self._num_updates, dtypes.float32, name="num_updates")
-        return apply("Minimum", decay, (1.0 + updates) / (10.0 + updates))
+        return apply_one("Minimum", decay, (1.0 + updates) / (10.0 + updates))
 
     def average(self, var: Any) -> Variable | None:
         """The shadow variable of a variable or tensor; None if it has none."""

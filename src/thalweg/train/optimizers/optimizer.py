@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.autodiff.gradients import gradients
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.composite import IndexedSlices, convert_to_tensor_or_indexed_slices
 from thalweg.graph.conversion import convert_to_tensor
@@ -260,8 +260,9 @@ class Optimizer:
 
     def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Tensor:
         """Adds the rows `v` to the rows `i` of the variable `x`, and returns its value afterwards."""
-        with control_dependencies([apply("ResourceScatterAdd", x.handle, i, v)]):
-            return x.value()  # type: ignore[no-any-return]
+        with control_dependencies([apply_op("ResourceScatterAdd", x.handle, i, v)]):
+            tensor: Tensor = x.value()
+            return tensor
 
     def _call_if_callable(self, param: Any) -> Any:
         """A hyperparameter, or what it returns if it is a function."""
@@ -345,8 +346,8 @@ class Optimizer:
 def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     """Sums the rows that have the same index; returns the sums and the different indices."""
     unique = apply("Unique", indices)
-    count = apply("StridedSlice", apply("Shape", unique.y), [0], [1], [1], shrink_axis_mask=1)
-    return apply("UnsortedSegmentSum", values, unique.idx, count), unique.y
+    count = apply_one("StridedSlice", apply_one("Shape", unique.y), [0], [1], [1], shrink_axis_mask=1)
+    return apply_one("UnsortedSegmentSum", values, unique.idx, count), unique.y
 
 
 def _key(var: Any) -> Any:
@@ -367,5 +368,4 @@ def _checked(grad: Any) -> Gradient:
 
 def _increment(global_step: Any, name: str) -> Operation:
     one = convert_to_tensor(1, global_step.dtype.base_dtype, name="Const")
-    op: Operation = apply("AssignAddVariableOp", global_step.handle, one, name=name)
-    return op
+    return apply_op("AssignAddVariableOp", global_step.handle, one, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
@@ -55,7 +55,7 @@ class RMSPropOptimizer(RuleOptimizer):
                 dtype = var.dtype.base_dtype
                 self._get_or_make_slot_with_initializer(var, Ones(dtype), var.shape, dtype, "rms", self._name)
             else:
-                self._get_or_make_slot(var, apply("OnesLike", var.initialized_value()), "rms", self._name)
+                self._get_or_make_slot(var, apply_one("OnesLike", var.initialized_value()), "rms", self._name)
             if self._centered:
                 self._zeros_slot(var, "mg", self._name)
             self._zeros_slot(var, "momentum", self._name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import colocate_with
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -38,7 +38,7 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
         return create_slot_with_initializer(primary, initializer, primary.shape, dtype, name, colocate_with_primary)
     # The shape is known only once the variable has been initialized.
     value = primary.initialized_value() if isinstance(primary, Variable) else primary
-    zeros = apply("ZerosLike", apply("Cast", value, DstT=dtype))
+    zeros = apply_one("ZerosLike", apply_one("Cast", value, DstT=dtype))
     return create_slot(primary, zeros, name, colocate_with_primary)
 
 
