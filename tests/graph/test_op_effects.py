@@ -13,8 +13,8 @@ import pytest
 import thalweg as tf
 from thalweg.functions.automatic_control import has_effect, is_repeatable
 from thalweg.graph.definitions import op_registry
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import all_ops, define, effect_of, flow_of
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.passes.keep_weights import changes_resources
 from thalweg.passes.prune import prune
 

@@ -40,7 +40,7 @@ ORDER = (
 # The same for the files and folders inside of some packages.
 ORDER_WITHIN = {
     "graph": (
-        "dtypes nest source_location marks",
+        "dtypes nest source_location marks op_effects",
         "tensor_shape",
         "constant_values static_value handle_data",
         "definitions",  # what an op is: signature, attributes, shape function, gradient

@@ -15,7 +15,7 @@ from thalweg.control_flow.cond_context import CondContext
 from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph.apply import apply_one
-from thalweg.graph.definitions.op_effects import Flow
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.tensor import Tensor
 
 _FLOW_WRITERS = ("TensorArrayWriteV3", "TensorArrayScatterV3", "TensorArraySplitV3")

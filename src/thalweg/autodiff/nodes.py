@@ -13,7 +13,7 @@ from typing import Any
 from thalweg.control_flow.cond_context import CondContext, Conditional, conditional_of
 from thalweg.control_flow.while_context import WhileContext, loop_of
 from thalweg.graph.control_flow_context import ControlFlowContext
-from thalweg.graph.definitions.op_effects import Flow
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

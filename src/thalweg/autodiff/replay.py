@@ -16,9 +16,9 @@ import numpy as np
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply, apply_one, intercepted
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import handle_data
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Scope
 from thalweg.graph.tensor import Tensor

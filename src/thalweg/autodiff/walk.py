@@ -18,9 +18,9 @@ from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import colocate_with, name_scope
-from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.definitions.op_registry import gradient_function
 from thalweg.graph.marks import GATES
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import tuple as gated

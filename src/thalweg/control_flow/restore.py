@@ -14,8 +14,8 @@ from thalweg.control_flow.scoping import in_context
 from thalweg.control_flow.while_context import LoopVariable, WhileContext
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
-from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.formats.import_meta_graph import set_context_reader
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import logging
 

@@ -11,7 +11,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
-from thalweg.graph.definitions.op_effects import Flow
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

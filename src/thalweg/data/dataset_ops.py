@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
+from thalweg.graph.op_effects import Effect
 
 _ELEMENTS = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 _METADATA = "metadata: string = ''"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.handle_data import handle_data
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

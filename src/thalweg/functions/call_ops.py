@@ -7,10 +7,10 @@ from typing import Any
 from thalweg.functions.graph_function import library_function
 from thalweg.functions.signatures import flat_types
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.tensor_shape import TensorShape
 
 _LISTS = "Tin: list(type), Tout: list(type)"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.messages.attr_values import read_attr
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.tensor_shape import TensorShape
 
 

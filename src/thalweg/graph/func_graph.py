@@ -9,11 +9,11 @@ from typing import Any
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.default_stack import default_graph_scope
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import handle_data
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Scope
 from thalweg.graph.tensor import Tensor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_effects import Flow
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.definitions.op_registry import flow_of
+from thalweg.graph.op_effects import Flow
 from thalweg.passes.step_graph import Edge, StepGraph
 
 _PASS_THROUGH = frozenset({"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})

@@ -14,9 +14,9 @@ from thalweg.functions.function_gradient import gradient_function
 from thalweg.functions.graph_function import GraphFunction, find_in_library
 from thalweg.functions.read_function_def import specialized
 from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.definitions.op_registry import find_op, flow_of
 from thalweg.graph.definitions.op_signature import NameAttrList
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.prune import prune

@@ -8,9 +8,9 @@ use, are left alone.
 
 from __future__ import annotations
 
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import effect_of
 from thalweg.graph.dtypes import resource
+from thalweg.graph.op_effects import Effect
 from thalweg.passes.step_graph import StepGraph
 
 _CONTRACTIONS = frozenset({"Conv2D", "_FusedConv2D", "MatMul", "_FusedMatMul"})

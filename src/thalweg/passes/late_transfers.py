@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import effect_of, flow_of
 from thalweg.graph.dtypes import float32
+from thalweg.graph.op_effects import Effect
 from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer
 from thalweg.passes.list_schedule import Key, Span
 from thalweg.passes.partition import Partition, in_order, short_name, transfer_pair

@@ -22,10 +22,10 @@ from typing import Final, NamedTuple
 
 from thalweg._native import core
 from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import effect_of, flow_of
 from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
 from thalweg.graph.dtypes import DType
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.fusion import fusions
 from thalweg.passes.lower_loops import frames_of

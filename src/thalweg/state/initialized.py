@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from thalweg.control_flow.cond import cond
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import control_dependencies
-from thalweg.graph.definitions.op_effects import Effect
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from thalweg import errors
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_signature import ArgDef, AttrDef, parse_attrs, parse_signature
 from thalweg.graph.definitions.work import WorkFunction
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.platform.deprecation import deprecated_alias
 
 F = TypeVar("F")

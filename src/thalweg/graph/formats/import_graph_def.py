@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from thalweg import errors
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
-from thalweg.graph.definitions.op_effects import Flow
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.formats.import_nodes import (
@@ -25,6 +24,7 @@ from thalweg.graph.formats.import_nodes import (
     parse_tensor_name,
 )
 from thalweg.graph.messages.graph_def import is_handle
+from thalweg.graph.op_effects import Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import apply_devices
 from thalweg.graph.tensor import Tensor

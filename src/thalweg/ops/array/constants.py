@@ -11,10 +11,10 @@ from thalweg.graph.composite import IndexedSlices, SparseTensor, convert_to_tens
 from thalweg.graph.default_graph import colocate_with, control_dependencies, device, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply_list, apply_one
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.tensor_shape import TensorShape
 
 

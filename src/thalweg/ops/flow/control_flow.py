@@ -15,9 +15,9 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import all_ops, define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

@@ -14,8 +14,8 @@ from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert, is_tensor_like
 from thalweg.graph.default_graph import colocate_with, control_dependencies, get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import group

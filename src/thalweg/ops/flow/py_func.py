@@ -20,9 +20,9 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_list
 from thalweg.graph.default_graph import graph_of
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.op_effects import Effect
 
 _SIGNATURE = "input: Tin -> output: Tout"
 _ATTRS = "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0"

@@ -9,9 +9,9 @@ from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

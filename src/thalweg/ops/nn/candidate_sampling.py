@@ -7,9 +7,9 @@ from typing import Any
 from thalweg.graph.apply import apply
 from thalweg.graph.default_graph import get_seed
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_op
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

@@ -11,10 +11,10 @@ from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import control_dependencies, get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

@@ -13,10 +13,10 @@ from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import get_seed, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 

@@ -8,9 +8,9 @@ from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, as_dtype, int64
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape, as_shape

@@ -7,10 +7,10 @@ from typing import Any
 from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import string
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor

@@ -10,9 +10,9 @@ from typing import Any
 
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.state.variables_ops import NUMBERS

@@ -9,9 +9,9 @@ from thalweg.graph.apply import apply, apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.dtypes import DType, int32, int64
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

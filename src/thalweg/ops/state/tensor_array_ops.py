@@ -7,10 +7,10 @@ from typing import Any
 from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_effects import Effect, Flow
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.gradient_source import current_computation, is_repeated
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

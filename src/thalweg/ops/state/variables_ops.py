@@ -9,11 +9,11 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType
 from thalweg.graph.handle_data import handle_data
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

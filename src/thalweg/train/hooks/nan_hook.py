@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from thalweg.errors import creation_line
-from thalweg.graph.definitions.op_effects import Effect
 from thalweg.graph.definitions.op_registry import effect_of, export
+from thalweg.graph.op_effects import Effect
 from thalweg.platform import logging
 from thalweg.runtime import numerics
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
