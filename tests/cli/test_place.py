@@ -83,6 +83,29 @@ def test_a_script_is_drawn(tmp_path, capsys, script):
     assert any("critical" in rect.get("class", "") for rect in root.iter(SVG + "rect"))
 
 
+def test_the_plan_of_the_fastest_is_written(tmp_path, capsys):
+    path, plan = tmp_path / "model.py", tmp_path / "plan.txt"
+    path.write_text(
+        "import thalweg as tf\n"
+        "x = tf.placeholder(tf.float32, [256, 256], name='x')\n"
+        "towers = [tf.matmul(tf.matmul(x, x), x, name=f'tower{i}') for i in range(2)]\n"
+        "total = tf.add(*towers, name='total')\n"
+    )
+    assert main(["place", str(path), "--fetch", "total", "--strategies", "heft", "--plan", str(plan)]) == 0
+    assert "plan.txt" in capsys.readouterr().out
+    text = plan.read_text()
+    for found in (
+        "device:CPU:0",
+        "device:CPU:1",
+        'op: "_Send"',
+        'op: "_Recv"',
+        'name: "total"',
+        "priority {",
+        "model.py:3",
+    ):
+        assert found in text, found
+
+
 def test_names_in_a_drawing_are_escaped(tmp_path):
     from thalweg.placement.gantt import draw
 

@@ -41,6 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--costs", metavar="FILE", help="measured costs, as sessions write them")
     parser.add_argument("--strategies", metavar="A,B", help="which to compare (default: all)")
     parser.add_argument("--draw", metavar="FILE", help="where to write the schedule of the fastest, as SVG")
+    parser.add_argument(
+        "--plan", metavar="FILE",
+        help="where to write the planned step of the fastest, as text: each device's nodes, transfers and priorities",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     machine = Machine.load(options.machine) if options.machine else Machine.of_cpus(
         2 if options.devices is None else options.devices
     )  # fmt: skip
-    costs = CostModel.load(options.costs) if options.costs else None
+    costs = CostModel.load(options.costs) if options.costs else CostModel()
     names = options.strategies.split(",") if options.strategies else None
     try:
         graph = read_graph(options.graph)
@@ -75,6 +79,15 @@ def run(options: argparse.Namespace) -> int:
         title = f"{os.path.basename(options.graph)} on {len(machine.processors)} devices, placed by {best.strategy}"
         Path(options.draw).write_text(draw(best.tasks, best.schedule, title), encoding="utf-8")
         print(f"The schedule of {best.strategy} is in {options.draw}.")
+    if options.plan:
+        # Start-up time: see above.
+        from thalweg.planning.compared_plan import plan_compared
+        from thalweg.planning.planned_step_bytes import describe
+        from thalweg.runtime.install import evaluate, local_kernels, supports
+
+        planned = plan_compared(best, graph, fetches, costs, evaluate, local_kernels, supports)
+        Path(options.plan).write_text(describe(planned), encoding="utf-8")
+        print(f"The planned step of {best.strategy} is in {options.plan}.")
     return 0
 
 

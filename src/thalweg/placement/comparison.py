@@ -12,9 +12,7 @@ from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.drop_gates import drop_gates
-from thalweg.passes.inline_functions import inline_functions
-from thalweg.passes.prune import prune
-from thalweg.passes.references import lower_references
+from thalweg.passes.prepare import prepared_step
 from thalweg.passes.step_graph import Node, StepGraph
 from thalweg.placement.costs import CostModel
 from thalweg.placement.machine import Machine
@@ -158,6 +156,15 @@ def step_of(graph: Graph, fetches: Sequence[Any]) -> StepGraph:
     Raises:
         ValueError: If a fetch is not in the graph, or there is none.
     """
+    return drop_gates(prepared_step(graph._functions, *step_ends(graph, fetches))).reachable()
+
+
+def step_ends(graph: Graph, fetches: Sequence[Any]) -> tuple[list[Tensor], list[Tensor], list[Operation]]:
+    """The feeds (all placeholders), fetched tensors and targets of the step that computes these fetches.
+
+    Raises:
+        ValueError: If a fetch is not in the graph, or there is none.
+    """
     tensors: list[Tensor] = []
     targets: list[Operation] = []
     for fetch in fetches:
@@ -172,8 +179,7 @@ def step_of(graph: Graph, fetches: Sequence[Any]) -> StepGraph:
     if not tensors and not targets:
         raise ValueError("There is nothing to place: name at least one fetch.")
     feeds = [op.outputs[0] for op in graph.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
-    step = lower_references(inline_functions(prune(feeds, tensors, targets), graph._functions))
-    return drop_gates(step).reachable()
+    return feeds, tensors, targets
 
 
 def _has_kernel(node: Node, device_type: str) -> bool:

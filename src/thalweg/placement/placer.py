@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from thalweg._native import core
@@ -112,6 +112,22 @@ class Placer:
             if name not in self._logged and node.op not in _OWN:
                 self._logged.add(name)
                 print(f"{name}: ({node.op}): {node.device}", file=sys.stderr)
+
+
+class GivenPlacer(Placer):
+    """Puts each node of a step on the device that is given for its name, and nodes without one on the first device."""
+
+    def __init__(self, devices: list[Device], where: Mapping[str, str], costs: Callable[[], CostModel]) -> None:
+        """Takes the devices, and a device for each node."""
+        super().__init__(devices, costs=costs)
+        self._where = where
+
+    def place(self, graph: StepGraph, program: Graph) -> StepGraph:
+        """The step with the given devices."""
+        graph = drop_gates(graph)
+        first = self.devices[0].name
+        nodes = {name: node._replace(device=self._where.get(name, first)) for name, node in graph.nodes.items()}
+        return graph.with_nodes(nodes)
 
 
 def local_devices(count: dict[str, int]) -> list[Device]:

@@ -8,9 +8,7 @@ from thalweg.graph.collections import GraphKeys
 from thalweg.graph.definitions.op_registry import is_defined, op_def
 from thalweg.graph.operation import Operation
 from thalweg.passes.drop_gates import drop_gates
-from thalweg.passes.inline_functions import inline_functions
-from thalweg.passes.prune import prune
-from thalweg.passes.references import lower_references
+from thalweg.passes.prepare import prepared_step
 from thalweg.passes.step_graph import StepGraph
 
 if TYPE_CHECKING:
@@ -24,8 +22,7 @@ def program_step(program: Graph) -> StepGraph:
         errors.OpError: If something in it cannot be run.
     """
     feeds = [op.outputs[0] for op in program.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
-    step = prune(feeds, [], program_targets(program))
-    return drop_gates(lower_references(inline_functions(step, program._functions)))
+    return drop_gates(prepared_step(program._functions, feeds, [], program_targets(program)))
 
 
 def program_targets(program: Graph) -> list[Operation]:

@@ -17,15 +17,14 @@ from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fold_constants import Evaluate, fold_constants
 from thalweg.passes.for_device import TaskKernels, for_device
-from thalweg.passes.inline_functions import function_attrs, functions_of, inline_functions
+from thalweg.passes.inline_functions import function_attrs, functions_of
 from thalweg.passes.joint_schedule import planned
 from thalweg.passes.keep_weights import changes_resources
 from thalweg.passes.late_transfers import Delays, delayed, produce_late, with_tokens
 from thalweg.passes.mixed_precision import Supports, lower_precision
 from thalweg.passes.options import PassOptions
 from thalweg.passes.partition import Partition
-from thalweg.passes.prune import prune
-from thalweg.passes.references import lower_references
+from thalweg.passes.prepare import prepared_step
 from thalweg.passes.share_packed import share_packed
 from thalweg.passes.step_graph import Node, StepGraph, members_of
 from thalweg.passes.through_rendezvous import through_rendezvous
@@ -89,9 +88,8 @@ class Planner:
             errors.OpError: If a function does not exist, or constraints on devices cannot be met.
         """
         functions: dict[str, PlannedFunction] = {}
-        graph = inline_functions(prune(feeds, fetches, targets), program._functions, self._inlines)
-        graph = self._with_names(graph, functions, precision)
-        graph = placed = self._placer.place(lower_references(graph), program)
+        graph = prepared_step(program._functions, feeds, fetches, targets, self._inlines)
+        graph = placed = self._placer.place(self._with_names(graph, functions, precision), program)
         graph = self._optimized(graph, precision)
         options = self._options
         if piecewise:
@@ -190,11 +188,11 @@ class Planner:
             return
         functions[function.name] = PlannedFunction(function.name, _EMPTY, ())  # The body may call the function itself.
         try:
-            body = prune(function.inputs, function.outputs, function.targets)
-            body = inline_functions(body, function.graph._functions, self._inlines)
+            library = function.graph._functions
+            body = prepared_step(library, function.inputs, function.outputs, function.targets, self._inlines)
             used = [each for node in body.nodes.values() for each in functions_of(node)]
             body = self._with_names(body, functions, precision)
-            body = self._optimized(lower_references(body), precision)
+            body = self._optimized(body, precision)
         except errors.OpError as e:
             raise in_function(e, function.name) from None
         found = PlannedFunction(function.name, body, tuple(function.output_dtypes))
