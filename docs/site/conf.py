@@ -16,6 +16,8 @@ root_doc = "index"
 myst_enable_extensions = ["colon_fence", "fieldlist"]
 myst_heading_anchors = 3  # Links to headings, as in the repository's own view of the guides.
 
+smartquotes = False  # Quotes in docstrings are those of Python.
+
 html_theme = "furo"
 html_title = "Thalweg"
 html_static_path = ["static"]

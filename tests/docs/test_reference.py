@@ -115,6 +115,11 @@ def test_the_facts_of_an_op_type(reference: names.Reference) -> None:
     assert "matmul.cc" in table
     nothing_back = pages.op_table(op_registry.op_def("Shape"), links.Links(reference, "reference/tf.shape"))
     assert "none: nothing flows back" in nothing_back
+    assert "| effect |" not in nothing_back
+    switch = pages.op_table(op_registry.op_def("Switch"), links.Links(reference, "reference/ops/x"))
+    assert "| flow | switch (" in switch
+    reading = pages.op_table(op_registry.op_def("ReadVariableOp"), links.Links(reference, "reference/ops/x"))
+    assert "| effect | reads (" in reading
 
 
 def test_deprecated_names_point_to_the_current_one(reference: names.Reference, texts: dict[str, str]) -> None:

@@ -130,8 +130,9 @@ def op_table(definition: OpDef, links: Links) -> str:
     rows.append(("gradient", f"{differentiable}: {links.source(place)}" if place else differentiable))
     how, places = op_facts.implementation(definition)
     rows.append(("computed", ": ".join(filter(None, [how, ", ".join(map(links.source, places))]))))
-    if definition.stateful:
-        rows.append(("stateful", "yes: never folded, merged or left out"))
+    for title, kind in (("effect", definition.effect), ("flow", definition.flow)):
+        if kind.value != "none":
+            rows.append((title, f"{kind.value} ({links.source(op_facts.source_of(type(kind)))})"))
     return _table(("declared", links.source(op_facts.declaration(definition))), list(rows))
 
 
