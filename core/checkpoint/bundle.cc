@@ -14,7 +14,7 @@
 namespace thalweg {
 namespace {
 
-constexpr size_t kChunk = 1 << 20;  // Checksummed and written while it is in the cache.
+constexpr size_t kWriteChunk = 1 << 20;  // Checksummed and written while it is in the cache.
 
 std::string index_bytes(const BundleEntries& entries, int num_shards) {
   std::string version, header;
@@ -223,7 +223,7 @@ void BundleWriter::write(const Tensor& tensor, BundleEntry& entry) {
   const char* at = static_cast<const char*>(tensor.raw());
   uint32_t crc = 0;
   for (size_t rest = tensor.bytes(); rest > 0;) {
-    size_t size = std::min(rest, kChunk);
+    size_t size = std::min(rest, kWriteChunk);
     crc = crc32c(at, size, crc);
     data_.append(at, size);
     at += size;

@@ -26,7 +26,7 @@ struct BundleReader::Piece {
 
 namespace {
 
-constexpr uint64_t kChunk = 1 << 20;
+constexpr uint64_t kReadChunk = 1 << 20;
 
 std::string open_index(const std::string& prefix) {
   std::string path = index_path(prefix);
@@ -109,7 +109,7 @@ void BundleReader::plan(const BundleEntry& entry, const Shape& shape, const std:
   piece.file = &file;
   piece.entry = entry;
   piece.name = name;
-  piece.crcs.resize((static_cast<uint64_t>(entry.size) + kChunk - 1) / kChunk);
+  piece.crcs.resize((static_cast<uint64_t>(entry.size) + kReadChunk - 1) / kReadChunk);
   pieces.push_back(std::move(piece));
 }
 
@@ -127,8 +127,8 @@ void BundleReader::run(std::vector<Piece>& pieces) {
   parallel_for(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && failure.load(std::memory_order_relaxed) == 0; ++i) {
       Piece& piece = *chunks[i].piece;
-      uint64_t at = chunks[i].index * kChunk;
-      uint64_t size = std::min(kChunk, static_cast<uint64_t>(piece.entry.size) - at);
+      uint64_t at = chunks[i].index * kReadChunk;
+      uint64_t size = std::min(kReadChunk, static_cast<uint64_t>(piece.entry.size) - at);
       int result = piece.file->read(piece.target() + at, size, static_cast<uint64_t>(piece.entry.offset) + at);
       if (result != 0) {
         failed.store(&piece);
@@ -151,7 +151,7 @@ void BundleReader::run(std::vector<Piece>& pieces) {
     uint32_t crc = 0;
     uint64_t rest = static_cast<uint64_t>(piece.entry.size);
     for (uint32_t part : piece.crcs) {
-      uint64_t size = std::min(kChunk, rest);
+      uint64_t size = std::min(kReadChunk, rest);
       crc = combine_crc32c(crc, part, size);
       rest -= size;
     }

@@ -170,8 +170,6 @@ void make(Context& ctx, int extra, Cycle cycle) {
 
 void flat_map(Context& ctx) { make(ctx, 0, {}); }
 
-constexpr int64_t kAutotune = -1;
-
 int64_t count(Context& ctx, int i, const char* what, bool chosen = false) {
   int64_t n = int_input(ctx, i, what);
   if (chosen && n == kAutotune) return std::max(2, intra_op_threads());

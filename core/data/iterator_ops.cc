@@ -218,14 +218,14 @@ void restore_text(Context& ctx) {
   ctx.resource<IteratorResource>(0).restore(string_input(ctx, 1, "the saved position"));
 }
 
-void serialize(Context& ctx) {
+void serialize_iterator(Context& ctx) {
   Tensor out(DType::variant, Shape{});
   out.flat<ResourceHandle>()->resource =
       std::make_shared<BoxedTensor>(Tensor::scalar(ctx.resource<IteratorResource>(0).save()));
   ctx.set_output(0, std::move(out));
 }
 
-void deserialize(Context& ctx) {
+void deserialize_iterator(Context& ctx) {
   const Tensor& variant = ctx.input(1);
   require(variant.dtype() == DType::variant && variant.num_elements() == 1, "expected one variant, got ",
           variant.dtype(), variant.shape());
@@ -254,8 +254,8 @@ REGISTER(kernel("IteratorFromStringHandle").function<from_string_handle>());
 REGISTER(kernel("IteratorFromStringHandleV2").function<from_string_handle>());
 REGISTER(kernel("IteratorGetDevice").function<get_device>());
 REGISTER(kernel("ExperimentalIteratorGetDevice").function<get_device>());
-REGISTER(kernel("SerializeIterator").function<serialize>());
-REGISTER(kernel("DeserializeIterator").function<deserialize>());
+REGISTER(kernel("SerializeIterator").function<serialize_iterator>());
+REGISTER(kernel("DeserializeIterator").function<deserialize_iterator>());
 REGISTER(kernel("_IteratorPosition").function<save_text>());
 REGISTER(kernel("_RestoreIteratorPosition").function<restore_text>());
 

@@ -320,7 +320,6 @@ class ParallelMap final : public UnaryDataset {
   const Order order_;
 };
 
-constexpr int64_t kAutotune = -1;
 constexpr int64_t kMostCalls = 1024;
 
 // Inputs: the dataset, captured arguments, then `extra` numbers of which the one at `place` is how many calls.

@@ -8,7 +8,6 @@
 namespace thalweg {
 namespace {
 
-constexpr int64_t kAutotune = -1;
 constexpr int64_t kChosenSize = 16;  // where the size is left to us
 
 class Prefetching final : public DatasetIterator {

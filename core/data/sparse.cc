@@ -26,7 +26,7 @@ void check_sparse(const Tensor& indices, const Tensor& values, const Tensor& sha
           " do not fit ", values.dim(0), " values of rank ", shape.dim(0));
 }
 
-void serialize(Context& ctx) {
+void serialize_sparse(Context& ctx) {
   Tensor indices = ctx.input(0).owned(), values = ctx.input(1).owned(), shape = ctx.input(2).owned();
   check_sparse(indices, values, shape);
   Tensor& out = ctx.allocate(0, Shape{3});
@@ -64,7 +64,7 @@ Tensor slices_of(const Tensor& indices, const Tensor& values, const Tensor& shap
 
 void serialize_many(Context& ctx) { ctx.set_output(0, slices_of(ctx.input(0), ctx.input(1), ctx.input(2))); }
 
-void deserialize(Context& ctx) {
+void deserialize_sparse(Context& ctx) {
   const Tensor& rows = ctx.input(0);
   require(rows.dtype() == DType::variant && rows.rank() >= 1 && rows.dim(rows.rank() - 1) == 3,
           "Serialized sparse should have non-zero rank and a last dimension of 3, got shape ", rows.shape());
@@ -253,9 +253,9 @@ void sparse_batch(Context& ctx) {
 }
 
 using Variant = Types<DType::variant>;
-REGISTER(kernel("SerializeSparse").types("out_type", Variant{}).function<serialize>());
+REGISTER(kernel("SerializeSparse").types("out_type", Variant{}).function<serialize_sparse>());
 REGISTER(kernel("SerializeManySparse").types("out_type", Variant{}).function<serialize_many>());
-REGISTER(kernel("DeserializeSparse").types("Tserialized", Variant{}).function<deserialize>());
+REGISTER(kernel("DeserializeSparse").types("Tserialized", Variant{}).function<deserialize_sparse>());
 REGISTER(kernel("SparseTensorSliceDataset").function<sparse_slices>());
 REGISTER(kernel("DenseToSparseBatchDataset").function<sparse_batch>());
 REGISTER(kernel("ExperimentalDenseToSparseBatchDataset").function<sparse_batch>());

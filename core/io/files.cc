@@ -19,7 +19,7 @@
 namespace thalweg {
 namespace {
 
-constexpr size_t kBuffer = 256 * 1024;
+constexpr size_t kWriteBuffer = 256 * 1024;
 constexpr uint64_t kWriteBehind = 32 << 20;
 constexpr std::string_view kMark = ".writing-";
 constexpr size_t kMarkDigits = 16;
@@ -172,12 +172,12 @@ PendingFile::~PendingFile() {
 void PendingFile::append(const void* data, size_t size) {
   const char* from = static_cast<const char*>(data);
   size_ += size;
-  if (buffer_.size() + size <= kBuffer) {
+  if (buffer_.size() + size <= kWriteBuffer) {
     buffer_.append(from, size);
     return;
   }
   flush();
-  if (size < kBuffer)
+  if (size < kWriteBuffer)
     buffer_.append(from, size);
   else
     write_out(from, size);

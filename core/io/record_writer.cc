@@ -14,7 +14,7 @@
 namespace thalweg {
 namespace {
 
-constexpr size_t kBuffer = 256 * 1024;
+constexpr size_t kRecordBuffer = 256 * 1024;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void append_record(std::string& out, std::string_view content) {
 }
 
 RecordWriter::RecordWriter(std::string path) : path_(std::move(path)), fd_(create_file(path_)) {
-  buffer_.reserve(kBuffer + kBuffer / 4);
+  buffer_.reserve(kRecordBuffer + kRecordBuffer / 4);
 }
 
 RecordWriter::~RecordWriter() {
@@ -46,13 +46,13 @@ void RecordWriter::require_open() const {
 void RecordWriter::write(std::string_view content) {
   require_open();
   append_record(buffer_, content);
-  if (buffer_.size() >= kBuffer) flush();
+  if (buffer_.size() >= kRecordBuffer) flush();
 }
 
 void RecordWriter::flush() {
   require_open();
   write_all(fd_, buffer_, path_);
-  if (buffer_.capacity() > 4 * kBuffer) std::string().swap(buffer_);  // A large record has passed.
+  if (buffer_.capacity() > 4 * kRecordBuffer) std::string().swap(buffer_);  // A large record has passed.
   buffer_.clear();
 }
 

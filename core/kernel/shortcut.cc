@@ -6,23 +6,23 @@
 namespace thalweg {
 namespace {
 
-using Table = std::unordered_map<std::string, Shortcut (*)(const Construction&)>;
+using ShortcutTable = std::unordered_map<std::string, Shortcut (*)(const Construction&)>;
 
-Table& table() {
-  static Table* t = new Table;
+ShortcutTable& shortcuts() {
+  static ShortcutTable* t = new ShortcutTable;
   return *t;
 }
 
 }  // namespace
 
 int add_shortcut(const std::string& op, Shortcut (*make)(const Construction&)) {
-  table()[op] = make;
+  shortcuts()[op] = make;
   return 0;
 }
 
 Shortcut make_shortcut(const Construction& c) {
-  auto found = table().find(c.def().op);
-  return found == table().end() ? Shortcut() : found->second(c);
+  auto found = shortcuts().find(c.def().op);
+  return found == shortcuts().end() ? Shortcut() : found->second(c);
 }
 
 }  // namespace thalweg

@@ -55,13 +55,15 @@ struct BiasAdd : Kernel {
   bool channels_first;
 };
 
+using Inexact = Join<Floats, Complexes>;
+
 struct BiasAddGrad : Kernel {
   explicit BiasAddGrad(const Construction& c) : channels_first(c.attr<std::string>("data_format", "NHWC") == "NCHW") {}
   void compute(Context& ctx) override {
     const Tensor& in = ctx.input(0);
     Channels view(in.shape(), channels_first);
     Tensor& out = ctx.allocate(0, Shape{view.channels});
-    dispatch_for<functors::Add, Numbers>(in.dtype(), [&]<typename T>() {
+    dispatch(in.dtype(), Inexact{}, [&]<typename T>() {
       const T* from = in.flat<T>();
       T* to = out.flat<T>();
       if (view.inner == 1)
@@ -160,6 +162,24 @@ struct BiasAddGrad : Kernel {
   bool channels_first;
 };
 
+// Of integers, which hardly ever have gradients: in one thread.
+struct IntegerBiasAddGrad : Kernel {
+  explicit IntegerBiasAddGrad(const Construction& c)
+      : channels_first(c.attr<std::string>("data_format", "NHWC") == "NCHW") {}
+  void compute(Context& ctx) override {
+    const Channels view(ctx.input(0).shape(), channels_first);
+    Tensor& out = ctx.allocate(0, Shape{view.channels});
+    const DType dtype = out.dtype();
+    zero_elements(dtype, out.raw(), view.channels);
+    dispatch(unsigned_of(dtype), UnsignedInts{}, [&]<typename T>() {
+      const T* from = ctx.input(0).flat<T>();
+      for (int64_t i = 0; i < view.outer * view.channels * view.inner; ++i)
+        out.flat<T>()[i / view.inner % view.channels] += from[i];
+    });
+  }
+  bool channels_first;
+};
+
 // sum(t^2) / 2
 void l2_loss(Context& ctx) {
   const Tensor& t = ctx.input(0);
@@ -189,7 +209,8 @@ void l2_loss(Context& ctx) {
 
 REGISTER(kernel("BiasAdd").types("T", Numbers{}).make<BiasAdd>());
 REGISTER(kernel("BiasAddV1").types("T", Numbers{}).make<BiasAdd>());
-REGISTER(kernel("BiasAddGrad").types("T", Numbers{}).make<BiasAddGrad>());
+REGISTER(kernel("BiasAddGrad").types("T", Inexact{}).make<BiasAddGrad>());
+REGISTER(kernel("BiasAddGrad").types("T", Ints{}).make<IntegerBiasAddGrad>());
 REGISTER(kernel("L2Loss").types("T", Floats{}).function<l2_loss>());
 
 }  // namespace

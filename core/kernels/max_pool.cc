@@ -20,8 +20,25 @@ constexpr T lowest() {
     return std::numeric_limits<T>::lowest();
 }
 
+// The result of a window without elements: the least of the elements' type, in the type that they are computed in.
 template <typename T>
-void max_pool(const Windows& w, const T* in, T* out) {
+T least(DType dtype) {
+  switch (dtype) {
+    case DType::int8:
+    case DType::qint8:
+      return static_cast<T>(std::numeric_limits<int8_t>::lowest());
+    case DType::int16:
+      return static_cast<T>(std::numeric_limits<int16_t>::lowest());
+    case DType::uint8:
+    case DType::uint16:
+      return T(0);
+    default:
+      return lowest<T>();
+  }
+}
+
+template <typename T>
+void max_pool(const Windows& w, const T* in, T least, T* out) {
   const auto larger = [](auto best, auto v) { return v > best ? v : best; };
   for_each_window_row(w, [&](int64_t image, int64_t row) {
     const T* from = in + image * w.in_size();
@@ -34,7 +51,7 @@ void max_pool(const Windows& w, const T* in, T* out) {
     for_each_window(w, row, rows, [&](int64_t pixel, const Box& box) {
       for_channels<T, 4>(w.channels, [&]<typename P, int N>(int64_t channel) {
         typename P::type best[N];
-        for (auto& v : best) v = P::fill(lowest<T>());
+        for (auto& v : best) v = P::fill(least);
         for_each_pixel(w, box, [&](int64_t at) {
           const T* x = from + at * w.channels + channel;
           for (int n = 0; n < N; ++n) best[n] = larger(best[n], P::load(x + n * P::size));
@@ -114,6 +131,33 @@ void check_size(const Windows& w) {
   require(w.in[0] * w.in[1] * w.in[2] < (int64_t{1} << 31), "an image of shape ", w.in_shape, " is too large");
 }
 
+// Calls body with the type that elements are computed in, and a tensor of it to write to; brings that into `out`.
+template <typename Body>
+void compute_wide(Tensor& out, const Body& body) {
+  const DType wide = wide_type(out.dtype());
+  Tensor result = wide == out.dtype() ? out : Tensor(wide, out.shape());
+  dispatch(wide, WideTypes{}, [&]<typename T>() { body.template operator()<T>(result); });
+  if (wide != out.dtype()) narrow_into(result, out);
+}
+
+void pool_maxima(const Tensor& in, const Windows& w, Tensor& out) {
+  if (out.num_elements() == 0) return;
+  const Tensor wide = widened(in);
+  compute_wide(
+      out, [&]<typename T>(Tensor& result) { max_pool(w, wide.flat<T>(), least<T>(in.dtype()), result.flat<T>()); });
+}
+
+void pool_gradients(const Tensor& in, const Tensor& grad, const Windows& w, bool second, Tensor& out) {
+  if (out.num_elements() == 0) return;
+  const Tensor wide = widened(in), wide_grad = widened(grad);
+  compute_wide(out, [&]<typename T>(Tensor& result) {
+    if (second)
+      max_pool_grad_grad(w, wide.flat<T>(), wide_grad.flat<T>(), result.flat<T>());
+    else
+      max_pool_grad(w, wide.flat<T>(), wide_grad.flat<T>(), result.flat<T>());
+  });
+}
+
 template <int spatial>
 struct MaxPool : Kernel {
   explicit MaxPool(const Construction& c) : pooling(c, spatial) {}
@@ -121,17 +165,7 @@ struct MaxPool : Kernel {
     const Tensor& in = ctx.input(0);
     const Windows w =
         ctx.num_inputs() == 3 ? pooling.windows(in.shape(), ctx.input(1), ctx.input(2)) : pooling.windows(in.shape());
-    Tensor& out = ctx.allocate(0, w.out_shape);
-    if (out.num_elements() == 0) return;
-    dispatch(in.dtype(), All{}, [&]<typename T>() {
-      if constexpr (is_reduced_float<T>) {
-        Tensor wide = widened(in), result(DType::float32, w.out_shape);
-        max_pool(w, wide.flat<float>(), result.flat<float>());
-        narrow_into(result, out);
-      } else {
-        max_pool(w, in.flat<T>(), out.flat<T>());
-      }
-    });
+    pool_maxima(in, w, ctx.allocate(0, w.out_shape));
   }
   Pooling pooling;
 };
@@ -152,18 +186,7 @@ struct MaxPoolGrad : Kernel {
     require(grad.dtype() == in.dtype(), "orig_input and grad must have one type, got ", in.dtype(), " and ",
             grad.dtype());
     check_size(w);
-    Tensor& out = ctx.allocate(0, second ? w.out_shape : w.in_shape);
-    if (out.num_elements() == 0) return;
-    dispatch(in.dtype(), All{}, [&]<typename T>() {
-      using C = Compute<T>;
-      Tensor wide = widened(in), wide_grad = widened(grad);
-      Tensor result = is_reduced_float<T> ? Tensor(DType::float32, out.shape()) : out;
-      if constexpr (second)
-        max_pool_grad_grad(w, wide.flat<C>(), wide_grad.flat<C>(), result.flat<C>());
-      else
-        max_pool_grad(w, wide.flat<C>(), wide_grad.flat<C>(), result.flat<C>());
-      if constexpr (is_reduced_float<T>) narrow_into(result, out);
-    });
+    pool_gradients(in, grad, w, second, ctx.allocate(0, second ? w.out_shape : w.in_shape));
   }
   Pooling pooling;
 };

@@ -19,14 +19,18 @@ struct MaxPoolWithArgmax : Kernel {
     if (out.num_elements() == 0) return;
     require(places.dtype() == DType::int64 || in.num_elements() < (int64_t{1} << 31), "places in a tensor of shape ",
             in.shape(), " do not fit into int32: use Targmax=int64");
-    dispatch(in.dtype(), All{}, [&]<typename T>() {
-      dispatch(places.dtype(), Indices{},
-               [&]<typename I>() { find(w, in.flat<T>(), out.flat<T>(), places.flat<I>()); });
-    });
+    const DType wide = wide_type(in.dtype());
+    const Tensor elements = widened(in);
+    Tensor result = wide == in.dtype() ? out : Tensor(wide, w.out_shape);
+    Tensor found = places.dtype() == DType::int64 ? places : Tensor(DType::int64, w.out_shape);
+    dispatch(wide, WideTypes{},
+             [&]<typename T>() { find(w, elements.flat<T>(), result.flat<T>(), found.flat<int64_t>()); });
+    if (wide != in.dtype()) narrow_into(result, out);
+    if (places.dtype() == DType::int32)
+      std::copy_n(found.flat<int64_t>(), found.num_elements(), places.flat<int32_t>());
   }
-  template <typename T, typename I>
-  void find(const Windows& w, const T* in, T* out, I* places) const {
-    using C = Compute<T>;
+  template <typename T>
+  void find(const Windows& w, const T* in, T* out, int64_t* places) const {
     for_each_window_row(w, [&](int64_t image, int64_t row) {
       const T* from = in + image * w.in_size();
       const int64_t start = whole_batch ? image * w.in_size() : 0;
@@ -36,13 +40,13 @@ struct MaxPoolWithArgmax : Kernel {
           int64_t best = first + c;
           for_each_pixel(w, box, [&](int64_t at) {
             const int64_t here = at * w.channels + c;
-            const C value = from[here], largest = from[best];
+            const T value = from[here], largest = from[best];
             // Anything is larger than NaN, as for MaxPool.
             if (value > largest || (largest != largest && value == value)) best = here;
           });
           const int64_t to = image * w.out_size() + pixel * w.channels + c;
           out[to] = from[best];
-          places[to] = static_cast<I>(start + best);
+          places[to] = start + best;
         }
       });
     });
@@ -69,20 +73,20 @@ struct MaxPoolGradWithArgmax : Kernel {
     const std::vector<int64_t> at = checked_places(w, places);
     Tensor& out = ctx.allocate(0, second ? w.out_shape : shape);
     if (out.num_elements() == 0) return;
-    dispatch(ctx.input(1).dtype(), All{}, [&]<typename T>() {
-      using C = Compute<T>;
-      Tensor result = is_reduced_float<T> ? Tensor(DType::float32, out.shape()) : out;
-      const C* from = grad.flat<C>();
-      C* to = result.flat<C>();
+    const bool narrow = grad.dtype() != out.dtype();
+    Tensor result = narrow ? Tensor(grad.dtype(), out.shape()) : out;
+    dispatch(grad.dtype(), WideTypes{}, [&]<typename T>() {
+      const T* from = grad.flat<T>();
+      T* to = result.flat<T>();
       const int64_t n = static_cast<int64_t>(at.size());
       if constexpr (second) {
         for (int64_t i = 0; i < n; ++i) to[i] = from[at[i]];
       } else {
-        std::fill(to, to + result.num_elements(), C(0));
-        for (int64_t i = 0; i < n; ++i) to[at[i]] = static_cast<C>(to[at[i]] + from[i]);
+        std::fill(to, to + result.num_elements(), T(0));
+        for (int64_t i = 0; i < n; ++i) to[at[i]] = static_cast<T>(to[at[i]] + from[i]);
       }
-      if constexpr (is_reduced_float<T>) narrow_into(result, out);
     });
+    if (narrow) narrow_into(result, out);
   }
   // The places, counted in the whole batch; each lies in the image of its window.
   std::vector<int64_t> checked_places(const Windows& w, const Tensor& places) const {

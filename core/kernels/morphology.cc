@@ -2,7 +2,9 @@
 //
 // The gradient flows to the first of the largest sums. Padding never wins; neither does NaN.
 #include "compute/convolution/convolution_shape.h"
+#include "compute/copies/elements.h"
 #include "compute/elementwise/elementwise.h"
+#include "compute/windows/pooling.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -19,22 +21,27 @@ T sum(T a, T b) {
   }
 }
 
+// The least number of the elements' type, in the type that they are computed in: float for those of 16 bits.
 template <typename T>
-constexpr Compute<T> lowest() {
-  if constexpr (std::is_same_v<T, half>)
-    return -65504.0f;
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return -0x1.fep127f;
-  else
-    return std::numeric_limits<T>::lowest();
+T lowest(DType dtype) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == DType::float16) return -65504.0f;
+    if (dtype == DType::bfloat16) return -0x1.fep127f;
+  }
+  return std::numeric_limits<T>::lowest();
 }
+
+using Computed = Join<WideFloats, Ints>;
+bool is_narrow(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+// Floats of 16 bits as float32, other tensors as they are.
+Tensor computable(const Tensor& t) { return is_narrow(t.dtype()) ? widened(t) : t; }
 
 // The pixels of the input that meet the filter at one place of the output.
 template <typename T>
-class Windows {
+class FilterWindows {
  public:
-  Windows(const ConvolutionShape& shape, const T* input, const T* filter)
-      : s_(shape), depth_(shape.in_channels), input_(input), filter_(filter) {}
+  FilterWindows(const ConvolutionShape& shape, const Tensor& input, const Tensor& filter, T lowest)
+      : s_(shape), depth_(shape.in_channels), input_(input.flat<T>()), filter_(filter.flat<T>()), lowest_(lowest) {}
 
   // Calls cell(pixel of the input, pixel of the filter) for each pair within the image.
   template <typename Cell>
@@ -51,25 +58,25 @@ class Windows {
   }
 
   // The largest sum in each channel.
-  void largest(int64_t image, int64_t y, int64_t x, Compute<T>* best) const {
-    std::fill_n(best, depth_, lowest<T>());
+  void largest(int64_t image, int64_t y, int64_t x, T* best) const {
+    std::fill_n(best, depth_, lowest_);
     for_each_cell(image, y, x, [&](int64_t from, int64_t with) {
       const T *a = input_ + from * depth_, *b = filter_ + with * depth_;
       for (int64_t c = 0; c < depth_; ++c) {
-        const Compute<T> value = sum<Compute<T>>(a[c], b[c]);
+        const T value = sum<T>(a[c], b[c]);
         best[c] = value > best[c] ? value : best[c];
       }
     });
   }
 
   // Also where it comes from. A place at which nothing wins belongs to the first pair.
-  void winners(int64_t image, int64_t y, int64_t x, Compute<T>* best, int64_t* pixel, int64_t* element) const {
-    std::fill_n(best, depth_, lowest<T>());
+  void winners(int64_t image, int64_t y, int64_t x, T* best, int64_t* pixel, int64_t* element) const {
+    std::fill_n(best, depth_, lowest_);
     bool first = true;
     for_each_cell(image, y, x, [&](int64_t from, int64_t with) {
       const T *a = input_ + from * depth_, *b = filter_ + with * depth_;
       for (int64_t c = 0; c < depth_; ++c) {
-        const Compute<T> value = sum<Compute<T>>(a[c], b[c]);
+        const T value = sum<T>(a[c], b[c]);
         if (!first && !(value > best[c])) continue;
         if (value > best[c]) best[c] = value;
         pixel[c] = from;
@@ -83,6 +90,7 @@ class Windows {
   const ConvolutionShape& s_;
   int64_t depth_;
   const T *input_, *filter_;
+  const T lowest_;
 };
 
 struct Dilation : Kernel {
@@ -99,27 +107,47 @@ struct Dilation : Kernel {
     Tensor& out = ctx.allocate(0, attributes.output_of(s));
     if (out.num_elements() == 0) return;
     const int64_t rows = s.batch * s.out[1], row_work = s.out[2] * s.filter_area() * s.in_channels;
-    Tensor scratch(DType::float64, Shape{rows, s.in_channels});  // The widest type; one line per row of the output.
-    dispatch(out.dtype(), Reals{}, [&]<typename T>() {
-      const Windows<T> windows(s, ctx.input(0).flat<T>(), ctx.input(1).flat<T>());
-      T* to = out.flat<T>();
+    const Tensor input = computable(ctx.input(0)), filter = computable(ctx.input(1));
+    Tensor result = is_narrow(out.dtype()) ? Tensor(DType::float32, out.shape()) : out;
+    dispatch(result.dtype(), Computed{}, [&]<typename T>() {
+      const FilterWindows<T> windows(s, input, filter, lowest<T>(out.dtype()));
+      T* to = result.flat<T>();
       parallel_for(rows, std::max<int64_t>(1, kElementGrain / row_work), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          auto* best = reinterpret_cast<Compute<T>*>(scratch.flat<double>() + row * s.in_channels);
-          for (int64_t x = 0; x < s.out[2]; ++x) {
-            windows.largest(row / s.out[1], row % s.out[1], x, best);
-            T* at = to + (row * s.out[2] + x) * s.in_channels;
-            for (int64_t c = 0; c < s.in_channels; ++c) at[c] = static_cast<T>(best[c]);
-          }
-        }
+        for (int64_t row = begin; row < end; ++row)
+          for (int64_t x = 0; x < s.out[2]; ++x)
+            windows.largest(row / s.out[1], row % s.out[1], x, to + (row * s.out[2] + x) * s.in_channels);
       });
     });
+    if (is_narrow(out.dtype())) narrow_into(result, out);
   }
 
   ConvolutionAttributes attributes;
 };
 
-// The gradient of the input (`kInput`) or of the filter, in one thread: sums are made in a fixed order.
+// The gradient of the input, or of the filter, in one thread: sums are made in a fixed order.
+void add_gradients(const ConvolutionShape& s, const Tensor& input, const Tensor& filter, const Tensor& grad,
+                   bool of_input, DType dtype, Tensor& total) {
+  const int64_t depth = s.in_channels;
+  zero_elements(total.dtype(), total.raw(), total.num_elements());
+  dispatch(total.dtype(), Computed{}, [&]<typename T>() {
+    const FilterWindows<T> windows(s, input, filter, lowest<T>(dtype));
+    std::vector<T> best(depth);
+    std::vector<int64_t> pixel(depth), element(depth);
+    const T* from = grad.flat<T>();
+    for (int64_t image = 0; image < s.batch; ++image)
+      for (int64_t y = 0; y < s.out[1]; ++y)
+        for (int64_t x = 0; x < s.out[2]; ++x, from += depth) {
+          std::fill(pixel.begin(), pixel.end(), -1);
+          windows.winners(image, y, x, best.data(), pixel.data(), element.data());
+          for (int64_t c = 0; c < depth; ++c) {
+            if (pixel[c] < 0) continue;
+            T& sum_of = total.flat<T>()[(of_input ? pixel[c] : element[c]) * depth + c];
+            sum_of = sum<T>(sum_of, from[c]);
+          }
+        }
+  });
+}
+
 template <bool kInput>
 struct DilationGradient : Dilation {
   using Dilation::Dilation;
@@ -128,26 +156,10 @@ struct DilationGradient : Dilation {
     const Tensor& grad = ctx.input(2);
     attributes.check_gradient(s, grad.shape());
     Tensor& out = ctx.allocate(0, ctx.input(kInput ? 0 : 1).shape());
-    const int64_t depth = s.in_channels;
-    dispatch(out.dtype(), Reals{}, [&]<typename T>() {
-      using C = Compute<T>;
-      const Windows<T> windows(s, ctx.input(0).flat<T>(), ctx.input(1).flat<T>());
-      std::vector<C> best(depth), total(out.num_elements(), C(0));
-      std::vector<int64_t> pixel(depth), element(depth);
-      const T* from = grad.flat<T>();
-      for (int64_t image = 0; image < s.batch; ++image)
-        for (int64_t y = 0; y < s.out[1]; ++y)
-          for (int64_t x = 0; x < s.out[2]; ++x, from += depth) {
-            std::fill(pixel.begin(), pixel.end(), -1);
-            windows.winners(image, y, x, best.data(), pixel.data(), element.data());
-            for (int64_t c = 0; c < depth; ++c) {
-              if (pixel[c] < 0) continue;
-              C& sum_of = total[(kInput ? pixel[c] : element[c]) * depth + c];
-              sum_of = sum<C>(sum_of, from[c]);
-            }
-          }
-      std::transform(total.begin(), total.end(), out.flat<T>(), [](C value) { return static_cast<T>(value); });
-    });
+    const bool narrow = is_narrow(out.dtype());
+    Tensor total = narrow ? Tensor(DType::float32, out.shape()) : out;
+    add_gradients(s, computable(ctx.input(0)), computable(ctx.input(1)), computable(grad), kInput, out.dtype(), total);
+    if (narrow) narrow_into(total, out);
   }
 };
 

@@ -1,6 +1,7 @@
 // Finding elements: the places of those that are not zero, and insertion points in sorted rows.
 #include <algorithm>
 
+#include "compute/elementwise/elementwise.h"
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -10,8 +11,8 @@ namespace {
 // The coordinates of every element that is not zero, in row-major order.
 void where(Context& ctx) {
   const Tensor& in = ctx.input(0);
-  using Accepted = Join<NumbersAndBool, Quantized>;
-  dispatch(in.dtype(), Accepted{}, [&]<typename T>() {
+  const DType dtype = in.dtype() == DType::boolean ? DType::uint8 : unsigned_of(in.dtype());
+  dispatch(dtype, Modular<Numbers>::type{}, [&]<typename T>() {
     const T* x = in.flat<T>();
     const int64_t n = in.num_elements();
     auto is_set = [x](int64_t i) {
@@ -79,9 +80,8 @@ struct Before {
   using Wide = std::conditional_t<is_reduced_float<T>, float, T>;
 };
 
-// For each value, the first position of its row that is not smaller (Lower), or that is larger (Upper).
-template <bool kUpper>
-void search_sorted(Context& ctx) {
+// For each value, the first position of its row that is not smaller, or (upper) that is larger.
+void find_bounds(Context& ctx, bool upper) {
   const Tensor& sorted = ctx.input(0);
   const Tensor& values = ctx.input(1);
   require(sorted.rank() == 2, "sorted_inputs must be a matrix, got shape ", sorted.shape());
@@ -92,24 +92,27 @@ void search_sorted(Context& ctx) {
   require(ctx.output_dtype(0) == DType::int64 || width <= std::numeric_limits<int32_t>::max(),
           "positions in rows of length ", width, " do not fit int32");
   Tensor& out = ctx.allocate(0, values.shape());
+  const bool narrow = out.dtype() == DType::int32;
+  Tensor positions = narrow ? Tensor(DType::int64, values.shape()) : out;
+  int64_t* to = positions.flat<int64_t>();
   dispatch(sorted.dtype(), Join<Reals, Types<DType::string>>{}, [&]<typename T>() {
     const T* rows = sorted.flat<T>();
     const T* wanted = values.flat<T>();
-    dispatch(out.dtype(), Indices{}, [&]<typename I>() {
-      I* to = out.flat<I>();
-      parallel_for(n, 2048, [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* row = rows + i / per_row * width;
-          const T* found;
-          if constexpr (kUpper)
-            found = std::upper_bound(row, row + width, wanted[i], Before{});
-          else
-            found = std::lower_bound(row, row + width, wanted[i], Before{});
-          to[i] = static_cast<I>(found - row);
-        }
-      });
+    parallel_for(n, 2048, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* row = rows + i / per_row * width;
+        const T* found = upper ? std::upper_bound(row, row + width, wanted[i], Before{})
+                               : std::lower_bound(row, row + width, wanted[i], Before{});
+        to[i] = found - row;
+      }
     });
   });
+  if (narrow) std::copy_n(to, n, out.flat<int32_t>());
+}
+
+template <bool kUpper>
+void search_sorted(Context& ctx) {
+  find_bounds(ctx, kUpper);
 }
 REGISTER(kernel("LowerBound").types("T", Join<Reals, Types<DType::string>>{}).function<search_sorted<false>>());
 REGISTER(kernel("UpperBound").types("T", Join<Reals, Types<DType::string>>{}).function<search_sorted<true>>());

@@ -1,84 +1,103 @@
 // Segment reductions: rows of the data that carry the same id are combined into one row of the result.
+#include "compute/copies/elements.h"
 #include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/functors.h"
 
 namespace thalweg {
 namespace {
 
 enum class Combine { sum, mean, product, minimum, maximum };
 
-template <Combine kCombine, typename C>
-C initial() {
-  if constexpr (kCombine == Combine::product)
-    return C(1);
-  else if constexpr (kCombine == Combine::maximum)
-    return std::numeric_limits<C>::lowest();
-  else if constexpr (kCombine == Combine::minimum)
-    return std::numeric_limits<C>::max();
-  else
-    return C(0);
-}
-
-template <Combine kCombine, typename C>
-C combined(C a, C b) {
-  if constexpr (kCombine == Combine::product)
-    return static_cast<C>(a * b);
-  else if constexpr (kCombine == Combine::maximum)
-    return a > b ? a : b;
-  else if constexpr (kCombine == Combine::minimum)
+struct Smaller {
+  template <typename T>
+  static T apply(T a, T b) {
     return a < b ? a : b;
-  else
-    return static_cast<C>(a + b);
+  }
+};
+struct Larger {
+  template <typename T>
+  static T apply(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+
+BinaryLoop loop_of(Combine how, DType dtype) {
+  switch (how) {
+    case Combine::product:
+      return binary_loop<functors::Mul, Numbers>(dtype);
+    case Combine::minimum:
+      return binary_loop<Smaller, Reals>(dtype);
+    case Combine::maximum:
+      return binary_loop<Larger, Reals>(dtype);
+    default:
+      return binary_loop<functors::Add, Numbers>(dtype);
+  }
 }
 
-// Combines data[row] into totals[ids[row]]; negative ids are left out. Threads divide the columns among themselves.
-template <Combine kCombine, typename T>
-void combine_rows(const T* data, const std::vector<int64_t>& ids, int64_t inner, int64_t segments, Compute<T>* totals) {
-  using C = Compute<T>;
-  const int64_t rows = static_cast<int64_t>(ids.size());
-  const int64_t per_column = std::max<int64_t>(1, std::max(rows, segments));
-  parallel_for(inner, std::max<int64_t>(16, kElementGrain / per_column), [&](int64_t begin, int64_t end) {
-    for (int64_t s = 0; s < segments; ++s)
-      std::fill(totals + s * inner + begin, totals + s * inner + end, initial<kCombine, C>());
-    for (int64_t row = 0; row < rows; ++row) {
-      if (ids[row] < 0) continue;
-      const T* from = data + row * inner;
-      C* to = totals + ids[row] * inner;
-#pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) to[i] = combined<kCombine, C>(to[i], static_cast<C>(from[i]));
+// What a segment without rows has: one element.
+Tensor initial_value(Combine how, DType dtype) {
+  Tensor out(dtype, Shape{});
+  dispatch(dtype, Numbers{}, [&]<typename T>() {
+    T& value = *out.flat<T>();
+    value = T(how == Combine::product ? 1 : 0);
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (how == Combine::maximum) value = std::numeric_limits<T>::lowest();
+      if (how == Combine::minimum) value = std::numeric_limits<T>::max();
     }
+  });
+  return out;
+}
+
+// Divides the totals of segments by how many rows they have; of none, and of extremes of none, zeros are left.
+void finish_segments(Combine how, const std::vector<int64_t>& counts, int64_t inner, Tensor& totals) {
+  const DType dtype = totals.dtype();
+  for (size_t s = 0; s < counts.size(); ++s)
+    if (counts[s] == 0) zero_elements(dtype, element_at(dtype, totals.raw(), static_cast<int64_t>(s) * inner), inner);
+  if (how != Combine::mean) return;
+  dispatch(dtype, Numbers{}, [&]<typename T>() {
+    T* total = totals.flat<T>();
+    for (size_t s = 0; s < counts.size(); ++s, total += inner)
+      for (int64_t i = 0; counts[s] > 0 && i < inner; ++i)
+        total[i] = static_cast<T>(total[i] / static_cast<T>(counts[s]));
   });
 }
 
-// As above into `out`; sorted reductions turn empty segments of extremes into zeros, and divide means.
-template <Combine kCombine, typename T>
-void reduce_segments(const T* data, const std::vector<int64_t>& ids, int64_t inner, int64_t segments, bool sorted,
-                     T* out) {
-  using C = Compute<T>;
-  std::vector<C> wide;
-  C* totals;
-  if constexpr (std::is_same_v<C, T>) {
-    totals = out;
-  } else {
-    wide.resize(segments * inner);
-    totals = wide.data();
-  }
-  combine_rows<kCombine, T>(data, ids, inner, segments, totals);
-  if (sorted && kCombine != Combine::sum && kCombine != Combine::product) {
-    std::vector<int64_t> counts(segments, 0);
-    for (int64_t id : ids) ++counts[id];
-    for (int64_t s = 0; s < segments; ++s)
-      for (int64_t i = 0; i < inner; ++i) {
-        C& total = totals[s * inner + i];
-        if (counts[s] == 0)
-          total = C(0);
-        else if constexpr (kCombine == Combine::mean)
-          total = static_cast<C>(total / static_cast<C>(counts[s]));
-      }
-  }
-  if constexpr (!std::is_same_v<C, T>) std::copy_n(totals, segments * inner, out);
+// A copy in another element type.
+template <typename To, typename From>
+void convert(const Tensor& from, Tensor& to) {
+  std::copy_n(from.flat<From>(), from.num_elements(), to.flat<To>());
 }
 
-template <Combine kCombine, typename TypeList>
+// Combines data[row] into out[ids[row]]; negative ids are left out. Threads divide the columns among themselves. Sorted
+// reductions turn empty segments of extremes into zeros, and divide means.
+void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>& ids, int64_t segments, bool sorted,
+                     Tensor& out) {
+  const DType dtype = data.dtype();
+  if (dtype == DType::float16 || dtype == DType::bfloat16) {  // Totals are float.
+    Tensor wide(DType::float32, data.shape()), totals(DType::float32, out.shape());
+    dtype == DType::float16 ? convert<float, half>(data, wide) : convert<float, bfloat16>(data, wide);
+    reduce_segments(how, wide, ids, segments, sorted, totals);
+    dtype == DType::float16 ? convert<half, float>(totals, out) : convert<bfloat16, float>(totals, out);
+    return;
+  }
+  const int64_t rows = static_cast<int64_t>(ids.size()), inner = out.num_elements() / segments;
+  const int64_t per_column = std::max<int64_t>(1, std::max(rows, segments));
+  const BinaryLoop combine = loop_of(how, dtype);
+  fill_elements(dtype, out.raw(), initial_value(how, dtype).raw(), out.num_elements());
+  parallel_for(inner, std::max<int64_t>(16, kElementGrain / per_column), [&](int64_t begin, int64_t end) {
+    for (int64_t row = 0; row < rows; ++row) {
+      if (ids[row] < 0) continue;
+      void* to = element_at(dtype, out.raw(), ids[row] * inner + begin);
+      combine(to, 1, element_at(dtype, data.raw(), row * inner + begin), 1, to, end - begin);
+    }
+  });
+  if (!sorted || how == Combine::sum || how == Combine::product) return;
+  std::vector<int64_t> counts(segments, 0);
+  for (int64_t id : ids) ++counts[id];
+  finish_segments(how, counts, inner, out);
+}
+
+template <Combine kCombine>
 void segment_reduction(Context& ctx) {
   const Tensor& data = ctx.input(0);
   const Tensor& id_tensor = ctx.input(1);
@@ -95,12 +114,10 @@ void segment_reduction(Context& ctx) {
   const int64_t segments = ids.empty() ? 0 : ids.back() + 1;
   Tensor& out = ctx.allocate(0, data.shape().with_dim(0, segments));
   if (out.num_elements() == 0) return;
-  dispatch(data.dtype(), TypeList{}, [&]<typename T>() {
-    reduce_segments<kCombine>(data.flat<T>(), ids, out.num_elements() / segments, segments, true, out.flat<T>());
-  });
+  reduce_segments(kCombine, data, ids, segments, true, out);
 }
 
-template <Combine kCombine, typename TypeList>
+template <Combine kCombine>
 void unsorted_segment_reduction(Context& ctx) {
   const Tensor& data = ctx.input(0);
   const Tensor& id_tensor = ctx.input(1);
@@ -119,25 +136,18 @@ void unsorted_segment_reduction(Context& ctx) {
   dims.insert(dims.end(), data.shape().begin() + prefix, data.shape().end());
   Tensor& out = ctx.allocate(0, Shape(dims));
   if (out.num_elements() == 0) return;
-  dispatch(data.dtype(), TypeList{}, [&]<typename T>() {
-    reduce_segments<kCombine>(data.flat<T>(), ids, out.num_elements() / segments, segments, false, out.flat<T>());
-  });
+  reduce_segments(kCombine, data, ids, segments, false, out);
 }
 
-REGISTER(kernel("SegmentSum").types("T", Numbers{}).function<segment_reduction<Combine::sum, Numbers>>());
-REGISTER(kernel("SegmentMean").types("T", Numbers{}).function<segment_reduction<Combine::mean, Numbers>>());
-REGISTER(kernel("SegmentProd").types("T", Numbers{}).function<segment_reduction<Combine::product, Numbers>>());
-REGISTER(kernel("SegmentMin").types("T", Reals{}).function<segment_reduction<Combine::minimum, Reals>>());
-REGISTER(kernel("SegmentMax").types("T", Reals{}).function<segment_reduction<Combine::maximum, Reals>>());
-REGISTER(
-    kernel("UnsortedSegmentSum").types("T", Numbers{}).function<unsorted_segment_reduction<Combine::sum, Numbers>>());
-REGISTER(kernel("UnsortedSegmentProd")
-             .types("T", Numbers{})
-             .function<unsorted_segment_reduction<Combine::product, Numbers>>());
-REGISTER(
-    kernel("UnsortedSegmentMin").types("T", Reals{}).function<unsorted_segment_reduction<Combine::minimum, Reals>>());
-REGISTER(
-    kernel("UnsortedSegmentMax").types("T", Reals{}).function<unsorted_segment_reduction<Combine::maximum, Reals>>());
+REGISTER(kernel("SegmentSum").types("T", Numbers{}).function<segment_reduction<Combine::sum>>());
+REGISTER(kernel("SegmentMean").types("T", Numbers{}).function<segment_reduction<Combine::mean>>());
+REGISTER(kernel("SegmentProd").types("T", Numbers{}).function<segment_reduction<Combine::product>>());
+REGISTER(kernel("SegmentMin").types("T", Reals{}).function<segment_reduction<Combine::minimum>>());
+REGISTER(kernel("SegmentMax").types("T", Reals{}).function<segment_reduction<Combine::maximum>>());
+REGISTER(kernel("UnsortedSegmentSum").types("T", Numbers{}).function<unsorted_segment_reduction<Combine::sum>>());
+REGISTER(kernel("UnsortedSegmentProd").types("T", Numbers{}).function<unsorted_segment_reduction<Combine::product>>());
+REGISTER(kernel("UnsortedSegmentMin").types("T", Reals{}).function<unsorted_segment_reduction<Combine::minimum>>());
+REGISTER(kernel("UnsortedSegmentMax").types("T", Reals{}).function<unsorted_segment_reduction<Combine::maximum>>());
 
 }  // namespace
 }  // namespace thalweg

@@ -110,16 +110,18 @@ struct TopK : Kernel {
     Tensor& values = ctx.allocate(0, shape);
     Tensor& indices = ctx.allocate(1, shape);
     if (shape.num_elements() == 0) return;
-    dispatch(indices.dtype(), Types<DType::int16, DType::int32, DType::int64>{}, [&]<typename I>() {
-      dispatch(in.dtype(), Reals{}, [&]<typename T>() {
-        run(in.flat<T>(), shape.num_elements() / k, n, k, values.flat<T>(), indices.flat<I>());
-      });
+    Tensor positions = indices.dtype() == DType::int32 ? indices : Tensor(DType::int32, shape);
+    dispatch(in.dtype(), Reals{}, [&]<typename T>() {
+      run(in.flat<T>(), shape.num_elements() / k, n, k, values.flat<T>(), positions.flat<int32_t>());
     });
+    const int32_t* found = positions.flat<int32_t>();
+    if (indices.dtype() == DType::int64) std::copy_n(found, shape.num_elements(), indices.flat<int64_t>());
+    if (indices.dtype() == DType::int16) std::copy_n(found, shape.num_elements(), indices.flat<int16_t>());
   }
 
  private:
-  template <typename T, typename I>
-  void run(const T* in, int64_t rows, int64_t n, int64_t k, T* values, I* indices) {
+  template <typename T>
+  void run(const T* in, int64_t rows, int64_t n, int64_t k, T* values, int32_t* indices) {
     const bool few = k <= n / 16;
     for_rows<Key<T>>(rows, n, few ? k : n, [&](int64_t r, Key<T>* keys) {
       const T* row = in + r * n;
@@ -132,7 +134,7 @@ struct TopK : Kernel {
       for (int64_t i = 0; i < k; ++i) {
         int64_t at = position(keys[i]);
         values[r * k + i] = row[at];
-        indices[r * k + i] = static_cast<I>(at);
+        indices[r * k + i] = static_cast<int32_t>(at);
       }
     });
   }

@@ -1,4 +1,5 @@
 // Sparse segment reductions: chosen rows of the data are added up by segment; and their gradients.
+#include "compute/copies/elements.h"
 #include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
@@ -27,14 +28,39 @@ void check_indices(const std::vector<int64_t>& indices, int64_t limit) {
             ")");
 }
 
-template <Scale scale, bool kNumbered, typename TypeList>
-void sparse_segment(Context& ctx) {
+// Adds up data[indices[i]] into out[ids[i]], and divides by the number of rows or its root.
+template <typename T>
+void add_segments(const T* from, const Pairs& pairs, int64_t inner, Scale scale, T* to) {
+  using C = Compute<T>;
+  const std::vector<int64_t>& ids = pairs.ids;
+  std::vector<C> total(inner);
+  for (size_t i = 0; i < ids.size();) {
+    const size_t first = i;
+    std::fill(total.begin(), total.end(), C(0));
+    for (; i < ids.size() && ids[i] == ids[first]; ++i) {
+      const T* row = from + pairs.indices[i] * inner;
+      C* sum = total.data();
+#pragma GCC ivdep
+      for (int64_t k = 0; k < inner; ++k) sum[k] = static_cast<C>(sum[k] + static_cast<C>(row[k]));
+    }
+    T* target = to + ids[first] * inner;
+    if (scale == Scale::none) {
+      for (int64_t k = 0; k < inner; ++k) target[k] = static_cast<T>(total[k]);
+    } else if constexpr (is_real_float<T>) {
+      const double count = static_cast<double>(i - first);
+      const C divisor = static_cast<C>(scale == Scale::mean ? count : std::sqrt(count));
+      for (int64_t k = 0; k < inner; ++k) target[k] = static_cast<T>(total[k] / divisor);
+    }
+  }
+}
+
+void add_segments_of(Context& ctx, Scale scale, bool numbered) {
   const Tensor& data = ctx.input(0);
   require(data.rank() >= 1, "data must be at least rank 1, got shape ", data.shape());
   const Pairs pairs = read_pairs(ctx);
   const auto& ids = pairs.ids;
   int64_t segments = ids.empty() ? 0 : ids.back() + 1;
-  if constexpr (kNumbered) {
+  if (numbered) {
     require(ctx.input(3).rank() == 0, "num_segments should be a scalar, not shape ", ctx.input(3).shape());
     const int64_t number = to_int64(ctx.input(3));
     require(number >= 0, "num_segments must not be negative, got ", number);
@@ -49,37 +75,20 @@ void sparse_segment(Context& ctx) {
   check_indices(pairs.indices, data.dim(0));
   Tensor& out = ctx.allocate(0, data.shape().with_dim(0, segments));
   if (out.num_elements() == 0) return;
-  const int64_t inner = out.num_elements() / segments;
-  dispatch(data.dtype(), TypeList{}, [&]<typename T>() {
-    using C = Compute<T>;
-    const T* from = data.flat<T>();
-    T* to = out.flat<T>();
-    std::fill_n(to, out.num_elements(), T(0));
-    std::vector<C> total(inner);
-    for (size_t i = 0; i < ids.size();) {
-      const size_t first = i;
-      std::fill(total.begin(), total.end(), C(0));
-      for (; i < ids.size() && ids[i] == ids[first]; ++i) {
-        const T* row = from + pairs.indices[i] * inner;
-        C* sum = total.data();
-#pragma GCC ivdep
-        for (int64_t k = 0; k < inner; ++k) sum[k] = static_cast<C>(sum[k] + static_cast<C>(row[k]));
-      }
-      T* target = to + ids[first] * inner;
-      if constexpr (scale == Scale::none) {
-        for (int64_t k = 0; k < inner; ++k) target[k] = static_cast<T>(total[k]);
-      } else {
-        const double count = static_cast<double>(i - first);
-        const C divisor = static_cast<C>(scale == Scale::mean ? count : std::sqrt(count));
-        for (int64_t k = 0; k < inner; ++k) target[k] = static_cast<T>(total[k] / divisor);
-      }
-    }
+  zero_elements(out.dtype(), out.raw(), out.num_elements());
+  // Sums of integers have the same bits whether they are signed or not.
+  dispatch(unsigned_of(data.dtype()), Modular<Reals>::type{}, [&]<typename T>() {
+    add_segments(data.flat<T>(), pairs, out.num_elements() / segments, scale, out.flat<T>());
   });
 }
 
+template <Scale scale, bool kNumbered>
+void sparse_segment(Context& ctx) {
+  add_segments_of(ctx, scale, kNumbered);
+}
+
 // out[indices[i]] += grad[ids[i]], scaled as the forward op scaled the segment.
-template <Scale scale>
-void sparse_segment_grad(Context& ctx) {
+void add_gradients(Context& ctx, Scale scale) {
   const Tensor& grad = ctx.input(0);
   require(grad.rank() >= 1, "grad must be at least rank 1, got shape ", grad.shape());
   const Pairs pairs = read_pairs(ctx);
@@ -109,17 +118,18 @@ void sparse_segment_grad(Context& ctx) {
   });
 }
 
-REGISTER(kernel("SparseSegmentSum").types("T", Reals{}).function<sparse_segment<Scale::none, false, Reals>>());
-REGISTER(kernel("SparseSegmentMean").types("T", Floats{}).function<sparse_segment<Scale::mean, false, Floats>>());
-REGISTER(kernel("SparseSegmentSqrtN").types("T", Floats{}).function<sparse_segment<Scale::root, false, Floats>>());
+template <Scale scale>
+void sparse_segment_grad(Context& ctx) {
+  add_gradients(ctx, scale);
+}
+
+REGISTER(kernel("SparseSegmentSum").types("T", Reals{}).function<sparse_segment<Scale::none, false>>());
+REGISTER(kernel("SparseSegmentMean").types("T", Floats{}).function<sparse_segment<Scale::mean, false>>());
+REGISTER(kernel("SparseSegmentSqrtN").types("T", Floats{}).function<sparse_segment<Scale::root, false>>());
+REGISTER(kernel("SparseSegmentSumWithNumSegments").types("T", Reals{}).function<sparse_segment<Scale::none, true>>());
+REGISTER(kernel("SparseSegmentMeanWithNumSegments").types("T", Floats{}).function<sparse_segment<Scale::mean, true>>());
 REGISTER(
-    kernel("SparseSegmentSumWithNumSegments").types("T", Reals{}).function<sparse_segment<Scale::none, true, Reals>>());
-REGISTER(kernel("SparseSegmentMeanWithNumSegments")
-             .types("T", Floats{})
-             .function<sparse_segment<Scale::mean, true, Floats>>());
-REGISTER(kernel("SparseSegmentSqrtNWithNumSegments")
-             .types("T", Floats{})
-             .function<sparse_segment<Scale::root, true, Floats>>());
+    kernel("SparseSegmentSqrtNWithNumSegments").types("T", Floats{}).function<sparse_segment<Scale::root, true>>());
 REGISTER(kernel("SparseSegmentSumGrad").types("T", Floats{}).function<sparse_segment_grad<Scale::none>>());
 REGISTER(kernel("SparseSegmentMeanGrad").types("T", Floats{}).function<sparse_segment_grad<Scale::mean>>());
 REGISTER(kernel("SparseSegmentSqrtNGrad").types("T", Floats{}).function<sparse_segment_grad<Scale::root>>());

@@ -1,10 +1,14 @@
 // Distinct elements in the order of their first appearance, with counts; and the elements of one list not in another.
-#include "kernel/registry.h"
+#include "compute/elementwise/elementwise.h"
 
 namespace thalweg {
 namespace {
 
 using Hashed = Join<Join<Reals, Complexes>, Join<Quantized, Types<DType::boolean, DType::string>>>;
+
+// Integers of one width are equal if their bits are: loops over unsigned ones do for all.
+using Compared = Join<UnsignedInts, Join<Join<Floats, Complexes>, Types<DType::string>>>;
+DType compared_as(DType dtype) { return dtype == DType::boolean ? DType::uint8 : unsigned_of(dtype); }
 
 // Equality is that of the element type: each NaN is a value of its own, and -0 equals 0.
 template <typename T>
@@ -83,6 +87,50 @@ void require_index_type(Context& ctx, int output, int64_t n) {
           " elements do not fit int32: ask for int64");
 }
 
+// The slices of a tensor by their first appearance: the group of slice j; the first slice, and the size, of a group.
+struct Groups {
+  std::vector<int64_t> group, first, counts;
+
+  template <typename T>
+  explicit Groups(const Slices<T>& slices) : group(slices.n) {
+    SliceTable<T> table(slices);
+    std::vector<int64_t> group_of_first(slices.n);
+    for (int64_t j = 0; j < slices.n; ++j) {
+      int64_t& entry = table.find(slices, j);
+      if (entry < 0) {
+        entry = j;
+        group_of_first[j] = static_cast<int64_t>(first.size());
+        first.push_back(j);
+        counts.push_back(0);
+      }
+      group[j] = group_of_first[entry];
+      ++counts[group[j]];
+    }
+  }
+};
+
+// The numbers as a vector of the type that the node declares.
+void set_indices(Context& ctx, int output, const std::vector<int64_t>& numbers) {
+  Tensor& out = ctx.allocate(output, Shape{static_cast<int64_t>(numbers.size())});
+  dispatch(out.dtype(), Indices{}, [&]<typename I>() { std::copy(numbers.begin(), numbers.end(), out.flat<I>()); });
+}
+
+void unique_along(Context& ctx, int axis) {
+  const Tensor& in = ctx.input(0);
+  const int64_t n = in.dim(axis);
+  require_index_type(ctx, 1, n);
+  dispatch(compared_as(in.dtype()), Compared{}, [&]<typename T>() {
+    const Slices<T> slices{in.flat<T>(), in.shape().product(0, axis), n, in.shape().product(axis + 1, in.rank())};
+    const Groups groups(slices);
+    T* y = ctx.allocate(0, in.shape().with_dim(axis, static_cast<int64_t>(groups.first.size()))).flat<T>();
+    for (int64_t o = 0; o < slices.outer; ++o)
+      for (int64_t first : groups.first)
+        for (int64_t i = 0; i < slices.inner; ++i) *y++ = slices.at(o, first, i);
+    set_indices(ctx, 1, groups.group);
+    if (ctx.num_outputs() == 3) set_indices(ctx, 2, groups.counts);
+  });
+}
+
 template <bool kHasAxis>
 void unique(Context& ctx) {
   const Tensor& in = ctx.input(0);
@@ -95,35 +143,7 @@ void unique(Context& ctx) {
     axis = checked_axis(axes[0], in.rank());
   }
   if (kHasAxis) require(ctx.input(1).rank() == 1, "axis must be a vector, got shape ", ctx.input(1).shape());
-  const int64_t n = in.dim(axis);
-  require_index_type(ctx, 1, n);
-  dispatch(in.dtype(), Hashed{}, [&]<typename T>() {
-    Slices<T> slices{in.flat<T>(), in.shape().product(0, axis), n, in.shape().product(axis + 1, in.rank())};
-    SliceTable<T> table(slices);
-    std::vector<int64_t> first, group(n), counts;  // The group of slice j; the first slice, and the size, of a group.
-    std::vector<int64_t> group_of_first(n);
-    for (int64_t j = 0; j < n; ++j) {
-      int64_t& entry = table.find(slices, j);
-      if (entry < 0) {
-        entry = j;
-        group_of_first[j] = static_cast<int64_t>(first.size());
-        first.push_back(j);
-        counts.push_back(0);
-      }
-      group[j] = group_of_first[entry];
-      ++counts[group[j]];
-    }
-    const int64_t found = static_cast<int64_t>(first.size());
-    T* y = ctx.allocate(0, in.shape().with_dim(axis, found)).flat<T>();
-    for (int64_t o = 0; o < slices.outer; ++o)
-      for (int64_t g = 0; g < found; ++g)
-        for (int64_t i = 0; i < slices.inner; ++i) *y++ = slices.at(o, first[g], i);
-    Tensor& idx = ctx.allocate(1, Shape{n});
-    dispatch(idx.dtype(), Indices{}, [&]<typename I>() {
-      std::copy(group.begin(), group.end(), idx.flat<I>());
-      if (ctx.num_outputs() == 3) std::copy(counts.begin(), counts.end(), ctx.allocate(2, Shape{found}).flat<I>());
-    });
-  });
+  unique_along(ctx, axis);
 }
 REGISTER(kernel("Unique").types("T", Hashed{}).function<unique<false>>());
 REGISTER(kernel("UniqueV2").types("T", Hashed{}).function<unique<true>>());
@@ -136,18 +156,16 @@ void list_diff(Context& ctx) {
   require(x.rank() == 1, "x must be a vector, got shape ", x.shape());
   require(y.rank() == 1, "y must be a vector, got shape ", y.shape());
   require_index_type(ctx, 1, x.num_elements());
-  dispatch(x.dtype(), Hashed{}, [&]<typename T>() {
+  dispatch(compared_as(x.dtype()), Compared{}, [&]<typename T>() {
     Slices<T> of_x{x.flat<T>(), 1, x.num_elements(), 1}, of_y{y.flat<T>(), 1, y.num_elements(), 1};
     SliceTable<T> table(of_y);
     for (int64_t j = 0; j < of_y.n; ++j) table.find(of_y, j) = j;
-    std::vector<int64_t> kept;
+    std::vector<int64_t> places;
     for (int64_t j = 0; j < of_x.n; ++j)
-      if (table.find(of_x, j) < 0) kept.push_back(j);
-    const Shape shape{static_cast<int64_t>(kept.size())};
-    T* out = ctx.allocate(0, shape).flat<T>();
-    for (int64_t j : kept) *out++ = of_x.x[j];
-    Tensor& idx = ctx.allocate(1, shape);
-    dispatch(idx.dtype(), Indices{}, [&]<typename I>() { std::copy(kept.begin(), kept.end(), idx.flat<I>()); });
+      if (table.find(of_x, j) < 0) places.push_back(j);
+    T* out = ctx.allocate(0, Shape{static_cast<int64_t>(places.size())}).flat<T>();
+    for (int64_t j : places) *out++ = of_x.x[j];
+    set_indices(ctx, 1, places);
   });
 }
 REGISTER(kernel("ListDiff").types("T", Hashed{}).function<list_diff>());

@@ -79,7 +79,7 @@ void visit_rows(const Broadcast& broadcast, const Row& row) {
                });
 }
 
-constexpr int64_t kBlock = 512;  // elements that are converted at a time
+constexpr int64_t kConvertedBlock = 512;  // elements that are converted at a time
 
 void widen(DType reduced, const void* from, float* to, int64_t n) {
   if (reduced == DType::float16)
@@ -115,9 +115,9 @@ void for_each_row(const Broadcast& broadcast, const std::function<void(int64_t, 
 
 void UnaryLoop::operator()(const void* in, void* out, int64_t n) const {
   if (types.reduced == DType::invalid) return row(in, out, n);
-  float wide[kBlock], result[kBlock];
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t count = std::min(kBlock, n - i);
+  float wide[kConvertedBlock], result[kConvertedBlock];
+  for (int64_t i = 0; i < n; i += kConvertedBlock) {
+    const int64_t count = std::min(kConvertedBlock, n - i);
     widen(types.reduced, bytes_at(in, i, types.width), wide, count);
     void* to = bytes_at(out, i, types.out_width);
     row(wide, types.narrows ? result : to, count);
@@ -128,11 +128,11 @@ void UnaryLoop::operator()(const void* in, void* out, int64_t n) const {
 void BinaryLoop::operator()(const void* a, int64_t stride_a, const void* b, int64_t stride_b, void* out,
                             int64_t n) const {
   if (types.reduced == DType::invalid) return row(a, stride_a, b, stride_b, out, n);
-  float wide_a[kBlock], wide_b[kBlock], result[kBlock];
+  float wide_a[kConvertedBlock], wide_b[kConvertedBlock], result[kConvertedBlock];
   if (stride_a == 0) widen(types.reduced, a, wide_a, 1);
   if (stride_b == 0) widen(types.reduced, b, wide_b, 1);
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t count = std::min(kBlock, n - i);
+  for (int64_t i = 0; i < n; i += kConvertedBlock) {
+    const int64_t count = std::min(kConvertedBlock, n - i);
     if (stride_a != 0) widen(types.reduced, bytes_at(a, i, types.width), wide_a, count);
     if (stride_b != 0) widen(types.reduced, bytes_at(b, i, types.width), wide_b, count);
     void* to = bytes_at(out, i, types.out_width);

@@ -150,6 +150,8 @@ void binary_row(const void* from_a, int64_t stride_a, const void* from_b, int64_
   R* out = static_cast<R*>(to);
   if constexpr (std::is_same_v<T, float> && requires { F::row(a, stride_a, b, stride_b, out, n); }) {
     if (n > 0) F::row(a, stride_a, b, stride_b, out, n);
+  } else if (n == 1) {
+    *out = F::apply(*a, *b);
   } else if (stride_a == stride_b) {
     equal_rows<F, T, R>(a, b, out, n);
   } else if constexpr (has_scalar_loops<T>) {

@@ -97,25 +97,51 @@ Windows Pooling::make(const Shape& in, const std::vector<int64_t>& ksize, const 
   return w;
 }
 
+namespace {
+
+using SmallInts = Types<DType::int8, DType::int16, DType::uint8, DType::uint16, DType::qint8>;
+
+template <typename To, typename From, typename Row>
+void convert(const Tensor& from, Tensor& to, const Row& row) {
+  const From* x = from.flat<From>();
+  To* y = to.flat<To>();
+  parallel_for(from.num_elements(), kElementGrain,
+               [&](int64_t begin, int64_t end) { row(x + begin, y + begin, end - begin); });
+}
+
+}  // namespace
+
+DType wide_type(DType dtype) {
+  if (dtype == DType::float16 || dtype == DType::bfloat16) return DType::float32;
+  return size_of(dtype) < 4 ? DType::int32 : dtype;
+}
+
 Tensor widened(const Tensor& t) {
-  if (t.dtype() != DType::float16 && t.dtype() != DType::bfloat16) return t;
-  Tensor out(DType::float32, t.shape());
-  dispatch(t.dtype(), Types<DType::float16, DType::bfloat16>{}, [&]<typename T>() {
-    const T* from = t.flat<T>();
-    float* to = out.flat<float>();
-    parallel_for(t.num_elements(), kElementGrain,
-                 [=](int64_t begin, int64_t end) { widen_row(from + begin, to + begin, end - begin); });
-  });
+  const DType wide = wide_type(t.dtype());
+  if (wide == t.dtype()) return t;
+  Tensor out(wide, t.shape());
+  if (wide == DType::float32)
+    dispatch(t.dtype(), Types<DType::float16, DType::bfloat16>{}, [&]<typename T>() {
+      convert<float, T>(t, out, [](const T* from, float* to, int64_t n) { widen_row(from, to, n); });
+    });
+  else
+    dispatch(t.dtype(), SmallInts{}, [&]<typename T>() {
+      convert<int32_t, T>(t, out, [](const T* from, int32_t* to, int64_t n) { std::copy_n(from, n, to); });
+    });
   return out;
 }
 
 void narrow_into(const Tensor& from, Tensor& to) {
-  dispatch(to.dtype(), Types<DType::float16, DType::bfloat16>{}, [&]<typename T>() {
-    const float* x = from.flat<float>();
-    T* out = to.flat<T>();
-    parallel_for(to.num_elements(), kElementGrain,
-                 [=](int64_t begin, int64_t end) { narrow_row(x + begin, out + begin, end - begin); });
-  });
+  if (from.dtype() == DType::float32)
+    dispatch(to.dtype(), Types<DType::float16, DType::bfloat16>{}, [&]<typename T>() {
+      convert<T, float>(from, to, [](const float* x, T* y, int64_t n) { narrow_row(x, y, n); });
+    });
+  else
+    dispatch(to.dtype(), SmallInts{}, [&]<typename T>() {
+      convert<T, int32_t>(from, to, [](const int32_t* x, T* y, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(x[i]);
+      });
+    });
 }
 
 }  // namespace thalweg
