@@ -10,7 +10,8 @@ TESTS ?= tests
 FUZZ_SECONDS ?= 600
 BENCH ?=
 SANITIZERS ?= address thread
-SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files tests/fuzz/test_files.py)
+SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files tests/fuzz/test_files.py tests/devices tests/queues \
+	tests/data_pipeline tests/functions)
 
 VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python
@@ -94,7 +95,7 @@ wheel: $(REQUIREMENTS) ## build dist/thalweg-*.whl in an isolated environment
 	@$(PY) -m pip wheel --disable-pip-version-check --no-deps -q -w dist .
 	@ls -lh dist/*.whl | awk '{print $$5, $$9}'
 
-sanitize: build $(addprefix sanitize-,$(SANITIZERS)) ## run executor and stress tests under the address and thread sanitizers
+sanitize: build $(addprefix sanitize-,$(SANITIZERS)) ## run tests of whatever runs in threads under the address and thread sanitizers
 
 # The instrumented module gets a package of its own: links to the Python files, beside it. Python is not instrumented,
 # so the sanitizer's library is preloaded; so is libstdc++, whose throw the address sanitizer has to find at start-up.
