@@ -1,4 +1,4 @@
-"""What a benchmark case is: the same work written for each framework, and what Thalweg has to reach.
+"""A benchmark case: the same work written for each framework, and the targets of Thalweg.
 
 The graph side is written once and runs on both Thalweg and TensorFlow (compat.v1): the module is passed in as `tf`.
 A builder returns the *step*, a function without arguments that does the work once. The mean of its
@@ -17,7 +17,7 @@ Step = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Setting:
-    """What all frameworks of one run have in common."""
+    """The settings of a run, the same for all frameworks."""
 
     threads: int
     quick: bool = False
@@ -31,7 +31,7 @@ class Case:
     """One line of the table.
 
     Attributes:
-        about: What is measured, in one line.
+        about: The measurement, in one line.
         graph: Builds the step for Thalweg and TensorFlow.
         torch: Builds it for PyTorch, if there is a counterpart.
         jax: Builds it for JAX, if there is a counterpart.

@@ -46,7 +46,7 @@ def python_of(framework: str, folder: Path | None, pip_arguments: list[str]) -> 
 
 
 def environment_of(framework: str, threads: int) -> dict[str, str]:
-    """The environment variables of a worker: the same number of threads for everyone, and less noise."""
+    """The environment variables of a worker: the same number of threads for every framework, and less noise."""
     variables = {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),

@@ -2,11 +2,11 @@
 
     PYTHONPATH=src python bench/placement.py [--devices 2] [--rounds 7] [--models inception_v3 lstm_lm] [--sleep]
 
-Costs are measured on one device. Then every strategy, and some placements that nobody would choose, place the training
-step over all devices; each is simulated with the measured costs, and run. Kernels use one thread, so that a device is
+Costs are measured on one device. Then every strategy, and some deliberately bad placements, place the training step
+over all devices; each is simulated with the measured costs, and run. Kernels use one thread, so that a device is
 a core. Rounds run in turn, so that noise meets all alike; times are lower quartiles, medians are shown beside them.
 
-With --sleep, the heaviest nodes of the step are replaced by ones that sleep for their estimated time, and the others
+With --sleep, the heaviest nodes of the step are replaced by ones that sleep for their estimated time, and the rest is
 left out: so partitioning, transfers and executors can be compared with the simulator beside other work. (A step has no
 more threads than the machine has cores: beyond that many devices, the measured times stay behind.)
 """
@@ -34,9 +34,9 @@ from thalweg.placement.machine import Machine
 from thalweg.placement.simulator import planned, simulate
 from thalweg.placement.tasks import tasks_of
 
-# From here on ranks count as the same; below, the script fails.
+# The rank correlation from which ranks count as the same; below it, the script fails.
 SAME_RANKS = 0.9
-# Predictions that differ by less than this are equal as far as anybody can say: costs are measured no better.
+# Predictions that differ by less than this count as equal: costs are not measured more precisely.
 EQUAL = 0.05
 STRATEGIES = ("single", "hash", "depth_first", "greedy", "critical_path", "heft", "search")
 
@@ -107,7 +107,7 @@ def lstm_lm(quick):
 MODELS = {
     "inception_v3": functools.partial(convnet, "inception_v3", 299),
     "lstm_lm": lstm_lm,
-    # By this one no constant of the simulator was chosen.
+    # This model was not used to choose the constants of the simulator.
     "googlenet": functools.partial(convnet, "googlenet", 224),
 }
 
@@ -148,7 +148,7 @@ class Placed:
         return schedule, expected
 
     def close(self):
-        """Ends the session, which writes what it has measured."""
+        """Ends the session, which writes its measurements."""
         self._session.close()
 
 
@@ -232,7 +232,7 @@ def compare(name, options, folder):
 
 
 def heaviest(model, quick, count=140, total=1.2):
-    """The times and edges of the heaviest nodes of a step, scaled to so many seconds; the others only connect them."""
+    """The times and edges of the heaviest nodes of a step, scaled to so many seconds; other nodes only connect them."""
     with tf.Graph().as_default() as graph:
         fetches, _, _ = model(quick)
         found = tf.placement.compare(fetches, 1, graph, names=["single"])[0].tasks

@@ -1,6 +1,6 @@
 """Deep Q-learning (Mnih and others, 2015) that learns to balance a pole on a cart.
 
-It is the double one (van Hasselt and others, 2016), with a memory and a target network; the environment is
+This is double Q-learning (van Hasselt and others, 2016), with a replay memory and a target network; the environment is
 examples/cart_pole.py. Learning is not steady: a network that balances may forget it again. So now and then the network
 is tried on episodes of its own, and the best one is kept. The measure is how many steps that one keeps the pole up, of
 500 at most, in the mean of 100 new episodes.

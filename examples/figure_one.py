@@ -6,8 +6,8 @@ Four kinds of steps run concurrently on one graph, each in threads of its own. T
                                                                                                        |
                                                                               checkpoints <- saving <--+
 
-Several training steps compute their gradients at the same time, from parameters that others may be updating (as in
-section 4.4 of the paper). One more queue holds a single token: whoever has it may change the variables, or save them.
+Several training steps compute their gradients at the same time, from parameters that other steps may be updating (as
+in section 4.4 of the paper). One more queue holds a single token: only its holder may change or save the variables.
 So a checkpoint is a consistent cut between two updates, while the steps before and after it go on computing.
 
 Kill it at any moment and start it again: it goes on from the last checkpoint. The variable `times_seen` counts how

@@ -37,7 +37,7 @@ def discriminator(images: tf.Tensor) -> tf.Tensor:
 
 
 def classifier(images: tf.Tensor) -> tf.Tensor:
-    """Scores of the ten digits: the judge of the result, who takes no part in the training of the other two."""
+    """Scores of the ten digits: judges the result, and takes no part in the training of the other two."""
     x = tf.layers.dense(tf.layers.flatten(images), 128, activation=tf.nn.relu)
     return tf.layers.dense(x, 10)
 

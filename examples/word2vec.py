@@ -54,7 +54,7 @@ def main() -> None:
     split = len(numbers) * 9 // 10
     rng = np.random.default_rng(1)
     held_out = skip_grams(numbers[split:], args.reach, rng)[:20_000]
-    strangers = rng.permutation(held_out[:, 1])
+    random_words = rng.permutation(held_out[:, 1])
     print(f"{split} words to train on, {len(numbers) - split} held out; {len(vocabulary)} different ones.")
 
     tf.set_random_seed(1)
@@ -88,7 +88,9 @@ def main() -> None:
             losses.append(monitored.run([loss, train], {words: batch[:, 0], neighbours: batch[:, 1]})[0])
         seconds = time.time() - begin
         session = monitored.raw_session()
-        true, false = (session.run(scores, {words: held_out[:, 0], neighbours: w}) for w in (held_out[:, 1], strangers))
+        true, false = (
+            session.run(scores, {words: held_out[:, 0], neighbours: w}) for w in (held_out[:, 1], random_words)
+        )
         shown = [w for w in ("whale", "ship", "sea", "captain", "he", "said", "two") if w in vocabulary.symbols]
         for word, near in zip(shown, session.run(closest, {words: vocabulary.encode(shown)}), strict=True):
             print(f"{word:>8}: {', '.join(vocabulary.decode(near[1:]))}")

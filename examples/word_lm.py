@@ -1,7 +1,7 @@
 """A word-level language model: an LSTM reads a text word by word and learns which word comes next.
 
 The scores of all words are the dearest part. With `--sampled 256` a step computes those of the right words and of 256
-others only (sampled softmax); the perplexity is measured with all of them either way.
+sampled words only (sampled softmax); the perplexity is measured with all words either way.
 
 On the whole of Moby-Dick, `--data moby-dick.txt --steps 1500 --sampled 256` reaches a held-out perplexity of 212 a word
 in 31 s of one core; 500 steps with the full softmax reach 262 in 37 s. The frequencies of the words alone have 438.

@@ -36,8 +36,8 @@ def _open_files() -> set[str]:
     return found
 
 
-def _ours(files: set[str]) -> set[str]:
-    """Not the listing itself, nor event loops of libraries, nor libraries that a sanitizer reads to name functions."""
+def _files_of_tests(files: set[str]) -> set[str]:
+    """Without the listing itself, event loops of libraries, and libraries that a sanitizer reads for symbols."""
     return {f for f in files if "/fd" not in f and "anon_inode" not in f and ".so" not in f}
 
 
@@ -61,8 +61,8 @@ def nothing_left_behind() -> Iterator[None]:
         thread.join(10.0)
     assert not [t.name for t in left if t.is_alive()], "threads left running"
     assert not _children() - children, "processes left running"
-    # A thread of a pipeline may be the last to let go of a file.
+    # A pipeline's thread may be the last to close a file.
     deadline = time.monotonic() + 10.0
-    while (opened := _ours(_open_files() - files)) and time.monotonic() < deadline:
+    while (opened := _files_of_tests(_open_files() - files)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not opened, "files left open"

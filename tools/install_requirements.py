@@ -1,6 +1,6 @@
-"""Installs what pyproject.toml asks for into the virtual environment whose Python runs this file.
+"""Installs the requirements of pyproject.toml into the virtual environment whose Python runs this file.
 
-Only what is missing or too old is installed, so a second run, or a shared environment that has everything, costs a
+Only packages that are missing or too old are installed, so a second run, or an environment that has all, costs a
 fraction of a second and no network. The requirements are read from pyproject.toml alone: build, run time, and the
 extras that building and testing need; or those of the extras named as arguments: `install_requirements.py docs`.
 """

@@ -16,8 +16,8 @@ ORDER = 21
 BATCH = 100
 
 
-def over(tf, setting, make):
-    """The step that goes over a dataset of numbers once and adds them up."""
+def sum_of_dataset(tf, setting, make):
+    """The step that iterates over a dataset of numbers once and sums them."""
     graph = tf.Graph()
     with graph.as_default():
         iterator = tf.data.make_initializable_iterator(make())
@@ -47,7 +47,7 @@ def small_elements(tf, setting):
         dataset = tf.data.Dataset.from_tensor_slices(numbers(setting))
         return dataset.map(lambda x: x * 2 + 1).shuffle(1000, seed=1).batch(BATCH).prefetch(2)
 
-    return over(tf, setting, make)
+    return sum_of_dataset(tf, setting, make)
 
 
 def small_elements_in_parallel(tf, setting):
@@ -56,16 +56,16 @@ def small_elements_in_parallel(tf, setting):
         mapped = dataset.map(lambda x: x * 2 + 1, num_parallel_calls=setting.threads)
         return mapped.shuffle(1000, seed=1).batch(BATCH).prefetch(2)
 
-    return over(tf, setting, make)
+    return sum_of_dataset(tf, setting, make)
 
 
 def slices_batched(tf, setting):
-    return over(tf, setting, lambda: tf.data.Dataset.from_tensor_slices(numbers(setting)).batch(BATCH))
+    return sum_of_dataset(tf, setting, lambda: tf.data.Dataset.from_tensor_slices(numbers(setting)).batch(BATCH))
 
 
 def one_by_one(tf, setting):
     count = 2_000 if setting.quick else 20_000
-    return over(tf, setting, lambda: tf.data.Dataset.range(count))
+    return sum_of_dataset(tf, setting, lambda: tf.data.Dataset.range(count))
 
 
 def record_dataset(tf, setting):
@@ -75,7 +75,7 @@ def record_dataset(tf, setting):
     def make():
         return tf.data.TFRecordDataset(path).batch(1000).map(tf.strings.length)
 
-    return with_bytes(over(tf, setting, make), count * RECORD)
+    return with_bytes(sum_of_dataset(tf, setting, make), count * RECORD)
 
 
 def pictures(tf):
@@ -101,7 +101,7 @@ def decoded_pictures(tf, setting):
         picture = tf.image.decode_jpeg(content, channels=3, dct_method="INTEGER_ACCURATE")
         return tf.reduce_sum(tf.cast(picture, tf.float32))
 
-    return over(
+    return sum_of_dataset(
         tf, setting, lambda: tf.data.Dataset.from_tensor_slices(files).map(decode, num_parallel_calls=2).prefetch(4)
     )
 
@@ -116,7 +116,7 @@ def augmented_pictures(tf, setting):
         picture = tf.image.flip_left_right(picture)
         return tf.image.per_image_standardization(tf.image.adjust_brightness(picture, 0.1)) + 1.0
 
-    return over(
+    return sum_of_dataset(
         tf, setting,
         lambda: tf.data.Dataset.from_tensor_slices(files).map(augment, num_parallel_calls=2).batch(16).prefetch(2),
     )  # fmt: skip

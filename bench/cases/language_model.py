@@ -95,9 +95,9 @@ def torch_side(sampled_softmax):
             rows = F.embedding(both, weights, sparse=True)
             offsets = F.embedding(both, biases, sparse=True)[:, 0]
             true = (outputs * rows[:WORDS]).sum(1) + offsets[:WORDS]
-            others = torch.addmm(offsets[WORDS:], outputs, rows[WORDS:].T) - sampled_counts.log()
-            others = others.masked_fill(y[:, None] == ids, -torch.inf)
-            logits = torch.cat([true[:, None] - true_counts.log(), others], 1)
+            sampled_logits = torch.addmm(offsets[WORDS:], outputs, rows[WORDS:].T) - sampled_counts.log()
+            sampled_logits = sampled_logits.masked_fill(y[:, None] == ids, -torch.inf)
+            logits = torch.cat([true[:, None] - true_counts.log(), sampled_logits], 1)
             return F.cross_entropy(logits, torch.zeros_like(y))
 
         def step():
@@ -128,9 +128,9 @@ def jax_side(sampled_softmax):
                 logits = outputs @ weights.T + biases
                 return -jnp.take_along_axis(jax.nn.log_softmax(logits), y[:, None], 1).mean()
             true = (outputs * weights[y]).sum(1, keepdims=True) + biases[y][:, None] - jnp.log(true_counts)
-            others = outputs @ weights[ids].T + biases[ids] - jnp.log(sampled_counts)
-            others = jnp.where(y[:, None] == ids, -jnp.inf, others)
-            return -jax.nn.log_softmax(jnp.concatenate([true, others], 1))[:, 0].mean()
+            sampled_logits = outputs @ weights[ids].T + biases[ids] - jnp.log(sampled_counts)
+            sampled_logits = jnp.where(y[:, None] == ids, -jnp.inf, sampled_logits)
+            return -jax.nn.log_softmax(jnp.concatenate([true, sampled_logits], 1))[:, 0].mean()
 
         def descend(values, x, y, ids):
             loss, grads = jax.value_and_grad(loss_of)(values, x, y, ids)

@@ -14,7 +14,7 @@ from networks.lstm import graph_lstm, jax_lstm, kernel, torch_layer, torch_loop
 ORDER = 12
 STEPS, BATCH, INPUTS, UNITS, RATE = 40, 16, 256, 256, 0.1
 X = np.random.default_rng(13).standard_normal((STEPS, BATCH, INPUTS), dtype=np.float32)
-# Twice forward, and for the weights and the states backward; nobody needs the gradient of the inputs.
+# Forward, and backward for weights and states, two operations each; the gradient of the inputs is not computed.
 FLOPS = STEPS * BATCH * (4 * INPUTS + 6 * UNITS) * 4 * UNITS
 
 

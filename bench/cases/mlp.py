@@ -12,7 +12,7 @@ from case import Case, session, with_flops
 ORDER = 11
 SIZES, RATE = (784, 256, 256, 10), 0.1
 MULTIPLICATIONS = sum(a * b for a, b in itertools.pairwise(SIZES))
-# Nobody needs the gradient of the inputs.
+# The gradient of the inputs is not computed.
 TRAINING_FLOPS = 32 * (6 * MULTIPLICATIONS - 2 * SIZES[0] * SIZES[1])
 
 

@@ -30,7 +30,7 @@ def field(number, content):
 
 
 def example(rng, i):
-    """What a click log looks like: a label, a few dense numbers, some ids and words, and features nobody asks for."""
+    """An example of a click log: a label, a few dense numbers, some ids and words, and features that are not parsed."""
     numbers = rng.random(8, np.float32).tobytes()
     ids = b"".join(varint(int(v)) for v in rng.integers(0, 1 << 20, 1 + i % 5))
     words = b"".join(field(1, b"word%d" % v) for v in rng.integers(0, 1000, i % 3))

@@ -39,8 +39,8 @@ def graph_side(kind):
             )
             with tf.control_dependencies([update]):
                 piece = tf.identity(variables[0][0])
-            others = [v for v in tf.global_variables() if all(v is not w for w in variables + grads)]
-            initialize = tf.variables_initializer(others)
+            slots_and_powers = [v for v in tf.global_variables() if all(v is not w for w in variables + grads)]
+            initialize = tf.variables_initializer(slots_and_powers)
         sess = session(tf, setting, graph)
         for variable, array in zip(variables + grads, arrays(31) + arrays(37), strict=True):
             sess.run(variable.initializer, {start: array})

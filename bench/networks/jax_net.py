@@ -7,7 +7,7 @@ from .parameters import Parameters
 
 
 class JaxNet:
-    """Layers on NHWC images. The first pass makes the parameters; `begin(arrays, statistics)` starts the others."""
+    """Layers on NHWC images. The first pass makes the parameters; `begin(arrays, statistics)` starts later passes."""
 
     def __init__(self, training):
         self.training, self.parameters, self.first = training, Parameters(), True

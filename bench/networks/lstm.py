@@ -7,7 +7,7 @@ import numpy as np
 
 
 def kernel(inputs, units):
-    """The kernel that everyone begins with; the bias is zero."""
+    """The initial kernel of every framework; the bias is zero."""
     random = np.random.default_rng(5)
     return random.standard_normal((inputs + units, 4 * units), dtype=np.float32) / np.float32(np.sqrt(inputs + units))
 

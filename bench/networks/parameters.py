@@ -8,7 +8,7 @@ class Parameters:
 
     Attributes:
         arrays: NumPy arrays in the order of the layers: filters are HWIO, weights of dense layers [in, out].
-        values: What `current` hands out: the framework's own tensors, once the first pass is over.
+        values: The values that `current` returns: the framework's own tensors, once the first pass is over.
     """
 
     def __init__(self):

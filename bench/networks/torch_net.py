@@ -7,7 +7,7 @@ from .parameters import Parameters
 
 
 class TorchNet:
-    """Layers on NCHW images. The first pass makes the parameters; `parameters.begin(tensors)` starts the others."""
+    """Layers on NCHW images. The first pass makes the parameters; `parameters.begin(tensors)` starts later passes."""
 
     def __init__(self, training):
         self.training, self.parameters = training, Parameters()

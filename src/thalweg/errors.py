@@ -80,7 +80,7 @@ class OpError(Exception):
 
 
 class FailedNode:
-    """The node of a step that failed, where its Operation is not known or in another process; stands for its NodeDef.
+    """The node that failed, where its Operation is not known or in another process; takes the place of its NodeDef.
 
     Attributes:
         name: Its name.
@@ -89,7 +89,7 @@ class FailedNode:
     """
 
     def __init__(self, name: str, op: str, created_at: str | None = None) -> None:
-        """Keeps all three."""
+        """Keeps name, op type and creation line."""
         self.name = name
         self.op = op
         self.created_at = created_at
@@ -166,7 +166,7 @@ class UnimplementedError(_CodedError, code=UNIMPLEMENTED):
 
 
 class InternalError(_CodedError, code=INTERNAL):
-    """Thalweg broke a promise to itself: please report it."""
+    """An invariant of Thalweg is broken: please report it."""
 
 
 class UnavailableError(_CodedError, code=UNAVAILABLE):
@@ -178,7 +178,7 @@ class DataLossError(_CodedError, code=DATA_LOSS):
 
 
 class UnauthenticatedError(_CodedError, code=UNAUTHENTICATED):
-    """The caller did not show who it is, or not convincingly."""
+    """The caller's credentials are missing or not valid."""
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:

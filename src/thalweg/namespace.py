@@ -165,7 +165,7 @@ def _import_families() -> None:
 
 
 def _export_base() -> None:
-    """Exports what lies below the op registry, and so cannot export itself."""
+    """Exports the names of modules below the op registry, which cannot use `@export`."""
     value = op_registry.export_value
     for name, constant in vars(dtypes).items():
         if isinstance(constant, dtypes.DType):

@@ -1,1 +1,1 @@
-"""Test data, and what makes and reads it."""
+"""Test data, and the programs that make and read it."""

@@ -21,7 +21,7 @@ def elements(dataset: Any, most: int = MANY) -> list[Any]:
 
 
 def rest(session: Any, element: Any, most: int = MANY) -> list[Any]:
-    """What `element` still gives."""
+    """The values of `element` in the remaining steps."""
     found: list[Any] = []
     while len(found) < most:
         try:

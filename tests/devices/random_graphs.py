@@ -55,7 +55,7 @@ class GraphMaker:
         self._random = np.random.default_rng(seed)
         self._count = count
         self._variables: list[Any] = []
-        self._last: dict[Any, Any] = {}  # what touched a variable last: reads and updates are ordered
+        self._last: dict[Any, Any] = {}  # the last op on each variable: reads and updates are ordered
         inputs = [tf.constant(self._array()) for _ in range(2)]
         # Values that a step computes itself, so that they cannot be folded away.
         start = [x + tf.zeros_like(tf.random_uniform([SIZE, SIZE], seed=seed)) for x in inputs]
@@ -172,7 +172,7 @@ class GraphMaker:
 
 
 def results(seed: int, count: int, strategy: str = "") -> list[np.ndarray]:
-    """What the graph of a seed computes in two steps on this many devices, with what it leaves open placed somehow."""
+    """The results of a seed's graph in two steps on this many devices; ops without a device go by the strategy."""
     with tf.Graph().as_default():
         maker = GraphMaker(seed, count)
         config = tf.ConfigProto(device_count={"CPU": count}, operation_timeout_in_ms=20_000)

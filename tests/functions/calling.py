@@ -1,4 +1,4 @@
-"""How the tests of functions call them, and run what they call: with the bodies inlined, and with real calls."""
+"""Calls of functions in tests: with the bodies inlined, and with real calls."""
 
 from __future__ import annotations
 

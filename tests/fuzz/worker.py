@@ -21,7 +21,7 @@ from thalweg.graph.definitions.op_registry import OpDef, all_ops
 from thalweg.runtime.install import register_python_kernels
 
 MEMORY_LIMIT = 1 << 30
-# Not calls: parts of a loop or conditional, functions of the program, and what writes to the world outside.
+# Excluded: parts of a loop or conditional, functions of the program, and ops that write files or print.
 NOT_CALLED = ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond", "PyFunc", "Ref", "Abort", "Print",
               "File", "Placeholder", "Timestamp")  # fmt: skip
 
@@ -44,7 +44,7 @@ def call(op: OpDef, seed: int) -> str:
         except tf.errors.OpError:
             return "refused"
         try:
-            # What waits for another step would wait for ever.
+            # Ops that wait for another step would wait for ever.
             options = tf.RunOptions(timeout_in_ms=50) if core.is_async(op.name) else None
             session.run(outputs, feeds, options=options)
         except tf.errors.OpError as error:

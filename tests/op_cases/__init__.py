@@ -105,7 +105,7 @@ class OpCase:
     tolerance: float = 1e-5
     grad_tolerance: float = 1e-4
     name: str = ""
-    notes: str = ""  # What a reader of the record should know.
+    notes: str = ""  # For readers of the record.
 
 
 CASES: list[OpCase] = []

@@ -72,10 +72,10 @@ class Convolution:
         groups = channels // kernel.shape[-2]
         return _split(kernel, groups), groups
 
-    def _last(self, x: Array) -> Array:
+    def _to_channels_last(self, x: Array) -> Array:
         return np.moveaxis(x, 1, -1) if self.channels_first else x
 
-    def _back(self, x: Array) -> Array:
+    def _to_layout(self, x: Array) -> Array:
         return np.moveaxis(x, -1, 1) if self.channels_first else x
 
     def _padded(self, x: Array) -> Array:
@@ -83,7 +83,7 @@ class Convolution:
 
     def forward(self, x: Array, kernel: Array) -> Array:
         """The convolution itself."""
-        dtype, x = x.dtype, self._last(x).astype(np.float64)
+        dtype, x = x.dtype, self._to_channels_last(x).astype(np.float64)
         self._geometry(x.shape, kernel.shape)
         w, groups = self._grouped(kernel.astype(np.float64), x.shape[-1])
         x = self._padded(x)
@@ -91,12 +91,12 @@ class Convolution:
         out = np.zeros([x.shape[0], *self.out, groups, w.shape[-1]])
         for at, window in self._windows(kernel.shape):
             out += np.einsum("n...gi,igo->n...go", x[(slice(None), *window)], w[at])
-        return self._back(out.reshape(*out.shape[:-2], groups * w.shape[-1])).astype(dtype)
+        return self._to_layout(out.reshape(*out.shape[:-2], groups * w.shape[-1])).astype(dtype)
 
     def input_gradient(self, sizes: Any, kernel: Array, grad: Array) -> Array:
         """The gradient of the input, given that of the output."""
-        dtype, grad = grad.dtype, self._last(grad).astype(np.float64)
-        shape = self._last(np.empty(tuple(int(s) for s in sizes))).shape
+        dtype, grad = grad.dtype, self._to_channels_last(grad).astype(np.float64)
+        shape = self._to_channels_last(np.empty(tuple(int(s) for s in sizes))).shape
         self._geometry(shape, kernel.shape)
         w, groups = self._grouped(kernel.astype(np.float64), shape[-1])
         grad = _split(grad, groups)
@@ -106,11 +106,15 @@ class Convolution:
         for at, window in self._windows(kernel.shape):
             whole[(slice(None), *window)] += np.einsum("n...go,igo->n...gi", grad, w[at])
         crop = tuple(slice(b, b + s) for s, (b, _) in zip(shape[1:-1], self.pads, strict=True))
-        return self._back(whole[(slice(None), *crop)].reshape(shape)).astype(dtype)
+        return self._to_layout(whole[(slice(None), *crop)].reshape(shape)).astype(dtype)
 
     def filter_gradient(self, x: Array, sizes: Any, grad: Array) -> Array:
         """The gradient of the filter, given that of the output."""
-        dtype, x, grad = x.dtype, self._last(x).astype(np.float64), self._last(grad).astype(np.float64)
+        dtype, x, grad = (
+            x.dtype,
+            self._to_channels_last(x).astype(np.float64),
+            self._to_channels_last(grad).astype(np.float64),
+        )
         kernel = tuple(int(s) for s in sizes)
         self._geometry(x.shape, kernel)
         out, groups = self._grouped(np.zeros(kernel), x.shape[-1])

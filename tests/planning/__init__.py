@@ -1,1 +1,1 @@
-"""Planned steps: what they hold, as bytes, and in other processes."""
+"""Planned steps: their content, as bytes, and in other processes."""

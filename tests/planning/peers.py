@@ -28,7 +28,7 @@ _TIMEOUT_MS = 60_000
 
 
 class _Peer:
-    """What runs in a process: a session, and the steps that were installed in it."""
+    """The side of the process: a session, and the steps that were installed in it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
@@ -94,7 +94,7 @@ def _main(pipe: Connection) -> None:
 
 
 class Peers:
-    """Some processes with some devices each, and what plans and runs steps on them."""
+    """Some processes with some devices each, and the planner of steps on them."""
 
     def __init__(self, count: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -115,7 +115,7 @@ class Peers:
             pipe.close()
         for process in self._processes:
             process.join(5)
-            process.kill()  # A step of it may still wait for what another process will not send.
+            process.kill()  # A step of it may still wait for a tensor that another process will not send.
             process.join()
 
     def begin(self, per_process: int) -> None:

@@ -1,4 +1,4 @@
-"""A simple model of each queue, and whether what many threads saw can have happened one after the other.
+"""A simple model of each queue, and a check that the results of many threads are linearizable.
 
 A history is a list of calls, each with the times at which it began and ended, and how it ended. It is right if there is
 an order of the calls that respects these times, in which the model gives every call the result that it had (Wing and
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Call:
-    """One call: `value` is what it put in, or how many it asked for; `result` what it gave, or the error's class.
+    """One call: `value` is the element enqueued, or the number to dequeue; `result` the elements, or the error's class.
 
     A batch that moves element by element is several calls, of which each `follows` the one with the number before.
     """
@@ -30,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True)
 class State:
-    """What is in the queue, in the order of arrival, and whether it is closed."""
+    """The elements in the queue, in the order of arrival, and whether it is closed."""
 
     elements: tuple[int, ...] = ()
     closed: bool = False
@@ -41,8 +41,8 @@ def priority_of(element: int) -> int:
     return element % 3
 
 
-def _taken(order: str, elements: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
-    """What is left after `wanted` have left one after the other; None if that order is not allowed."""
+def _after_dequeues(order: str, elements: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The elements left after dequeues of `wanted`, one by one; None if the queue does not allow that order."""
     left = list(elements)
     for element in wanted:
         if element not in left:
@@ -56,7 +56,7 @@ def _taken(order: str, elements: tuple[int, ...], wanted: tuple[int, ...]) -> tu
 
 
 def step(order: str, state: State, call: Call) -> State | None:
-    """The state after a call that ended as it did; None if it could not have."""
+    """The state after a call with its result; None if the model does not allow that result."""
     if call.kind == "enqueue":
         if call.result == "CancelledError":
             return state if state.closed else None
@@ -66,14 +66,14 @@ def step(order: str, state: State, call: Call) -> State | None:
             return state if state.closed else None
         return State(state.elements, True)
     if call.kind == "size":
-        # Waiting dequeues may hold elements, which count no more.
+        # Waiting dequeues may hold elements, which no longer count.
         return state if call.result <= len(state.elements) else None
     if call.result == "OutOfRangeError":
         too_few = len(state.elements) < (1 if call.kind == "up_to" else call.value)
         return state if state.closed and too_few else None
     if len(call.result) > call.value or (len(call.result) < call.value and not (call.kind == "up_to" and state.closed)):
         return None
-    left = _taken(order, state.elements, call.result)
+    left = _after_dequeues(order, state.elements, call.result)
     if left is None or (len(call.result) < call.value and left):
         return None
     return State(left, state.closed)

@@ -59,14 +59,14 @@ def after_waits(count: int, function: Callable[..., Any], *args: Any) -> InThrea
 
 
 class Begun:
-    """A number, 0, that tells when a step computes it: the step has begun."""
+    """A tensor `zero` whose kernel signals that a step has begun."""
 
     def __init__(self) -> None:
         self._steps = threading.Semaphore(0)
-        self.zero = tf.py_func(self._tell, [], tf.int32)
+        self.zero = tf.py_func(self._signal, [], tf.int32)
         self.zero.set_shape([])
 
-    def _tell(self) -> Any:
+    def _signal(self) -> Any:
         self._steps.release()
         return np.int32(0)
 

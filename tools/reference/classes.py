@@ -13,7 +13,7 @@ from reference.signatures import signature
 
 
 def body(reference: Reference, entry: Entry, links: Links) -> str:
-    """What stands below the signature of a class."""
+    """The text below the signature of a class."""
     cls = entry.value
     parts = [_bases(reference, cls, links), render(docstring(cls), links.code)]
     init = cls.__dict__.get("__init__")

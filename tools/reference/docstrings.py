@@ -94,7 +94,7 @@ def sections(text: str) -> list[tuple[str, str]]:
             found.append(("", [line]))  # Text after a section.
         else:
             found[-1][1].append(line)
-    # The title's line is empty so that cleandoc removes the indentation of all others.
+    # The title's line is empty so that cleandoc removes the indentation of all other lines.
     return [(title, inspect.cleandoc("\n".join(["", *lines])) if title else "\n".join(lines)) for title, lines in found]
 
 
@@ -119,7 +119,7 @@ def render(text: str, link: Linker = plain, *, skip_summary: bool = False) -> st
 
     Args:
         text: The docstring, without its indentation.
-        link: What becomes of code spans.
+        link: Makes Markdown of a code span.
         skip_summary: Whether to leave the first paragraph out.
     """
     parts: list[str] = []

@@ -11,7 +11,7 @@ from reference.names import Reference
 from reference.paths import LINK, REPOSITORY, resolve_span
 
 # Pages from outside of docs/, and where they are on the site.
-_OTHERS = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+_PAGES_OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _BLOCK = re.compile(r"(^(```|~~~).*?^\2.*?$)", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(?<![`\[])`([^`\n]+)`(?![`\]])")
 
@@ -20,7 +20,7 @@ def guide_files() -> dict[str, Path]:
     """The guides: where each is on the site, and its file."""
     docs = REPOSITORY / "docs"
     found = {str(path.relative_to(docs)): path for path in sorted(docs.rglob("*.md")) if path.parent.name != "site"}
-    return {**found, **{page: REPOSITORY / file for file, page in _OTHERS.items()}}
+    return {**found, **{page: REPOSITORY / file for file, page in _PAGES_OUTSIDE.items()}}
 
 
 def guide_page(reference: Reference, page: str, path: Path) -> str:
@@ -71,8 +71,8 @@ def _link(match: re.Match[str], path: Path, links: Links) -> str:
     if not file.exists():
         return match[0]  # A page that is made here.
     inside = str(file.relative_to(REPOSITORY))
-    if inside in _OTHERS:
-        return f"[{text}]({links.relative(_OTHERS[inside])})"
+    if inside in _PAGES_OUTSIDE:
+        return f"[{text}]({links.relative(_PAGES_OUTSIDE[inside])})"
     if inside == "README.md":
         return f"[{text}]({links.relative('index.md')})"
     if file.is_relative_to(REPOSITORY / "docs") and (file.suffix == ".md" or file.is_dir()):

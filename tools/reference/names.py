@@ -80,7 +80,7 @@ def kind_of(value: Any) -> str:
 
 
 def _public_members(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """What a module that is itself a public name offers.
+    """The public members of a module that is itself a public name.
 
     That is its `__all__`; or else what it defines, or imports as `from x import name as name`, without an underscore.
     """
@@ -128,7 +128,7 @@ def collect() -> Reference:
     for name in [*entries, *modules]:
         spaces.setdefault(name.rpartition(".")[0], []).append(name)
     for name in [*spaces, *modules]:
-        while name:  # A namespace that holds only others has a page, too.
+        while name:  # A namespace that holds only namespaces has a page, too.
             spaces.setdefault(name, [])
             name = name.rpartition(".")[0]
     _assign_pages(entries, set(spaces))
@@ -145,7 +145,7 @@ def _grouped(values: dict[str, Any], old: dict[str, str]) -> dict[str, Entry]:
     names_of: dict[Any, list[str]] = {}
     for name, value in values.items():
         if name not in old:
-            # Equal constants may be one object by accident: each is on its own.
+            # Equal constants may be one object by accident: each has an entry of its own.
             names_of.setdefault(id(value) if callable(value) else name, []).append(name)
     entries: dict[str, Entry] = {}
     for names in names_of.values():
@@ -160,7 +160,7 @@ def _grouped(values: dict[str, Any], old: dict[str, str]) -> dict[str, Entry]:
 
 
 def _is_secondary(name: str) -> bool:
-    """Whether a name is one of those that only programs for other versions look for."""
+    """Whether a name exists only for programs of other versions of TensorFlow."""
     return name.split(".")[1] in ("contrib", "compat", "python", "dtypes", "estimator")
 
 

@@ -1,4 +1,4 @@
-"""What the registry knows of an op type, and on which op types a public function stands."""
+"""The registry's facts about an op type, and the op types that a public function uses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def argument_type(argument: ArgDef) -> str:
 
 
 def attribute_values(attr: AttrDef) -> str:
-    """What an attribute can be: its kind, the values allowed, the minimum and the default."""
+    """The values of an attribute: its kind, the values allowed, the minimum and the default."""
     text = attr.kind
     if attr.allowed is not None:
         allowed = ", ".join(a.name if isinstance(a, dtypes.DType) else repr(a.decode()) for a in attr.allowed)
@@ -86,7 +86,7 @@ def kernel_types(definition: OpDef) -> dict[str, list[str]]:
 
 
 def shape_rule(definition: OpDef) -> tuple[str, Source | None]:
-    """What the static shape of the outputs follows from: a sentence, if the rule has one, and where the rule is."""
+    """The rule of the static output shapes: its first sentence, if it has a docstring, and where it is."""
     rule = definition.shape
     if rule is None:
         return "", None
@@ -113,7 +113,7 @@ def gradient(definition: OpDef) -> tuple[str, Source | None]:
 
 
 def implementation(definition: OpDef) -> tuple[str, list[Source]]:
-    """What computes the op, and where."""
+    """The implementation of the op: its kind, and where it is."""
     if definition.python_kernel is not None:
         place = source_of(definition.python_kernel)
         return "on NumPy, in Python", [place] if place else []

@@ -110,7 +110,7 @@ def _ops_of_function(function: Any, links: Links) -> str:
 
 
 def op_table(definition: OpDef, links: Links) -> str:
-    """What the registry knows of an op type, as a table."""
+    """The registry's facts about an op type, as a table."""
     rows: list[tuple[str, str]] = []
     for title, arguments in (("inputs", definition.inputs), ("outputs", definition.outputs)):
         text = ", ".join(f"`{a.name}: {op_facts.argument_type(a)}`" for a in arguments)
@@ -232,7 +232,7 @@ def _index_page(reference: Reference) -> str:
         "`import thalweg as tf`; `tf.compat.v1` is `tf` itself. The op types of the graph are on pages of their own."
     )
     rows = [
-        (links.page(f"`{space}`", space), str(len(names)), _few(names, links))
+        (links.page(f"`{space}`", space), str(len(names)), _first_names(names, links))
         for space, names in reference.spaces.items()
     ]
     tree = ["```{toctree}\n:hidden:\n", *reference.spaces, "ops/index", "```"]
@@ -247,7 +247,7 @@ def _index_page(reference: Reference) -> str:
     )
 
 
-def _few(names: list[str], links: Links) -> str:
+def _first_names(names: list[str], links: Links) -> str:
     shown = [f"`{name.rpartition('.')[2]}`" for name in names[:6]]
     return ", ".join(shown) + (", …" if len(names) > 6 else "")
 

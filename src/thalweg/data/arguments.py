@@ -1,4 +1,4 @@
-"""What dataset ops take: counts as int64 tensors, rows of slices, and the specs of batches and slices."""
+"""Arguments of dataset ops: counts as int64 tensors, rows of slices, and the specs of batches and slices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def static_size(value: Tensor) -> int | None:
 
 
 def batched_spec(spec: Any, rows: int | None) -> Any:
-    """The spec of a batch of what `spec` describes."""
+    """The spec of a batch of elements of `spec`."""
     if isinstance(spec, structure.SparseTensorSpec):
         return structure.SparseTensorSpec(TensorShape([rows]).concatenate(spec.shape), spec.dtype)
     if isinstance(spec, structure.NestedSpec):
@@ -59,7 +59,7 @@ def sliceable(value: Any) -> Tensor:
 
 
 def common_spec(a: Any, b: Any) -> Any:
-    """The most specific spec that fits what both describe."""
+    """The most specific spec that fits the elements of both."""
     if isinstance(a, structure.NestedSpec):
         return a
     shape = a.shape.most_specific_compatible_shape(b.shape)

@@ -24,7 +24,7 @@ _ROWS = 1024  # of a batch
 
 
 def _pyarrow() -> Any:
-    # By name: the checks of the types run with and without it.
+    # Imported by name: mypy runs with and without pyarrow.
     try:
         importlib.import_module("pyarrow.parquet")
         return importlib.import_module("pyarrow")

@@ -14,7 +14,7 @@ import numpy as np
 from thalweg.data.arguments import int64
 from thalweg.data.dataset import Dataset
 from thalweg.data.experimental import ignore_errors as without_errors
-from thalweg.data.files import _names, _text
+from thalweg.data.files import _filenames, _string_tensor
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
@@ -60,11 +60,11 @@ class CsvDataset(Dataset):
 
         Args:
             filenames: A name or names.
-            record_defaults: For each column a type, if a value is required, or what to use if it is missing.
+            record_defaults: For each column a type, if a value is required, or the default of missing values.
             compression_type: '', 'ZLIB' or 'GZIP'.
             buffer_size: Bytes to buffer; chosen if None.
             header: Whether to pass over the first line of each file.
-            field_delim: What separates the fields.
+            field_delim: The separator of fields.
             use_quote_delim: Whether quotation marks enclose fields.
             na_value: A text that stands for a missing value, beside the empty one.
             select_cols: Numbers of the columns to read, in order; all if None.
@@ -73,10 +73,11 @@ class CsvDataset(Dataset):
         defaults = [_default(value) for value in record_defaults]
         spec = tuple(TensorSpec([], value.dtype) for value in defaults)
         inputs = [
-            _names(filenames), _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size"),
-            convert_to_tensor(header, dtypes.bool, name="header"), _text(field_delim, "field_delim"),
-            convert_to_tensor(use_quote_delim, dtypes.bool, name="use_quote_delim"), _text(na_value, "na_value"),
-            _columns(select_cols, "select_cols"), defaults,
+            _filenames(filenames), _string_tensor(compression_type, "compression_type"),
+            int64(buffer_size or 0, "buffer_size"), convert_to_tensor(header, dtypes.bool, name="header"),
+            _string_tensor(field_delim, "field_delim"),
+            convert_to_tensor(use_quote_delim, dtypes.bool, name="use_quote_delim"),
+            _string_tensor(na_value, "na_value"), _columns(select_cols, "select_cols"), defaults,
         ]  # fmt: skip
         shapes = [TensorShape([])] * len(defaults)
         if exclude_cols is None:
@@ -153,7 +154,7 @@ def make_csv_dataset(
     Raises:
         ValueError: If no file matches, names are given twice, or a named column does not exist.
     """
-    files = _matching(file_pattern)
+    files = _matching_files(file_pattern)
     dialect = {"delimiter": field_delim, "quoting": csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE}
     if column_names is None:
         if not header:
@@ -161,9 +162,11 @@ def make_csv_dataset(
         column_names = next(_rows(files[0], compression_type, dialect))
     if len(column_names) != len(set(column_names)):
         raise ValueError(f"Cannot have duplicate column names: {column_names}")
-    chosen = list(range(len(column_names))) if select_columns is None else _numbers(select_columns, column_names)
+    chosen = list(range(len(column_names))) if select_columns is None else _column_numbers(select_columns, column_names)
     if column_defaults is None:
-        column_defaults = _guessed(files, chosen, header, na_value, num_rows_for_inference, compression_type, dialect)
+        column_defaults = _inferred_defaults(
+            files, chosen, header, na_value, num_rows_for_inference, compression_type, dialect
+        )
     if len(column_defaults) != len(chosen):
         raise ValueError(f"There are {len(column_defaults)} column_defaults for {len(chosen)} columns.")
     names = [column_names[i] for i in chosen]
@@ -184,7 +187,7 @@ def make_csv_dataset(
     dataset = _shuffled_files(files, shuffle, shuffle_seed)
     dataset = dataset.interleave(records, num_parallel_reads or 1, num_parallel_calls=num_parallel_reads,
                                  deterministic=False if sloppy else None)  # fmt: skip
-    dataset = _rounds(dataset, shuffle, shuffle_buffer_size, shuffle_seed, num_epochs)
+    dataset = _shuffle_and_repeat(dataset, shuffle, shuffle_buffer_size, shuffle_seed, num_epochs)
     # Without an end, every batch is full, and its size is static.
     dataset = dataset.batch(batch_size, drop_remainder=num_epochs is None).map(by_name)
     return dataset.prefetch(1 if prefetch_buffer_size is None else prefetch_buffer_size)
@@ -195,13 +198,13 @@ def _shuffled_files(files: list[str], shuffle: bool, seed: Any) -> Dataset:
     return dataset.shuffle(len(files), seed) if shuffle else dataset
 
 
-def _rounds(dataset: Dataset, shuffle: bool, buffer_size: Any, seed: Any, epochs: Any) -> Dataset:
+def _shuffle_and_repeat(dataset: Dataset, shuffle: bool, buffer_size: Any, seed: Any, epochs: Any) -> Dataset:
     if shuffle:
         dataset = dataset.shuffle(buffer_size, seed)
     return dataset if epochs == 1 else dataset.repeat(epochs)
 
 
-def _matching(file_pattern: Any) -> list[str]:
+def _matching_files(file_pattern: Any) -> list[str]:
     patterns = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
     files = sorted(name for pattern in patterns for name in gfile.Glob(pattern))
     if not files:
@@ -221,7 +224,7 @@ def _rows(path: str, compression_type: Any, dialect: dict[str, Any]) -> Any:
             yield from csv.reader(text, **dialect)
 
 
-def _numbers(select_columns: Any, names: list[str]) -> list[int]:
+def _column_numbers(select_columns: Any, names: list[str]) -> list[int]:
     numbers = []
     for column in select_columns:
         if isinstance(column, str) and column not in names:
@@ -235,7 +238,7 @@ def _numbers(select_columns: Any, names: list[str]) -> list[int]:
     return sorted(numbers)
 
 
-def _guessed(
+def _inferred_defaults(
     files: list[str], columns: list[int], header: bool, na_value: str, most: int | None, compression: Any,
     dialect: dict[str, Any],
 ) -> list[Any]:  # fmt: skip
@@ -252,11 +255,11 @@ def _guessed(
             seen += 1
             for i, column in enumerate(columns):
                 if column < len(row) and row[column] not in ("", na_value):
-                    kinds[i] = _widest(kinds[i], _kind(row[column]))
+                    kinds[i] = _widest(kinds[i], _dtype_of_text(row[column]))
     return [_zero(kind) for kind in kinds]
 
 
-def _kind(text: str) -> DType:
+def _dtype_of_text(text: str) -> DType:
     try:
         value = int(text)
         return dtypes.int32 if -(2**31) <= value < 2**31 else dtypes.int64

@@ -51,7 +51,7 @@ class Dataset:
     """
 
     def __init__(self, variant_tensor: Tensor, element_spec: Any = None, options: Options | None = None) -> None:
-        """Used by the transformations: wraps the tensor that stands for a dataset."""
+        """Used by the transformations: wraps the variant tensor of a dataset."""
         self._variant_tensor = variant_tensor
         self._element_spec = element_spec
         self._dataset_options = Options() if options is None else options
@@ -159,7 +159,7 @@ class Dataset:
     def from_generator(
         generator: Callable[..., Any], output_types: Any, output_shapes: Any = None, args: Any = None
     ) -> Dataset:
-        """What a Python generator yields; see `thalweg.data.generator`.
+        """The elements that a Python generator yields; see `thalweg.data.generator`.
 
         Args:
             generator: A function that returns an iterable; called anew for each pass over the dataset.
@@ -251,7 +251,7 @@ class Dataset:
         return self._derived("TakeDataset", int64(count, "count"))
 
     def skip(self, count: Any) -> Dataset:
-        """What is left after the first `count` elements; nothing if it is -1."""
+        """The elements after the first `count`; none if it is -1."""
         return self._derived("SkipDataset", int64(count, "count"))
 
     def shard(self, num_shards: Any, index: Any) -> Dataset:
@@ -410,10 +410,10 @@ class Dataset:
         return reducing.reduce_dataset(self, initial_state, reduce_func)
 
     def apply(self, transformation_func: Callable[[Dataset], Any]) -> Dataset:
-        """What a function of this dataset returns, which must be a dataset.
+        """The result of a function of this dataset, which must be a dataset.
 
         Raises:
-            TypeError: If it is not.
+            TypeError: If the result is not a dataset.
         """
         dataset = transformation_func(self)
         if not isinstance(dataset, Dataset):

@@ -90,7 +90,7 @@ _dataset("PrefetchDataset", f"{_INPUT}, buffer_size: int64",
          "slack_period: int = 0, legacy_autotune: bool = true, buffer_size_min: int = 0")  # fmt: skip
 _dataset("CacheDataset", f"{_INPUT}, filename: string")
 
-# What graphs of TensorFlow's contain around a pipeline; here they hand their input on.
+# Wrappers around pipelines in graphs of TensorFlow; here they pass their input on.
 _dataset("OptionsDataset", _INPUT, "serialized_options: string")
 _dataset("OptimizeDataset", f"{_INPUT}, optimizations: string", "optimization_configs: list(string) = []")
 _dataset("ModelDataset", _INPUT, "algorithm: int = 0, cpu_budget: int = 0, ram_budget: int = 0")

@@ -1,4 +1,4 @@
-"""Transformations of `tf.data.experimental`: functions that return what `Dataset.apply` takes."""
+"""Transformations of `tf.data.experimental`: functions that return transformations for `Dataset.apply`."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class RandomDataset(Dataset):
         super().__init__(handle, spec)
 
 
-def _directed(selector: Dataset, datasets: Any) -> Dataset:
+def _directed_interleave(selector: Dataset, datasets: Any) -> Dataset:
     first = datasets[0]
     for dataset in datasets[1:]:
         if dataset.output_types != first.output_types or dataset.output_classes != first.output_classes:
@@ -244,7 +244,7 @@ def choose_from_datasets(datasets: Any, choice_dataset: Dataset) -> Dataset:
         raise TypeError(f"`choice_dataset` must be a dataset of scalar `tf.int64` tensors, not of {spec}.")
     if not datasets:
         raise ValueError("There must be at least one dataset to choose from.")
-    return _directed(choice_dataset, datasets)
+    return _directed_interleave(choice_dataset, datasets)
 
 
 @export("data.experimental.sample_from_datasets")
@@ -279,4 +279,4 @@ def sample_from_datasets(datasets: Any, weights: Any = None, seed: Any = None) -
         drawn = apply_one("StatelessMultinomial", logits, 1, seeds, output_dtype=dtypes.int64)
         return apply_one("Squeeze", drawn, squeeze_dims=[0, 1])
 
-    return _directed(random.map(choice), datasets)
+    return _directed_interleave(random.map(choice), datasets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.data.csv_datasets import _matching, _rounds, _shuffled_files
+from thalweg.data.csv_datasets import _matching_files, _shuffle_and_repeat, _shuffled_files
 from thalweg.data.dataset import Dataset
 from thalweg.data.files import TFRecordDataset
 from thalweg.graph.definitions.op_registry import export
@@ -82,7 +82,7 @@ def make_batched_features_dataset(
         raise ValueError(f"The `label_key` provided ({label_key!r}) must be one of the `features` keys.")
     if reader is None:
         reader = TFRecordDataset
-    files = _shuffled_files(_matching(file_pattern), shuffle, shuffle_seed)
+    files = _shuffled_files(_matching_files(file_pattern), shuffle, shuffle_seed)
     threads = reader_num_threads or 1
     dataset = files.interleave(
         lambda name: reader(name, *(reader_args or ())), threads, num_parallel_calls=None if threads == 1 else threads,
@@ -91,7 +91,7 @@ def make_batched_features_dataset(
     if isinstance(dataset.element_spec, tuple):
         # Readers of keys and values: the Example is the value.
         dataset = dataset.map(lambda _, value: value)
-    dataset = _rounds(dataset, shuffle, shuffle_buffer_size, shuffle_seed, num_epochs)
+    dataset = _shuffle_and_repeat(dataset, shuffle, shuffle_buffer_size, shuffle_seed, num_epochs)
     dataset = dataset.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
     dataset = dataset.apply(parse_example_dataset(features, parser_num_threads or 2))
     if label_key is not None:

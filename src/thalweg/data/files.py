@@ -1,4 +1,4 @@
-"""Datasets of what files hold: lines, TFRecords, records of one length."""
+"""Datasets of the content of files: lines, TFRecords, records of one length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from thalweg.graph.tensor_spec import TensorSpec
 _STRING = TensorSpec([], dtypes.string)
 
 
-def _names(filenames: Any) -> Any:
+def _filenames(filenames: Any) -> Any:
     """File names as a dataset if they are one already, else as a tensor of strings."""
     if isinstance(filenames, Dataset):
         spec = filenames.element_spec
@@ -25,23 +25,23 @@ def _names(filenames: Any) -> Any:
             raise TypeError(f"`filenames` must be a `tf.data.Dataset` of `tf.string` elements, not of {spec}.")
         return filenames
     if isinstance(filenames, (list, tuple)):
-        filenames = [_name(item) for item in filenames]
+        filenames = [_filename(item) for item in filenames]
     else:
-        filenames = _name(filenames)
+        filenames = _filename(filenames)
     return convert_to_tensor(filenames, dtypes.string, name="filenames")
 
 
-def _name(value: Any) -> Any:
+def _filename(value: Any) -> Any:
     return value.__fspath__() if hasattr(value, "__fspath__") else value
 
 
-def _text(value: Any, name: str) -> Tensor:
+def _string_tensor(value: Any, name: str) -> Tensor:
     return convert_to_tensor("" if value is None else value, dtypes.string, name=name)
 
 
-def _reading(filenames: Any, make: Any, parallel: int | None = None) -> Tensor:
-    """The dataset that `make` makes of file names, for each name if they are a dataset themselves."""
-    names = _names(filenames)
+def _dataset_of_files(filenames: Any, make: Any, parallel: int | None = None) -> Tensor:
+    """The dataset that `make` makes of file names; if they are a dataset, of each name, concatenated or interleaved."""
+    names = _filenames(filenames)
     if not isinstance(names, Dataset):
         if parallel is None:
             handle: Tensor = make(names)
@@ -55,7 +55,7 @@ def _reading(filenames: Any, make: Any, parallel: int | None = None) -> Tensor:
 
 
 class _StringFiles(Dataset):
-    """What the files of one format hold, as strings."""
+    """The base class of datasets of strings from files."""
 
     _op_type: ClassVar[str]
 
@@ -70,9 +70,15 @@ class _StringFiles(Dataset):
             buffer_size: Bytes to buffer; chosen if None.
             num_parallel_reads: How many files to read at once, taking turns; in order, one by one, if None.
         """
-        compression, buffer = _text(compression_type, "compression_type"), int64(buffer_size or 0, "buffer_size")
+        compression, buffer = (
+            _string_tensor(compression_type, "compression_type"),
+            int64(buffer_size or 0, "buffer_size"),
+        )
         super().__init__(
-            _reading(filenames, lambda f: apply_one(self._op_type, f, compression, buffer), num_parallel_reads), _STRING
+            _dataset_of_files(
+                filenames, lambda f: apply_one(self._op_type, f, compression, buffer), num_parallel_reads
+            ),
+            _STRING,
         )
 
 
@@ -129,9 +135,9 @@ class FixedLengthRecordDataset(Dataset):
         sizes = [int64(record_bytes, "record_bytes"), int64(footer_bytes or 0, "footer_bytes"),
                  int64(buffer_size or 0, "buffer_size")]  # fmt: skip
         header = int64(header_bytes or 0, "header_bytes")
-        compression = _text(compression_type, "compression_type")
+        compression = _string_tensor(compression_type, "compression_type")
         super().__init__(
-            _reading(
+            _dataset_of_files(
                 filenames, lambda f: apply_one("FixedLengthRecordDatasetV2", f, header, *sizes, compression),
                 num_parallel_reads,
             ),

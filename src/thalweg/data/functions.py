@@ -18,7 +18,7 @@ class DatasetFunction:
 
     Attributes:
         function: The graph function, of the tensors that the arguments travel as.
-        spec: The structure of what it returns.
+        spec: The structure of its results.
     """
 
     def __init__(self, func: Callable[..., Any], *arguments: Any, name: str = "Dataset", spread: bool = True) -> None:
@@ -27,12 +27,12 @@ class DatasetFunction:
         Args:
             func: The user's function.
             *arguments: The structures of its arguments. A single one that is a tuple is spread over the parameters.
-            name: What it is for, as part of its name in the library.
-            spread: Whether to do that.
+            name: Its purpose, as part of its name in the library.
+            spread: Whether to spread a tuple over the parameters.
 
         Raises:
             ValueError: If `func` cannot be called.
-            TypeError: If what it returns cannot become tensors.
+            TypeError: If its results cannot become tensors.
         """
         if not callable(func):
             raise ValueError(f"Expected a function, got {func!r} (of type {type(func)}).")
@@ -54,7 +54,7 @@ class DatasetFunction:
                 returned = func(*values[0])
             else:
                 returned = func(*values)
-            # A list comes from an op that has several results rather than from somebody who wants them stacked.
+            # A list is the result of an op with several outputs: a tuple of components, not one stacked tensor.
             returned = tuple(returned) if isinstance(returned, list) else returned
             try:
                 converted = structure.to_values(returned)

@@ -1,7 +1,7 @@
 """from_generator: elements that a Python generator yields.
 
-The generator runs under the GIL, in the thread that pulls the dataset. What it raises reaches the consumer as an error
-with its text. It is closed when it ends, and when the iterator goes.
+The generator runs under the GIL, in the thread that pulls the dataset. Its exceptions reach the consumer as an error
+with their text. It is closed when it ends, and when the iterator is destroyed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from thalweg.graph.tensor_spec import TensorSpec
 from thalweg.ops.flow.py_func import py_func
 
 
-class _Running:
+class _RunningGenerators:
     """The generators of one dataset that are under way, by number."""
 
     def __init__(self, generator: Callable[..., Any]) -> None:
@@ -59,7 +59,7 @@ def generated(generator: Callable[..., Any], output_types: Any, output_shapes: A
         raise TypeError("`generator` must be callable.")
     types = structure.map_structure(as_dtype, output_types)
     spec = structure.specs_from(types, output_shapes)
-    running = _Running(generator)
+    running = _RunningGenerators(generator)
     arguments = [] if args is None else [convert_to_tensor(a) for a in args]
     flat_types = structure.flatten(types)
     flat_shapes = [s.shape for s in structure.flatten(spec)]
@@ -70,7 +70,9 @@ def generated(generator: Callable[..., Any], output_types: Any, output_shapes: A
     number = TensorSpec([], dtypes.int64)
     init = DatasetFunction(lambda: _scalar(py_func(running.begin, arguments, dtypes.int64)), name="Dataset_generator")
     step = DatasetFunction(
-        lambda n: tuple(_shaped(py_func(next_element, [n], flat_types), flat_shapes)), number, name="Dataset_generator"
+        lambda n: tuple(_with_shapes(py_func(next_element, [n], flat_types), flat_shapes)),
+        number,
+        name="Dataset_generator",
     )
     finish = DatasetFunction(lambda n: py_func(running.end, [n], dtypes.int64), number, name="Dataset_generator")
     handle = apply_one(
@@ -85,7 +87,7 @@ def _scalar(tensor: Any) -> Any:
     return tensor
 
 
-def _shaped(tensors: list[Any], shapes: list[TensorShape]) -> list[Any]:
+def _with_shapes(tensors: list[Any], shapes: list[TensorShape]) -> list[Any]:
     for tensor, shape in zip(tensors, shapes, strict=True):
         tensor.set_shape(shape)
     return tensors
@@ -129,7 +131,7 @@ def _converted(value: Any, dtype: DType) -> Any:
         return found
     if found.dtype.kind not in "OSUM" and np.can_cast(found.dtype, wanted, "same_kind"):
         converted = found.astype(wanted)
-        # Between integers, nothing may be lost; floats are rounded.
+        # Integers must convert exactly; floats are rounded.
         if found.dtype.kind not in "iu" or wanted.kind not in "iu" or np.array_equal(converted, found):
             return converted
     elif found.size == 0:

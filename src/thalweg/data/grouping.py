@@ -129,7 +129,8 @@ def bucket_by_sequence_length(
             with grouped._variant_tensor.graph.control_dependencies([checked]):
                 longest = apply_one("GatherV2", convert_to_tensor(boundaries), key, 0) - np.int64(1)
             shapes = structure.pack(
-                grouped.element_spec, [_filled(shape, longest) for shape in _like(grouped.element_spec, shapes)]
+                grouped.element_spec,
+                [_shape_with_size(shape, longest) for shape in _like(grouped.element_spec, shapes)],
             )
         return grouped.padded_batch(size(key), shapes, padding_values, drop_remainder=drop_remainder)
 
@@ -140,7 +141,7 @@ def _like(spec: Any, shapes: Any) -> list[Any]:
     return shapes_like(spec, shapes)
 
 
-def _filled(shape: Any, size: Any) -> Any:
+def _shape_with_size(shape: Any, size: Any) -> Any:
     """The shape as a tensor, with `size` where a dimension is not known."""
     dims = TensorShape(shape).as_list()
     if None not in dims:

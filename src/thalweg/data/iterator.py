@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @export("data.Iterator")
 class Iterator:
-    """The state of walking along a dataset.
+    """A position in a dataset.
 
     Make one with `make_one_shot_iterator`, `make_initializable_iterator`, `Iterator.from_structure` or
     `Iterator.from_string_handle`.

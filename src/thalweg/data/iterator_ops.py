@@ -14,7 +14,7 @@ _ELEMENTS = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 _MAYBE_ELEMENTS = "output_types: list(type) >= 0 = [], output_shapes: list(shape) >= 0 = []"
 
 
-def _declared(c: ShapeContext) -> list[TensorShape]:
+def _declared_shapes(c: ShapeContext) -> list[TensorShape]:
     declared: list[TensorShape] = list(c.attr("output_shapes"))
     if len(declared) != c.num_outputs:
         raise ValueError(f"output_shapes has {len(declared)} entries for {c.num_outputs} components")
@@ -41,7 +41,7 @@ _define(
     Effect.WRITES,
     "iterator: resource -> components: output_types",
     _ELEMENTS,
-    _declared,
+    _declared_shapes,
 )
 _define("IteratorGetNextAsOptional", Effect.WRITES, "iterator: resource -> optional: variant", _ELEMENTS)
 _define("IteratorToStringHandle", Effect.READS, "resource_handle: resource -> string_handle: string")
@@ -74,7 +74,7 @@ _define(
     Effect.CALLS,
     "dataset: variant -> components: output_types",
     f"{_ELEMENTS}, metadata: string = ''",
-    _declared,
+    _declared_shapes,
 )
 _define(
     "ReduceDataset",
@@ -82,7 +82,7 @@ _define(
     "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments -> components: output_types",
     f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {_ELEMENTS}, "
     "use_inter_op_parallelism: bool = true, metadata: string = ''",
-    _declared,
+    _declared_shapes,
 )
 _define(
     "DatasetCardinality",
@@ -96,4 +96,4 @@ _define(
 )
 _define("OptionalNone", Effect.NONE, " -> optional: variant")
 _define("OptionalHasValue", Effect.NONE, "optional: variant -> has_value: bool")
-_define("OptionalGetValue", Effect.NONE, "optional: variant -> components: output_types", _ELEMENTS, _declared)
+_define("OptionalGetValue", Effect.NONE, "optional: variant -> components: output_types", _ELEMENTS, _declared_shapes)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from thalweg.data.dataset import Dataset
 
 
-def _order(deterministic: Any) -> bytes:
+def _deterministic_attr(deterministic: Any) -> bytes:
     return b"default" if deterministic is None else b"true" if deterministic else b"false"
 
 
@@ -27,7 +27,7 @@ def map_dataset(
         return dataset._derived("MapDataset", function.captured, spec=function.spec, f=function.attr)
     return dataset._derived(
         "ParallelMapDatasetV2", function.captured, int64(num_parallel_calls, "num_parallel_calls"), spec=function.spec,
-        f=function.attr, deterministic=_order(deterministic),
+        f=function.attr, deterministic=_deterministic_attr(deterministic),
     )  # fmt: skip
 
 
@@ -84,5 +84,5 @@ def interleave(
         return dataset._derived("InterleaveDataset", function.captured, *cycle, spec=spec, f=function.attr)
     return dataset._derived(
         "ParallelInterleaveDatasetV3", function.captured, *cycle, int64(num_parallel_calls, "num_parallel_calls"),
-        spec=spec, f=function.attr, deterministic=_order(deterministic),
+        spec=spec, f=function.attr, deterministic=_deterministic_attr(deterministic),
     )  # fmt: skip

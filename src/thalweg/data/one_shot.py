@@ -12,8 +12,8 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
-# Stateful by registration, but only so that they are not left out or merged: they keep nothing between two runs.
-_HARMLESS: Final = frozenset(("Assert", "MatchingFiles", "ReadFile", "Print", "PrintV2"))
+# Stateful only so that they are neither pruned nor merged: they keep no state between two runs.
+_WITHOUT_STATE: Final = frozenset(("Assert", "MatchingFiles", "ReadFile", "Print", "PrintV2"))
 _HINT: Final = (
     "A likely cause of this error is that the dataset for which you are calling `make_one_shot_iterator()` captures a "
     "stateful object, such as a `tf.Variable` or `tf.lookup.StaticHashTable`, which is not supported. Use "
@@ -29,13 +29,13 @@ def dataset_factory(dataset: Any) -> NameAttrList:
     """
     graph = get_default_graph()
     function = trace(
-        lambda: _copied(dataset._variant_tensor, get_default_graph()),
+        lambda: _copied_tensor(dataset._variant_tensor, get_default_graph()),
         name=unique_function_name(graph, "_make_dataset"),
     )
     return function.as_attr()
 
 
-def _copied(tensor: Tensor, body: Graph) -> Tensor:
+def _copied_tensor(tensor: Tensor, body: Graph) -> Tensor:
     """A tensor of the outer graph, computed inside the body."""
     made: dict[Operation, Operation] = {}
     stack = [tensor.op]
@@ -61,7 +61,7 @@ def _copy(op: Operation, made: dict[Operation, Operation], body: Graph) -> Opera
     if op.type in ("Placeholder", "PlaceholderV2"):
         raise ValueError(f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value.")
     is_dataset = any(output.dtype is dtypes.variant for output in op.outputs)
-    if op.op_def.stateful and not is_dataset and op.type not in _HARMLESS:
+    if op.op_def.stateful and not is_dataset and op.type not in _WITHOUT_STATE:
         raise ValueError(f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by value. {_HINT}")
     with body.control_dependencies([made[source] for source in op.control_inputs]):
         return body.add_operation(

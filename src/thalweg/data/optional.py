@@ -16,7 +16,7 @@ class Optional:
     """A structure of tensors, or nothing."""
 
     def __init__(self, variant_tensor: Tensor, value_structure: Any) -> None:
-        """Wraps the tensor that stands for it; programs use `from_value` and the like."""
+        """Wraps the variant tensor of an optional; programs use `from_value` and the like."""
         self._variant_tensor = variant_tensor
         self._value_structure = value_structure
 

@@ -1,4 +1,4 @@
-"""Options: how a pipeline may be run. Only the order of parallel stages changes what comes out."""
+"""Options: how a pipeline may be run. Only the order of parallel stages changes the results."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ExternalStatePolicy(enum.Enum):
 
 @export("data.experimental.MapVectorizationOptions")
 class MapVectorizationOptions(_OptionsBase):
-    """Settings of map vectorization, which Thalweg has no need of."""
+    """Settings of map vectorization; kept, not used."""
 
     _settings: ClassVar[dict[str, Any]] = {"enabled": bool, "use_choose_fastest": bool}
 
@@ -157,7 +157,7 @@ class Options(_OptionsBase):
         return merged
 
     def _serialized(self) -> bytes:
-        """What the core needs to know."""
+        """The options that the core uses, serialized."""
         values = self._set_values()
         ordered = values.get("experimental_deterministic", values.get("deterministic"))
         return b"" if ordered is None else b"deterministic=1" if ordered else b"deterministic=0"

@@ -1,4 +1,4 @@
-"""padded_batch and unbatch: what the structure of the elements says about the rows."""
+"""padded_batch and unbatch: the shapes and padding values of rows, from the structure of the elements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def padded_batch(
     known = constant_value(drop)
     rows = constant_value(size) if known is not None and bool(known) else None
     batched = [
-        TensorSpec(TensorShape([rows if rows is None else int(rows)]).concatenate(_static(shape)), spec.dtype)
+        TensorSpec(TensorShape([rows if rows is None else int(rows)]).concatenate(_static_shape(shape)), spec.dtype)
         for shape, spec in zip(shape_tensors, specs, strict=True)
     ]
     packed = structure.pack(dataset.element_spec, batched)
@@ -83,7 +83,7 @@ def _padded_shape(shape: Any, spec: TensorSpec) -> Tensor:
         if dims is None:
             raise ValueError(f"The padded shape of {spec} must have a rank.")
         tensor = convert_to_tensor([-1 if d is None else d for d in dims], dtypes.int64)
-    static = _static(tensor)
+    static = _static_shape(tensor)
     wanted = spec.shape
     if static.ndims is not None and wanted.ndims is not None:
         if static.ndims != wanted.ndims:
@@ -100,7 +100,7 @@ def _padded_shape(shape: Any, spec: TensorSpec) -> Tensor:
     return tensor
 
 
-def _static(shape: Tensor) -> TensorShape:
+def _static_shape(shape: Tensor) -> TensorShape:
     return constant_value_as_shape(shape)
 
 
@@ -156,10 +156,10 @@ def unbatch(dataset: Dataset) -> Dataset:
                 raise ValueError(f"Cannot unbatch an input whose components have different batch sizes: {e}") from e
     if any(isinstance(spec, structure.SparseTensorSpec) for spec in specs):
         dataset = _with_sparse_rows(dataset)
-    return dataset._derived("UnbatchDataset", spec=structure.pack(dataset.element_spec, [_row(s) for s in specs]))
+    return dataset._derived("UnbatchDataset", spec=structure.pack(dataset.element_spec, [_row_spec(s) for s in specs]))
 
 
-def _row(spec: Any) -> Any:
+def _row_spec(spec: Any) -> Any:
     rest = TensorShape(None) if spec.shape.ndims is None else spec.shape[1:]
     return type(spec)(rest, spec.dtype)
 

@@ -15,10 +15,10 @@ from thalweg.graph.tensor_spec import TensorSpec
 if TYPE_CHECKING:
     from thalweg.data.dataset import Dataset
 
-_MOST_ROUNDS = 32  # A shape can lose each of its dimensions once.
+_MAX_ROUNDS = 32  # A shape can lose each of its dimensions once.
 
 
-def _settled(trace: Callable[[Any], Any], state: Any, what: str) -> tuple[Any, Any]:
+def _trace_to_fixed_point(trace: Callable[[Any], Any], state: Any, what: str) -> tuple[Any, Any]:
     """Traces a function with ever vaguer shapes of the state, until it returns a state that fits.
 
     Args:
@@ -29,20 +29,20 @@ def _settled(trace: Callable[[Any], Any], state: Any, what: str) -> tuple[Any, A
     Returns:
         The function, and the structure of the state.
     """
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         function, new = trace(state)
         try:
             structure.assert_same(state, new)
         except ValueError as e:
             raise TypeError(f"`{what}` must return a state of the structure {state}, got {new}.") from e
-        vaguer = structure.map_structure(lambda old, got: _common(old, got, what), state, new)
+        vaguer = structure.map_structure(lambda old, got: _common_state_spec(old, got, what), state, new)
         if vaguer == state:
             return function, state
         state = vaguer
     raise ValueError(f"The shape of the state of `{what}` does not settle.")
 
 
-def _common(old: Any, new: Any, what: str) -> Any:
+def _common_state_spec(old: Any, new: Any, what: str) -> Any:
     if type(old) is not type(new):
         raise TypeError(f"The element classes for the new state must match the initial state: {old} and {new}.")
     if isinstance(old, structure.NestedSpec):
@@ -63,7 +63,7 @@ def reduce_dataset(dataset: Dataset, initial_state: Any, reduce_func: Callable[.
         function = DatasetFunction(reduce_func, spec, dataset.element_spec, name="Dataset_reduce")
         return function, function.spec
 
-    function, spec = _settled(trace, structure.specs_of(state), "reduce_func")
+    function, spec = _trace_to_fixed_point(trace, structure.specs_of(state), "reduce_func")
     tensors = apply_list(
         "ReduceDataset", dataset._variant_tensor, structure.to_tensors(state), function.captured, f=function.attr,
         output_types=structure.flat_types(spec), output_shapes=structure.flat_shapes(spec),
@@ -93,7 +93,7 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Callable[[Dataset
                 raise TypeError("`scan_func` must return a pair comprising the new state and the output value.")
             return function, function.spec[0]
 
-        function, _ = _settled(trace, structure.specs_of(state), "scan_func")
+        function, _ = _trace_to_fixed_point(trace, structure.specs_of(state), "scan_func")
         return dataset._derived(
             "ScanDataset", structure.to_tensors(state), function.captured, spec=function.spec[1], f=function.attr
         )
@@ -108,7 +108,7 @@ class Reducer:
     def __init__(
         self, init_func: Callable[..., Any], reduce_func: Callable[..., Any], finalize_func: Callable[..., Any]
     ) -> None:
-        """Keeps them."""
+        """Keeps the three functions."""
         self.init_func = init_func
         self.reduce_func = reduce_func
         self.finalize_func = finalize_func
@@ -129,7 +129,7 @@ def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Callable
             )
             return function, function.spec
 
-        reduce, state = _settled(trace, init.spec, "reducer.reduce_func")
+        reduce, state = _trace_to_fixed_point(trace, init.spec, "reducer.reduce_func")
         finalize = DatasetFunction(
             reducer.finalize_func, state, name="Dataset_group_by_reducer_finalize", spread=isinstance(state, tuple)
         )

@@ -28,7 +28,7 @@ class IteratorSaveable(SaveableObject):
     """Saves where an iterator is; restoring needs the iterator to be initialized with an equal dataset."""
 
     def __init__(self, iterator: Iterator, name: str) -> None:
-        """Adds the operation that tells the position."""
+        """Adds the operation that serializes the position."""
         self._resource = iterator._iterator_resource
         position = apply_one("_IteratorPosition", self._resource)
         super().__init__(self._resource, [SaveSpec(position, "", f"{name}-iterator_state", dtype=dtypes.string)], name)
@@ -41,7 +41,7 @@ class IteratorSaveable(SaveableObject):
 
 @export("data.experimental.make_saveable_from_iterator")
 def make_saveable_from_iterator(iterator: Iterator, external_state_policy: Any = "fail") -> SaveableObject:
-    """What a Saver saves of an iterator: its position.
+    """The position of an iterator, for a Saver.
 
     Add it to the collection SAVEABLE_OBJECTS, or to a Saver's list. After `saver.restore`, `get_next` goes on where it
     was when the checkpoint was written. The iterator must have been initialized before it is restored.

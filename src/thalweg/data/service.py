@@ -27,7 +27,7 @@ class _DispatcherFields(NamedTuple):
 
 @export("data.experimental.service.DispatcherConfig")
 class DispatcherConfig(_DispatcherFields):
-    """What a dispatcher is started with.
+    """The configuration of a dispatcher.
 
     Example:
         >>> tf.data.experimental.service.DispatcherConfig(port=5050).protocol
@@ -54,9 +54,9 @@ class DispatcherConfig(_DispatcherFields):
             port: Where to listen; 0 for any free port.
             protocol: "grpc" if None.
             work_dir: Where a fault-tolerant dispatcher keeps its journal.
-            fault_tolerant_mode: Whether to keep one.
+            fault_tolerant_mode: Whether to keep a journal.
             worker_addresses: The workers, if they are known beforehand.
-            job_gc_check_interval_ms: How often to look for jobs that nobody reads; 0 leaves it to the dispatcher.
+            job_gc_check_interval_ms: How often to look for jobs without readers; 0 leaves it to the dispatcher.
             job_gc_timeout_ms: How long a job may lie unread; 0 leaves it to the dispatcher.
             worker_timeout_ms: After which silence a worker counts as lost.
             worker_max_concurrent_snapshots: How many snapshots a worker may write at once.
@@ -80,7 +80,7 @@ class _WorkerFields(NamedTuple):
 
 @export("data.experimental.service.WorkerConfig")
 class WorkerConfig(_WorkerFields):
-    """What a worker is started with.
+    """The configuration of a worker.
 
     Example:
         >>> tf.data.experimental.service.WorkerConfig("localhost:5050").worker_address
@@ -104,7 +104,7 @@ class WorkerConfig(_WorkerFields):
 
         Args:
             dispatcher_address: Where the dispatcher listens.
-            worker_address: Where others find the worker; `%port%` stands for the port that it got.
+            worker_address: The address of the worker for its peers; `%port%` stands for the port that it got.
             port: Where to listen; 0 for any free port.
             protocol: "grpc" if None.
             heartbeat_interval_ms: How often to report; 0 leaves it to the worker.

@@ -22,7 +22,7 @@ from thalweg.graph.tensor_spec import TensorSpec
 
 
 def is_nested(value: Any) -> bool:
-    """Whether a value is a tuple or mapping of others."""
+    """Whether a value is a tuple or mapping."""
     if isinstance(value, tuple):
         return not isinstance(value, SparseTensorValue)
     return isinstance(value, Mapping)
@@ -70,7 +70,7 @@ def assert_same(a: Any, b: Any) -> None:
     """Raises unless two structures differ in nothing but their atoms.
 
     Raises:
-        ValueError: If they have other lengths or keys.
+        ValueError: If their lengths or keys differ.
         TypeError: If one is a tuple where the other is a mapping.
     """
     if is_nested(a) != is_nested(b):
@@ -86,7 +86,7 @@ def assert_same(a: Any, b: Any) -> None:
 
 
 def flatten_as(structure: Any, values: Any) -> list[Any]:
-    """What stands in `values` where `structure` has its atoms: the values may be nested further there."""
+    """The parts of `values` at the atoms of `structure`; they may be nested further."""
     if not is_nested(structure):
         return [values]
     if not is_nested(values):
@@ -101,7 +101,7 @@ class SparseTensorSpec:
     """Describes a sparse tensor: its dense shape and element type."""
 
     def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
-        """Keeps the two."""
+        """Keeps shape and dtype."""
         self._shape = as_shape(shape)
         self._dtype = as_dtype(dtype)
 
@@ -181,7 +181,7 @@ _nested_readers: dict[type, Callable[[Tensor, Any], Any]] = {}
 
 
 def set_nested_reader(spec_type: type[NestedSpec], reader: Callable[[Tensor, Any], Any]) -> None:
-    """Installs what makes a dataset or an optional of its tensor and the structure of its elements."""
+    """Installs the function from a variant tensor and the structure of the elements to a dataset or an optional."""
     _nested_readers[spec_type] = reader
 
 
@@ -307,7 +307,7 @@ def specs_from(types: Any, shapes: Any = None, classes: Any = None) -> Any:
     if shapes is None:
         flat_shapes_: list[Any] = [None] * len(flat_types_)
     else:
-        flat_shapes_ = _shapes_as(types, shapes)
+        flat_shapes_ = _flat_shapes_as(types, shapes)
     flat_classes = [Tensor] * len(flat_types_) if classes is None else flatten(classes)
     return pack(types, [_spec(t, s, c) for t, s, c in zip(flat_types_, flat_shapes_, flat_classes, strict=True)])
 
@@ -320,7 +320,7 @@ def _spec(dtype: Any, shape: Any, kind: Any) -> Any:
     return TensorSpec(shape, as_dtype(dtype))
 
 
-def _shapes_as(types: Any, shapes: Any) -> list[Any]:
+def _flat_shapes_as(types: Any, shapes: Any) -> list[Any]:
     """The shapes in the order of the types. A shape may itself be a tuple, so the types decide how deep to go."""
     if not is_nested(types):
         return [shapes if isinstance(shapes, NestedSpec) else as_shape(shapes)]
@@ -331,4 +331,4 @@ def _shapes_as(types: Any, shapes: Any) -> list[Any]:
         shapes = tuple(shapes)
     if not is_nested(shapes) or len(shapes) != len(keys) or (isinstance(types, Mapping) and set(types) != set(shapes)):
         raise ValueError(f"output_shapes {shapes!r} do not have the structure of output_types {types!r}.")
-    return [shape for key in keys for shape in _shapes_as(types[key], shapes[key])]
+    return [shape for key in keys for shape in _flat_shapes_as(types[key], shapes[key])]

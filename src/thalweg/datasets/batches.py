@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 
 def shuffled(size: int, *arrays: npt.ArrayLike, seed: int | None = 0) -> Iterator[tuple[npt.NDArray[Any], ...]]:
-    """Draws batches for ever: every example once in random order, then all of them in another order.
+    """Draws batches without end: every example once in random order, then all of them in another order.
 
     Args:
         size: Examples in a batch. The examples at the end of an order that do not fill one are left to the next order.

@@ -39,7 +39,7 @@ def tiles(images: npt.NDArray[Any], columns: int, gap: int = 1) -> npt.NDArray[A
 
 
 def write_png(path: str | Path, image: npt.ArrayLike) -> None:
-    """Writes an image [height, width] or [height, width, 3], of bytes or of floats from 0 to 1 (others are cut off)."""
+    """Writes an image [height, width] or [height, width, 3], of bytes or of floats, which are clipped to [0, 1]."""
     from PIL import Image  # Start-up time: PIL is slow to import.
 
     pixels = np.asarray(image)

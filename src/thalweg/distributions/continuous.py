@@ -37,11 +37,11 @@ class _LocationScale(Distribution):
             [self.loc, self.scale],
         )  # fmt: skip
 
-    def _z(self, x: Any) -> Any:
+    def _standardized(self, x: Any) -> Any:
         return (x - self.loc) / self.scale
 
     def _mean(self) -> Any:
-        return self._spread(self.loc)
+        return self._broadcast_to_batch(self.loc)
 
     _mode = _mean
 
@@ -65,16 +65,16 @@ class Normal(_LocationScale):
         return self.loc + self.scale * tf_.random_normal(self._sample_shape(count), dtype=self.dtype, seed=seed)
 
     def _log_prob(self, x: Any) -> Any:
-        return -0.5 * tf_.square(self._z(x)) - 0.5 * math.log(2 * math.pi) - tf_.log(self.scale)
+        return -0.5 * tf_.square(self._standardized(x)) - 0.5 * math.log(2 * math.pi) - tf_.log(self.scale)
 
     def _cdf(self, x: Any) -> Any:
-        return 0.5 * tf_.erfc(-self._z(x) * math.sqrt(0.5))
+        return 0.5 * tf_.erfc(-self._standardized(x) * math.sqrt(0.5))
 
     def _entropy(self) -> Any:
-        return self._spread(0.5 * math.log(2 * math.pi * math.e) + tf_.log(self.scale))
+        return self._broadcast_to_batch(0.5 * math.log(2 * math.pi * math.e) + tf_.log(self.scale))
 
     def _variance(self) -> Any:
-        return self._spread(tf_.square(self.scale))
+        return self._broadcast_to_batch(tf_.square(self.scale))
 
 
 class Laplace(_LocationScale):
@@ -93,17 +93,17 @@ class Laplace(_LocationScale):
         return self.loc - self.scale * tf_.sign(u) * tf_.log1p(-tf_.abs(u))
 
     def _log_prob(self, x: Any) -> Any:
-        return -tf_.abs(self._z(x)) - math.log(2) - tf_.log(self.scale)
+        return -tf_.abs(self._standardized(x)) - math.log(2) - tf_.log(self.scale)
 
     def _cdf(self, x: Any) -> Any:
-        z = self._z(x)
+        z = self._standardized(x)
         return 0.5 - 0.5 * tf_.sign(z) * tf_.expm1(-tf_.abs(z))
 
     def _entropy(self) -> Any:
-        return self._spread(math.log(2) + 1.0 + tf_.log(self.scale))
+        return self._broadcast_to_batch(math.log(2) + 1.0 + tf_.log(self.scale))
 
     def _variance(self) -> Any:
-        return self._spread(2.0 * tf_.square(self.scale))
+        return self._broadcast_to_batch(2.0 * tf_.square(self.scale))
 
 
 class StudentT(_LocationScale):
@@ -120,21 +120,23 @@ class StudentT(_LocationScale):
 
     def _sample(self, count: Any, seed: int | None) -> Any:
         normal = tf_.random_normal(self._sample_shape(count), dtype=self.dtype, seed=seed)
-        df = self._spread(self.df)
+        df = self._broadcast_to_batch(self.df)
         chi2 = tf_.random_gamma([count], 0.5 * df, beta=0.5, dtype=self.dtype, seed=None if seed is None else seed + 1)
         return self.loc + self.scale * normal / tf_.sqrt(chi2 / df)
 
     def _log_prob(self, x: Any) -> Any:
         half = 0.5 * self.df
         norm = tf_.lgamma(half + 0.5) - tf_.lgamma(half) - 0.5 * tf_.log(self.df * math.pi) - tf_.log(self.scale)
-        return norm - (half + 0.5) * tf_.log1p(tf_.square(self._z(x)) / self.df)
+        return norm - (half + 0.5) * tf_.log1p(tf_.square(self._standardized(x)) / self.df)
 
     def _mean(self) -> Any:
-        loc = self._spread(self.loc)
-        return tf_.where(self._spread(self.df) > 1.0, loc, tf_.fill(tf_.shape(loc), tf_.cast(math.nan, self.dtype)))
+        loc = self._broadcast_to_batch(self.loc)
+        return tf_.where(
+            self._broadcast_to_batch(self.df) > 1.0, loc, tf_.fill(tf_.shape(loc), tf_.cast(math.nan, self.dtype))
+        )
 
     def _variance(self) -> Any:
-        df = self._spread(self.df)
+        df = self._broadcast_to_batch(self.df)
         finite = tf_.square(self.scale) * df / (df - 2.0)
         unbounded = tf_.fill(tf_.shape(finite), tf_.cast(math.inf, self.dtype))
         undefined = tf_.fill(tf_.shape(finite), tf_.cast(math.nan, self.dtype))
@@ -222,7 +224,7 @@ class Gamma(Distribution):
         return (alpha - 1.0) * tf_.log(x) - beta * x + alpha * tf_.log(beta) - tf_.lgamma(alpha)
 
     def _cdf(self, x: Any) -> Any:
-        alpha = self._spread(self.concentration)
+        alpha = self._broadcast_to_batch(self.concentration)
         scaled = self.rate * x
         return tf_.igamma(alpha + tf_.zeros_like(scaled), scaled + tf_.zeros_like(alpha))
 
@@ -239,7 +241,7 @@ class Gamma(Distribution):
     def _mode(self) -> Any:
         mode = (self.concentration - 1.0) / self.rate
         undefined = tf_.fill(tf_.shape(mode), tf_.cast(math.nan, self.dtype))
-        return tf_.where(self._spread(self.concentration) > 1.0, mode, undefined)
+        return tf_.where(self._broadcast_to_batch(self.concentration) > 1.0, mode, undefined)
 
 
 class Exponential(Gamma):
@@ -287,7 +289,7 @@ class Beta(Distribution):
         )  # fmt: skip
 
     def _sample(self, count: Any, seed: int | None) -> Any:
-        a, b = self._spread(self.concentration1), self._spread(self.concentration0)
+        a, b = self._broadcast_to_batch(self.concentration1), self._broadcast_to_batch(self.concentration0)
         x = tf_.random_gamma([count], a, dtype=self.dtype, seed=seed)
         y = tf_.random_gamma([count], b, dtype=self.dtype, seed=None if seed is None else seed + 1)
         return x / (x + y)

@@ -30,7 +30,7 @@ class Distribution:
     """A distribution, or a batch of independent ones.
 
     A sample has the shape `sample_shape + batch_shape + event_shape`. Subclasses define `_sample(count, seed)`, with
-    the count as the first dimension of the result, `_log_prob(value)`, and such of the others as have a closed form.
+    the count as the first dimension of the result, `_log_prob(value)`, and the statistics that have a closed form.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Distribution:
     def _sample_shape(self, count: Any) -> Any:
         return tf_.concat([[count], self.batch_shape_tensor()], 0)
 
-    def _spread(self, tensor: Any) -> Any:
+    def _broadcast_to_batch(self, tensor: Any) -> Any:
         """A statistic, repeated for the whole batch."""
         return tensor + tf_.zeros(self.batch_shape_tensor(), tensor.dtype)
 
@@ -220,8 +220,8 @@ def kl_divergence(
 
     Args:
         distribution_a: The true distribution.
-        distribution_b: The one that stands for it.
-        allow_nan_stats: Whether NaN may come out; otherwise it fails the step.
+        distribution_b: The distribution that approximates it.
+        allow_nan_stats: Whether the result may be NaN; otherwise NaN fails the step.
         name: The scope's name.
 
     Returns:

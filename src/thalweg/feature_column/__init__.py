@@ -1,1 +1,1 @@
-"""Feature columns: what raw features mean to a model, and how they become its inputs and weights."""
+"""Feature columns: descriptions of raw features, and their way to the inputs and weights of a model."""

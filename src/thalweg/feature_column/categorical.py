@@ -100,7 +100,7 @@ def _id_type(dtype: Any, key: str) -> DType:
 
 
 class _VocabularyColumn(KeyedCategoricalColumn):
-    """A column with a table: what the two kinds share."""
+    """The base class of columns with a vocabulary table."""
 
     def ids_of(self, feature: SparseTensor) -> SparseTensor:
         """The place of each value in the vocabulary."""

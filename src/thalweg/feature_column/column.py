@@ -1,4 +1,4 @@
-"""What a feature column is, and the cache of what columns have made of one dict of features."""
+"""The base classes of feature columns, and the cache of the tensors made of one dict of features."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from thalweg.ops.sparse.tensors import sparse_reshape
 class FeatureColumn:
     """A column: it has a name, says what it parses, and makes tensors of features.
 
-    Columns are values: what a subclass annotates are its fields, in order, as in a frozen dataclass (whose making
-    would cost every import of the package some milliseconds). Equal columns are one to the TransformationCache.
+    Columns are values: the annotations of a subclass are its fields, in order, as in a frozen dataclass (which would
+    cost every import of the package some milliseconds). Equal columns are one to the TransformationCache.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -54,16 +54,16 @@ class FeatureColumn:
 
     @property
     def name(self) -> str:
-        """Identifies the column among others, and names its variables."""
+        """Identifies the column, and names its variables."""
         raise NotImplementedError
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """What `parse_example` has to look for, as its `features`."""
+        """The `features` argument of `parse_example` for this column."""
         raise NotImplementedError
 
     def transform_feature(self, cache: TransformationCache) -> Any:
-        """What the column makes of raw features; used by way of `cache.get(column)`."""
+        """The tensor of the column, from raw features; used by way of `cache.get(column)`."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ class WeightMaker(NamedTuple):
 
 
 class TransformationCache:
-    """Features, and what columns made of them: each once, however many columns use it."""
+    """Features and the tensors of columns: each is made once, however many columns use it."""
 
     def __init__(self, features: dict[Any, Any]) -> None:
         """Takes the raw features by their keys."""
@@ -129,7 +129,7 @@ class TransformationCache:
         self._made: dict[Any, Any] = {}
 
     def get(self, key: Any) -> Any:
-        """The raw feature with that key, as a Tensor or SparseTensor of rank 2 at least, or what a column makes.
+        """The raw feature with that key, as a Tensor or SparseTensor of rank 2 at least, or the tensor of a column.
 
         Raises:
             ValueError: If there is no such feature.
@@ -167,7 +167,7 @@ def check_key(key: Any) -> None:
     """Keys of features are strings.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the key is not a string.
     """
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")

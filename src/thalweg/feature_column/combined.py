@@ -1,4 +1,4 @@
-"""Categorical columns made of others: with weights, and crossed."""
+"""Categorical columns made of categorical columns: with weights, and crossed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WeightedCategoricalColumn(CategoricalColumn):
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """Those of both features."""
+        """The parsing specs of both features."""
         spec = dict(self.categorical_column.parse_example_spec)
         if self.weight_feature_key in spec:
             raise ValueError(
@@ -44,7 +44,7 @@ class WeightedCategoricalColumn(CategoricalColumn):
 
     @property
     def num_buckets(self) -> int:
-        """That of the categories."""
+        """The number of buckets of the categories."""
         return self.categorical_column.num_buckets
 
     def transform_feature(self, cache: TransformationCache) -> IdWeightPair:
@@ -88,12 +88,12 @@ class CrossedColumn(CategoricalColumn):
 
     @property
     def name(self) -> str:
-        """The names of all that are crossed."""
+        """The names of all crossed columns."""
         return "_X_".join(sorted(key if isinstance(key, str) else key.name for key in _leaves(self)))
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """Those of all that are crossed."""
+        """The parsing specs of all crossed columns."""
         spec: dict[str, Any] = {}
         for key in self.keys:
             spec.update({key: VarLenFeature(string)} if isinstance(key, str) else key.parse_example_spec)
@@ -122,7 +122,7 @@ class CrossedColumn(CategoricalColumn):
 
 
 def _leaves(column: CrossedColumn) -> list[Any]:
-    """What a crossed column crosses, those of crossed columns among them included."""
+    """The keys and columns that a crossed column crosses; nested crossed columns are expanded."""
     leaves: list[Any] = []
     for key in column.keys:
         leaves.extend(_leaves(key) if isinstance(key, CrossedColumn) else [key])
@@ -136,10 +136,10 @@ def crossed_column(keys: Any, hash_bucket_size: int, hash_key: int | None = None
     Args:
         keys: At least two: keys of string features, or categorical columns other than hashed ones.
         hash_bucket_size: The number of buckets.
-        hash_key: What the hashes start from.
+        hash_key: The key of the hash function.
 
     Raises:
-        ValueError: If the arguments make no sense.
+        ValueError: If the arguments are not valid.
     """
     if not hash_bucket_size or hash_bucket_size < 1:
         raise ValueError(f"hash_bucket_size must be > 1. hash_bucket_size: {hash_bucket_size}")

@@ -33,19 +33,19 @@ from thalweg.state.variable_scope import get_variable
 from thalweg.train.checkpoints.init_from_checkpoint import init_from_checkpoint
 
 
-class _OfCategories(DenseColumn, SequenceDenseColumn):
-    """What indicators and embeddings share: the categories behind them."""
+class _CategoriesColumn(DenseColumn, SequenceDenseColumn):
+    """The base class of indicators and embeddings, which have a categorical column."""
 
     if TYPE_CHECKING:  # The subclasses say where among their fields it stands.
         categorical_column: Any
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """That of the categories."""
+        """The parsing spec of the categories."""
         result: dict[str, Any] = self.categorical_column.parse_example_spec
         return result
 
-    def _pair(self, cache: TransformationCache, sequence: bool) -> IdWeightPair:
+    def _ids_and_weights(self, cache: TransformationCache, sequence: bool) -> IdWeightPair:
         if isinstance(self.categorical_column, SequenceCategoricalColumn) != sequence:
             raise ValueError(
                 f"In {'sequence_input_layer' if sequence else 'input_layer'}: column {self.name}: categorical_column "
@@ -55,14 +55,14 @@ class _OfCategories(DenseColumn, SequenceDenseColumn):
         return result
 
 
-class IndicatorColumn(_OfCategories):
+class IndicatorColumn(_CategoriesColumn):
     """Made by `indicator_column`."""
 
     categorical_column: Any
 
     @property
     def name(self) -> str:
-        """That of the categories, marked."""
+        """The name of the categories, with a suffix."""
         return f"{self.categorical_column.name}_indicator"
 
     @property
@@ -75,25 +75,25 @@ class IndicatorColumn(_OfCategories):
         ids, weights = self.categorical_column.get_sparse_tensors(cache)
         depth = self.categorical_column.num_buckets
         if weights is not None:
-            return _weighted(ids, weights, depth)
+            return _weights_per_category(ids, weights, depth)
         dense = sparse_tensor_to_dense(ids, default_value=-1)
         counts = reduce_sum(one_hot(dense, depth=depth, on_value=1.0, off_value=0.0), axis=[-2])
         return counts
 
     def get_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> Tensor:
         """How often, or with which weight, each category occurs."""
-        self._pair(cache, sequence=False)
+        self._ids_and_weights(cache, sequence=False)
         tensor: Tensor = cache.get(self)
         return tensor
 
     def get_sequence_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> tuple[Tensor, Tensor]:
-        """The same for each step."""
-        ids = self._pair(cache, sequence=True).id_tensor
+        """The counts or weights of the categories of each step."""
+        ids = self._ids_and_weights(cache, sequence=True).id_tensor
         return cache.get(self), sequence_lengths(ids)
 
 
-def _weighted(ids: SparseTensor, weights: SparseTensor, depth: int) -> Tensor:
-    """The sum of the weights of each category; ids that are none are left out."""
+def _weights_per_category(ids: SparseTensor, weights: SparseTensor, depth: int) -> Tensor:
+    """The sum of the weights of each category; ids out of range are left out."""
     known = apply_one("LogicalAnd", apply_one("GreaterEqual", ids.values, 0), apply_one("Less", ids.values, depth))
     kept = apply_one("Squeeze", apply_one("Where", known), squeeze_dims=[1])
 
@@ -119,7 +119,7 @@ def indicator_column(categorical_column: Any) -> IndicatorColumn:
     return IndicatorColumn(categorical_column)
 
 
-class EmbeddingColumn(_OfCategories):
+class EmbeddingColumn(_CategoriesColumn):
     """Made by `embedding_column`."""
 
     categorical_column: Any
@@ -134,7 +134,7 @@ class EmbeddingColumn(_OfCategories):
 
     @property
     def name(self) -> str:
-        """That of the categories, marked."""
+        """The name of the categories, with a suffix."""
         return f"{self.categorical_column.name}_embedding"
 
     @property
@@ -148,12 +148,12 @@ class EmbeddingColumn(_OfCategories):
 
     def get_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> Tensor:
         """The combined rows of an example's categories."""
-        return self._looked_up(self._pair(cache, sequence=False), self._variable(weights))
+        return self._look_up(self._ids_and_weights(cache, sequence=False), self._variable(weights))
 
     def get_sequence_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> tuple[Tensor, Tensor]:
-        """The same for each step."""
-        pair = self._pair(cache, sequence=True)
-        return self._looked_up(pair, self._variable(weights)), sequence_lengths(pair.id_tensor)
+        """The combined rows of the categories of each step."""
+        pair = self._ids_and_weights(cache, sequence=True)
+        return self._look_up(pair, self._variable(weights)), sequence_lengths(pair.id_tensor)
 
     def _variable(self, weights: WeightMaker) -> Any:
         shape = (self.categorical_column.num_buckets, self.dimension)
@@ -165,7 +165,7 @@ class EmbeddingColumn(_OfCategories):
             init_from_checkpoint(self.ckpt_to_load_from, {str(self.tensor_name_in_ckpt): variable})
         return variable
 
-    def _looked_up(self, pair: IdWeightPair, variable: Any) -> Tensor:
+    def _look_up(self, pair: IdWeightPair, variable: Any) -> Tensor:
         rank = pair.id_tensor.shape.ndims
         look_up: Any = safe_embedding_lookup_sparse
         if not self.use_safe_embedding_lookup and rank is not None and rank <= 2:
@@ -231,12 +231,12 @@ class SharedEmbeddingColumn(EmbeddingColumn):
 
     @property
     def name(self) -> str:
-        """That of the categories, marked."""
+        """The name of the categories, with a suffix."""
         return f"{self.categorical_column.name}_shared_embedding"
 
     @property
     def var_scope_name(self) -> str:
-        """That of all columns which share the weights."""
+        """The scope of all columns that share the weights."""
         return self.shared_embedding_collection_name
 
     def _variable(self, weights: WeightMaker) -> Any:
@@ -278,13 +278,14 @@ def shared_embedding_columns(
         ValueError: If the columns are of different kinds or sizes, or the other arguments make no sense.
     """
     columns = sorted(categorical_columns, key=lambda column: column.name)
-    first, buckets = _plain(columns[0]), columns[0].num_buckets
+    first, buckets = _base_column(columns[0]), columns[0].num_buckets
     for column in columns[1:]:
-        if type(_plain(column)) is not type(first):
+        if type(_base_column(column)) is not type(first):
             raise ValueError(
                 "To use shared_embedding_column, all categorical_columns must have the same type, or be "
                 f"weighted_categorical_column or sequence column of the same type. Given column: {first} of type: "
-                f"{type(first)} does not match given column: {_plain(column)} of type: {type(_plain(column))}"
+                f"{type(first)} does not match given column: {_base_column(column)} of type: "
+                f"{type(_base_column(column))}"
             )
         if column.num_buckets != buckets:
             raise ValueError(
@@ -305,8 +306,8 @@ def shared_embedding_columns(
     ]  # fmt: skip
 
 
-def _plain(column: Any) -> Any:
-    """The column without weights and without being a sequence."""
+def _base_column(column: Any) -> Any:
+    """The column inside of weighted and sequence columns."""
     while isinstance(column, (WeightedCategoricalColumn, SequenceCategoricalColumn)):
         column = column.categorical_column
     return column

@@ -1,4 +1,4 @@
-"""From columns to a model: the layer of inputs, the linear model, and what to parse."""
+"""From columns to a model: the layer of inputs, the linear model, and the parsing spec."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def _weight_maker(weight_collections: Any, trainable: bool) -> WeightMaker:
     return WeightMaker(collections, trainable)
 
 
-class _Variables:
-    """The variables that a piece of the program makes or gets."""
+class _RecordedVariables:
+    """Records the variables that a column creates or finds."""
 
     def __init__(self, into: dict[Any, Any] | None, column: Any) -> None:
         self._into = into
         self._column = column
         self._found: list[Any] = []
 
-    def __enter__(self) -> _Variables:
+    def __enter__(self) -> _RecordedVariables:
         return self
 
-    def remember(self, getter: Any, *args: Any, **kwargs: Any) -> Any:
-        """A custom getter that remembers what passes through."""
+    def record(self, getter: Any, *args: Any, **kwargs: Any) -> Any:
+        """A custom getter that records the variables."""
         variable = getter(*args, **kwargs)
         pieces = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
         self._found.extend(piece for piece in pieces if all(piece is not known for known in self._found))
@@ -145,8 +145,8 @@ def input_layer(
         cache = TransformationCache(features)
         for column in _by_name(columns):
             with (
-                _Variables(cols_to_vars, column) as seen,
-                variable_scope(None, default_name=column.var_scope_name, custom_getter=seen.remember),
+                _RecordedVariables(cols_to_vars, column) as seen,
+                variable_scope(None, default_name=column.var_scope_name, custom_getter=seen.record),
             ):
                 tensor = column.get_dense_tensor(cache, weights)
                 outputs.append(_rows(tensor, int(column.variable_shape.num_elements() or 0)))
@@ -191,15 +191,15 @@ def linear_model(
         sums = []
         for column in _by_name(columns):
             with (
-                _Variables(cols_to_vars, column) as seen,
+                _RecordedVariables(cols_to_vars, column) as seen,
                 variable_scope(
-                    None, default_name=getattr(column, "var_scope_name", column.name), custom_getter=seen.remember
+                    None, default_name=getattr(column, "var_scope_name", column.name), custom_getter=seen.record
                 ),
             ):
                 sums.append(_weighted_sum(column, cache, units, sparse_combiner, weights))
         total = add_n(sums, name="weighted_sum_no_bias")
-        with _Variables(cols_to_vars, "bias") as seen:
-            bias = seen.remember(
+        with _RecordedVariables(cols_to_vars, "bias") as seen:
+            bias = seen.record(
                 get_variable, "bias_weights", [units], float32, Zeros(), trainable=trainable,
                 collections=weights.collections,
             )  # fmt: skip
@@ -257,10 +257,10 @@ def sequence_input_layer(
 
 @export("feature_column.make_parse_example_spec")
 def make_parse_example_spec(feature_columns: Any) -> dict[str, Any]:
-    """What `parse_example` has to look for, as its `features`, to have all that the columns need.
+    """The `features` argument of `parse_example` that gives all features of the columns.
 
     Raises:
-        ValueError: If two columns want one feature in different ways.
+        ValueError: If two columns have different specs for one feature.
     """
     result: dict[str, Any] = {}
     for column in feature_columns:

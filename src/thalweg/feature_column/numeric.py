@@ -84,7 +84,7 @@ def numeric_column(
         normalizer_fn: Applied to the numbers before anything else.
 
     Raises:
-        ValueError: If `shape`, `default_value` or `dtype` make no sense.
+        ValueError: If `shape`, `default_value` or `dtype` is not valid.
         TypeError: If they are of the wrong type.
     """
     check_key(key)
@@ -142,12 +142,12 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
 
     @property
     def name(self) -> str:
-        """That of the source, marked."""
+        """The name of the source column, with the suffix '_bucketized'."""
         return f"{self.source_column.name}_bucketized"
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """That of the source."""
+        """The parsing spec of the source column."""
         return self.source_column.parse_example_spec
 
     @property
@@ -165,7 +165,7 @@ class BucketizedColumn(DenseColumn, CategoricalColumn):
         return apply_one("Bucketize", cache.get(self.source_column), boundaries=list(self.boundaries))
 
     def get_dense_tensor(self, cache: TransformationCache, weights: WeightMaker) -> Tensor:
-        """A one in the place of each number's bucket."""
+        """One-hot vectors of the buckets."""
         return one_hot(cast(cache.get(self), int64), depth=len(self.boundaries) + 1, on_value=1.0, off_value=0.0)
 
     def get_sparse_tensors(self, cache: TransformationCache) -> IdWeightPair:

@@ -38,19 +38,19 @@ class SequenceCategoricalColumn(CategoricalColumn):
 
     @property
     def name(self) -> str:
-        """That of the categories."""
+        """The name of the categorical column."""
         result: str = self.categorical_column.name
         return result
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """That of the categories."""
+        """The parsing spec of the categorical column."""
         result: dict[str, Any] = self.categorical_column.parse_example_spec
         return result
 
     @property
     def num_buckets(self) -> int:
-        """That of the categories."""
+        """The number of buckets of the categorical column."""
         result: int = self.categorical_column.num_buckets
         return result
 
@@ -62,10 +62,10 @@ class SequenceCategoricalColumn(CategoricalColumn):
         """Ids and weights; a feature of rank 2 has one category a step."""
         pair = self.categorical_column.get_sparse_tensors(cache)
         weights = pair.weight_tensor
-        return IdWeightPair(_three(pair.id_tensor), None if weights is None else _three(weights))
+        return IdWeightPair(_with_rank_3(pair.id_tensor), None if weights is None else _with_rank_3(weights))
 
 
-def _three(value: SparseTensor) -> SparseTensor:
+def _with_rank_3(value: SparseTensor) -> SparseTensor:
     if value.shape.ndims == 3:
         return value
     return sparse_reshape(value, apply_one("ConcatV2", [value.dense_shape, [1]], 0))

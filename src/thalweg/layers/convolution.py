@@ -19,7 +19,7 @@ from thalweg.state.initializers import Zeros
 
 
 class Convolution(Layer):
-    """What all convolution layers share: the window, the bias, the activation."""
+    """The base class of convolution layers: the window, the bias, the activation."""
 
     rank: int
 
@@ -123,9 +123,9 @@ class Convolution(Layer):
 
     def call(self, inputs: Any) -> Any:
         """Convolves, adds the bias, applies the activation."""
-        return self._finished(self._convolved(inputs))
+        return self._add_bias_and_activate(self._convolve(inputs))
 
-    def _convolved(self, inputs: Any) -> Tensor:
+    def _convolve(self, inputs: Any) -> Tensor:
         first = self._channels_first
         layout = op_format(self.rank, first)
         padding = self.padding.upper()
@@ -139,7 +139,7 @@ class Convolution(Layer):
         result: Tensor = function(inputs, self.kernel, strides, padding, data_format=layout, dilations=dilations)
         return result
 
-    def _finished(self, outputs: Tensor) -> Any:
+    def _add_bias_and_activate(self, outputs: Tensor) -> Any:
         if self.use_bias:
             outputs = bias_add(outputs, self.bias, data_format="NC" if self._channels_first else None)
         return outputs if self.activation is None else self.activation(outputs)

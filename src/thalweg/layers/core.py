@@ -155,7 +155,7 @@ def dropout(
     training: Any = False,
     name: str | None = None,
 ) -> Any:
-    """Sets elements to zero with probability `rate` if `training` (a bool or a tensor), and scales the others.
+    """Sets elements to zero with probability `rate` if `training` (a bool or a tensor), and scales the rest.
 
     Example:
         >>> x = tf.ones([2])
@@ -193,7 +193,7 @@ class Flatten(Layer):
         return outputs
 
     def compute_output_shape(self, input_shape: Any) -> TensorShape:
-        """The first size, and the product of the others."""
+        """The first size, and the product of the other sizes."""
         return TensorShape(list(_flat_sizes(TensorShape(input_shape))))
 
 

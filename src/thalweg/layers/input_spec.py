@@ -1,4 +1,4 @@
-"""InputSpec: what a layer expects of its inputs, and the check."""
+"""InputSpec: the required type, rank and sizes of a layer's inputs, and the check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from thalweg.graph.tensor_shape import TensorShape
 
 @export("layers.InputSpec")
 class InputSpec:
-    """The type, rank and sizes that an input of a layer must have. What is None is not checked."""
+    """The type, rank and sizes that an input of a layer must have. Fields that are None are not checked."""
 
     def __init__(
         self,

@@ -133,7 +133,7 @@ class Layer(LayerProperties):
             **kwargs: For `call`; and `scope`, the variable scope to use if the layer has none yet.
 
         Returns:
-            What `call` returns.
+            The result of `call`.
 
         Raises:
             ValueError: If the inputs are of another graph than the layer, or do not fit its `input_spec`.
@@ -179,7 +179,7 @@ class Layer(LayerProperties):
         else:
             self.build(None)
         self.built = True
-        # What `build` looks for may only be known after it ran.
+        # `build` may set the input_spec, so it is checked again.
         assert_input_compatibility(self.input_spec, inputs, self._name)
 
     def _regularize_activity(self, inputs: Any, outputs: Any) -> None:
@@ -249,7 +249,7 @@ class Layer(LayerProperties):
                 )  # fmt: skip
                 if regularizer is not None and len(store_of_default_graph().vars) > before:
                     self._regularize(variable, name, regularizer)
-        self._add_own(variable, trainable)
+        self._list_variable(variable, trainable)
         return variable
 
     def add_variable(self, *args: Any, **kwargs: Any) -> Any:
@@ -267,7 +267,7 @@ class Layer(LayerProperties):
 
         Args:
             losses: A loss or a list of them; None is skipped.
-            inputs: What they depend on, for `get_losses_for`; None: on no input.
+            inputs: The inputs that they depend on, for `get_losses_for`; None: they depend on no input.
         """
         for loss in losses if isinstance(losses, (list, tuple)) else [losses]:
             if loss is None:
@@ -288,11 +288,11 @@ class Layer(LayerProperties):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Makes a layer from what `get_config` returned."""
+        """Makes a layer from a result of `get_config`."""
         return cls(**config)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A layer like this one; what cannot be copied, such as the graph, is shared."""
+        """A layer like this one; values that cannot be copied, such as the graph, are shared."""
         import copy
 
         shared = {"_graph", "_scope", "_current_scope", "_always_reuse_variable_scope"}

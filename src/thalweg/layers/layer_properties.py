@@ -1,4 +1,4 @@
-"""What a layer tells about itself: its variables, losses, updates, inputs and outputs."""
+"""The properties of a layer: its variables, losses, updates, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class LayerProperties:
         self._updates: list[tuple[Any, bool]] = []
         self._recorded_calls: list[tuple[Any, Any]] = []
 
-    def _add_own(self, variable: Any, trainable: bool) -> None:
-        """Lists a variable once, however often it is asked for."""
+    def _list_variable(self, variable: Any, trainable: bool) -> None:
+        """Adds a variable to the layer's list, unless it is there already."""
         kept = self._trainable_weights if trainable else self._non_trainable_weights
         if not any(known is variable for known in kept):
             kept.append(variable)
@@ -81,16 +81,16 @@ class LayerProperties:
     @property
     def trainable_weights(self) -> list[Any]:
         """The variables that optimizers change; none if the layer is not trainable."""
-        return [*self._trainable_weights, *self._of_parts("trainable_weights")] if self.trainable else []
+        return [*self._trainable_weights, *self._from_sublayers("trainable_weights")] if self.trainable else []
 
     @property
     def non_trainable_weights(self) -> list[Any]:
         """The other variables."""
         own = self._non_trainable_weights if self.trainable else self._trainable_weights + self._non_trainable_weights
-        return [*own, *self._of_parts("non_trainable_weights" if self.trainable else "weights")]
+        return [*own, *self._from_sublayers("non_trainable_weights" if self.trainable else "weights")]
 
-    def _of_parts(self, attribute: str) -> list[Any]:
-        """What the layers that this one is made of contribute."""
+    def _from_sublayers(self, attribute: str) -> list[Any]:
+        """The values of an attribute (weights) of the layers inside of this one."""
         found: list[Any] = []
         for value in self.__dict__.values():
             for part in value if isinstance(value, (list, tuple)) else [value]:

@@ -10,14 +10,14 @@ from thalweg.layers.branching import choose, known_choice
 from thalweg.ops.array.constants import constant
 
 
-def chosen_momentum(momentum: float, training: Any) -> Any:
-    """The momentum while training; 1 otherwise, so that nothing moves."""
+def momentum_if_training(momentum: float, training: Any) -> Any:
+    """The momentum while training; 1 otherwise, so that averages stay."""
     if known_choice(training):
         return momentum
     return choose(training, lambda: constant(momentum), lambda: constant(1.0))
 
 
-def moved(variable: Any, value: Any, momentum: Any) -> Any:
+def moving_average_update(variable: Any, value: Any, momentum: Any) -> Any:
     """The update that moves an average towards a new value."""
     with name_scope("AssignMovingAvg"), colocate_with(variable.op):
         rest = apply_one("Sub", 1.0, momentum, name="decay") if not isinstance(momentum, float) else 1.0 - momentum

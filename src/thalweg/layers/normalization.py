@@ -12,7 +12,7 @@ from thalweg.layers.branching import choose, known_choice
 from thalweg.layers.functional import export_function
 from thalweg.layers.input_spec import InputSpec
 from thalweg.layers.layer import Layer
-from thalweg.layers.moving_average import chosen_momentum, moved
+from thalweg.layers.moving_average import momentum_if_training, moving_average_update
 from thalweg.layers.renormalization import Renormalization
 from thalweg.nn.normalization import batch_normalization as nn_batch_normalization
 from thalweg.nn.normalization import fused_batch_norm, moments
@@ -141,7 +141,7 @@ class BatchNormalization(Layer):
         if self.virtual_batch_size is not None:
             if 0 in self._axes:
                 raise ValueError(f"When using virtual_batch_size, axis cannot include 0, the batch. Got {self.axis}")
-            # The second dimension, of what is normalized, are the sub-batches.
+            # Dimension 1 of the reshaped inputs is that of the sub-batches.
             self._param_shape.insert(1, 1)
             self._axes = [axis + 1 for axis in self._axes]
         elif len(self._axes) == 1:
@@ -216,24 +216,24 @@ class BatchNormalization(Layer):
     def _update_averages(self, mean: Any, variance: Any, training: Any) -> None:
         if known_choice(training) is False:
             return
-        momentum = chosen_momentum(self.momentum, training)
-        self.add_update(moved(self.moving_mean, mean, momentum), inputs=True)
+        momentum = momentum_if_training(self.momentum, training)
+        self.add_update(moving_average_update(self.moving_mean, mean, momentum), inputs=True)
         if self._renormalization is not None:
             self.add_update(self._renormalization.update_variance(self, variance, momentum), inputs=True)
         else:
-            self.add_update(moved(self.moving_variance, variance, momentum), inputs=True)
+            self.add_update(moving_average_update(self.moving_variance, variance, momentum), inputs=True)
 
     def _call_composed(self, inputs: Any, training: Any) -> Any:
-        kept = self._axes if self.virtual_batch_size is None else [1, *self._axes]
-        others = [i for i in range(inputs.shape.ndims) if i not in kept]
+        kept_axes = self._axes if self.virtual_batch_size is None else [1, *self._axes]
+        reduced_axes = [i for i in range(inputs.shape.ndims) if i not in kept_axes]
         values = inputs
         if inputs.dtype.base_dtype is not self._param_dtype:
             values = apply_one("Cast", inputs, DstT=self._param_dtype)
-        factor, offset = self._shaped(self.gamma, inputs), self._shaped(self.beta, inputs)
+        factor, offset = self._broadcastable(self.gamma, inputs), self._broadcastable(self.beta, inputs)
         if known_choice(training) is False:
             mean, variance = self.moving_mean, self.moving_variance
         else:
-            mean, variance = moments(values, others, keep_dims=self._broadcasts)
+            mean, variance = moments(values, reduced_axes, keep_dims=self._broadcasts)
             batch_mean, batch_variance = mean, variance
             if self.virtual_batch_size is not None:  # The averages move once, by the mean of all sub-batches.
                 mean, variance = (reduce_mean(value, 1, keepdims=True) for value in (mean, variance))
@@ -245,7 +245,12 @@ class BatchNormalization(Layer):
             mean = choose(training, lambda: batch_mean, lambda: self.moving_mean.value())
             variance = choose(training, lambda: batch_variance, lambda: self.moving_variance.value())
         output = nn_batch_normalization(
-            values, self._shaped(mean, inputs), self._shaped(variance, inputs), offset, factor, self.epsilon
+            values,
+            self._broadcastable(mean, inputs),
+            self._broadcastable(variance, inputs),
+            offset,
+            factor,
+            self.epsilon,
         )
         if output.dtype is not inputs.dtype.base_dtype:
             output = apply_one("Cast", output, DstT=inputs.dtype.base_dtype)
@@ -257,18 +262,18 @@ class BatchNormalization(Layer):
     ) -> tuple[Any, Any]:
         assert self._renormalization is not None
         r, d = self._renormalization.correct(self, mean, variance, training)
-        r, d = self._shaped(r, inputs), self._shaped(d, inputs)
-        return _then(r, d, factor, offset)
+        r, d = self._broadcastable(r, inputs), self._broadcastable(d, inputs)
+        return _compose_affine(r, d, factor, offset)
 
     def _adjusted(self, factor: Any, offset: Any, inputs: Any, training: Any) -> tuple[Any, Any]:
         assert self.adjustment is not None
         r, d = self.adjustment(shape_of(inputs))
-        return _then(
+        return _compose_affine(
             choose(training, lambda: r, lambda: ones_like(r)), choose(training, lambda: d, lambda: zeros_like(d)),
             factor, offset,
         )  # fmt: skip
 
-    def _shaped(self, value: Any, inputs: Any) -> Any:
+    def _broadcastable(self, value: Any, inputs: Any) -> Any:
         """A value per channel in a shape that broadcasts to the inputs."""
         rank = inputs.shape.ndims
         if value is None or self._broadcasts or self._axes == [rank - 1]:
@@ -280,7 +285,7 @@ class BatchNormalization(Layer):
         return input_shape
 
 
-def _then(r: Any, d: Any, factor: Any, offset: Any) -> tuple[Any, Any]:
+def _compose_affine(r: Any, d: Any, factor: Any, offset: Any) -> tuple[Any, Any]:
     """The factor and the offset of `factor * (r * x + d) + offset`."""
     shift = d if factor is None else d * factor
     return r if factor is None else r * factor, shift if offset is None else shift + offset

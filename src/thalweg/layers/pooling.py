@@ -14,7 +14,7 @@ from thalweg.nn.pooling import avg_pool, avg_pool1d, avg_pool3d, max_pool, max_p
 
 
 class Pooling(Layer):
-    """What all pooling layers share."""
+    """The base class of pooling layers."""
 
     rank: int
     _function: Any

@@ -57,13 +57,13 @@ def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:
 
 @export("contrib.layers.l1_l2_regularizer")
 def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None) -> Regularizer:
-    """The sum of both."""
+    """A function of weights: the sum of an L1 and an L2 regularizer."""
     return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)], scope or "l1_l2_regularizer")
 
 
 @export("contrib.layers.sum_regularizer")
 def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Regularizer:
-    """A function of weights: the sum of what several regularizers say; None if none says anything."""
+    """A function of weights: the sum of several regularizers; None if all of them return None."""
     given = [regularizer for regularizer in regularizer_list if regularizer is not None]
 
     def regularizer(weights: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from thalweg.graph.apply import apply_one
 from thalweg.layers.branching import choose
-from thalweg.layers.moving_average import chosen_momentum, moved
+from thalweg.layers.moving_average import momentum_if_training, moving_average_update
 
 if TYPE_CHECKING:
     from thalweg.layers.normalization import BatchNormalization
@@ -54,13 +54,13 @@ class Renormalization:
             d = apply_one("Minimum", apply_one("Maximum", d, apply_one("Neg", dmax)), dmax)
         r = apply_one("StopGradient", choose(training, lambda: r, lambda: apply_one("OnesLike", r)))
         d = apply_one("StopGradient", choose(training, lambda: d, lambda: apply_one("ZerosLike", d)))
-        momentum = chosen_momentum(self._momentum, training)
-        layer.add_update(moved(self._mean, mean, momentum), inputs=True)
-        layer.add_update(moved(self._deviation, deviation, momentum), inputs=True)
+        momentum = momentum_if_training(self._momentum, training)
+        layer.add_update(moving_average_update(self._mean, mean, momentum), inputs=True)
+        layer.add_update(moving_average_update(self._deviation, deviation, momentum), inputs=True)
         return r, d
 
     def update_variance(self, layer: BatchNormalization, variance: Any, momentum: Any) -> Any:
         """Moves the average of the standard deviation, and makes the moving variance of it."""
-        deviation = moved(self.moving_deviation, apply_one("Sqrt", variance + layer.epsilon), momentum)
-        # Rounding must not make it negative.
+        deviation = moving_average_update(self.moving_deviation, apply_one("Sqrt", variance + layer.epsilon), momentum)
+        # Rounding must not make the variance negative.
         return layer.moving_variance.assign(apply_one("Relu", apply_one("Square", deviation) - layer.epsilon))

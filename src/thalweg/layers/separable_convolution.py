@@ -15,7 +15,7 @@ from thalweg.state.initializers import Zeros
 
 
 class SeparableConvolution(Convolution):
-    """What both share."""
+    """The base class of separable convolutions."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class SeparableConv1D(SeparableConvolution):
 
     rank = 1
 
-    def _convolved(self, inputs: Any) -> Tensor:
+    def _convolve(self, inputs: Any) -> Tensor:
         first = self._channels_first
         axis = 2 if first else 1
-        # The op wants equal strides on both axes; the axis of size 1 makes no difference.
+        # The op requires equal strides on both axes; on an axis of size 1 the stride has no effect.
         result = nn_separable_conv2d(
             expand_dims(inputs, axis), expand_dims(self.depthwise_kernel, 0), expand_dims(self.pointwise_kernel, 0),
             with_batch_and_channels(self.strides * 2, first), self.padding.upper(), (1, *self.dilation_rate),
@@ -102,7 +102,7 @@ class SeparableConv2D(SeparableConvolution):
 
     rank = 2
 
-    def _convolved(self, inputs: Any) -> Tensor:
+    def _convolve(self, inputs: Any) -> Tensor:
         return nn_separable_conv2d(
             inputs, self.depthwise_kernel, self.pointwise_kernel,
             with_batch_and_channels(self.strides, self._channels_first), self.padding.upper(), self.dilation_rate,

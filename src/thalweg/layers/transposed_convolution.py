@@ -1,4 +1,4 @@
-"""Layers that go back where a convolution came from: Conv2DTranspose and Conv3DTranspose."""
+"""Transposed convolutions: Conv2DTranspose and Conv3DTranspose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from thalweg.state.initializers import Zeros
 
 
 class TransposedConvolution(Convolution):
-    """What both share."""
+    """The base class of transposed convolutions."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class TransposedConvolution(Convolution):
         return [*self.kernel_size, self.filters, channels]
 
     def _output_size(self, size: Any, axis: int) -> Any:
-        """The size that the convolution would have had to begin with; `size` may be a tensor."""
+        """The input size of a convolution with an output of this size; `size` may be a tensor."""
         if size is None:
             return None
         stride = self.strides[axis]
         margin = 0 if self.padding == "same" else max(self.kernel_size[axis] - stride, 0)
         return size * stride + margin
 
-    def _convolved(self, inputs: Any) -> Tensor:
+    def _convolve(self, inputs: Any) -> Tensor:
         known = self.compute_output_shape(inputs.shape)
         sizes: Any = known.as_list()
         if None in sizes:

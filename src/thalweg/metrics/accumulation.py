@@ -1,4 +1,4 @@
-"""What all metrics share: their variables, how labels, predictions and weights are fitted, what they return."""
+"""Shared by all metrics: their variables, the fitting of labels, predictions and weights, and the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from thalweg.ops.array.filling import zeros
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 from thalweg.state.variable import Variable
 
-# (the value so far, the operation that takes in a batch and returns the value after it)
+# (the value so far, the operation that adds a batch and returns the value after it)
 Metric = tuple[Tensor, Any]
 
 

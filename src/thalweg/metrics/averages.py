@@ -36,7 +36,7 @@ def mean(
         name: A variable scope.
 
     Returns:
-        (value, update_op): the mean so far, and the operation that takes in the batch and returns the mean after it.
+        (value, update_op): the mean so far, and the operation that adds the batch and returns the mean after it.
 
     Example:
         >>> x = tf.placeholder(tf.float32, [None])

@@ -36,7 +36,7 @@ def mean_iou(
         labels: Integers in [0, num_classes).
         predictions: Integers of the same shape.
         num_classes: The number of classes. Classes that never occur are left out of the mean.
-        weights: None, or what each element counts.
+        weights: None, or the weight of each element.
         metrics_collections: Collections that the value joins.
         updates_collections: Collections that the update joins.
         name: A variable scope.

@@ -1,4 +1,4 @@
-"""Counts of right and wrong decisions, and what is made of them: precision and recall."""
+"""Counts of right and wrong decisions, and their ratios: precision and recall."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from thalweg.ops.sparse.sets import set_difference, set_intersection, set_size
 from thalweg.ops.sparse.tensors import as_sparse, sparse_reshape, sparse_tensor_to_dense
 
 
-def _at_k(name: str, k: int | None, class_id: int | None = None) -> str:
-    text = f"{name}_at_k" if k is None else f"{name}_at_{k}"
+def _scope_name(name: str, k: int | None, class_id: int | None = None) -> str:
+    text = f"{name}_scope_name" if k is None else f"{name}_at_{k}"
     return text if class_id is None else f"{text}_class{class_id}"
 
 
@@ -50,7 +50,7 @@ def _with_label_dimension(labels: Any, predictions: Tensor) -> Any:
     return cond(same, lambda: identity(labels), lambda: apply_one("ExpandDims", labels, -1))
 
 
-def _only(ids: Any, class_id: int | None) -> Any:
+def _ids_of_class(ids: Any, class_id: int | None) -> Any:
     """The ids that are `class_id`, as a SparseTensor; all of them if it is None."""
     if class_id is None:
         return ids
@@ -61,9 +61,9 @@ def _only(ids: Any, class_id: int | None) -> Any:
     return set_intersection(wanted, ids)
 
 
-def _accumulated(kind: str, found: SparseTensor, k: int | None, class_id: int | None, weights: Any) -> Metric:
+def _accumulated_set_size(kind: str, found: SparseTensor, k: int | None, class_id: int | None, weights: Any) -> Metric:
     """The weighted size of sets, summed up over all rows and steps."""
-    with name_scope(None, _at_k(kind, k, class_id)) as scope:
+    with name_scope(None, _scope_name(kind, k, class_id)) as scope:
         sizes = cast(set_size(found), float64)
         if weights is not None:
             sizes = multiply(sizes, broadcast_weights(cast(weights, float64), sizes))
@@ -77,12 +77,12 @@ def precision_at_top_k(
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
     """Computes `precision_at_k` from the classes predicted, `predictions_idx`: `[D1, ... DN, k]`."""
-    with name_scope(name, _at_k("precision", k, class_id), [predictions_idx, labels, weights]) as scope:
+    with name_scope(name, _scope_name("precision", k, class_id), [predictions_idx, labels, weights]) as scope:
         best = cast(predictions_idx, int64)
-        labels = _only(_with_label_dimension(labels, best), class_id)
-        best = _only(best, class_id)
-        hit, hit_update = _accumulated("true_positive", set_intersection(best, labels), k, class_id, weights)
-        miss, miss_update = _accumulated("false_positive", set_difference(best, labels), k, class_id, weights)
+        labels = _ids_of_class(_with_label_dimension(labels, best), class_id)
+        best = _ids_of_class(best, class_id)
+        hit, hit_update = _accumulated_set_size("true_positive", set_intersection(best, labels), k, class_id, weights)
+        miss, miss_update = _accumulated_set_size("false_positive", set_difference(best, labels), k, class_id, weights)
         value = apply_one("RealDiv", hit, add(hit, miss), name=scope)
         update = apply_one("RealDiv", hit_update, add(hit_update, miss_update), name="update")
         return collected(value, update, metrics_collections, updates_collections)
@@ -108,7 +108,7 @@ def precision_at_k(
     Returns:
         (value, update_op), of float64; see `tf.metrics.mean`.
     """
-    with name_scope(name, _at_k("precision", k, class_id), [predictions, labels, weights]) as scope:
+    with name_scope(name, _scope_name("precision", k, class_id), [predictions, labels, weights]) as scope:
         best = top_k(predictions, k).indices
         return precision_at_top_k(labels, best, k, class_id, weights, metrics_collections, updates_collections, scope)
 
@@ -119,13 +119,13 @@ def recall_at_top_k(
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
     """Computes `recall_at_k` from the classes predicted, `predictions_idx`: `[D1, ... DN, k]`."""
-    with name_scope(name, _at_k("recall", k, class_id), [predictions_idx, labels, weights]) as scope:
+    with name_scope(name, _scope_name("recall", k, class_id), [predictions_idx, labels, weights]) as scope:
         best = cast(predictions_idx, int64)
-        labels = _only(_with_label_dimension(labels, best), class_id)
-        best = _only(best, class_id)
-        hit, hit_update = _accumulated("true_positive", set_intersection(best, labels), k, class_id, weights)
+        labels = _ids_of_class(_with_label_dimension(labels, best), class_id)
+        best = _ids_of_class(best, class_id)
+        hit, hit_update = _accumulated_set_size("true_positive", set_intersection(best, labels), k, class_id, weights)
         missed = set_difference(best, labels, aminusb=False)
-        miss, miss_update = _accumulated("false_negative", missed, k, class_id, weights)
+        miss, miss_update = _accumulated_set_size("false_negative", missed, k, class_id, weights)
         value = apply_one("RealDiv", hit, add(hit, miss), name=scope)
         update = apply_one("RealDiv", hit_update, add(hit_update, miss_update), name="update")
         return collected(value, update, metrics_collections, updates_collections)
@@ -140,7 +140,7 @@ def recall_at_k(
 
     For the arguments see `precision_at_k`.
     """
-    with name_scope(name, _at_k("recall", k, class_id), [predictions, labels, weights]) as scope:
+    with name_scope(name, _scope_name("recall", k, class_id), [predictions, labels, weights]) as scope:
         best = top_k(predictions, k).indices
         return recall_at_top_k(labels, best, k, class_id, weights, metrics_collections, updates_collections, scope)
 
@@ -174,7 +174,7 @@ def average_precision_at_k(
     """
     if k < 1:
         raise ValueError(f"Invalid k={k}.")
-    with name_scope(name, _at_k("average_precision", k), [predictions, labels, weights]) as scope:
+    with name_scope(name, _scope_name("average_precision", k), [predictions, labels, weights]) as scope:
         predictions = convert_to_tensor(predictions)
         best = cast(top_k(predictions, k).indices, int64)
         rows = _average_precision(_with_label_dimension(labels, predictions), best, k)
@@ -183,7 +183,7 @@ def average_precision_at_k(
             weights = broadcast_weights(cast(weights, float64), rows)
             rows = multiply(rows, weights)
             number = reduce_sum(weights)
-        # The name under which TensorFlow's checkpoints know it.
+        # The variable's name in TensorFlow's checkpoints.
         most = metric_variable([], float64, "max_1")
         total = metric_variable([], float64, "total")
         new_total, new_most = total.assign_add(reduce_sum(rows)), most.assign_add(number)

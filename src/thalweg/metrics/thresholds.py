@@ -31,7 +31,7 @@ _TINY = 1e-7  # Keeps quotients finite, and puts the outermost thresholds outsid
 
 
 class _Counts(NamedTuple):
-    """One number for each threshold; None for those that nobody asked for."""
+    """One number for each threshold; None for the counts that are not computed."""
 
     tp: Any = None
     fn: Any = None
@@ -95,7 +95,7 @@ def _counts(
     return _Counts(**now), _Counts(**after)
 
 
-def _measured(
+def _metric_of_counts(
     default: str, name: str | None, labels: Any, predictions: Any, weights: Any, thresholds: Any, include: str,
     measure: Callable[[_Counts, str], Tensor], metrics_collections: Any, updates_collections: Any,
 ) -> Metric:  # fmt: skip
@@ -112,7 +112,7 @@ def _counter(kind: str) -> Callable[..., Metric]:
         labels: Any, predictions: Any, thresholds: Any, weights: Any = None, metrics_collections: Any = None,
         updates_collections: Any = None, name: str | None = None,
     ) -> Metric:  # fmt: skip
-        return _measured(
+        return _metric_of_counts(
             default, name, labels, predictions, weights, thresholds, kind,
             lambda counts, _: identity(getattr(counts, kind)), metrics_collections, updates_collections,
         )  # fmt: skip
@@ -152,7 +152,7 @@ def precision_at_thresholds(
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
     """Computes the precision at each threshold; for the arguments see `true_positives_at_thresholds`."""
-    return _measured(
+    return _metric_of_counts(
         "precision_at_thresholds", name, labels, predictions, weights, thresholds, "tp fp",
         lambda counts, scope: _share(counts.tp, counts.fp, f"precision_{scope}"), metrics_collections,
         updates_collections,
@@ -165,14 +165,14 @@ def recall_at_thresholds(
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
     """Computes the recall at each threshold; for the arguments see `true_positives_at_thresholds`."""
-    return _measured(
+    return _metric_of_counts(
         "recall_at_thresholds", name, labels, predictions, weights, thresholds, "tp fn",
         lambda counts, scope: _share(counts.tp, counts.fn, f"recall_{scope}"), metrics_collections,
         updates_collections,
     )  # fmt: skip
 
 
-def _spread(num_thresholds: int, last: float) -> list[float]:
+def _threshold_grid(num_thresholds: int, last: float) -> list[float]:
     if num_thresholds < 2:
         raise ValueError(f"num_thresholds must be at least 2, got {num_thresholds}.")
     inner = [(i + 1) / (num_thresholds - 1) for i in range(num_thresholds - 2)]
@@ -212,7 +212,11 @@ def auc(
         raise ValueError(f"Invalid summation_method: {summation_method}")
     if curve == "PR" and summation_method == "trapezoidal":
         logging.warn("Trapezoidal rule is known to produce incorrect PR-AUCs; use 'careful_interpolation' instead.")
-    at = [-_TINY, *sorted(thresholds), 1 + _TINY] if thresholds is not None else _spread(num_thresholds, 1 + _TINY)
+    at = (
+        [-_TINY, *sorted(thresholds), 1 + _TINY]
+        if thresholds is not None
+        else _threshold_grid(num_thresholds, 1 + _TINY)
+    )
 
     def area(counts: _Counts, scope: str) -> Tensor:
         if curve == "PR" and summation_method == "careful_interpolation":
@@ -231,7 +235,7 @@ def auc(
             height = apply_one("Minimum" if summation_method == "minoring" else "Maximum", y[:-1], y[1:])
         return reduce_sum(multiply(width, height), name=scope)
 
-    return _measured(
+    return _metric_of_counts(
         "auc", name, labels, predictions, weights, at, "tp fn tn fp", area, metrics_collections, updates_collections
     )
 
@@ -272,8 +276,8 @@ def sensitivity_at_specificity(
         at = apply_one("ArgMin", distance, 0)
         return _share(gather(counts.tp, at), gather(counts.fn, at), scope)
 
-    return _measured(
-        "sensitivity_at_specificity", name, labels, predictions, weights, _spread(num_thresholds, 1 - _TINY),
+    return _metric_of_counts(
+        "sensitivity_at_specificity", name, labels, predictions, weights, _threshold_grid(num_thresholds, 1 - _TINY),
         "tp fn tn fp", measure, metrics_collections, updates_collections,
     )  # fmt: skip
 
@@ -300,7 +304,7 @@ def specificity_at_sensitivity(
         at = subtract(np.int64(num_thresholds - 1), behind)
         return _share(gather(counts.tn, at), gather(counts.fp, at), scope)
 
-    return _measured(
-        "specificity_at_sensitivity", name, labels, predictions, weights, _spread(num_thresholds, 1 - _TINY),
+    return _metric_of_counts(
+        "specificity_at_sensitivity", name, labels, predictions, weights, _threshold_grid(num_thresholds, 1 - _TINY),
         "tp fn tn fp", measure, metrics_collections, updates_collections,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from thalweg.ops.array.transpose import transpose
 from thalweg.ops.math.matmul import matmul
 from thalweg.ops.nn.softmax import softmax
 
-# Stands for minus infinity: fits float16, and leaves a row that is masked all over without NaN.
+# In place of minus infinity: fits float16, and a row that is masked entirely gives no NaN.
 _MASKED = -65504.0
 
 
@@ -40,8 +40,8 @@ def scaled_dot_product_attention(
         query: [..., queries, size].
         key: [..., keys, size].
         value: [..., keys, value_size].
-        mask: bools that broadcast to [..., queries, keys], True where a query may look; or floats to add to the scores.
-        is_causal: Whether query i may look at the keys 0 to i only.
+        mask: bools that broadcast to [..., queries, keys], True where a query may attend; or floats, added to scores.
+        is_causal: Whether query i may attend to the keys 0 to i only.
         scale: The factor of the scores; 1 / sqrt(size) if None.
         dropout_rate: Of the weights.
         seed: The seed of the dropout.
@@ -113,7 +113,7 @@ def multi_head_attention(
         value: [batch, keys, value_size].
         num_heads: Divides both sizes.
         mask: As in `scaled_dot_product_attention`; broadcasts to [batch, heads, queries, keys].
-        is_causal: Whether query i may look at the keys 0 to i only.
+        is_causal: Whether query i may attend to the keys 0 to i only.
         dropout_rate: Of the weights.
         seed: The seed of the dropout.
         name: The name scope.
@@ -130,10 +130,10 @@ def multi_head_attention(
         size = result.shape.as_list()[-1]
         assert size is not None
         merged = transpose(result, [0, 2, 1, 3])
-        return reshape(merged, [*_first_two(merged), num_heads * size])
+        return reshape(merged, [*_batch_and_time_sizes(merged), num_heads * size])
 
 
-def _first_two(tensor: Tensor) -> list[Any]:
+def _batch_and_time_sizes(tensor: Tensor) -> list[Any]:
     """The first two sizes for a reshape: numbers where they are known, -1 for one that is not."""
     sizes: list[Any] = tensor.shape.as_list()[:2]
     if sizes.count(None) == 1:
@@ -148,5 +148,5 @@ def _heads(tensor: Tensor, num_heads: int) -> Tensor:
             f"Attention with {num_heads} heads needs tensors [batch, time, size] with a size that they divide, got "
             f"{tensor.shape}."
         )
-    split = reshape(tensor, [*_first_two(tensor), num_heads, sizes[2] // num_heads])
+    split = reshape(tensor, [*_batch_and_time_sizes(tensor), num_heads, sizes[2] // num_heads])
     return transpose(split, [0, 2, 1, 3])

@@ -1,4 +1,4 @@
-"""CTC with labels as dense rows and any class as the blank, and what prepares such labels."""
+"""CTC with labels as dense rows and any class as the blank, and functions that prepare such labels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ctc_loss_v2(
         label_length: How many labels of each row count; None for a SparseTensor.
         logit_length: How many moments of each example count.
         logits_time_major: Whether `logits` are `[time, batch, classes]` rather than `[batch, time, classes]`.
-        unique: Ignored: what `ctc_unique_labels` returns would make nothing faster here.
+        unique: Ignored: the result of `ctc_unique_labels` would make nothing faster here.
         blank_index: The class that is the blank, from the end if negative. 0 if None, for dense labels.
         name: A name scope.
 

@@ -31,7 +31,7 @@ def dropout(
     Args:
         x: A tensor of floats.
         keep_prob: The old argument: 1 - `rate`.
-        noise_shape: Which elements share their fate: a shape that broadcasts to that of `x`.
+        noise_shape: The shape of the random mask; it broadcasts to that of `x`.
         seed: The seed of the op.
         name: The name of the op.
         rate: The probability, in [0, 1).

@@ -1,4 +1,4 @@
-"""The losses of a graph: what the functions of `tf.losses` and the regularizers add up to."""
+"""The collections of losses of a graph: those of `tf.losses`, the regularization losses, and their sum."""
 
 from __future__ import annotations
 

@@ -119,7 +119,9 @@ def compute_weighted_loss(
             raise ValueError("`weights` cannot be None")
         given = losses.dtype.base_dtype
         work = float64 if given is float64 else float32
-        weights = cast(convert_to_tensor(weights, None if isinstance(weights, Tensor) else _number(weights)), work)
+        weights = cast(
+            convert_to_tensor(weights, None if isinstance(weights, Tensor) else _dtype_of_numbers(weights)), work
+        )
         with control_dependencies(assert_broadcastable(weights, losses)):
             losses = cast(losses, work)
             constant = constant_value(weights) if weights.shape.ndims == 0 else None
@@ -138,8 +140,8 @@ def compute_weighted_loss(
         return result
 
 
-def _number(weights: Any) -> Any:
-    """The type for weights that are Python numbers; None where they have a type of their own."""
+def _dtype_of_numbers(weights: Any) -> Any:
+    """float32 for weights that are Python numbers; None for weights that have a type."""
     return float32 if isinstance(weights, (int, float)) else None
 
 
@@ -147,7 +149,7 @@ def _safe_mean(total: Tensor, count: Tensor) -> Tensor:
     return apply_one("DivNoNan", total, count, name="value")
 
 
-def _required(**arguments: Any) -> None:
+def _check_given(**arguments: Any) -> None:
     for name, value in arguments.items():
         if value is None:
             raise ValueError(f"{name} must not be None.")
@@ -167,7 +169,7 @@ def absolute_difference(
     loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
 ) -> Tensor:  # fmt: skip
     """Returns the mean of |predictions - labels|; for the arguments see `compute_weighted_loss`."""
-    _required(labels=labels, predictions=predictions)
+    _check_given(labels=labels, predictions=predictions)
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
         losses = apply_one("Abs", subtract(predictions, labels))
@@ -183,7 +185,7 @@ def cosine_distance(
     axis = deprecated_argument_lookup("axis", axis, "dim", dim)
     if axis is None:
         raise ValueError("You must specify 'axis'.")
-    _required(labels=labels, predictions=predictions)
+    _check_given(labels=labels, predictions=predictions)
     with name_scope(scope, "cosine_distance_loss", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
         losses = subtract(1.0, reduce_sum(multiply(predictions, labels), [axis], keepdims=True))
@@ -196,7 +198,7 @@ def hinge_loss(
     reduction: str = _DEFAULT,
 ) -> Tensor:  # fmt: skip
     """Returns the mean of max(0, 1 - y logits), where y is -1 for a label of 0 and 1 for a label of 1."""
-    _required(labels=labels, logits=logits)
+    _check_given(labels=labels, logits=logits)
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as inner:
         labels, logits = _as_floats(labels, logits)
         signs = subtract(multiply(2.0, labels), 1.0)
@@ -210,7 +212,7 @@ def huber_loss(
     loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
 ) -> Tensor:  # fmt: skip
     """Returns the mean of a loss that is quadratic up to an error of `delta`, and linear beyond."""
-    _required(labels=labels, predictions=predictions)
+    _check_given(labels=labels, predictions=predictions)
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
         error = apply_one("Abs", subtract(predictions, labels))
@@ -227,7 +229,7 @@ def log_loss(
     loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
 ) -> Tensor:  # fmt: skip
     """Returns the mean cross entropy of probabilities; `epsilon` keeps the logarithms finite."""
-    _required(labels=labels, predictions=predictions)
+    _check_given(labels=labels, predictions=predictions)
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
         yes = negative(multiply(labels, apply_one("Log", add(predictions, epsilon))))
@@ -251,7 +253,7 @@ def mean_pairwise_squared_error(
     Returns:
         A scalar.
     """
-    _required(labels=labels, predictions=predictions)
+    _check_given(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
         labels, predictions = _as_floats(labels, predictions)
         weights = cast(weights, float32)
@@ -278,7 +280,7 @@ def mean_squared_error(
     loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
 ) -> Tensor:  # fmt: skip
     """Returns the mean of (predictions - labels)²; for the arguments see `compute_weighted_loss`."""
-    _required(labels=labels, predictions=predictions)
+    _check_given(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as inner:
         labels, predictions = _as_floats(labels, predictions)
         losses = squared_difference(predictions, labels)
@@ -304,7 +306,7 @@ def sigmoid_cross_entropy(
     Returns:
         A scalar, or with `Reduction.NONE` a tensor of the shape of `logits`.
     """
-    _required(multi_class_labels=multi_class_labels, logits=logits)
+    _check_given(multi_class_labels=multi_class_labels, logits=logits)
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as inner:
         logits = convert_to_tensor(logits)
         labels = cast(multi_class_labels, logits.dtype)
@@ -334,7 +336,7 @@ def softmax_cross_entropy(
     Returns:
         A scalar, or with `Reduction.NONE` a tensor of the shape of `logits` without its last dimension.
     """
-    _required(onehot_labels=onehot_labels, logits=logits)
+    _check_given(onehot_labels=onehot_labels, logits=logits)
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as inner:
         logits = convert_to_tensor(logits)
         labels = cast(onehot_labels, logits.dtype)
@@ -371,7 +373,7 @@ def sparse_softmax_cross_entropy(
     Returns:
         A scalar, or with `Reduction.NONE` a tensor of the shape of `labels`.
     """
-    _required(labels=labels, logits=logits)
+    _check_given(labels=labels, logits=logits)
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as inner:
         labels, logits = remove_squeezable_dimensions(labels, logits, expected_rank_diff=1)
         if weights is not None:

@@ -126,7 +126,7 @@ def batch_norm_with_global_normalization(
     return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon, name)
 
 
-def _keep(keepdims: bool | None, keep_dims: bool | None) -> bool:
+def _keepdims_argument(keepdims: bool | None, keep_dims: bool | None) -> bool:
     return bool(deprecated_argument_lookup("keepdims", keepdims, "keep_dims", keep_dims))
 
 
@@ -153,13 +153,13 @@ def moments(
         >>> mean.shape.as_list()
         [2]
     """
-    keep = _keep(keepdims, keep_dims)
+    keep = _keepdims_argument(keepdims, keep_dims)
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x, name="x")
         given = x.dtype.base_dtype
         y = apply_one("Cast", x, DstT=float32) if given in (float16, bfloat16) else x
         mean = reduce_mean(y, axes, keepdims=True, name="mean")
-        # What flows back through the mean is zero in sum: no need to compute it.
+        # The gradient through the mean sums to zero, so it is not computed.
         deviations = binary("SquaredDifference", y, unary("StopGradient", mean))
         variance = reduce_mean(deviations, axes, keepdims=True, name="variance")
         if not keep:
@@ -191,7 +191,7 @@ def weighted_moments(
     Returns:
         Two tensors.
     """
-    keep = _keep(keepdims, keep_dims)
+    keep = _keepdims_argument(keepdims, keep_dims)
     with name_scope(name, "weighted_moments", [x, frequency_weights, axes]):
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(frequency_weights, name="frequency_weights")
@@ -201,7 +201,7 @@ def weighted_moments(
         if weights.dtype.base_dtype != x.dtype.base_dtype:
             weights = apply_one("Cast", weights, DstT=x.dtype)
         total = reduce_sum(multiply(weights, x), axes, keepdims=True, name="weighted_input_sum")
-        # Weights may be smaller than x: each counts for all the elements that it stands beside.
+        # Weights may be smaller than x: each counts for all elements that it is broadcast to.
         weight = reduce_sum(add(weights, unary("ZerosLike", x)), axes, keepdims=True, name="sum_of_weights")
         mean = apply_one("DivNoNan", total, weight)
         distances = multiply(weights, binary("SquaredDifference", x, mean))
@@ -218,7 +218,7 @@ def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keep_dims: bool | None = None, name: str | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Any]:  # fmt: skip
-    """Returns what mean and variance follow from: count, sum and sum of squares over `axes`, and the shift.
+    """Returns the sufficient statistics of mean and variance: count, sum, sum of squares over `axes`, and shift.
 
     Args:
         x: A Tensor.
@@ -231,7 +231,7 @@ def sufficient_statistics(
     Returns:
         Four values for `normalize_moments`; the last is None if `shift` is.
     """
-    keep = _keep(keepdims, keep_dims)
+    keep = _keepdims_argument(keepdims, keep_dims)
     axes = sorted(set(axes)) if isinstance(axes, (list, tuple, set)) else axes
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")

@@ -112,7 +112,7 @@ def avg_pool3d(
         return _pool("AvgPool3D", input, ksize, strides, padding, data_format, scope, spatial=3)
 
 
-def _pool_lines(
+def _pool_1d(
     op_type: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None, name: str
 ) -> Tensor:
     """Pools over one dimension, as over images with a single row."""
@@ -141,7 +141,7 @@ def max_pool1d(
 ) -> Tensor:
     """Returns the largest element of each window over one dimension."""
     with name_scope(name, "MaxPool1d", [input]) as scope:
-        return _pool_lines("MaxPool", input, ksize, strides, padding, data_format, scope)
+        return _pool_1d("MaxPool", input, ksize, strides, padding, data_format, scope)
 
 
 @export("nn.avg_pool1d")
@@ -150,7 +150,7 @@ def avg_pool1d(
 ) -> Tensor:
     """Returns the average of the elements of each window over one dimension."""
     with name_scope(name, "AvgPool1D", [input]) as scope:
-        return _pool_lines("AvgPool", input, ksize, strides, padding, data_format, scope)
+        return _pool_1d("AvgPool", input, ksize, strides, padding, data_format, scope)
 
 
 @export("nn.max_pool_v2")
@@ -158,7 +158,7 @@ def max_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """Returns the largest element of each window over one, two or three dimensions, as many as `input` has."""
-    return _pool_any("MaxPool", input, ksize, strides, padding, data_format, name)
+    return _pool_by_rank("MaxPool", input, ksize, strides, padding, data_format, name)
 
 
 @export("nn.avg_pool_v2")
@@ -166,10 +166,10 @@ def avg_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """Returns the average of each window over one, two or three dimensions, as many as `input` has."""
-    return _pool_any("AvgPool", input, ksize, strides, padding, data_format, name)
+    return _pool_by_rank("AvgPool", input, ksize, strides, padding, data_format, name)
 
 
-def _pool_any(
+def _pool_by_rank(
     op_type: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None, name: str | None
 ) -> Tensor:
     value = convert_to_tensor(value, name="input")
@@ -184,7 +184,7 @@ def _pool_spatial(
     op_type: str, value: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None, name: str, spatial: int
 ) -> Tensor:
     if spatial == 1:
-        return _pool_lines(op_type, value, ksize, strides, padding, data_format, name)
+        return _pool_1d(op_type, value, ksize, strides, padding, data_format, name)
     if spatial == 3:
         return _pool(f"{op_type}3D", value, ksize, strides, padding, data_format, name, spatial=3)
     return _pool(op_type, value, ksize, strides, padding, data_format, name)
@@ -272,7 +272,7 @@ def pool(
 def _pool_dilated(
     op_type: str, value: Tensor, window: list[int], gaps: list[int], padding: str, data_format: str | None, name: str
 ) -> Tensor:
-    """Pools every `gap`-th pixel on its own: the pixels in between become further images of the batch."""
+    """Pools pixels that are `gaps` apart: the pixels in between become further images of the batch."""
     if padding != "VALID":
         raise ValueError(f"Only padding 'VALID' goes with dilation_rate > 1, got {padding!r} and {gaps}.")
     spatial = len(window)

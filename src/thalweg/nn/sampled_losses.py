@@ -39,7 +39,7 @@ def _sampled_logits(
     sampled = cast(sampled, int64)
     flat = reshape(labels, [-1])
 
-    # Two look-ups instead of one that is cut in two: the gradients then are rows to add, and nothing is padded.
+    # Two lookups instead of one that is split: the gradients stay IndexedSlices, and nothing is padded.
     true_weights = _rows(weights, flat, partition_strategy, inputs)
     sampled_weights = _rows(weights, sampled, partition_strategy, inputs)
     true_logits = _row_products(inputs, true_weights, num_true)
@@ -105,7 +105,7 @@ def nce_loss(
         num_sampled: How many classes to draw for the batch.
         num_classes: The number of classes.
         num_true: How many true classes each example has.
-        sampled_values: What one of the `*_candidate_sampler` functions returned; log-uniform if None.
+        sampled_values: The result of a `*_candidate_sampler` function; log-uniform if None.
         remove_accidental_hits: Whether sampled classes that are true ones are left out.
         partition_strategy: How `weights` are spread over shards; see `tf.nn.embedding_lookup`.
         name: A name scope.

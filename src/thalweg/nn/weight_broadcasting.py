@@ -128,7 +128,7 @@ def fit_weights(weights: Any, predictions: Tensor) -> Tensor:
     weights_rank = rank(given)
     difference = apply_one("Sub", weights_rank, rank(predictions))
 
-    def with_one_more() -> Any:
+    def maybe_expand() -> Any:
         return cond(
             apply_one("Equal", difference, -1), lambda: apply_one("ExpandDims", given, -1), lambda: identity(given)
         )
@@ -136,8 +136,8 @@ def fit_weights(weights: Any, predictions: Tensor) -> Tensor:
     def fitted() -> Any:
         may_shrink = w is None or (w >= 1 and given.shape[-1].is_compatible_with(1))
         if not may_shrink:
-            return with_one_more()
-        return cond(apply_one("Equal", difference, 1), lambda: squeeze(given, [-1]), with_one_more)
+            return maybe_expand()
+        return cond(apply_one("Equal", difference, 1), lambda: squeeze(given, [-1]), maybe_expand)
 
     result: Tensor = cond(apply_one("Equal", weights_rank, 0), lambda: identity(given), fitted)
     return result

@@ -16,11 +16,11 @@ from thalweg.graph.tensor import Tensor
 PlainForm = Callable[[Operation], list[Tensor]]
 
 
-def _no_gradients(*args: Any, **kwargs: Any) -> list[Any]:
+def _gradients_not_installed(*args: Any, **kwargs: Any) -> list[Any]:
     raise NotImplementedError("autodiff/gradients.py has not been imported.")
 
 
-_gradients: Callable[..., list[Any]] = _no_gradients
+_gradients: Callable[..., list[Any]] = _gradients_not_installed
 
 
 def set_gradients(function: Callable[..., list[Any]]) -> None:
@@ -30,7 +30,7 @@ def set_gradients(function: Callable[..., list[Any]]) -> None:
 
 
 def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callable[[PlainForm], PlainForm]:
-    """Registers the gradient of ops by what they compute.
+    """Registers the gradient of ops by their plain form: plain ops that compute the same outputs.
 
     Args:
         *op_types: The ops.

@@ -1,4 +1,4 @@
-"""RNNCell: the protocol of one step of a recurrent network, and what its implementations share."""
+"""RNNCell: the protocol of one step of a recurrent network, and the base class of cells that are layers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sizes_with_batch(batch_size: Any, size: Any) -> Any:
 
 
 def static_sizes_with_batch(batch_size: Any, size: Any) -> TensorShape:
-    """What is known of the same shape while the graph is built."""
+    """The static part of the same shape."""
     if isinstance(size, Tensor):
         return TensorShape(None)
     return TensorShape([_number(batch_size), *_sizes(size)])
@@ -78,7 +78,7 @@ def zero_state_tensors(state_size: Any, batch_size: Any, dtype: Any) -> Any:
 
 
 def weight(variable: Any) -> Any:
-    """The value of a cell's variable. Inside of a loop: as it was before the loop, which need not read it again."""
+    """The value of a cell's variable. Inside of a loop: the value before the loop, so that it is read once."""
     context = get_default_graph()._get_control_flow_context()
     if context is None or context.enclosing_while() is None or not isinstance(variable, Variable):
         return variable
@@ -120,7 +120,7 @@ class RNNCell(Layer):
         trainable = getattr(variable, "trainable", False)
         if hasattr(variable, "_get_partitions"):
             trainable = all(part.trainable for part in variable)
-        self._add_own(variable, trainable)
+        self._list_variable(variable, trainable)
         return variable
 
     @property
@@ -188,10 +188,10 @@ def joined(first: Any, second: Any) -> Tensor:
 
 
 class WholeSequence:
-    """The inputs of all steps, [time, batch, size], for a cell to do with them what it can do at once."""
+    """The inputs of all steps, [time, batch, size], for a cell to multiply by its kernels at once."""
 
     def __init__(self, tensor: Tensor) -> None:
-        """Looks like the input of one step."""
+        """Takes the inputs; dtype and shape are those of one step."""
         self.tensor = tensor
         self.dtype = tensor.dtype
         self.shape = tensor.shape[1:]
@@ -243,7 +243,7 @@ def project(sequence: WholeSequence, kernels: list[Any], biases: list[Any]) -> P
 
 
 def projected_sequence(cell: Any, flat_inputs: list[Tensor], state: Any) -> ProjectedInputs | None:
-    """The projected inputs of all steps, for cells whose steps are just products of inputs and state; else None."""
+    """The projected inputs of all steps, for cells that accept ProjectedInputs; else None."""
     if not type(cell).__dict__.get("_projects_inputs", False):
         return None
     if len(flat_inputs) != 1 or flat_inputs[0].shape.ndims != 3 or flat_inputs[0].shape.as_list()[2] is None:

@@ -1,4 +1,4 @@
-"""DropoutWrapper: dropout on what goes into a recurrent cell, out of it, and from step to step."""
+"""DropoutWrapper: dropout on the inputs, the outputs and the state of a recurrent cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from thalweg.rnn.cell_wrappers import CellWrapper
 from thalweg.rnn.lstm_cells import LSTMStateTuple
 
 
-def _memory_stays(substate: Any) -> Any:
+def _all_but_memory(substate: Any) -> Any:
     """Which parts of a state get dropout: all but the memory cells of an LSTM (Semeniuta et al., 2016) and arrays."""
     if isinstance(substate, LSTMStateTuple):
         return LSTMStateTuple(c=False, h=True)
@@ -63,7 +63,7 @@ class DropoutWrapper(CellWrapper):
         super().__init__(cell)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
-        self._filter = dropout_state_filter_visitor or _memory_stays
+        self._filter = dropout_state_filter_visitor or _all_but_memory
         self._input_keep_prob = _checked_probability("input_keep_prob", input_keep_prob)
         self._output_keep_prob = _checked_probability("output_keep_prob", output_keep_prob)
         self._state_keep_prob = _checked_probability("state_keep_prob", state_keep_prob)
@@ -114,7 +114,7 @@ class DropoutWrapper(CellWrapper):
             if not isinstance(drop, bool) or not drop:
                 return value
             if value_noise is not None:
-                return _dropped_by(value, value_noise, keep_prob)
+                return _dropout_with_noise(value, value_noise, keep_prob)
             return dropout(value, keep_prob=keep_prob, seed=self._seed_for(salt, index))
 
         results = [one(i, *three) for i, three in enumerate(zip(chosen, parts, noise, strict=True))]
@@ -126,7 +126,7 @@ class DropoutWrapper(CellWrapper):
             inputs = self._dropped(inputs, "input", self._input_keep_prob)
         output, new_state = self.cell(inputs, state, **options)
         if _drops(self._state_keep_prob):
-            shallow = _filtered(self._filter, new_state)
+            shallow = _dropout_filter(self._filter, new_state)
             new_state = self._dropped(new_state, "state", self._state_keep_prob, shallow)
         if _drops(self._output_keep_prob):
             output = self._dropped(output, "output", self._output_keep_prob)
@@ -147,8 +147,8 @@ def _drops(keep_prob: Any) -> bool:
     return not isinstance(keep_prob, float) or keep_prob < 1
 
 
-def _filtered(visitor: Any, structure: Any) -> Any:
-    """What the visitor says to each part, from the top: False ends the descent, True goes deeper."""
+def _dropout_filter(visitor: Any, structure: Any) -> Any:
+    """The visitor's answer for each part of a structure, from the top: False stops the descent, True goes deeper."""
     answer = visitor(structure)
     if not nest.is_nested(structure):
         if not isinstance(answer, bool):
@@ -157,11 +157,13 @@ def _filtered(visitor: Any, structure: Any) -> Any:
     if isinstance(answer, bool):
         if not answer:
             return False
-        children = [_filtered(visitor, child) for child in nest.flatten_up_to(_one_level(structure), structure)]
+        children = [_dropout_filter(visitor, child) for child in nest.flatten_up_to(_one_level(structure), structure)]
     else:
         answers = nest.flatten_up_to(_one_level(structure), answer)
         inner = nest.flatten_up_to(_one_level(structure), structure)
-        children = [_filtered(visitor, child) if said else False for said, child in zip(answers, inner, strict=True)]
+        children = [
+            _dropout_filter(visitor, child) if said else False for said, child in zip(answers, inner, strict=True)
+        ]
     return _packed_one_level(structure, children)
 
 
@@ -177,8 +179,8 @@ def _packed_one_level(structure: Any, children: list[Any]) -> Any:
     return type(structure)(children)
 
 
-def _dropped_by(value: Any, noise: Tensor, keep_prob: Any) -> Tensor:
-    """Dropout with a choice of elements that was made before."""
+def _dropout_with_noise(value: Any, noise: Tensor, keep_prob: Any) -> Tensor:
+    """Dropout with the given noise, which selects the elements."""
     kept = apply_one("Floor", apply_one("AddV2", noise, keep_prob, name="add"))
     result = apply_one("Mul", apply_one("RealDiv", value, keep_prob, name="div"), kept, name="mul")
     result.set_shape(value.shape)

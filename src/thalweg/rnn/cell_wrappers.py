@@ -14,7 +14,7 @@ from thalweg.state.variable_scope import variable_scope
 
 
 class CellWrapper(RNNCell):
-    """A cell that does something before or after another one. It has no variables and no scope of its own."""
+    """A cell around another cell. It has no variables and no scope of its own."""
 
     def __init__(self, cell: Any) -> None:
         """Keeps the cell."""
@@ -29,16 +29,16 @@ class CellWrapper(RNNCell):
 
     @property
     def state_size(self) -> Any:
-        """That of the cell inside."""
+        """The state size of the cell inside."""
         return self.cell.state_size
 
     @property
     def output_size(self) -> Any:
-        """That of the cell inside."""
+        """The output size of the cell inside."""
         return self.cell.output_size
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        """That of the cell inside."""
+        """The zero state of the cell inside."""
         with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
             return self.cell.zero_state(batch_size, dtype)
 
@@ -61,10 +61,10 @@ class ResidualWrapper(CellWrapper):
 
     def _step(self, inputs: Any, state: Any, options: dict[str, Any]) -> Any:
         outputs, new_state = self.cell(inputs, state, **options)
-        return (self._residual_fn or _sum_of_like)(inputs, outputs), new_state
+        return (self._residual_fn or _checked_sum)(inputs, outputs), new_state
 
 
-def _sum_of_like(inputs: Any, outputs: Any) -> Any:
+def _checked_sum(inputs: Any, outputs: Any) -> Any:
     nest.assert_same_structure(inputs, outputs)
     for i, o in zip(nest.flatten(inputs), nest.flatten(outputs), strict=True):
         i.shape.assert_is_compatible_with(o.shape)
@@ -81,7 +81,7 @@ class DeviceWrapper(CellWrapper):
         self._device = device
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        """That of the cell inside, on the device."""
+        """The zero state of the cell inside, on the device."""
         with device(self._device):
             return super().zero_state(batch_size, dtype)
 

@@ -113,7 +113,7 @@ class _Loop:
         self._batch_size = batch_size
         self._steps = steps
         self._dtype = dtype
-        self._silent: Any = None
+        self._zero_output: Any = None
 
     def _array(self, dtype: Any, shape: TensorShape) -> TensorArray:
         return TensorArray(dtype, size=self._steps, element_shape=shape)
@@ -130,7 +130,7 @@ class _Loop:
             flat_inputs = projected.parts
         input_arrays = [self._array(tensor.dtype, tensor.shape[1:]).unstack(tensor) for tensor in flat_inputs]
         if self._lengths is not None:
-            self._silent = [
+            self._zero_output = [
                 zeros(sizes_with_batch(self._batch_size, size), dtype=dtype)
                 for size, dtype in zip(nest.flatten(output_size), types, strict=True)
             ]
@@ -180,7 +180,7 @@ class _Loop:
         return [found.pop()] * count
 
     def _bound(self) -> Any:
-        """How many steps are done: past the end of the longest sequence nothing changes any more."""
+        """The number of iterations: up to the end of the longest sequence."""
         if self._lengths is None:
             return convert_to_tensor(self._steps)
         with name_scope("bound"):
@@ -193,8 +193,8 @@ class _Loop:
         if self._lengths is None:
             return output, new_state
         finished = apply_one("GreaterEqual", time, self._lengths)
-        silent = nest.pack_sequence_as(output, self._silent)
-        return copied_through(finished, silent, output), copied_through(finished, state, new_state)
+        zero_output = nest.pack_sequence_as(output, self._zero_output)
+        return copied_through(finished, zero_output, output), copied_through(finished, state, new_state)
 
 
 @export("nn.bidirectional_dynamic_rnn", "contrib.rnn.bidirectional_dynamic_rnn")

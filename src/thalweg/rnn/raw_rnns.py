@@ -1,4 +1,4 @@
-"""raw_rnn: a recurrent network whose inputs, states and outputs a function decides about step by step."""
+"""raw_rnn: a recurrent network in which a function chooses the inputs, states and outputs of each step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def raw_rnn(
                 for size, dtype in zip(sizes, types, strict=True)
             ],
         )  # fmt: skip
-        silent = nest.pack_sequence_as(
+        zero_output = nest.pack_sequence_as(
             structure,
             [zeros(sizes_with_batch(batch_size, size), dtype=dtype) for size, dtype in zip(sizes, types, strict=True)],
         )
@@ -78,7 +78,7 @@ def raw_rnn(
             nest.assert_same_structure(state, next_state)
             nest.assert_same_structure(current, following)
             nest.assert_same_structure(structure, emit)
-            emit = copied_through(finished, silent, emit)
+            emit = copied_through(finished, zero_output, emit)
             next_state = copied_through(finished, state, next_state)
             written = [
                 array.write(time, value) for array, value in zip(nest.flatten(arrays), nest.flatten(emit), strict=True)

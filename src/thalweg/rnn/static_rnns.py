@@ -62,16 +62,16 @@ def static_rnn(
         batch_size = batch_size_of(nest.flatten(inputs), 0)
         state = first_state(cell, initial_state, batch_size, dtype)
         lengths = None if sequence_length is None else checked_lengths(sequence_length, batch_size)
-        silent: Any = None
+        zero_output: Any = None
         for time, step_input in enumerate(_projected_steps(cell, inputs, state)):
             if time > 0:
                 opened.reuse_variables()
             output, new_state = cell(step_input, state)
             if lengths is not None:
-                if silent is None:
-                    silent = _silent_output(cell, output, batch_size)
+                if zero_output is None:
+                    zero_output = _zero_outputs(cell, output, batch_size)
                 finished = apply_one("LessEqual", lengths, time)
-                output = copied_through(finished, silent, output)
+                output = copied_through(finished, zero_output, output)
                 new_state = copied_through(finished, state, new_state)
             outputs.append(output)
             state = new_state
@@ -89,8 +89,8 @@ def _projected_steps(cell: Any, inputs: Any, state: Any) -> Any:
     return [ProjectedInputs(list(parts), projected.recurrent_kernels) for parts in zip(*columns, strict=True)]
 
 
-def _silent_output(cell: Any, output: Any, batch_size: Any) -> Any:
-    """What the network says past the end of a sequence."""
+def _zero_outputs(cell: Any, output: Any, batch_size: Any) -> Any:
+    """Zeros in the shape of the output, for steps past the end of a sequence."""
     sizes = nest.flatten(cell.output_size)
     return nest.pack_sequence_as(
         output,

@@ -1,4 +1,4 @@
-"""What static_rnn and dynamic_rnn share: the batch size, the first state, and steps past the end of a sequence."""
+"""Shared by static_rnn and dynamic_rnn: the batch size, the first state, and steps past the end of a sequence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def checked_lengths(sequence_length: Any, batch_size: Any) -> Tensor:
 
 
 def copied_through(finished: Tensor, before: Any, after: Any) -> Any:
-    """Row by row: what was before for finished sequences, what comes after for the others."""
+    """Row by row: `before` for finished sequences, `after` for unfinished ones."""
 
     def one(old: Any, new: Any) -> Any:
         # Neither arrays nor scalars have rows.

@@ -60,7 +60,7 @@ def _parse_text(path: str) -> Any:
     from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
     with open(path, encoding="utf-8") as file:
-        # Messages inside of google.protobuf.Any are spelled out, and found by their names: ours have other ones.
+        # The text form spells messages inside of google.protobuf.Any out, by type names that differ from ours.
         text = file.read().replace("[type.googleapis.com/tensorflow.", "[type.googleapis.com/tensorboard.")
     try:
         return text_format.Parse(text, saved_model_class()())
@@ -94,7 +94,7 @@ def asset_paths(meta_graph: Any, export_dir: str, import_scope: str | None) -> d
     assets = list(meta_graph.asset_file_def)
     if not assets and constants.ASSETS_KEY in meta_graph.collection_def:
         for item in meta_graph.collection_def[constants.ASSETS_KEY].any_list.value:
-            # TensorFlow's message goes by another name than the one of the same fields that we have.
+            # TensorFlow's message has another type name than ours, with the same fields.
             if item.TypeName().endswith(".AssetFileDef"):
                 assets.append(AssetFileDef.FromString(item.value))
     folder = os.path.join(export_dir, constants.ASSETS_DIRECTORY)
@@ -158,7 +158,7 @@ def load(sess: Any, tags: Iterable[str], export_dir: Any, import_scope: str | No
 
 
 def _unique_scope(graph: Any, import_scope: str | None) -> str | None:
-    """The scope that an import will use, before it does."""
+    """The unique scope that the import will use."""
     if not import_scope or import_scope.endswith("/"):
         return import_scope
     result: str | None = graph.unique_name(import_scope, mark_as_used=False)

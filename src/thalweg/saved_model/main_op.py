@@ -24,7 +24,7 @@ def main_op() -> Operation:
 
 @export("saved_model.main_op_with_restore", "saved_model.main_op.main_op_with_restore")
 def main_op_with_restore(restore_op_name: str) -> Operation:
-    """An operation that initializes all variables and tables, and then restores what was saved."""
+    """An operation that initializes all variables and tables, and then restores the saved values."""
     with control_dependencies([main_op()]):
         return group(restore_op_name)
 

@@ -27,8 +27,8 @@ from thalweg.state.variable import Variable
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
     """Writes a SavedModel of an object's functions.
 
-    The values of the variables are those of the default session. What else the functions use of the graph around them
-    becomes constants.
+    The values of the variables are those of the default session. Other tensors that the functions capture become
+    constants.
 
     Args:
         obj: A tf.Module, or any object with functions or variables as attributes.
@@ -62,7 +62,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
             "call it inside of `with tf.Session() as sess:`, or `with sess.as_default():`."
         )
     with session.graph.as_default():
-        chosen = {name: _concrete(name, each) for name, each in _named(obj, signatures).items()}
+        chosen = {name: _graph_function(name, each) for name, each in _signatures_by_name(obj, signatures).items()}
     exported = _Export(session, _variables_of(obj))
     with exported.graph.as_default(), Session(graph=exported.graph) as own:
         described = {name: exported.add(name, concrete) for name, concrete in chosen.items()}
@@ -72,7 +72,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         builder.save()
 
 
-def _named(obj: Any, signatures: Any) -> dict[str, Any]:
+def _signatures_by_name(obj: Any, signatures: Any) -> dict[str, Any]:
     if isinstance(signatures, dict):
         return dict(signatures)
     if signatures is not None:
@@ -99,7 +99,7 @@ def _variables_of(obj: Any) -> list[Variable]:
     return list(dict.fromkeys(value for value in found if isinstance(value, Variable)))
 
 
-def _concrete(name: str, function: Any) -> tuple[GraphFunction, list[str]]:
+def _graph_function(name: str, function: Any) -> tuple[GraphFunction, list[str]]:
     """The function behind a signature, and the names of its arguments."""
     if isinstance(function, TracedFunction):
         if function.input_signature is None:
@@ -176,7 +176,7 @@ class _Export:
         return copy.handle
 
     def initialize(self, session: Any) -> None:
-        """Gives the variables the values that they have in the program's session."""
+        """Sets the variables to their values in the program's session."""
         for variable, value in self._initial:
             variable.load(value, session)
 

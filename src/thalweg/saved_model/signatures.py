@@ -83,7 +83,7 @@ def build_signature_def(
     Args:
         inputs: TensorInfos by name.
         outputs: TensorInfos by name.
-        method_name: What a server does with it.
+        method_name: The method of the server.
     """
     from tensorboard.compat.proto.meta_graph_pb2 import SignatureDef  # Start-up time: protobuf is slow to import.
 

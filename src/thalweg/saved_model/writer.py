@@ -44,7 +44,7 @@ class SavedModelBuilder:
         """Takes the directory, which must not exist, or be empty.
 
         Raises:
-            AssertionError: If there is something in it.
+            AssertionError: If it is not empty.
         """
         self._export_dir = os.fsdecode(export_dir)
         self._saved_model = saved_model_class()(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
@@ -76,14 +76,14 @@ class SavedModelBuilder:
 
         Args:
             sess: The session with the variables.
-            tags: What to find the graph by.
+            tags: The tags that name the graph.
             signature_def_map: SignatureDefs by name.
             assets_collection: Constants with the paths of files to copy into the model.
             legacy_init_op: The same as `main_op`.
             clear_devices: Whether to leave devices out.
             main_op: An operation to run when the model is loaded, after the variables are restored.
             strip_default_attrs: Whether to leave out attributes that have their default.
-            saver: What saves the variables; a sharded Saver for all of them if None.
+            saver: Saves the variables; a sharded Saver for all of them if None.
             train_op: The operation that trains the model.
 
         Raises:

@@ -40,7 +40,7 @@ class AttentionMechanism:
 
 
 class _Mechanism(AttentionMechanism):
-    """What the mechanisms share: the projected memory, the mask, and the probabilities."""
+    """The base class of mechanisms: the projected memory, the mask, and the probabilities."""
 
     def __init__(
         self, memory: Any, memory_sequence_length: Any, query_layer: Any, memory_layer: Any, probability_fn: Any,
@@ -81,7 +81,7 @@ class _Mechanism(AttentionMechanism):
 
     @property
     def keys(self) -> Tensor:
-        """The memory as queries are compared with it."""
+        """The projected memory that queries are compared with."""
         return self._keys
 
     @property
@@ -149,7 +149,7 @@ class BahdanauAttention(_Mechanism):
             probability_fn: Makes alignments of scores; softmax if None.
             score_mask_value: The score of positions past the end; minus infinity if None.
             dtype: The type of the layers.
-            custom_key_value_fn: A function of (keys, values) that returns others.
+            custom_key_value_fn: A function of (keys, values) that returns the keys and values to use.
             name: The name scope.
         """
         super().__init__(

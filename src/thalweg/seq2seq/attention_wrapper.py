@@ -44,7 +44,7 @@ class AttentionWrapperState(
 
 @export("contrib.seq2seq.AttentionWrapper")
 class AttentionWrapper(RNNCell):
-    """Gives a cell the attention of the last step as further input, and makes that of this step of its output."""
+    """Feeds the attention of the last step to a cell as further input, and computes a new one from its output."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class AttentionWrapper(RNNCell):
             attention_layer_size: The size that output and context are projected to; or a list, one for each. None: the
                 attention is the context.
             alignment_history: Whether the alignments of all steps are kept, in a TensorArray.
-            cell_input_fn: Makes the input of the cell of (inputs, attention); puts them side by side if None.
-            output_attention: Whether the output is the attention, or that of the cell.
+            cell_input_fn: Makes the input of the cell of (inputs, attention); concatenates them if None.
+            output_attention: Whether the output is the attention, or the output of the cell.
             initial_cell_state: What `zero_state` gives for the cell.
             name: The cell's name.
             attention_layer: A layer (or a list) for the projection, instead of `attention_layer_size`.

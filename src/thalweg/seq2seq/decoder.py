@@ -50,18 +50,18 @@ class Decoder:
         raise NotImplementedError
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> Any:
-        """What becomes of outputs and state after the last step."""
+        """The outputs and state after the last step; subclasses may change them."""
         raise NotImplementedError
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Whether `step` says for every sequence whether it is finished, not only whether it ends now."""
+        """Whether the `finished` of `step` includes the sequences that ended in earlier steps."""
         return False
 
 
 @export("contrib.seq2seq.BasicDecoderOutput")
 class BasicDecoderOutput(namedtuple("BasicDecoderOutput", ("rnn_output", "sample_id"))):
-    """What a BasicDecoder produces in a step: the network's output, and what was chosen of it."""
+    """The output of a BasicDecoder in a step: the network's output, and the id sampled of it."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class BasicDecoder(Decoder):
 
     @property
     def output_size(self) -> Any:
-        """The sizes of outputs and choices."""
+        """The sizes of outputs and samples."""
         size = self._cell.output_size
         if self._output_layer is not None:
             shape = TensorShape([None, *TensorShape(size).as_list()] if isinstance(size, TensorShape) else [None, size])
@@ -94,18 +94,18 @@ class BasicDecoder(Decoder):
 
     @property
     def output_dtype(self) -> Any:
-        """The types of outputs and choices."""
+        """The types of outputs and samples."""
         dtype = nest.flatten(self._initial_state)[0].dtype
         return BasicDecoderOutput(
             nest.map_structure(lambda _: dtype, self._cell.output_size), self._helper.sample_ids_dtype
         )
 
     def initialize(self, name: str | None = None) -> Any:
-        """What the helper begins with, and the first state."""
+        """The finished flags and first inputs of the helper, and the first state."""
         return (*self._helper.initialize(), self._initial_state)
 
     def step(self, time: Any, inputs: Any, state: Any, name: str | None = None) -> Any:
-        """Does one step of the cell; the helper chooses."""
+        """Does one step of the cell; the helper samples its output and chooses the next inputs."""
         with name_scope(name, "BasicDecoderStep", [time, *nest.flatten(inputs)]):
             outputs, cell_state = self._cell(inputs, state)
             if self._output_layer is not None:
@@ -153,7 +153,7 @@ def dynamic_decode(
             if maximum_iterations.shape.ndims != 0:
                 raise ValueError("maximum_iterations must be a scalar")
         finished, inputs, state = decoder.initialize()
-        silent = nest.map_structure(
+        zero_outputs = nest.map_structure(
             lambda size, dtype: zeros(sizes_with_batch(decoder.batch_size, _as_size(size)), dtype=dtype),
             decoder.output_size, decoder.output_dtype, check_types=False,
         )  # fmt: skip
@@ -180,9 +180,9 @@ def dynamic_decode(
             new_lengths = apply_one("Select", finished, lengths, still)
             new_lengths.set_shape(lengths.shape)
             nest.assert_same_structure(state, new_state)
-            nest.assert_same_structure(silent, outputs)
+            nest.assert_same_structure(zero_outputs, outputs)
             if impute_finished:
-                outputs = copied_through(finished, silent, outputs)
+                outputs = copied_through(finished, zero_outputs, outputs)
                 new_state = copied_through(finished, state, new_state)
             written = nest.map_structure(lambda array, value: array.write(time, value), arrays, outputs)
             return next_time, written, new_state, next_inputs, ended, new_lengths

@@ -35,7 +35,7 @@ def sequence_loss(
     Args:
         logits: [batch, time, classes].
         targets: The right classes, [batch, time].
-        weights: [batch, time]; zero for what does not count.
+        weights: [batch, time]; zero for positions that do not count.
         average_across_timesteps: Whether to sum over time and divide by the weights.
         average_across_batch: Whether to sum over the batch and divide by the weights.
         softmax_loss_function: A function of `labels` and `logits` to use instead of cross entropy.

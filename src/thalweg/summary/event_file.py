@@ -1,7 +1,7 @@
 """Event files: how they are named, written in order on a thread of their own, and read.
 
-The caller's side only puts serialized events into a queue, which holds it back when the disk cannot follow. What goes
-wrong on the thread (a full disk, a directory that was removed) is raised by the caller's next call.
+The caller only puts serialized events into a queue, which blocks when the disk cannot follow. Errors of the thread (a
+full disk, a directory that was removed) are raised by the caller's next call.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EventFile:
             file.write(framed(event))
 
     def flush(self) -> None:
-        """Hands everything to the operating system; raises NotFoundError if somebody removed the file meanwhile."""
+        """Hands all events to the operating system; raises NotFoundError if the file was removed meanwhile."""
         file = self._file or self._open()
         with os_errors(self.path):
             file.flush()
@@ -90,7 +90,7 @@ class EventFile:
 
 
 class _Flush:
-    """In the queue: write everything out, then tell whoever waits."""
+    """A request in the queue to flush the file, then to set `done`."""
 
     def __init__(self, last: bool = False) -> None:
         self.done = threading.Event()
@@ -108,7 +108,7 @@ class _Worker(threading.Thread):
         self._flush_secs = flush_secs
 
     def run(self) -> None:
-        """Works until the last flush. After an error, events are dropped, so that nobody waits for ever."""
+        """Works until the last flush. After an error, events are dropped, so that no caller waits for ever."""
         next_flush = time.monotonic() + self._flush_secs
         dirty = False
         while True:
@@ -155,7 +155,7 @@ def _close_all() -> None:
 class EventFileWriter:
     """Writes events asynchronously to a file in a folder.
 
-    Methods raise what went wrong on the thread since the last call; after that, events are lost until `reopen`.
+    Methods raise the error of the thread since the last call; after that, events are lost until `reopen`.
     """
 
     def __init__(
@@ -199,18 +199,18 @@ class EventFileWriter:
         """Waits until all events are in the file."""
         worker = self._worker
         if worker is not None:
-            self._finish(worker, _Flush())
+            self._flush_and_wait(worker, _Flush())
 
     def close(self) -> None:
-        """Writes what is queued, closes the file and ends the thread."""
+        """Writes the queued events, closes the file and ends the thread."""
         with self._lock:
             worker, self._worker = self._worker, None
         if worker is not None:
             _open_writers.discard(self)
-            self._finish(worker, _Flush(last=True))
+            self._flush_and_wait(worker, _Flush(last=True))
             worker.join()
 
-    def _finish(self, worker: _Worker, flush: _Flush) -> None:
+    def _flush_and_wait(self, worker: _Worker, flush: _Flush) -> None:
         worker.queue.put(flush)
         while not flush.done.wait(1.0):
             if not worker.is_alive():  # Another thread closed the writer meanwhile.

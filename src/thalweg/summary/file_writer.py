@@ -49,9 +49,9 @@ class FileWriter:
             logdir: The folder; it is created if it does not exist.
             graph: A Graph to write at once.
             max_queue: How many events may wait to be written before `add_*` waits too.
-            flush_secs: How often what was added is handed to the operating system.
+            flush_secs: How often events are handed to the operating system.
             graph_def: The old form of `graph`.
-            filename_suffix: What the file's name ends with.
+            filename_suffix: The end of the file's name.
             session: Accepted for TensorFlow's sake.
         """
         self._events = EventFileWriter(logdir, max_queue, flush_secs, filename_suffix)
@@ -137,7 +137,7 @@ class FileWriter:
         self._add(Event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
 
     def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
-        """Writes what was traced of one step, under a name that TensorBoard's graph page offers.
+        """Writes the trace of one step, under a name that TensorBoard's graph page offers.
 
         Raises:
             ValueError: If this writer has used the tag before.

@@ -23,7 +23,7 @@ _NOT_IN_A_NAME = re.compile(r"[^-/\w.]")
 
 
 def clean_tag(name: str | None) -> str | None:
-    """Replaces what no node name may contain; says so."""
+    """Replaces characters that no node name may contain, with a log message."""
     if name is None:
         return None
     cleaned = _NOT_IN_A_NAME.sub("_", str(name)).lstrip("/")
@@ -223,7 +223,7 @@ def initialize(graph: Any = None, session: Any = None) -> None:
 # The names and arguments of TensorFlow before 1.0. There the tag was a value of its own, apart from the node's name.
 
 
-def _old(name: str, new_name: str) -> Callable[[F], F]:
+def _export_deprecated(name: str, new_name: str) -> Callable[[F], F]:
     def register(function: F) -> F:
         export_value(deprecated(None, f"Please use tf.summary.{new_name} instead.")(function), name)
         return function
@@ -231,19 +231,19 @@ def _old(name: str, new_name: str) -> Callable[[F], F]:
     return register
 
 
-@_old("scalar_summary", "scalar")
+@_export_deprecated("scalar_summary", "scalar")
 def scalar_summary(tags: Any, values: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Adds a summary of numbers, one tag for each."""
     return _collect(apply_one("ScalarSummary", tags, values, name=name), collections)
 
 
-@_old("histogram_summary", "histogram")
+@_export_deprecated("histogram_summary", "histogram")
 def histogram_summary(tag: Any, values: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Adds a summary of how the elements of a tensor are distributed."""
     return _collect(apply_one("HistogramSummary", tag, values, name=name), collections)
 
 
-@_old("image_summary", "image")
+@_export_deprecated("image_summary", "image")
 def image_summary(
     tag: Any, tensor: Any, max_images: int = 3, collections: Any = None, name: str | None = None
 ) -> Tensor:
@@ -251,7 +251,7 @@ def image_summary(
     return _collect(apply_one("ImageSummary", tag, tensor, max_images=max_images, name=name), collections)
 
 
-@_old("audio_summary", "audio")
+@_export_deprecated("audio_summary", "audio")
 def audio_summary(
     tag: Any, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, name: str | None = None
 ) -> Tensor:
@@ -260,13 +260,13 @@ def audio_summary(
     return _collect(apply_one("AudioSummaryV2", tag, tensor, rate, max_outputs=max_outputs, name=name), collections)
 
 
-@_old("merge_summary", "merge")
+@_export_deprecated("merge_summary", "merge")
 def merge_summary(inputs: Any, collections: Any = None, name: str | None = None) -> Tensor:
     """Joins the values of several summaries."""
     return _collect(apply_one("MergeSummary", list(inputs), name=name), [] if collections is None else collections)
 
 
-@_old("merge_all_summaries", "merge_all")
+@_export_deprecated("merge_all_summaries", "merge_all")
 def merge_all_summaries(key: Any = GraphKeys.SUMMARIES) -> Tensor | None:
     """Merges all summaries of a collection; returns None if there are none."""
     summaries = get_collection(key)

@@ -152,7 +152,7 @@ def _audio_summary(inputs: list[Any], attrs: dict[str, Any]) -> Any:
 
 
 def _wav(samples: Array, sample_rate: float) -> bytes:
-    """16-bit PCM; samples from -1 to 1, what is beyond is cut off."""
+    """16-bit PCM; samples are clipped to [-1, 1]."""
     import struct
 
     scaled = np.nan_to_num(samples, nan=0.0) * np.float32(2**15)

@@ -37,13 +37,13 @@ class ArrayAssertions(unittest.TestCase):
             array = np.char.encode(array, "utf-8")
         return array.astype(np.bytes_) if array.dtype == object and array.size and _all_text(array) else array
 
-    def _wide(self, array: Array) -> Array:
+    def _comparable(self, array: Array) -> Array:
         """Types that NumPy itself cannot compare (bfloat16) as float32."""
         return array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
 
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Both have the same shape and elements; NaN equals NaN."""
-        a, b = self._wide(self._array(a)), self._wide(self._array(b))
+        a, b = self._comparable(self._array(a)), self._comparable(self._array(b))
         if b.ndim <= 3 or b.size < 500:
             self.assertEqual(a.shape, b.shape, f"Shape mismatch: expected {b.shape}, got {a.shape}. {msg or ''}")
         else:
@@ -83,7 +83,9 @@ class ArrayAssertions(unittest.TestCase):
             for i, (x, y) in enumerate(zip(a, b, strict=True)):
                 self.assertAllClose(x, y, rtol, atol, f"[{i}] {msg or ''}")
         else:
-            self._assert_arrays_close(self._wide(self._array(a)), self._wide(self._array(b)), rtol, atol, msg)
+            self._assert_arrays_close(
+                self._comparable(self._array(a)), self._comparable(self._array(b)), rtol, atol, msg
+            )
 
     def _assert_arrays_close(self, a: Array, b: Array, rtol: float, atol: float, msg: str | None) -> None:
         self.assertEqual(a.shape, b.shape, f"Shape mismatch: expected {b.shape}, got {a.shape}. {msg or ''}")
@@ -117,7 +119,7 @@ class ArrayAssertions(unittest.TestCase):
         self.fail(f"The two values are close at all elements. {msg or ''}")
 
     def _assert_elements(self, target: Any, holds: Any, what: str) -> None:
-        array = self._wide(self._array(target))
+        array = self._comparable(self._array(target))
         bad = np.logical_not(holds(array))
         if np.any(bad):
             some = np.atleast_1d(array)[np.atleast_1d(bad)][:10]
@@ -189,7 +191,7 @@ def _all_text(array: Array) -> bool:
 
 
 def _is_rectangular(value: Any) -> bool:
-    """Whether a list is an array in disguise, rather than a structure of different arrays."""
+    """Whether a list converts to an array, rather than being a structure of different arrays."""
     if any(isinstance(item, Mapping) or is_tensor_like(item) for item in value if not np.isscalar(item)):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What tests ask of their surroundings: a temporary folder, the devices there are, the kind of build."""
+"""The environment of tests: a temporary folder, the available devices, the kind of build."""
 
 from __future__ import annotations
 

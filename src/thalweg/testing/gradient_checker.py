@@ -45,7 +45,7 @@ def compute_gradient(
     xs = list(x) if several else [x]
     shapes = [tuple(s) for s in x_shape] if several else [tuple(x_shape)]
     given = [None] * len(xs) if x_init_value is None else list(x_init_value) if several else [x_init_value]
-    values = [_start(tensor, shape, value) for tensor, shape, value in zip(xs, shapes, given, strict=True)]
+    values = [_initial_value(tensor, shape, value) for tensor, shape, value in zip(xs, shapes, given, strict=True)]
     feeds = {**dict(zip(xs, values, strict=True)), **(extra_feed_dict or {})}
     seed = identity(constant(1.0, y.dtype, y_shape))
     grads = gradients(y, xs, seed)
@@ -71,7 +71,7 @@ def compute_gradient_error(
     return error
 
 
-def _start(x: Tensor, shape: tuple[int, ...], value: Any) -> Array:
+def _initial_value(x: Tensor, shape: tuple[int, ...], value: Any) -> Array:
     if value is None:
         # NumPy's global generator: the one that TestCase gives a fixed seed.
         drawn: Any = np.random.random_sample(shape)  # noqa: NPY002

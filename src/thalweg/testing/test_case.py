@@ -47,7 +47,7 @@ class _CheckedThread:
         self._thread.start()
 
     def join(self) -> None:
-        """Waits for its end; raises what it failed with."""
+        """Waits for its end; raises its exception."""
         self._joined = True
         self._thread.join()
         if self._failure is not None:
@@ -198,7 +198,7 @@ class TestCase(ArrayAssertions):
         self.assertProtoEquals(f"{versions}\n{expected}", actual, msg)
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
-        """Two device names (or None) mean the same."""
+        """Two device names (or None) mean the same device."""
         self.assertEqual(canonical(device1 or ""), canonical(device2 or ""), msg)
 
     def assertStartsWith(self, actual: str, expected_start: str, msg: str | None = None) -> None:
@@ -224,7 +224,7 @@ class TestCase(ArrayAssertions):
         self.assertNotEqual(len(container), 0, msg)
 
     def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: str | None = None) -> None:
-        """A value lies between two others, which are included."""
+        """A value lies between two bounds, which are included."""
         self.assertTrue(minv <= value <= maxv, msg or f"{value!r} is not between {minv!r} and {maxv!r}")
 
     def assertContainsSubset(self, expected_subset: Any, actual_set: Any, msg: str | None = None) -> None:

@@ -24,7 +24,7 @@ class ClusterSpec:
 
     def __init__(self, cluster: Any) -> None:
         """See the class."""
-        self._jobs = {name: _tasks(name, tasks) for name, tasks in sorted(_described(cluster).items())}
+        self._jobs = {name: _tasks(name, tasks) for name, tasks in sorted(_jobs_of(cluster).items())}
 
     def __bool__(self) -> bool:
         return bool(self._jobs)
@@ -89,7 +89,7 @@ class ClusterSpec:
         return self._jobs[name]
 
 
-def _described(cluster: Any) -> Mapping[str, Any]:
+def _jobs_of(cluster: Any) -> Mapping[str, Any]:
     from tensorboard.compat.proto.cluster_pb2 import ClusterDef  # Start-up time: protobuf is slow to import.
 
     if isinstance(cluster, ClusterSpec):

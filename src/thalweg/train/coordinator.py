@@ -21,7 +21,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 class Coordinator:
     """Coordinates the end of several threads.
 
-    A thread calls `should_stop()` regularly, and `request_stop()` to ask all to stop, with an exception if one is the
+    A thread calls `should_stop()` regularly, and `request_stop()` to stop all threads, with an exception if one is the
     reason. `join()` waits for them and raises the first exception that was given. An exception that only says that the
     input has ended (OutOfRangeError) is a clean stop.
 
@@ -116,7 +116,7 @@ class Coordinator:
 
         Raises:
             RuntimeError: If a thread is still alive after the grace period.
-            Exception: What was given to `request_stop`.
+            Exception: The exception that was given to `request_stop`.
         """
         with self._lock:
             waited_for = list(self._threads.union(threads or ()))
@@ -151,7 +151,7 @@ class Coordinator:
 
 
 def _exc_info(ex: Any) -> ExcInfo | None:
-    """An exception or exc_info tuple as a tuple; None for nothing."""
+    """An exception or exc_info tuple as a tuple; None for None."""
     if ex is None:
         return None
     if isinstance(ex, tuple):

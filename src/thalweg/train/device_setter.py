@@ -12,7 +12,7 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.platform import logging
 from thalweg.train.cluster_spec import ClusterSpec
 
-# The types of operations that hold what is trained.
+# The types of operations that hold variables.
 _STATE = (
     "Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable",
     "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
@@ -33,10 +33,10 @@ def replica_device_setter(
     """A device function for `tf.device`: it spreads variables over parameter servers, and puts the rest on a worker.
 
     Args:
-        ps_tasks: How many tasks the job of the parameter servers has; `cluster` says it too.
+        ps_tasks: The number of tasks of the parameter servers' job; not needed with a `cluster`.
         ps_device: Where variables go; without a job, they are not spread.
         worker_device: Where everything else goes.
-        merge_devices: Whether what an inner `tf.device` says is merged with it; otherwise it replaces it.
+        merge_devices: Whether the device of an inner `tf.device` is merged with this one; otherwise it replaces it.
         cluster: A ClusterSpec, ClusterDef or dictionary.
         ps_ops: The types of operations that are placed as variables are.
         ps_strategy: Gives the task for such an operation; by default they take turns.
@@ -60,7 +60,7 @@ def replica_device_setter(
     if not merge_devices:
         logging.warning("DEPRECATION: It is recommended to set merge_devices=true in replica_device_setter")
     types = frozenset(_STATE if ps_ops is None else ps_ops)
-    strategy = _InTurn(ps_tasks) if ps_strategy is None else ps_strategy
+    strategy = _RoundRobin(ps_tasks) if ps_strategy is None else ps_strategy
     if not callable(strategy):
         raise TypeError(f"ps_strategy must be callable, got {strategy!r}.")
 
@@ -78,7 +78,7 @@ def replica_device_setter(
     return device
 
 
-class _InTurn:
+class _RoundRobin:
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._next = 0
@@ -90,11 +90,11 @@ class _InTurn:
 
 @export("contrib.training.GreedyLoadBalancingStrategy")
 class GreedyLoadBalancingStrategy:
-    """A `ps_strategy`: the next variable goes to the task that has least so far.
+    """A `ps_strategy`: the next variable goes to the task with the smallest load so far.
 
     Args:
         num_tasks: How many tasks there are.
-        load_fn: How much an operation is; `byte_size_load_fn`, for one.
+        load_fn: The load of an operation, such as `byte_size_load_fn`.
     """
 
     def __init__(self, num_tasks: int, load_fn: Callable[[Any], float]) -> None:

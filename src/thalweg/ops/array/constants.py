@@ -236,11 +236,11 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
         return _gate(gates, "", scope)
 
 
-def _gate(ops: list[Operation], place: str, name: str | None) -> Operation:
+def _gate(ops: list[Operation], device_name: str, name: str | None) -> Operation:
     with control_dependencies(ops):
-        if not place:
+        if not device_name:
             return no_op(name)
-        with device(place):
+        with device(device_name):
             return no_op(name)
 
 
@@ -275,8 +275,8 @@ def tuple(tensors: Any, name: str | None = None, control_inputs: Any = None) -> 
         if not elements:
             raise ValueError(f"Must have at least one Tensor. Received: {tensors}")
         gate = group(*waited_for)
-        return [None if element is None else _after(gate, element) for element in tensors]
+        return [None if element is None else _identity_after(gate, element) for element in tensors]
 
 
-def _after(gate: Operation, element: Any) -> Any:
+def _identity_after(gate: Operation, element: Any) -> Any:
     return gate if isinstance(element, Operation) else with_dependencies([gate], element)

@@ -50,7 +50,7 @@ def _sequence(value: Any, dtype: DType | None = None, name: str | None = None, a
         return NotImplemented
     inferred = first.dtype.base_dtype
     if dtype is not None and dtype is not inferred:
-        # A list of tensors is never cast; the caller gets to say which type it wanted.
+        # A list of tensors is never cast: the caller reports the type that it expected.
         raise TypeError(
             f"Cannot convert a list containing a tensor of dtype {inferred.name} to {dtype.name} (Tensor is: {first!r})"
         )

@@ -67,8 +67,8 @@ def _diag_part_grad(op: Operation, grad: Tensor) -> Any:
     return diag(grad)
 
 
-def _band(c: ShapeContext, index: int) -> tuple[int, int] | None:
-    """The diagonals that the input `k` names: from the lowest to the highest; None if not known."""
+def _diagonal_range(c: ShapeContext, index: int) -> tuple[int, int] | None:
+    """The lowest and the highest diagonal in the input `k`; None if the graph does not tell."""
     shapes.with_rank_at_most(c.input(index), 1)
     k = c.constant(index)
     if k is None:
@@ -85,7 +85,7 @@ def _matrix_diag_shape(c: ShapeContext) -> TensorShape:
     dims = shapes.with_rank_at_least(c.input(0), 1).dims_tuple
     if c.num_inputs == 1:
         return shapes.UNKNOWN if dims is None else TensorShape._of((*dims, dims[-1]))
-    band = _band(c, 1)
+    band = _diagonal_range(c, 1)
     if band is None or dims is None:
         return shapes.UNKNOWN
     lower, upper = band
@@ -112,13 +112,13 @@ def _matrix_diag_shape(c: ShapeContext) -> TensorShape:
 
 def _matrix_diag_part_shape(c: ShapeContext) -> TensorShape:
     dims = shapes.with_rank_at_least(c.input(0), 2).dims_tuple
-    band = (0, 0) if c.num_inputs == 1 else _band(c, 1)
+    band = (0, 0) if c.num_inputs == 1 else _diagonal_range(c, 1)
     if dims is None or band is None:
         return shapes.UNKNOWN
-    return _band_of(dims, *band)
+    return _diagonals_shape(dims, *band)
 
 
-def _band_of(dims: tuple[int | None, ...], lower: int, upper: int) -> TensorShape:
+def _diagonals_shape(dims: tuple[int | None, ...], lower: int, upper: int) -> TensorShape:
     rows, columns = dims[-2:]
     for d in (lower, upper):
         if d and ((rows is not None and d <= -rows) or (columns is not None and d >= columns)):
@@ -131,9 +131,9 @@ def _band_of(dims: tuple[int | None, ...], lower: int, upper: int) -> TensorShap
 
 def _matrix_set_diag_shape(c: ShapeContext) -> TensorShape:
     matrices = shapes.with_rank_at_least(c.input(0), 2)
-    band = (0, 0) if c.num_inputs == 2 else _band(c, 2)
+    band = (0, 0) if c.num_inputs == 2 else _diagonal_range(c, 2)
     if matrices.dims_tuple is not None and band is not None:
-        shapes.merge(_band_of(matrices.dims_tuple, *band), c.input(1))
+        shapes.merge(_diagonals_shape(matrices.dims_tuple, *band), c.input(1))
     return matrices
 
 
@@ -215,7 +215,7 @@ def matrix_diag_part(
 
 @export("matrix_set_diag", "linalg.set_diag")
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Returns `input` with other diagonals; `matrix_diag` says what `k` and `align` mean."""
+    """Returns `input` with the diagonals replaced; `matrix_diag` says what `k` and `align` mean."""
     if _is_main(k):
         return apply_one("MatrixSetDiag", input, diagonal, name=name)
     return apply_one("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)
@@ -250,7 +250,7 @@ def _matrix_diag_part_grad(op: Operation, grad: Tensor) -> Any:
 def _banded_diag_part_grad(op: Operation, grad: Tensor) -> Any:
     zeros = apply_one("ZerosLike", op.inputs[0])
     band = apply_one("MatrixSetDiagV3", zeros, grad, op.inputs[1], align=_align(op))
-    # What was not taken from the matrices was padding.
+    # The padding value gets the gradients of the elements outside of the matrices.
     used = apply_one("MatrixDiagPartV3", band, op.inputs[1], _as_type(0, grad), align=_align(op))
     flat = [apply_one("Sum", apply_one("Reshape", part, [-1]), [0]) for part in (grad, used)]
     return band, None, apply_one("Reshape", apply_one("Sub", *flat), apply_one("Shape", op.inputs[2]))

@@ -26,7 +26,7 @@ from thalweg.ops.math.math_gradients import reduce_to_shape
 _SMALL = 1000
 
 
-def _filled(c: ShapeContext) -> TensorShape:
+def _fill_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(1), 0)
     sizes = c.constant(0)
     if sizes is not None and sizes.ndim == 1 and (sizes < 0).any():
@@ -38,7 +38,7 @@ define(
     "Fill",
     "dims: index_type, value: T -> output: T",
     "T: type, index_type: {int32, int64} = int32",
-    shape=_filled,
+    shape=_fill_shape,
 )
 
 
@@ -82,14 +82,14 @@ def _filled_with(number: int, shape: Any, dtype: DType, name: str | None, defaul
         sizes = _static_sizes(shape)
         if sizes is not None and np.prod(sizes, dtype=object) < _SMALL and min(sizes, default=0) >= 0:
             return constant(value, dtype, shape=sizes, name=scope)
-        dims = shape if type(shape) is Tensor else _as_sizes(shape)
+        dims = shape if type(shape) is Tensor else _shape_as_tensor(shape)
         if dims.shape.ndims != 1:
             dims = reshape(dims, [-1])
         return fill(dims, constant(value, dtype), name=scope)
 
 
 def _static_sizes(shape: Any) -> list[int] | None:
-    """The sizes, if they are plain numbers."""
+    """The sizes of a shape that holds Python numbers only; else None."""
     if isinstance(shape, TensorShape):
         return shape.as_list() if shape.is_fully_defined() else None  # type: ignore[return-value]
     if isinstance(shape, (list, tuple)):
@@ -105,7 +105,7 @@ def _static_sizes(shape: Any) -> list[int] | None:
     return [int(shape)] if isinstance(shape, (int, np.integer)) else None
 
 
-def _as_sizes(shape: Any) -> Tensor:
+def _shape_as_tensor(shape: Any) -> Tensor:
     if isinstance(shape, TensorShape) or is_tensor_like(shape):
         return convert_to_tensor(shape)
     try:
@@ -149,7 +149,7 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize:
         return result
 
 
-def _tiled(c: ShapeContext) -> TensorShape:
+def _tile_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(1), 1)
     dims, multiples = c.dims(0), c.constant(1)
     length = shapes.with_rank(c.input(1), 1).dims_tuple
@@ -167,7 +167,10 @@ def _tiled(c: ShapeContext) -> TensorShape:
 
 
 define(
-    "Tile", "input: T, multiples: Tmultiples -> output: T", "T: type, Tmultiples: {int32, int64} = int32", shape=_tiled
+    "Tile",
+    "input: T, multiples: Tmultiples -> output: T",
+    "T: type, Tmultiples: {int32, int64} = int32",
+    shape=_tile_shape,
 )
 
 

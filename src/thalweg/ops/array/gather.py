@@ -22,18 +22,18 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.array.joining import concat
 from thalweg.ops.array.shapes_of_tensors import reshape, shape_tensor, size, sizes_of, squeeze
 
-# What to do with indices out of range: only the default, an error, is known.
+# The policy for indices out of range. Only the default, an error, is supported.
 POLICY = "bad_indices_policy: {'', 'DEFAULT', 'ERROR'} = ''"
 
 
-def _gathered(c: ShapeContext) -> TensorShape:
+def _gather_shape(c: ShapeContext) -> TensorShape:
     params, indices = shapes.with_rank_at_least(c.input(0), 1).dims_tuple, c.dims(1)
     if params is None or indices is None:
         return shapes.UNKNOWN
     return TensorShape._of((*indices, *params[1:]))
 
 
-def _gathered_v2(c: ShapeContext) -> TensorShape:
+def _gather_v2_shape(c: ShapeContext) -> TensorShape:
     params, indices = shapes.with_rank_at_least(c.input(0), 1).dims_tuple, c.dims(1)
     shapes.with_rank(c.input(2), 0)
     axis_value, batch = c.constant(2), c.attr("batch_dims")
@@ -60,13 +60,13 @@ define(
     "Gather",
     "params: Tparams, indices: Tindices -> output: Tparams",
     "validate_indices: bool = true, Tparams: type, Tindices: {int32, int64}",
-    shape=_gathered,
+    shape=_gather_shape,
 )
 define(
     "GatherV2",
     "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams",
     "batch_dims: int = 0, Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, int64}",
-    shape=_gathered_v2,
+    shape=_gather_v2_shape,
 )
 
 
@@ -171,7 +171,7 @@ def _product(sizes: Any) -> Any:
 
 
 def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
-    """The gradient of picking rows: only these rows, not a tensor of the size of `params`."""
+    """The gradient of a gather of rows: IndexedSlices of these rows, not a dense tensor of the size of `params`."""
     with colocate_with(params):
         dense_shape = convert_to_tensor(sizes_of(params))
     inner = params.shape.dims_tuple
@@ -183,7 +183,7 @@ def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
     return IndexedSlices(values, reshape(indices, [-1]), dense_shape)
 
 
-def _gathered_nd(c: ShapeContext) -> TensorShape:
+def _gather_nd_shape(c: ShapeContext) -> TensorShape:
     params, indices = c.dims(0), shapes.with_rank_at_least(c.input(1), 1).dims_tuple
     if params is None or indices is None or indices[-1] is None:
         return shapes.UNKNOWN
@@ -199,7 +199,7 @@ define(
     "GatherNd",
     "params: Tparams, indices: Tindices -> output: Tparams",
     f"Tparams: type, Tindices: {{int16, int32, int64}}, {POLICY}",
-    shape=_gathered_nd,
+    shape=_gather_nd_shape,
 )
 
 

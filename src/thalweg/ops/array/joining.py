@@ -80,21 +80,21 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 
 @gradient("Concat")
 def _concat_grad(op: Operation, grad: Any) -> Any:
-    return [None, *_parts(op.inputs[1:], op.inputs[0], grad)]
+    return [None, *_concat_input_grads(op.inputs[1:], op.inputs[0], grad)]
 
 
 @gradient("ConcatV2")
 def _concat_v2_grad(op: Operation, grad: Any) -> Any:
-    return [*_parts(op.inputs[:-1], op.inputs[-1], grad), None]
+    return [*_concat_input_grads(op.inputs[:-1], op.inputs[-1], grad), None]
 
 
-def _parts(values: Any, axis: Tensor, grad: Any) -> list[Any]:
-    """Cuts the gradient of a concatenation where its parts met."""
+def _concat_input_grads(values: Any, axis: Tensor, grad: Any) -> list[Any]:
+    """Splits the gradient of a concatenation at the boundaries of the inputs."""
     where = constant_value(axis)
     if isinstance(grad, IndexedSlices):
         rank = next((v.shape.ndims for v in values if v.shape.ndims is not None), None)
         if where is not None and rank is not None and int(where) % rank > 0:
-            return _sliced_parts(values, int(where) % rank, rank, grad)
+            return _concat_slices_grads(values, int(where) % rank, rank, grad)
         grad = convert_to_tensor(grad)
     if where is not None:
         dims = [v.shape.dims_tuple for v in values]
@@ -107,8 +107,8 @@ def _parts(values: Any, axis: Tensor, grad: Any) -> list[Any]:
     return [apply_one("Slice", grad, o, s) for o, s in zip(offsets, shapes_of_values, strict=True)]
 
 
-def _sliced_parts(values: Any, axis: int, rank: int, grad: IndexedSlices) -> list[Any]:
-    """The rows of a gradient stay rows when the parts met along another dimension than the first."""
+def _concat_slices_grads(values: Any, axis: int, rank: int, grad: IndexedSlices) -> list[Any]:
+    """The same for IndexedSlices, concatenated along a dimension other than the first: the indices stay."""
     offset: Any = 0
     parts = []
     for value in values:
@@ -121,7 +121,7 @@ def _sliced_parts(values: Any, axis: int, rank: int, grad: IndexedSlices) -> lis
     return parts
 
 
-def _packed(c: ShapeContext) -> TensorShape:
+def _pack_shape(c: ShapeContext) -> TensorShape:
     shape, axis = shapes.merge_shapes(c.inputs()), c.attr("axis")
     dims = shape.dims_tuple
     if dims is None:
@@ -133,7 +133,7 @@ def _packed(c: ShapeContext) -> TensorShape:
     return TensorShape._of((*dims[:axis], c.num_inputs, *dims[axis:]))
 
 
-define("Pack", "values: N * T -> output: T", "N: int >= 1, T: type, axis: int = 0", shape=_packed)
+define("Pack", "values: N * T -> output: T", "N: int >= 1, T: type, axis: int = 0", shape=_pack_shape)
 
 
 @export("stack", deprecated=("pack",))
@@ -158,7 +158,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
         try:
             return convert_to_tensor(values, name=name)
         except (TypeError, ValueError):
-            pass  # Pack says better what does not fit.
+            pass  # Pack's own error says more precisely what does not fit.
     return apply_one("Pack", list(values) if isinstance(values, (list, tuple)) else values, axis=axis, name=name)
 
 
@@ -167,7 +167,7 @@ def _pack_grad(op: Operation, grad: Any) -> Any:
     return apply_list("Unpack", grad, num=op.attrs["N"], axis=op.attrs["axis"])
 
 
-def _unpacked(c: ShapeContext) -> list[TensorShape]:
+def _unpack_shape(c: ShapeContext) -> list[TensorShape]:
     dims, axis = c.dims(0), c.attr("axis")
     if dims is None:
         return [shapes.UNKNOWN] * c.num_outputs
@@ -178,7 +178,7 @@ def _unpacked(c: ShapeContext) -> list[TensorShape]:
     return [TensorShape._of((*dims[:axis], *dims[axis + 1 :]))] * c.num_outputs
 
 
-define("Unpack", "value: T -> output: num * T", "num: int >= 0, T: type, axis: int = 0", shape=_unpacked)
+define("Unpack", "value: T -> output: num * T", "num: int >= 0, T: type, axis: int = 0", shape=_unpack_shape)
 
 
 @export("unstack", deprecated=("unpack",))
@@ -317,15 +317,15 @@ def split(
 
 @gradient("Split")
 def _split_grad(op: Operation, *grads: Any) -> Any:
-    return None, _joined(grads, op.inputs[0])
+    return None, _concat_grads(grads, op.inputs[0])
 
 
 @gradient("SplitV")
 def _split_v_grad(op: Operation, *grads: Any) -> Any:
-    return _joined(grads, op.inputs[2]), None, None
+    return _concat_grads(grads, op.inputs[2]), None, None
 
 
-def _joined(grads: Any, axis: Tensor) -> Any:
+def _concat_grads(grads: Any, axis: Tensor) -> Any:
     return grads[0] if len(grads) == 1 else apply_one("ConcatV2", list(grads), axis)
 
 

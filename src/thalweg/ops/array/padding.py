@@ -18,8 +18,8 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.array.shapes_of_tensors import reshape, sizes_of
 
 
-def _paddings(c: ShapeContext) -> tuple[shapes.Dims, np.ndarray[Any, Any] | None]:
-    """The dimensions of the input, as far as the paddings tell them, and the paddings."""
+def _dims_and_paddings(c: ShapeContext) -> tuple[shapes.Dims, np.ndarray[Any, Any] | None]:
+    """The dimensions of the input (the paddings may tell its rank), and the paddings if they are constant."""
     dims, matrix = c.dims(0), shapes.with_rank(c.input(1), 2).dims_tuple
     assert matrix is not None
     shapes.merge_dims(matrix[1], 2)
@@ -30,16 +30,16 @@ def _paddings(c: ShapeContext) -> tuple[shapes.Dims, np.ndarray[Any, Any] | None
     return ((None,) * rank if dims is None and rank is not None else dims), paddings
 
 
-def _padded(c: ShapeContext) -> TensorShape:
-    dims, paddings = _paddings(c)
+def _pad_shape(c: ShapeContext) -> TensorShape:
+    dims, paddings = _dims_and_paddings(c)
     if dims is None or paddings is None:
         return shapes.UNKNOWN if dims is None else TensorShape._of((None,) * len(dims))
     edges = paddings.astype(object).sum(axis=1).tolist() if len(dims) else []
     return TensorShape._of(tuple([None if d is None else d + e for d, e in zip(dims, edges, strict=True)]))
 
 
-def _unpadded(c: ShapeContext) -> TensorShape:
-    dims, paddings = _paddings(c)
+def _mirror_pad_grad_shape(c: ShapeContext) -> TensorShape:
+    dims, paddings = _dims_and_paddings(c)
     if dims is None or paddings is None:
         return shapes.UNKNOWN if dims is None else TensorShape._of((None,) * len(dims))
     edges = paddings.astype(object).sum(axis=1).tolist() if len(dims) else []
@@ -51,10 +51,12 @@ def _unpadded(c: ShapeContext) -> TensorShape:
 
 _ATTRS = "T: type, Tpaddings: {int32, int64} = int32"
 _MODE = "mode: {'REFLECT', 'SYMMETRIC'}"
-define("Pad", "input: T, paddings: Tpaddings -> output: T", _ATTRS, shape=_padded)
-define("PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", _ATTRS, shape=_padded)
-define("MirrorPad", "input: T, paddings: Tpaddings -> output: T", f"{_ATTRS}, {_MODE}", shape=_padded)
-define("MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", f"{_ATTRS}, {_MODE}", shape=_unpadded)
+define("Pad", "input: T, paddings: Tpaddings -> output: T", _ATTRS, shape=_pad_shape)
+define("PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", _ATTRS, shape=_pad_shape)
+define("MirrorPad", "input: T, paddings: Tpaddings -> output: T", f"{_ATTRS}, {_MODE}", shape=_pad_shape)
+define(
+    "MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", f"{_ATTRS}, {_MODE}", shape=_mirror_pad_grad_shape
+)
 
 
 @export("pad")
@@ -98,10 +100,10 @@ def _pad_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("PadV2")
 def _pad_v2_grad(op: Operation, grad: Tensor) -> Any:
     inside = _interior(op, grad)
-    return inside, None, apply_one("Sub", _total(grad), _total(inside))
+    return inside, None, apply_one("Sub", _sum_of_all(grad), _sum_of_all(inside))
 
 
-def _total(x: Tensor) -> Tensor:
+def _sum_of_all(x: Tensor) -> Tensor:
     return apply_one("Sum", reshape(x, [-1]), [0])
 
 

@@ -1,4 +1,4 @@
-"""DynamicPartition and DynamicStitch: dealing rows out to several tensors, and putting them back together."""
+"""DynamicPartition and DynamicStitch: distributing rows over several tensors, and merging them again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ define(
 
 @export("dynamic_partition")
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
-    """Deals the rows of `data` out: row i goes to tensor number `partitions[i]`.
+    """Distributes the rows of `data` over tensors: row i goes to tensor number `partitions[i]`.
 
     Args:
         data: Tensor whose shape starts with that of `partitions`.
@@ -89,7 +89,7 @@ for _op in ("DynamicStitch", "ParallelDynamicStitch"):
 
 @export("dynamic_stitch")
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
-    """Puts rows together: `merged[indices[m][i]] = data[m][i]`, where the last one named wins.
+    """Merges rows: `merged[indices[m][i]] = data[m][i]`; of equal indices, the last one wins.
 
     Args:
         indices: List of int32 tensors.

@@ -104,12 +104,12 @@ def one_hot(
 @gradient("OneHot")
 def _one_hot_grad(op: Operation, grad: Tensor) -> Any:
     indices, depth, on, off = op.inputs
-    hot = apply_one("OneHot", indices, depth, _number(1, on), _number(0, off), axis=op.attrs["axis"])
+    hot = apply_one("OneHot", indices, depth, _scalar_like(1, on), _scalar_like(0, off), axis=op.attrs["axis"])
     on_total = apply_one("Sum", reshape(apply_one("Mul", grad, hot), [-1]), [0])
     return None, None, on_total, apply_one("Sub", apply_one("Sum", reshape(grad, [-1]), [0]), on_total)
 
 
-def _number(value: int, like: Tensor) -> Tensor:
+def _scalar_like(value: int, like: Tensor) -> Tensor:
     return convert_to_tensor(value, dtype=like.dtype)
 
 

@@ -19,14 +19,14 @@ _TYPES = (
 )
 
 
-def _flagged(c: ShapeContext) -> TensorShape:
+def _reverse_shape(c: ShapeContext) -> TensorShape:
     dims, flags = c.dims(0), shapes.with_rank(c.input(1), 1).dims_tuple
     if dims is not None and flags is not None:
         shapes.merge_dims(len(dims), flags[0])
     return c.input(0)
 
 
-def _along_axes(c: ShapeContext) -> TensorShape:
+def _reverse_v2_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(1), 1)
     dims, axes = c.dims(0), c.constant(1)
     if dims is not None and axes is not None:
@@ -40,12 +40,12 @@ def _along_axes(c: ShapeContext) -> TensorShape:
     return c.input(0)
 
 
-define("Reverse", "tensor: T, dims: bool -> output: T", _TYPES, shape=_flagged)
+define("Reverse", "tensor: T, dims: bool -> output: T", _TYPES, shape=_reverse_shape)
 define(
     "ReverseV2",
     "tensor: T, axis: Tidx -> output: T",
     f"Tidx: {{int32, int64}} = int32, {_TYPES}",
-    shape=_along_axes,
+    shape=_reverse_v2_shape,
 )
 
 
@@ -60,7 +60,7 @@ def _reverse_grad(op: Operation, grad: Tensor) -> Any:
     return apply_one(op.type, grad, op.inputs[1]), None
 
 
-def _sequences(c: ShapeContext) -> TensorShape:
+def _reverse_sequence_shape(c: ShapeContext) -> TensorShape:
     dims, lengths = c.dims(0), shapes.with_rank(c.input(1), 1).dims_tuple
     if dims is None or lengths is None:
         return c.input(0)
@@ -78,7 +78,7 @@ define(
     "ReverseSequence",
     "input: T, seq_lengths: Tlen -> output: T",
     "seq_dim: int, batch_dim: int = 0, T: type, Tlen: {int32, int64} = int64",
-    shape=_sequences,
+    shape=_reverse_sequence_shape,
 )
 
 
@@ -119,7 +119,7 @@ def _reverse_sequence_grad(op: Operation, grad: Tensor) -> Any:
     return apply_one("ReverseSequence", grad, op.inputs[1], **dims), None
 
 
-def _rolled(c: ShapeContext) -> TensorShape:
+def _roll_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank_at_least(c.input(0), 1)
     shapes.with_rank_at_most(c.input(1), 1)
     shapes.with_rank_at_most(c.input(2), 1)
@@ -131,13 +131,13 @@ define(
     "Roll",
     "input: T, shift: Tshift, axis: Taxis -> output: T",
     "T: type, Tshift: {int32, int64}, Taxis: {int32, int64}",
-    shape=_rolled,
+    shape=_roll_shape,
 )
 
 
 @export("roll", "manip.roll")
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
-    """Shifts elements along dimensions; what leaves at one end enters at the other.
+    """Shifts elements along dimensions; those that leave at one end enter at the other.
 
     Args:
         input: A Tensor.

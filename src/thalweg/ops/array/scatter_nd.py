@@ -33,13 +33,13 @@ def check_updates(shape: TensorShape, indices: TensorShape, updates: TensorShape
         ) from None
 
 
-def _scattered(c: ShapeContext) -> TensorShape:
+def _scatter_nd_shape(c: ShapeContext) -> TensorShape:
     shape = c.constant_as_shape(2)
     check_updates(shape, c.input(0), c.input(1))
     return shape
 
 
-def _updated(c: ShapeContext) -> TensorShape:
+def _tensor_scatter_shape(c: ShapeContext) -> TensorShape:
     check_updates(c.input(0), c.input(1), c.input(2))
     return c.input(0)
 
@@ -49,13 +49,13 @@ define(
     "ScatterNd",
     "indices: Tindices, updates: T, shape: Tindices -> output: T",
     f"T: type, Tindices: {{int16, int32, int64}}, {POLICY}",
-    shape=_scattered,
+    shape=_scatter_nd_shape,
 )
 define(
     "ScatterNdNonAliasingAdd",
     "input: T, indices: Tindices, updates: T -> output: T",
     f"T: {_ALL}, Tindices: {{int32, int64}}, {POLICY}",
-    shape=_updated,
+    shape=_tensor_scatter_shape,
 )
 for _name, _indices in (
     ("Update", "{int16, int32, int64, uint16}"),
@@ -68,7 +68,7 @@ for _name, _indices in (
         f"TensorScatter{_name}",
         "tensor: T, indices: Tindices, updates: T -> output: T",
         f"T: type, Tindices: {_indices}, {POLICY}",
-        shape=_updated,
+        shape=_tensor_scatter_shape,
     )
 
 
@@ -146,7 +146,7 @@ def _update_grad(op: Operation, grad: Tensor) -> Any:
 
 @gradient("TensorScatterMin", "TensorScatterMax")
 def _extremum_grad(op: Operation, grad: Tensor) -> Any:
-    """What reached the extremum shares its gradient equally."""
+    """Elements and updates that equal the extremum share its gradient equally."""
     tensor, indices, updates = op.inputs
     result = op.outputs[0]
     tensor_won = apply_one("Cast", apply_one("Equal", result, tensor), DstT=tensor.dtype)

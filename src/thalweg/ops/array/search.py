@@ -22,7 +22,7 @@ def _where_shape(c: ShapeContext) -> TensorShape:
     return TensorShape._of((None, None if dims is None else len(dims)))
 
 
-# tf.where with one argument; the function itself stands beside the op with three.
+# tf.where with one argument; the function is in select.py, beside the op with three.
 define("Where", "input: T -> index: int64", "T: {numbertype, bool} = bool", shape=_where_shape)
 not_differentiable("Where")
 
@@ -161,13 +161,13 @@ def unique_with_counts(x: Any, out_idx: Any = int32, name: str | None = None) ->
     return apply("UniqueWithCounts", x, out_idx=out_idx, name=name)
 
 
-def _two_vectors(c: ShapeContext) -> list[TensorShape]:
+def _list_diff_shape(c: ShapeContext) -> list[TensorShape]:
     shapes.with_rank(c.input(0), 1)
     shapes.with_rank(c.input(1), 1)
     return [shapes.ANY_VECTOR, shapes.ANY_VECTOR]
 
 
-define("ListDiff", "x: T, y: T -> out: T, idx: out_idx", f"T: type, {_OUT_IDX}", shape=_two_vectors)
+define("ListDiff", "x: T, y: T -> out: T, idx: out_idx", f"T: type, {_OUT_IDX}", shape=_list_diff_shape)
 not_differentiable("ListDiff")
 
 
@@ -177,7 +177,7 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = None, name: str | None = None, 
 
     Args:
         x: A vector.
-        y: A vector: what to leave out.
+        y: A vector: the elements to leave out.
         index_dtype: The type of the positions: int32, unless another is given.
         name: A name for the operation.
         out_idx: The older spelling of `index_dtype`.

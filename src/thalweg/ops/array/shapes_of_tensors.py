@@ -22,11 +22,11 @@ from thalweg.ops.array.constants import constant
 from thalweg.platform.deprecation import deprecated_argument_lookup
 
 
-def _one_shape(c: ShapeContext) -> TensorShape:
+def _shape_shape(c: ShapeContext) -> TensorShape:
     return _shape_of_shape(c.input(0))
 
 
-def _each_shape(c: ShapeContext) -> list[TensorShape]:
+def _shape_n_shape(c: ShapeContext) -> list[TensorShape]:
     return [_shape_of_shape(shape) for shape in c.inputs()]
 
 
@@ -38,14 +38,14 @@ define(
     "Shape",
     "input: T -> output: out_type",
     "T: type, out_type: {int32, int64} = int32",
-    shape=_one_shape,
+    shape=_shape_shape,
     doc="The shape of a tensor, as a vector.",
 )
 define(
     "ShapeN",
     "input: N * T -> output: N * out_type",
     "N: int >= 1, T: type, out_type: {int32, int64} = int32",
-    shape=_each_shape,
+    shape=_shape_n_shape,
 )
 define("Size", "input: T -> output: out_type", "T: type, out_type: {int32, int64} = int32", shape=shapes.scalar)
 define("Rank", "input: T -> output: int32", "T: type", shape=shapes.scalar)
@@ -126,7 +126,7 @@ def rank(input: Any, name: str | None = None) -> Tensor:
         return apply_one("Rank", tensor, name=scope)
 
 
-def _reshaped(c: ShapeContext) -> TensorShape:
+def _reshape_shape(c: ShapeContext) -> TensorShape:
     sizes = c.constant(1)
     if sizes is not None and sizes.ndim == 1 and int((sizes == -1).sum()) > 1:
         first, second = np.flatnonzero(sizes == -1)[:2]
@@ -155,7 +155,9 @@ def _reshaped(c: ShapeContext) -> TensorShape:
     return target
 
 
-define("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type, Tshape: {int32, int64} = int32", shape=_reshaped)
+define(
+    "Reshape", "tensor: T, shape: Tshape -> output: T", "T: type, Tshape: {int32, int64} = int32", shape=_reshape_shape
+)
 work(works.free, "Reshape")
 
 
@@ -179,7 +181,7 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 def like_input(op: Operation, grad: Any) -> Tensor:
-    """`grad` in the shape of the first input: the gradient of everything that only reshapes."""
+    """`grad` in the shape of the first input: the gradient of the ops that only reshape."""
     return reshape(grad, sizes_of(op.inputs[0]))
 
 
@@ -188,7 +190,7 @@ def _reshape_grad(op: Operation, grad: Any) -> Any:
     return like_input(op, grad), None
 
 
-def _expanded(c: ShapeContext) -> TensorShape:
+def _expand_dims_shape(c: ShapeContext) -> TensorShape:
     dims, axis = c.dims(0), c.constant(1)
     if dims is None:
         return shapes.UNKNOWN
@@ -203,7 +205,9 @@ def _expanded(c: ShapeContext) -> TensorShape:
     return TensorShape._of((*dims[:at], 1, *dims[at:]))
 
 
-define("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type, Tdim: {int32, int64} = int32", shape=_expanded)
+define(
+    "ExpandDims", "input: T, dim: Tdim -> output: T", "T: type, Tdim: {int32, int64} = int32", shape=_expand_dims_shape
+)
 work(works.free, "ExpandDims")
 
 
@@ -216,7 +220,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     return apply_one("ExpandDims", input, axis, name=name)
 
 
-def _squeezed(c: ShapeContext) -> TensorShape:
+def _squeeze_shape(c: ShapeContext) -> TensorShape:
     dims, axes = c.dims(0), c.attr("squeeze_dims")
     if dims is None:
         return shapes.UNKNOWN
@@ -233,7 +237,7 @@ def _squeezed(c: ShapeContext) -> TensorShape:
     return TensorShape._of(tuple([d for i, d in enumerate(dims) if i not in dropped]))
 
 
-define("Squeeze", "input: T -> output: T", "T: type, squeeze_dims: list(int) >= 0 = []", shape=_squeezed)
+define("Squeeze", "input: T -> output: T", "T: type, squeeze_dims: list(int) >= 0 = []", shape=_squeeze_shape)
 work(works.free, "Squeeze")
 
 
@@ -250,11 +254,11 @@ def _squeeze_grad(op: Operation, grad: Any) -> Any:
     return like_input(op, grad)
 
 
-def _ensured(c: ShapeContext) -> TensorShape:
+def _ensure_shape_shape(c: ShapeContext) -> TensorShape:
     return shapes.merge(c.input(0), c.attr("shape"))
 
 
-define("EnsureShape", "input: T -> output: T", "shape: shape, T: type", shape=_ensured)
+define("EnsureShape", "input: T -> output: T", "shape: shape, T: type", shape=_ensure_shape_shape)
 work(works.free, "EnsureShape")
 
 

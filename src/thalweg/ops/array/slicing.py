@@ -26,7 +26,7 @@ from thalweg.ops.math.math_gradients import reduce_to_shape
 export_value(None, "newaxis")
 
 
-def _sliced(c: ShapeContext) -> TensorShape:
+def _slice_shape(c: ShapeContext) -> TensorShape:
     dims = c.dims(0)
     lengths = shapes.merge(shapes.with_rank(c.input(1), 1), shapes.with_rank(c.input(2), 1)).dims_tuple
     assert lengths is not None
@@ -51,7 +51,9 @@ def _sliced(c: ShapeContext) -> TensorShape:
     return TensorShape._of(tuple(result))
 
 
-define("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type, Index: {int32, int64}", shape=_sliced)
+define(
+    "Slice", "input: T, begin: Index, size: Index -> output: T", "T: type, Index: {int32, int64}", shape=_slice_shape
+)
 
 
 @export("slice")
@@ -94,7 +96,7 @@ _MASKS = (
 _MASK_NAMES = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-def _strided(c: ShapeContext) -> TensorShape:
+def _strided_slice_shape(c: ShapeContext) -> TensorShape:
     bounds = [shapes.with_rank(c.input(i), 1) for i in (1, 2, 3)]
     length = shapes.merge_shapes(bounds).dims_tuple
     assert length is not None
@@ -109,7 +111,7 @@ def _strided(c: ShapeContext) -> TensorShape:
 def strided_dims(
     dims: tuple[int | None, ...], begin: list[Any], end: list[Any], strides: list[Any], masks: dict[str, int]
 ) -> tuple[int | None, ...]:
-    """The static shape of a strided slice; None among the bounds are numbers that only the step knows."""
+    """The static shape of a strided slice; bounds that are not constant are None."""
     count, rank = len(begin), len(dims)
     ellipsis, new_axis, shrink = masks["ellipsis_mask"], masks["new_axis_mask"], masks["shrink_axis_mask"]
     if ellipsis & (ellipsis - 1):
@@ -165,7 +167,7 @@ define(
     "StridedSlice",
     f"input: T, {_STRIDED} -> output: T",
     f"T: type, Index: {{int16, int32, int64}}, {_MASKS}",
-    shape=_strided,
+    shape=_strided_slice_shape,
 )
 define(
     "StridedSliceGrad",
@@ -348,11 +350,11 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
     for entry in item if isinstance(item, (list, tuple)) else (item,):
         index.add(entry)
     with name_scope("strided_slice") as scope:
-        begin, end, strides = (_packed(values) for values in _one_type(index))
+        begin, end, strides = (_packed(values) for values in _in_one_dtype(index))
         return strided_slice(tensor, begin, end, strides, var=var, name=scope, **index.masks)
 
 
-def _one_type(index: _Index) -> list[list[Any]]:
+def _in_one_dtype(index: _Index) -> list[list[Any]]:
     """begin, end and strides in int64 if any of them holds an int64 tensor, or a number beyond int32."""
     lists = [index.begin, index.end, index.strides]
     every = [n for values in lists for n in values]

@@ -18,7 +18,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
 
-def _permuted(c: ShapeContext) -> TensorShape:
+def _transpose_shape(c: ShapeContext) -> TensorShape:
     dims, perm = c.dims(0), c.constant(1)
     length = shapes.with_rank(c.input(1), 1).dims_tuple
     assert length is not None
@@ -33,8 +33,8 @@ def _permuted(c: ShapeContext) -> TensorShape:
 
 
 _ATTRS = "T: type, Tperm: {int32, int64} = int32"
-define("Transpose", "x: T, perm: Tperm -> y: T", _ATTRS, shape=_permuted)
-define("ConjugateTranspose", "x: T, perm: Tperm -> y: T", _ATTRS, shape=_permuted)
+define("Transpose", "x: T, perm: Tperm -> y: T", _ATTRS, shape=_transpose_shape)
+define("ConjugateTranspose", "x: T, perm: Tperm -> y: T", _ATTRS, shape=_transpose_shape)
 
 
 @export("transpose", "linalg.transpose")

@@ -76,7 +76,7 @@ define(
     shape=shapes.no_outputs,
     effect=Effect.EXTERNAL,
 )
-# Those of graphs from before TensorFlow 0.12: they write the old format, and read either.
+# The ops of graphs from before TensorFlow 0.12: they write the old format, and read either.
 define("Save", "filename: string, tensor_names: string, data: T ->", "T: list(type) >= 1",
        shape=_save_old_format_shape, effect=Effect.EXTERNAL)  # fmt: skip
 define("SaveSlices", "filename: string, tensor_names: string, shapes_and_slices: string, data: T ->",

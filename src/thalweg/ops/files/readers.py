@@ -14,14 +14,14 @@ from thalweg.ops.files.records import TFRecordOptions
 
 
 class Read(NamedTuple):
-    """What a read gives: two scalars of type string."""
+    """The result of a read: two scalars of type string."""
 
     key: Tensor
     value: Tensor
 
 
 class ReadUpTo(NamedTuple):
-    """What a read of several records gives: two vectors of type string."""
+    """The result of a read of several records: two vectors of type string."""
 
     keys: Tensor
     values: Tensor
@@ -29,7 +29,7 @@ class ReadUpTo(NamedTuple):
 
 @export("ReaderBase")
 class ReaderBase:
-    """What all readers have in common.
+    """The base class of readers.
 
     A reader turns *work*, mostly the names of files, into records. It takes the next piece of work from a queue when it
     is done with the one before; a step that finds the queue empty waits, without holding a thread.
@@ -102,7 +102,7 @@ class ReaderBase:
         return result
 
     def restore_state(self, state: Any, name: str | None = None) -> Operation:
-        """Gives the reader the state that another one had."""
+        """Sets the state of the reader to one that `serialize_state` returned."""
         result: Operation = self._call("RestoreState", convert_to_tensor(state, string), name=name)
         return result
 

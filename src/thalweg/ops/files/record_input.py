@@ -11,7 +11,7 @@ from thalweg.graph.op_effects import Effect
 from thalweg.graph.tensor_shape import TensorShape
 
 
-def _batch(c: ShapeContext) -> TensorShape:
+def _record_input_shape(c: ShapeContext) -> TensorShape:
     return TensorShape._of((c.attr("batch_size"),))
 
 
@@ -20,7 +20,7 @@ define(
     "-> records: string",
     "file_pattern: string, file_random_seed: int = 301, file_shuffle_shift_ratio: float = 0.0, "
     "file_buffer_size: int = 10000, file_parallelism: int = 16, batch_size: int = 32, compression_type: string = ''",
-    shape=_batch,
+    shape=_record_input_shape,
     effect=Effect.WRITES,
 )
 not_differentiable("RecordInput")

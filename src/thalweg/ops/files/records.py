@@ -11,7 +11,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.files.record_format import framed, read_records
 from thalweg.platform.file_paths import local_path, os_errors
 
-# What TensorFlow gives to zlib where the options say nothing; zlib's own choices differ in the memory level.
+# TensorFlow's defaults for zlib; zlib's own defaults differ in the memory level.
 _WINDOW_BITS = 15
 _MEMORY_LEVEL = 9
 _GZIP_HEADER = 16  # added to the window bits
@@ -121,7 +121,7 @@ class TFRecordWriter:
             from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
             self._writer = core.RecordWriter(os.fsencode(path))
-        # Called for each record: without a frame in between.
+        # Called for each record, so the native method is bound directly: no Python frame in between.
         self.write = self._writer.write  # type: ignore[method-assign]
 
     def write(self, record: bytes) -> None:
@@ -129,11 +129,11 @@ class TFRecordWriter:
         self._writer.write(record)
 
     def flush(self) -> None:
-        """Hands what was written to the operating system."""
+        """Hands the buffered records to the operating system."""
         self._writer.flush()
 
     def close(self) -> None:
-        """Writes what is left and closes the file; closing again does nothing."""
+        """Writes the buffered records and closes the file; closing again does nothing."""
         self._writer.close()
 
     def __enter__(self) -> TFRecordWriter:

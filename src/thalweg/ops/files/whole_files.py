@@ -18,27 +18,27 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.platform import gfile
 
 
-def _file_content(c: ShapeContext) -> TensorShape:
+def _read_file_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(0), 0)
     return TensorShape(())
 
 
-def _nothing_written(c: ShapeContext) -> list[TensorShape]:
+def _write_file_shape(c: ShapeContext) -> list[TensorShape]:
     shapes.with_rank(c.input(0), 0)
     shapes.with_rank(c.input(1), 0)
     return []
 
 
-def _names_found(c: ShapeContext) -> TensorShape:
+def _matching_files_shape(c: ShapeContext) -> TensorShape:
     if (c.input(0).ndims or 0) > 1:
         raise ValueError(f"Shape must be at most rank 1 but is rank {c.input(0).ndims}: the patterns")
     return TensorShape([None])
 
 
 # A file may change between two reads: they are not merged, nor computed while compiling.
-define("ReadFile", "filename: string -> contents: string", shape=_file_content, effect=Effect.EXTERNAL)
-define("WriteFile", "filename: string, contents: string ->", shape=_nothing_written, effect=Effect.EXTERNAL)
-define("MatchingFiles", "pattern: string -> filenames: string", shape=_names_found, effect=Effect.EXTERNAL)
+define("ReadFile", "filename: string -> contents: string", shape=_read_file_shape, effect=Effect.EXTERNAL)
+define("WriteFile", "filename: string, contents: string ->", shape=_write_file_shape, effect=Effect.EXTERNAL)
+define("MatchingFiles", "pattern: string -> filenames: string", shape=_matching_files_shape, effect=Effect.EXTERNAL)
 not_differentiable("ReadFile", "WriteFile", "MatchingFiles")
 
 

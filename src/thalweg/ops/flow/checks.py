@@ -1,4 +1,4 @@
-"""Checks of values, ranks and types: tf.assert_*. What is known while the graph is built is checked there and then."""
+"""Checks of values, ranks and types: tf.assert_*. Values and shapes that are static are checked at construction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from thalweg.ops.flow.printing import Assert
 
 
 def all_true(condition: Tensor) -> Tensor:
-    """The scalar that says whether every element holds."""
+    """Whether all elements of a bool tensor are true, as a scalar."""
     rank = condition.shape.rank
     axes = (
         np.arange(rank, dtype=np.int32) if rank is not None else apply_one("Range", 0, apply_one("Rank", condition), 1)
@@ -31,7 +31,7 @@ def all_true(condition: Tensor) -> Tensor:
     return apply_one("All", condition, axes)
 
 
-def _short(value: Any, summarize: int | None) -> str:
+def _abbreviated(value: Any, summarize: int | None) -> str:
     flat = np.ravel(value)
     most = flat.size if summarize is not None and summarize < 0 else 3 if summarize is None else summarize
     text = " ".join(str(item) for item in flat[:most])
@@ -52,7 +52,7 @@ def _compare(
             raise errors.InvalidArgumentError(
                 None, None,
                 f"{message + chr(10) if message else ''}Condition {condition} did not hold element-wise:\n"
-                f"x ({x.name}) = \n{_short(left, summarize)}\ny ({y.name}) = \n{_short(right, summarize)}",
+                f"x ({x.name}) = \n{_abbreviated(left, summarize)}\ny ({y.name}) = \n{_abbreviated(right, summarize)}",
             )  # fmt: skip
         if data is None:
             data = [f"Condition {condition} did not hold element-wise:", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
@@ -98,7 +98,7 @@ assert_greater = _comparison("assert_greater", "Greater", np.greater, ">")
 assert_greater_equal = _comparison("assert_greater_equal", "GreaterEqual", np.greater_equal, ">=")
 
 
-def _against_zero(
+def _comparison_with_zero(
     function_name: str, op_type: str, static: Callable[[Any, Any], Any], symbol: str
 ) -> Callable[..., Operation]:
     def check(
@@ -120,10 +120,10 @@ def _against_zero(
     return export(function_name, f"debugging.{function_name}")(check)
 
 
-assert_positive = _against_zero("assert_positive", "Greater", np.greater, ">")
-assert_negative = _against_zero("assert_negative", "Less", np.less, "<")
-assert_non_negative = _against_zero("assert_non_negative", "GreaterEqual", np.greater_equal, ">=")
-assert_non_positive = _against_zero("assert_non_positive", "LessEqual", np.less_equal, "<=")
+assert_positive = _comparison_with_zero("assert_positive", "Greater", np.greater, ">")
+assert_negative = _comparison_with_zero("assert_negative", "Less", np.less, "<")
+assert_non_negative = _comparison_with_zero("assert_non_negative", "GreaterEqual", np.greater_equal, ">=")
+assert_non_positive = _comparison_with_zero("assert_non_positive", "LessEqual", np.less_equal, "<=")
 
 
 @export("assert_near", "debugging.assert_near")
@@ -294,7 +294,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
     return dtype.is_floating or dtype.is_integer or dtype.is_complex or dtype.is_quantized
 
 
-def _neighbours(x: Any, op_type: str, default_name: str, name: str | None) -> Tensor:
+def _compare_neighbours(x: Any, op_type: str, default_name: str, name: str | None) -> Tensor:
     with name_scope(name, default_name, [x]):
         flat = apply_one("Reshape", convert(x, None, "x"), [-1])
         last = apply_one("Sub", apply_one("Size", flat), 1)
@@ -312,10 +312,10 @@ def _neighbours(x: Any, op_type: str, default_name: str, name: str | None) -> Te
 @export("is_strictly_increasing", "math.is_strictly_increasing", "debugging.is_strictly_increasing")
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether each element, in row-major order, is greater than the one before."""
-    return _neighbours(x, "Less", "is_strictly_increasing", name)
+    return _compare_neighbours(x, "Less", "is_strictly_increasing", name)
 
 
 @export("is_non_decreasing", "math.is_non_decreasing", "debugging.is_non_decreasing")
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether no element, in row-major order, is less than the one before."""
-    return _neighbours(x, "LessEqual", "is_non_decreasing", name)
+    return _compare_neighbours(x, "LessEqual", "is_non_decreasing", name)

@@ -29,7 +29,7 @@ def _switch_shape(c: ShapeContext) -> list[TensorShape]:
 
 
 def _merge_shape(c: ShapeContext) -> list[TensorShape]:
-    """What all inputs agree on: a dimension that differs is unknown, and so is the whole if the ranks differ."""
+    """The common shape of all inputs: a dimension that differs is unknown, and so is the shape if the ranks differ."""
     result = c.dims(0)
     for i in range(1, c.num_inputs):
         dims = c.dims(i)
@@ -39,7 +39,7 @@ def _merge_shape(c: ShapeContext) -> list[TensorShape]:
     return [TensorShape._of(result), shapes.SCALAR]
 
 
-def _scalar_condition(c: ShapeContext) -> TensorShape:
+def _loop_cond_shape(c: ShapeContext) -> TensorShape:
     return shapes.with_rank(c.input(0), 0)
 
 
@@ -57,7 +57,7 @@ define(
 define("Enter", "data: T -> output: T", _ENTER, shape=shapes.unchanged, flow=Flow.ENTER)
 define("Exit", "data: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.EXIT)
 define("NextIteration", "data: T -> output: T", "T: type", shape=shapes.unchanged, flow=Flow.NEXT_ITERATION)
-define("LoopCond", "input: bool -> output: bool", shape=_scalar_condition, flow=Flow.LOOP_COND)
+define("LoopCond", "input: bool -> output: bool", shape=_loop_cond_shape, flow=Flow.LOOP_COND)
 define("ControlTrigger", "->", shape=shapes.no_outputs)
 define("Abort", "->", "error_msg: string = '', exit_without_error: bool = false", shape=shapes.no_outputs,
        effect=Effect.EXTERNAL, stateful=False)  # fmt: skip
@@ -91,13 +91,13 @@ def switch(data: Any, pred: Any, dtype: Any = None, name: str | None = None) -> 
     with name_scope(name, "Switch", [data, pred]) as scope:
         pred = convert_to_tensor(pred, name="pred")
         if isinstance(data, (IndexedSlices, SparseTensor)):
-            return _each(data, lambda part: switch(part, pred))
+            return _map_to_pairs(data, lambda part: switch(part, pred))
         data = convert_to_tensor(data, dtype=dtype, name="data")
         output_false, output_true = apply("Switch", data, pred, name=scope)
         return output_false, output_true
 
 
-def _each(value: Any, function: Any) -> tuple[Any, Any]:
+def _map_to_pairs(value: Any, function: Any) -> tuple[Any, Any]:
     parts = [(part, part) if part is None else function(part) for part in nest.flatten(value, True)]
     first, second = zip(*parts, strict=True)
     return nest.pack_sequence_as(value, list(first), True), nest.pack_sequence_as(value, list(second), True)
@@ -111,7 +111,7 @@ def merge(inputs: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 @gradient("Switch", "RefSwitch")
 def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
-    """A Switch outside of a conditional: whichever side is alive sends its gradient back."""
+    """A Switch outside of a conditional: the gradient comes from the output that is alive."""
     pred = op.inputs[1]
     zeros = None
     grads = []
@@ -125,7 +125,7 @@ def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
 
 @gradient("Merge", "RefMerge")
 def _merge_grad(op: Operation, grad: Any, _: Any) -> Any:
-    """A Merge outside of a conditional: the gradient goes back to the input that came."""
+    """A Merge outside of a conditional: the gradient goes to the input that was alive."""
     return [apply("Switch", grad, apply_one("Equal", op.outputs[1], i))[1] for i in range(len(op.inputs))]
 
 
@@ -135,7 +135,7 @@ def _enter_grad(op: Operation, grad: Any) -> Any:
 
 
 @gradient("Exit", "RefExit", "NextIteration", "RefNextIteration")
-def _no_context(op: Operation, grad: Any) -> Any:
+def _unknown_loop_grad(op: Operation, grad: Any) -> Any:
     raise LookupError(
         f"Cannot differentiate '{op.name}' ({op.type}): it belongs to a loop that was not built by tf.while_loop (or "
         "was imported without its WhileContextDef), so the loop's structure is not known."

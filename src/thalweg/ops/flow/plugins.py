@@ -1,4 +1,4 @@
-"""Code from outside of the package: ops from a user's file; and what is said of eager execution."""
+"""Ops from a user's file (`load_op_library`), and stubs for eager execution and file system plug-ins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from thalweg.graph.definitions.op_registry import export
 
 @export("load_op_library")
 def load_op_library(library_filename: str) -> ModuleType:
-    """Loads a Python file that defines ops with `thalweg.graph.op_registry.define` and kernels with `python_kernel`.
+    """Loads a Python file that defines ops with `define` and kernels with `python_kernel`, of the op registry.
 
     Args:
         library_filename: The file. Shared libraries made for TensorFlow's C++ interface cannot be loaded.

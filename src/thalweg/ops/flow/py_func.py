@@ -51,13 +51,13 @@ _tokens = itertools.count()
 
 
 @atexit.register
-def _forget_functions() -> None:
+def _release_functions() -> None:
     """Drops the functions: their globals would keep sessions of the main program alive beyond the native module."""
     for registered in list(_functions.values()):
-        registered.function = _gone
+        registered.function = _raise_cancelled
 
 
-def _gone(*_: Any) -> Any:
+def _raise_cancelled(*_: Any) -> Any:
     raise errors.CancelledError(None, None, "The program is ending.")
 
 
@@ -89,7 +89,7 @@ def _call(inputs: list[Any], attrs: dict[str, Any]) -> Any:
 
 
 class _NumpyTensor(np.ndarray[Any, Any]):
-    """What a py_function gets: an array with the method that eager tensors have."""
+    """An argument of a py_function: an array with the method `numpy()` of eager tensors."""
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The plain array."""
@@ -202,6 +202,6 @@ def numpy_function(
 def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
     """Calls a Python function as `py_func` does, but converts its results to the types `Tout`.
 
-    Its arguments are arrays that have a method `numpy()`. Nothing flows back through it.
+    Its arguments are arrays that have a method `numpy()`. It has no gradient.
     """
     return _apply("EagerPyFunc", func, inp, Tout, name, cast=True)

@@ -1,4 +1,4 @@
-"""Image files as tensors: the ops that decode and encode JPEG, PNG, GIF and BMP. Their kernels are in image_formats."""
+"""Image files as tensors: the ops that decode and encode JPEG, PNG, GIF and BMP. Their kernels are in formats.py."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def decode_jpeg(
         ratio: 1, 2, 4 or 8: divides the height and the width, at a fraction of the cost of decoding all.
         fancy_upscaling: Whether colours of a lower resolution are interpolated, not repeated.
         try_recover_truncated: Whether to accept a file that ends early, and to extrapolate the rest.
-        acceptable_fraction: Which part of its lines must be there otherwise; the rest is black.
+        acceptable_fraction: The part of the lines that a truncated file must have otherwise; the rest is black.
         dct_method: 'INTEGER_FAST', which is also the meaning of '', or 'INTEGER_ACCURATE'.
         name: The node's name.
 

@@ -72,7 +72,7 @@ def _as_float(image: Any) -> tuple[Any, Any]:
     return convert_image_dtype(tensor, dtypes.float32), original
 
 
-def _adjusted(image: Any, scope: str, change: Callable[[Any], Any], saturate: bool, name: str | None = None) -> Tensor:
+def _adjust(image: Any, scope: str, change: Callable[[Any], Any], saturate: bool, name: str | None = None) -> Tensor:
     with name_scope(name, scope, [image]):
         pixels, original = _as_float(image)
         return convert_image_dtype(change(pixels), original, saturate)
@@ -81,13 +81,13 @@ def _adjusted(image: Any, scope: str, change: Callable[[Any], Any], saturate: bo
 @export("image.adjust_brightness")
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """Adds `delta` (as a part of [0, 1]) to every pixel."""
-    return _adjusted(image, "adjust_brightness", lambda x: apply_one("AddV2", x, cast(delta, x.dtype)), True)
+    return _adjust(image, "adjust_brightness", lambda x: apply_one("AddV2", x, cast(delta, x.dtype)), True)
 
 
 @export("image.adjust_contrast")
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Multiplies the difference of every pixel to its image's mean, channel by channel."""
-    return _adjusted(images, "adjust_contrast", lambda x: apply_one("AdjustContrastv2", x, contrast_factor), True)
+    return _adjust(images, "adjust_contrast", lambda x: apply_one("AdjustContrastv2", x, contrast_factor), True)
 
 
 @export("image.adjust_gamma")
@@ -111,19 +111,19 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
             power = apply_one("Identity", power) if checks else power
         return apply_one("Mul", cast(gain, x.dtype), apply_one("Pow", x, power))
 
-    return _adjusted(image, "adjust_gamma", change, True)
+    return _adjust(image, "adjust_gamma", change, True)
 
 
 @export("image.adjust_hue")
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Turns the hue of every pixel by `delta` of the circle."""
-    return _adjusted(image, "adjust_hue", lambda x: apply_one("AdjustHue", x, delta), False, name)
+    return _adjust(image, "adjust_hue", lambda x: apply_one("AdjustHue", x, delta), False, name)
 
 
 @export("image.adjust_saturation")
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Multiplies the saturation of every pixel."""
-    return _adjusted(
+    return _adjust(
         image, "adjust_saturation", lambda x: apply_one("AdjustSaturation", x, saturation_factor), False, name
     )
 
@@ -220,7 +220,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "rgb_to_grayscale", [images]) as scope:
         tensor = convert_to_tensor(images, name="images")
         pixels = convert_image_dtype(tensor, dtypes.float32)
-        gray = _mixed(pixels, np.array([[0.2989], [0.5870], [0.1140]], np.float32))
+        gray = _mix_channels(pixels, np.array([[0.2989], [0.5870], [0.1140]], np.float32))
         return convert_image_dtype(gray, tensor.dtype, name=scope)
 
 
@@ -245,7 +245,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
         return result
 
 
-def _mixed(images: Any, matrix: Any) -> Tensor:
+def _mix_channels(images: Any, matrix: Any) -> Tensor:
     return tensordot(images, convert_to_tensor(matrix.astype(images.dtype.as_numpy_dtype)), [[-1], [0]])
 
 
@@ -262,35 +262,35 @@ _SPACES = {
 }  # fmt: skip
 
 
-def _in_space(images: Any, space: str) -> Tensor:
+def _convert_colors(images: Any, space: str) -> Tensor:
     tensor = convert_to_tensor(images, name="images")
     dims = tensor.shape.dims_tuple
     if dims is not None and (not dims or dims[-1] not in (None, 3)):
         raise ValueError(f"{space}: the last dimension must be 3, got shape {tensor.shape}.")
     if not tensor.dtype.is_floating:
         raise TypeError(f"{space}: images must be of a floating-point type, got {tensor.dtype.name}.")
-    return _mixed(tensor, np.array(_SPACES[space]))
+    return _mix_channels(tensor, np.array(_SPACES[space]))
 
 
 @export("image.rgb_to_yiq")
 def rgb_to_yiq(images: Any) -> Tensor:
     """Converts red, green, blue to the luma and the two chrominances of NTSC."""
-    return _in_space(images, "rgb_to_yiq")
+    return _convert_colors(images, "rgb_to_yiq")
 
 
 @export("image.yiq_to_rgb")
 def yiq_to_rgb(images: Any) -> Tensor:
     """Undoes `rgb_to_yiq`."""
-    return _in_space(images, "yiq_to_rgb")
+    return _convert_colors(images, "yiq_to_rgb")
 
 
 @export("image.rgb_to_yuv")
 def rgb_to_yuv(images: Any) -> Tensor:
     """Converts red, green, blue to the luma and the two chrominances of PAL."""
-    return _in_space(images, "rgb_to_yuv")
+    return _convert_colors(images, "rgb_to_yuv")
 
 
 @export("image.yuv_to_rgb")
 def yuv_to_rgb(images: Any) -> Tensor:
     """Undoes `rgb_to_yuv`."""
-    return _in_space(images, "yuv_to_rgb")
+    return _convert_colors(images, "yuv_to_rgb")

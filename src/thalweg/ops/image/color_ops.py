@@ -17,7 +17,7 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.casting import cast
 
 
-def _three_channels(c: ShapeContext) -> TensorShape:
+def _hsv_shape(c: ShapeContext) -> TensorShape:
     shape = shapes.with_rank_at_least(c.input(0), 1 if c.num_inputs == 1 else 3)
     dims = shape.dims_tuple
     if c.num_inputs == 2:
@@ -25,20 +25,20 @@ def _three_channels(c: ShapeContext) -> TensorShape:
     return shape if dims is None else TensorShape._of((*dims[:-1], shapes.merge_dims(dims[-1], 3)))
 
 
-def _any_channels(c: ShapeContext) -> TensorShape:
+def _contrast_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(1), 0)
     return shapes.with_rank_at_least(c.input(0), 3)
 
 
 for _op in ("RGBToHSV", "HSVToRGB"):
-    define(_op, "images: T -> output: T", "T: {half, bfloat16, float, double} = float", shape=_three_channels)
+    define(_op, "images: T -> output: T", "T: {half, bfloat16, float, double} = float", shape=_hsv_shape)
 for _op, _input in (("AdjustHue", "delta"), ("AdjustSaturation", "scale")):
-    define(_op, f"images: T, {_input}: float -> output: T", "T: {half, float} = float", shape=_three_channels)
+    define(_op, f"images: T, {_input}: float -> output: T", "T: {half, float} = float", shape=_hsv_shape)
 define(
     "AdjustContrastv2",
     "images: T, contrast_factor: float -> output: T",
     "T: {half, float} = float",
-    shape=_any_channels,
+    shape=_contrast_shape,
 )
 
 
@@ -63,11 +63,11 @@ def _channels(x: Tensor) -> list[Any]:
     return apply_list("Split", -1, x, num_split=3)
 
 
-def _last(op_type: str, x: Any) -> Any:
+def _reduce_channels(op_type: str, x: Any) -> Any:
     return apply_one(op_type, x, [-1], keep_dims=True)
 
 
-def _through_hsv(rgb: Tensor, grad: Any) -> Any:
+def _rgb_grad(rgb: Tensor, grad: Any) -> Any:
     """The gradient of the colours, from that of hue, saturation and value.
 
     With the largest channel m, the next ones p and q around the circle, and the range r = m - smallest: the hue is
@@ -79,10 +79,10 @@ def _through_hsv(rgb: Tensor, grad: Any) -> Any:
     top, low = _one_hot(largest, dtype), _one_hot(apply_one("ArgMin", rgb, -1), dtype)
     next_one = _one_hot(apply_one("FloorMod", largest + 1, convert_to_tensor(3, dtype=largest.dtype)), dtype)
     after_next = _one_hot(apply_one("FloorMod", largest + 2, convert_to_tensor(3, dtype=largest.dtype)), dtype)
-    value, smallest = _last("Max", rgb), _last("Min", rgb)
+    value, smallest = _reduce_channels("Max", rgb), _reduce_channels("Min", rgb)
     spread: Any = value - smallest
     around = next_one - after_next
-    difference = _last("Sum", around * rgb)
+    difference = _reduce_channels("Sum", around * rgb)
     hue = apply_one("DivNoNan", around, spread * 6.0) - apply_one("DivNoNan", difference, spread * spread * 6.0) * (
         top - low
     )
@@ -90,7 +90,7 @@ def _through_hsv(rgb: Tensor, grad: Any) -> Any:
     return by_hue * hue + by_saturation * saturation + by_value * top
 
 
-def _through_rgb(hsv: Tensor, grad: Any) -> Any:
+def _hsv_grad(hsv: Tensor, grad: Any) -> Any:
     """The gradient of hue, saturation and value, from that of the colours."""
     hue, saturation, value = _channels(hsv)
     centers = np.array([3.0, 2.0, 4.0], hsv.dtype.as_numpy_dtype)
@@ -101,20 +101,20 @@ def _through_rgb(hsv: Tensor, grad: Any) -> Any:
     pure = apply_one("ClipByValue", level, convert_to_tensor(0, dtype=hsv.dtype), convert_to_tensor(1, dtype=hsv.dtype))
     slope = apply_one("Sign", distance) * inside * (signs * 6.0)
     parts = [slope * saturation * value, (pure - 1.0) * value, (pure - 1.0) * saturation + 1.0]
-    return apply_one("ConcatV2", [_last("Sum", grad * part) for part in parts], -1)
+    return apply_one("ConcatV2", [_reduce_channels("Sum", grad * part) for part in parts], -1)
 
 
 @gradient("RGBToHSV")
 def _rgb_to_hsv_grad(op: Operation, grad: Tensor) -> Any:
-    return _through_hsv(op.inputs[0], grad)
+    return _rgb_grad(op.inputs[0], grad)
 
 
 @gradient("HSVToRGB")
 def _hsv_to_rgb_grad(op: Operation, grad: Tensor) -> Any:
-    return _through_rgb(op.inputs[0], grad)
+    return _hsv_grad(op.inputs[0], grad)
 
 
-def _total(x: Any) -> Any:
+def _sum_of_all(x: Any) -> Any:
     return cast(apply_one("Sum", apply_one("Reshape", x, [-1]), [0]), "float32")
 
 
@@ -124,8 +124,8 @@ def _adjust_hue_grad(op: Operation, grad: Tensor) -> Any:
     hue, saturation, value = _channels(rgb_to_hsv(images))
     moved = hue + cast(delta, images.dtype)
     changed = apply_one("ConcatV2", [moved - apply_one("Floor", moved), saturation, value], -1)
-    by_hsv = _through_rgb(changed, grad)
-    return _through_hsv(images, by_hsv), _total(_channels(by_hsv)[0])
+    by_hsv = _hsv_grad(changed, grad)
+    return _rgb_grad(images, by_hsv), _sum_of_all(_channels(by_hsv)[0])
 
 
 @gradient("AdjustSaturation")
@@ -136,10 +136,10 @@ def _adjust_saturation_grad(op: Operation, grad: Tensor) -> Any:
     scaled = saturation * factor
     zero, one = (convert_to_tensor(n, dtype=images.dtype) for n in (0, 1))
     changed = apply_one("ConcatV2", [hue, apply_one("ClipByValue", scaled, zero, one), value], -1)
-    by_hue, by_saturation, by_value = _channels(_through_rgb(changed, grad))
+    by_hue, by_saturation, by_value = _channels(_hsv_grad(changed, grad))
     by_saturation = by_saturation * cast(apply_one("LogicalAnd", scaled > 0.0, scaled < 1.0), images.dtype)
     by_hsv = apply_one("ConcatV2", [by_hue, by_saturation * factor, by_value], -1)
-    return _through_hsv(images, by_hsv), _total(by_saturation * saturation)
+    return _rgb_grad(images, by_hsv), _sum_of_all(by_saturation * saturation)
 
 
 @gradient("AdjustContrastv2")
@@ -150,4 +150,4 @@ def _adjust_contrast_grad(op: Operation, grad: Tensor) -> Any:
     def mean(x: Any) -> Any:
         return apply_one("Mean", x, [-3, -2], keep_dims=True)
 
-    return grad * factor + mean(grad) * (1.0 - factor), _total(grad * (images - mean(images)))
+    return grad * factor + mean(grad) * (1.0 - factor), _sum_of_all(grad * (images - mean(images)))

@@ -1,7 +1,7 @@
 """The kernels that decode and encode image files, on Pillow; BMP files and the writing of PNG files need only NumPy.
 
-Files come from anywhere: whatever Pillow raises on one becomes an InvalidArgumentError, and sizes are checked before
-anything is decoded. Pillow is imported when the first file is, and releases the GIL while it decodes.
+Files are not trusted: every exception of Pillow becomes an InvalidArgumentError, and sizes are checked before
+pixels are decoded. Pillow is imported with the first file that is decoded, and releases the GIL while it decodes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from thalweg.graph.definitions.op_registry import python_kernel
 
 Array = np.ndarray[Any, Any]
 
-# An image may have so many pixels, and an animation so many bytes; a header can claim anything.
-_MOST_PIXELS = 1 << 28
-_MOST_BYTES = 1 << 30
+# The limits of an image and of an animation: headers are not trusted.
+_MAX_PIXELS = 1 << 28
+_MAX_BYTES = 1 << 30
 _JPEG_SIDE = 65500
 _UINT8, _FLOAT, _UINT16 = 4, 1, 17  # TensorFlow's numbers of element types, as attributes arrive.
 
@@ -39,8 +39,8 @@ def _contents(value: Array) -> bytes:
     return data
 
 
-def _guarded(what: str, body: Callable[[], Any]) -> Any:
-    """Runs a piece of Pillow, with all of its exceptions as one."""
+def _with_pillow_errors(what: str, body: Callable[[], Any]) -> Any:
+    """Runs Pillow code; every exception of it becomes an InvalidArgumentError."""
     try:
         return body()
     except (errors.OpError, MemoryError):
@@ -54,11 +54,11 @@ def _open(data: bytes, what: str) -> Any:
 
     def opened() -> Any:
         image = Image.open(io.BytesIO(data), formats=[what])
-        if image.width * image.height > _MOST_PIXELS or not image.width or not image.height:
+        if image.width * image.height > _MAX_PIXELS or not image.width or not image.height:
             raise _invalid(f"{what} image is empty or too large: {image.width} x {image.height} pixels")
         return image
 
-    return _guarded(what, opened)
+    return _with_pillow_errors(what, opened)
 
 
 def _kind(data: bytes) -> str:
@@ -92,7 +92,7 @@ def _with_channels(pixels: Array, channels: int) -> Array:
     return np.ascontiguousarray(color)
 
 
-def _stacked(image: Any) -> Array:
+def _with_channel_axis(image: Any) -> Array:
     pixels = np.asarray(image)
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
@@ -102,7 +102,7 @@ def _pixels(image: Any) -> Any:
     try:
         _, capsule = image.__arrow_c_array__()
     except (AttributeError, ValueError):  # An older Pillow, or a large image, which it keeps in several blocks.
-        return _stacked(image)
+        return _with_channel_axis(image)
     from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
     return core.pixels_from_arrow(capsule, image.height, image.width, 1 if image.mode == "L" else 3)
@@ -110,18 +110,18 @@ def _pixels(image: Any) -> Any:
 
 @functools.cache
 def _has_libjpeg() -> bool:
-    """Whether the core could load the library that Pillow itself decodes with, from wherever that is."""
+    """Whether the core could load the libjpeg that Pillow decodes with; its path is that of the loaded library."""
     from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
     importlib.import_module("PIL._imaging")  # Loads the library.
     with open("/proc/self/maps") as maps:
         loaded = {path for line in maps if "libjpeg" in (path := line.split(maxsplit=5)[-1].strip())}
-    # Another package may have brought another one.
+    # Another package may have loaded a libjpeg of its own: Pillow's comes first.
     return any(core.load_libjpeg(path) for path in sorted(loaded, key=lambda path: "pillow" not in path.lower()))
 
 
 def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
-    """A decoded JPEG file: an array, or what the core takes without a copy."""
+    """A decoded JPEG file: an array, or a tensor of the core, which needs no copy."""
     channels, ratio = attrs.get("channels", 0), attrs.get("ratio", 1)
     if channels not in (0, 1, 3):
         raise _invalid(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
@@ -155,18 +155,18 @@ def _jpeg(data: bytes, attrs: dict[str, Any], as_array: bool = True) -> Any:
         except OSError:
             if enough >= 1 and not invent_rest:
                 raise
-            image = _recovered(data, opened()[0], 0.0 if invent_rest else enough)
+            image = _decode_truncated(data, opened()[0], 0.0 if invent_rest else enough)
         if image.size != wanted:
             image = image.resize(wanted, 4)  # Box filter: images too small for libjpeg's own scaling.
         target = {0: "L" if image.mode == "L" else "RGB", 1: "L", 3: "RGB"}[channels]
         image = image if image.mode == target else image.convert(target)
-        return _stacked(image) if as_array else _pixels(image)
+        return _with_channel_axis(image) if as_array else _pixels(image)
 
-    return _guarded("JPEG", decoded)
+    return _with_pillow_errors("JPEG", decoded)
 
 
-def _recovered(data: bytes, image: Any, fraction: float) -> Any:
-    """What a JPEG file that ends early holds, the rest black.
+def _decode_truncated(data: bytes, image: Any, fraction: float) -> Any:
+    """Decodes a truncated JPEG file; the missing lines are black.
 
     Decoding over two different backgrounds shows how many lines there are: the lines that come out equal.
     """
@@ -215,10 +215,10 @@ def _png(data: bytes, channels: int, wide: bool) -> Array:
             image = image.convert("RGBA")
         elif image.mode not in ("L", "LA", "RGB", "RGBA"):
             image = image.convert("L")
-        pixels = _with_channels(_stacked(image), channels)
+        pixels = _with_channels(_with_channel_axis(image), channels)
         return pixels.astype(np.uint16) * np.uint16(257) if wide else pixels
 
-    result: Array = _guarded("PNG", decoded)
+    result: Array = _with_pillow_errors("PNG", decoded)
     return result
 
 
@@ -250,11 +250,11 @@ def _gif(data: bytes, only_first: bool = False) -> Array:
             except EOFError:
                 break
             frames.append(np.asarray(image.convert("RGB")))
-            if len(frames) * frames[0].size > _MOST_BYTES:
+            if len(frames) * frames[0].size > _MAX_BYTES:
                 raise _invalid(f"GIF animation is too large: more than {len(frames)} frames of {image.size}")
         return np.stack(frames)
 
-    result: Array = _guarded("GIF", decoded)
+    result: Array = _with_pillow_errors("GIF", decoded)
     return result
 
 
@@ -267,7 +267,7 @@ def _bmp(data: bytes, channels: int) -> Array:
         raise _invalid(f"BMP files of 8, 24 or 32 bits a pixel can be decoded, got {bits}")
     if channels not in (0, 1, 3, 4):
         raise _invalid(f"channels must be 0, 1, 3 or 4 for BMP, got {channels}")
-    if width <= 0 or rows == 0 or width * rows > _MOST_PIXELS:
+    if width <= 0 or rows == 0 or width * rows > _MAX_PIXELS:
         raise _invalid(f"BMP image is empty or too large: {width} x {height} pixels")
     line = (bits * width + 31) // 32 * 4
     # The last line may lack its padding.
@@ -290,7 +290,7 @@ def _single(frames: Array) -> Array:
     return image
 
 
-def _any(data: bytes, attrs: dict[str, Any]) -> Any:
+def _decode_any(data: bytes, attrs: dict[str, Any]) -> Any:
     """One image of any format but BMP, as the ops named after one format accept it."""
     kind, channels, wide = _kind(data), attrs.get("channels", 0), attrs.get("dtype") == _UINT16
     if kind == "PNG":
@@ -305,7 +305,7 @@ def _any(data: bytes, attrs: dict[str, Any]) -> Any:
 
 @python_kernel("DecodeJpeg", "DecodePng")
 def _decode(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    return _any(_contents(inputs[0]), attrs)
+    return _decode_any(_contents(inputs[0]), attrs)
 
 
 @python_kernel("DecodeAndCropJpeg")
@@ -326,7 +326,7 @@ def _decode_and_crop(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 @python_kernel("DecodeGif")
 def _decode_gif(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     data = _contents(inputs[0])
-    return _gif(data) if _kind(data) == "GIF" else _any(data, {"channels": 3})[None]
+    return _gif(data) if _kind(data) == "GIF" else _decode_any(data, {"channels": 3})[None]
 
 
 @python_kernel("DecodeBmp")
@@ -356,7 +356,7 @@ def _decode_image(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     return pixels.astype(np.uint16) * np.uint16(256) if dtype == _UINT16 else pixels
 
 
-def _text(contents: Any, shape: tuple[int, ...] = ()) -> Array:
+def _string_array(contents: Any, shape: tuple[int, ...] = ()) -> Array:
     out = np.empty(shape, object)
     out[...] = contents
     return out
@@ -393,14 +393,14 @@ def _encode_jpeg_file(pixels: Array, quality: int, attrs: dict[str, Any]) -> byt
 
 @python_kernel("EncodeJpeg")
 def _encode_jpeg(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    return _text(_guarded("image", lambda: _encode_jpeg_file(inputs[0], attrs["quality"], attrs)))
+    return _string_array(_with_pillow_errors("image", lambda: _encode_jpeg_file(inputs[0], attrs["quality"], attrs)))
 
 
 @python_kernel("EncodeJpegVariableQuality")
 def _encode_jpeg_variable_quality(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     if inputs[1].ndim != 0:
         raise _invalid(f"quality must be scalar, got shape {list(inputs[1].shape)}")
-    return _text(_guarded("image", lambda: _encode_jpeg_file(inputs[0], int(inputs[1]), attrs)))
+    return _string_array(_with_pillow_errors("image", lambda: _encode_jpeg_file(inputs[0], int(inputs[1]), attrs)))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -413,7 +413,7 @@ def _encode_png_file(pixels: Array, level: int) -> bytes:
     header = struct.pack(">IIBBBBB", columns, rows, 16 if wide else 8, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, 0)
     samples = pixels.astype(">u2") if wide else pixels
     lines = np.frombuffer(samples.tobytes(), np.uint8).reshape(rows, -1)
-    # Each line as it is, minus its left neighbours, or minus the line above: what leaves the smallest numbers.
+    # PNG's filters: each line as it is, minus its left neighbours, or minus the line above; the smallest sum wins.
     step = channels * (2 if wide else 1)
     left, above = lines.copy(), lines.copy()
     left[:, step:] -= lines[:, :-step]

@@ -20,7 +20,7 @@ from thalweg.ops.image.shapes import as_batch, dims_of, static_dims, unbatched
 from thalweg.ops.math.casting import cast
 
 
-def _number(value: Any) -> Any:
+def _int_or_tensor(value: Any) -> Any:
     """A Python int where the value is known, else a scalar int32 tensor."""
     if not is_tensor_like(value):
         return int(value)
@@ -28,8 +28,8 @@ def _number(value: Any) -> Any:
     return cast(value, dtypes.int32) if known is None else int(known)
 
 
-def _check(condition: Any, message: str) -> list[Any]:
-    """Raises ValueError for what is known to be false; else returns an Assert to run first, if one is needed."""
+def _require(condition: Any, message: str) -> list[Any]:
+    """Raises ValueError if a Python condition is false; for a tensor, returns the Assert to run first."""
     if is_tensor_like(condition):
         return [apply_op("Assert", condition, [message])]
     if not condition:
@@ -37,14 +37,14 @@ def _check(condition: Any, message: str) -> list[Any]:
     return []
 
 
-def _after(checks: list[Any], tensor: Any) -> Any:
+def _identity_after(checks: list[Any], tensor: Any) -> Any:
     if not checks:
         return tensor
     with control_dependencies(checks):
         return apply_one("Identity", tensor)
 
 
-def _static(value: Any) -> int | None:
+def _int_or_none(value: Any) -> int | None:
     return None if is_tensor_like(value) else int(value)
 
 
@@ -69,19 +69,23 @@ def crop_to_bounding_box(
     """
     with name_scope(None, "crop_to_bounding_box", [image]):
         batch, was_single = as_batch(image)
-        top, left, height, width = (_number(n) for n in (offset_height, offset_width, target_height, target_width))
+        top, left, height, width = (
+            _int_or_tensor(n) for n in (offset_height, offset_width, target_height, target_width)
+        )
         _, rows, columns, _ = dims_of(batch)
         checks = [
-            *_check(left >= 0, "offset_width must be >= 0."),
-            *_check(top >= 0, "offset_height must be >= 0."),
-            *_check(width > 0, "target_width must be > 0."),
-            *_check(height > 0, "target_height must be > 0."),
-            *_check(width + left <= columns, "width must be >= target + offset."),
-            *_check(height + top <= rows, "height must be >= target + offset."),
+            *_require(left >= 0, "offset_width must be >= 0."),
+            *_require(top >= 0, "offset_height must be >= 0."),
+            *_require(width > 0, "target_width must be > 0."),
+            *_require(height > 0, "target_height must be > 0."),
+            *_require(width + left <= columns, "width must be >= target + offset."),
+            *_require(height + top <= rows, "height must be >= target + offset."),
         ]
-        cropped = apply_one("Slice", _after(checks, batch), _pack(0, top, left, 0), _pack(-1, height, width, -1))
+        cropped = apply_one(
+            "Slice", _identity_after(checks, batch), _pack(0, top, left, 0), _pack(-1, height, width, -1)
+        )
         dims = static_dims(batch)
-        cropped.set_shape([dims[0], _static(height), _static(width), dims[3]])
+        cropped.set_shape([dims[0], _int_or_none(height), _int_or_none(width), dims[3]])
         return unbatched(cropped, was_single)
 
 
@@ -112,19 +116,21 @@ def pad_to_bounding_box(
     """
     with name_scope(None, "pad_to_bounding_box", [image]):
         batch, was_single = as_batch(image)
-        top, left, height, width = (_number(n) for n in (offset_height, offset_width, target_height, target_width))
+        top, left, height, width = (
+            _int_or_tensor(n) for n in (offset_height, offset_width, target_height, target_width)
+        )
         _, rows, columns, _ = dims_of(batch)
         right, bottom = width - left - columns, height - top - rows
         checks = [
-            *_check(top >= 0, "offset_height must be >= 0"),
-            *_check(left >= 0, "offset_width must be >= 0"),
-            *_check(right >= 0, "width must be <= target - offset"),
-            *_check(bottom >= 0, "height must be <= target - offset"),
+            *_require(top >= 0, "offset_height must be >= 0"),
+            *_require(left >= 0, "offset_width must be >= 0"),
+            *_require(right >= 0, "width must be <= target - offset"),
+            *_require(bottom >= 0, "height must be <= target - offset"),
         ]
         paddings = apply_one("Reshape", _pack(0, 0, top, bottom, left, right, 0, 0), [4, 2])
-        padded = apply_one("Pad", _after(checks, batch), paddings)
+        padded = apply_one("Pad", _identity_after(checks, batch), paddings)
         dims = static_dims(batch)
-        padded.set_shape([dims[0], _static(height), _static(width), dims[3]])
+        padded.set_shape([dims[0], _int_or_none(height), _int_or_none(width), dims[3]])
         return unbatched(padded, was_single)
 
 
@@ -137,12 +143,12 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
     """
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
         batch, was_single = as_batch(image)
-        height, width = _number(target_height), _number(target_width)
+        height, width = _int_or_tensor(target_height), _int_or_tensor(target_width)
         checks = [
-            *_check(width > 0, "target_width must be > 0."),
-            *_check(height > 0, "target_height must be > 0."),
+            *_require(width > 0, "target_width must be > 0."),
+            *_require(height > 0, "target_height must be > 0."),
         ]
-        batch = _after(checks, batch)
+        batch = _identity_after(checks, batch)
         _, rows, columns, _ = dims_of(batch)
         wide, high = width - columns, height - rows
         cropped = crop_to_bounding_box(
@@ -172,12 +178,12 @@ def resize_image_with_pad(
     """Resizes images at their own ratio to fit a height and width, and pads the rest evenly with zeros."""
     with name_scope(None, "resize_image_with_pad", [image]):
         batch, was_single = as_batch(image)
-        height, width = _number(target_height), _number(target_width)
+        height, width = _int_or_tensor(target_height), _int_or_tensor(target_width)
         checks = [
-            *_check(width > 0, "target_width must be > 0."),
-            *_check(height > 0, "target_height must be > 0."),
+            *_require(width > 0, "target_width must be > 0."),
+            *_require(height > 0, "target_height must be > 0."),
         ]
-        batch = _after(checks, batch)
+        batch = _identity_after(checks, batch)
         _, rows, columns, _ = dims_of(batch)
         ratio = _largest(_float(columns) / _float(width), _float(rows) / _float(height))
         exact = [_float(n) / ratio for n in (rows, columns)]

@@ -107,16 +107,16 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
         return tensor
 
 
-def _two_images(first: Any, second: Any, max_val: Any) -> tuple[Any, Any, Any]:
+def _checked_pair(first: Any, second: Any, max_val: Any) -> tuple[Any, Any, Any]:
     """Both images and the largest value as float32, checked against each other."""
     a, b = _with_rank_at_least(first, 3, "img1"), _with_rank_at_least(second, 3, "img2")
     if a.dtype.base_dtype != b.dtype.base_dtype:
         raise TypeError(f"The images must have one dtype, got {a.dtype.name} and {b.dtype.name}.")
-    _merged_dims(a, b)
+    _check_image_dims(a, b)
     checks = []
     if not (a.shape.is_fully_defined() and b.shape.is_fully_defined()):
-        # Sizes must agree pixel by pixel; what comes before them broadcasts.
-        one, two = (_last_three(x) for x in (a, b))
+        # Height, width and channels must agree; the dimensions before them broadcast.
+        one, two = (_image_sizes(x) for x in (a, b))
         same = apply_one("All", apply_one("Equal", one, two), [0])
         checks.append(apply_op("Assert", same, ["The last three dimensions of the images differ:", one, two]))
     largest = convert_image_dtype(cast(max_val, a.dtype), dtypes.float32)
@@ -124,12 +124,12 @@ def _two_images(first: Any, second: Any, max_val: Any) -> tuple[Any, Any, Any]:
         return convert_image_dtype(a, dtypes.float32), convert_image_dtype(b, dtypes.float32), largest
 
 
-def _last_three(x: Tensor) -> Any:
+def _image_sizes(x: Tensor) -> Any:
     sizes: Any = shape_tensor(x)
     return sizes[-3:]
 
 
-def _merged_dims(a: Tensor, b: Tensor) -> None:
+def _check_image_dims(a: Tensor, b: Tensor) -> None:
     if a.shape.ndims is not None and b.shape.ndims is not None and not a.shape[-3:].is_compatible_with(b.shape[-3:]):
         raise ValueError(f"The last three dimensions of the images must be equal, got {a.shape} and {b.shape}.")
 
@@ -148,7 +148,7 @@ def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
         A float32 tensor, one number per pair; infinite for equal images.
     """
     with name_scope(name, "PSNR", [a, b]):
-        first, second, largest = _two_images(a, b, max_val)
+        first, second, largest = _checked_pair(a, b, max_val)
         error = reduce_mean(apply_one("SquaredDifference", first, second), [-3, -2, -1])
         decibel = np.float32(10 / np.log(10))
         peak: Any = apply_one("Log", largest) * (2 * decibel)
@@ -227,7 +227,7 @@ def ssim(
         A float32 tensor, one number per pair; 1 for equal images.
     """
     with name_scope(None, "SSIM", [img1, img2]):
-        a, b, largest = _two_images(img1, img2, max_val)
+        a, b, largest = _checked_pair(img1, img2, max_val)
         similarity, _ = _similarity(a, b, largest, filter_size, filter_sigma, k1, k2)
         if return_index_map:
             return reduce_mean(similarity, [-1])
@@ -261,11 +261,11 @@ def ssim_multiscale(
         A float32 tensor, one number per pair.
     """
     with name_scope(None, "MS-SSIM", [img1, img2]):
-        a, b, largest = _two_images(img1, img2, max_val)
+        a, b, largest = _checked_pair(img1, img2, max_val)
         parts = []
         for scale in range(len(power_factors)):
             if scale > 0:
-                a, b = _halved(a), _halved(b)
+                a, b = _downsampled(a), _downsampled(b)
             similarity, structure = _similarity(a, b, largest, filter_size, filter_sigma, k1, k2)
             last = scale == len(power_factors) - 1
             parts.append(apply_one("Relu", reduce_mean(similarity if last else structure, [-3, -2])))
@@ -274,7 +274,7 @@ def ssim_multiscale(
         return reduce_mean(reduce_prod(powers, [-1]), [-1])
 
 
-def _halved(x: Any) -> Any:
+def _downsampled(x: Any) -> Any:
     """Averages of two by two pixels; an odd last row or column is repeated."""
     sizes: Any = shape_tensor(x)
     flat = reshape(x, apply_one("ConcatV2", [[-1], sizes[-3:]], 0))

@@ -25,7 +25,7 @@ _PIXELS = "{int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, dou
 _CENTERS = "align_corners: bool = false, half_pixel_centers: bool = false"
 
 
-def _resized(c: ShapeContext) -> TensorShape:
+def _resize_shape(c: ShapeContext) -> TensorShape:
     dims = shapes.with_rank(c.input(0), 4).dims_tuple
     assert dims is not None
     height, width = target_sizes(c, 1)
@@ -42,24 +42,24 @@ def _gradient_shape(c: ShapeContext) -> TensorShape:
 
 
 for _op in ("ResizeBilinear", "ResizeBicubic"):
-    define(_op, "images: T, size: int32 -> resized_images: float", f"T: {_PIXELS}, {_CENTERS}", shape=_resized)
+    define(_op, "images: T, size: int32 -> resized_images: float", f"T: {_PIXELS}, {_CENTERS}", shape=_resize_shape)
 define(
     "ResizeArea",
     "images: T, size: int32 -> resized_images: float",
     f"T: {_PIXELS}, align_corners: bool = false",
-    shape=_resized,
+    shape=_resize_shape,
 )
 define(
     "ResizeNearestNeighbor",
     "images: T, size: int32 -> resized_images: T",
     f"T: {_PIXELS}, {_CENTERS}",
-    shape=_resized,
+    shape=_resize_shape,
 )
 define(
     "ResizeNearestNeighborGrad",
     "grads: T, size: int32 -> output: T",
     f"T: {{uint8, int8, int32, half, float, double, bfloat16}}, {_CENTERS}",
-    shape=_resized,
+    shape=_resize_shape,
 )
 define(
     "ResizeBilinearGrad",
@@ -75,7 +75,7 @@ define(
 )
 
 
-def _centers(op: Operation) -> dict[str, Any]:
+def _center_attrs(op: Operation) -> dict[str, Any]:
     return {name: op.attrs[name] for name in ("align_corners", "half_pixel_centers")}
 
 
@@ -86,25 +86,25 @@ def _resize_grad(op: Operation, grad: Tensor) -> Any:
         return None, None
     # Bicubic interpolation has no gradient kernel for 16-bit types.
     wide = images if op.type == "ResizeBilinear" or images.dtype is dtypes.float64 else cast(images, dtypes.float32)
-    return cast(apply_one(f"{op.type}Grad", grad, wide, **_centers(op)), images.dtype), None
+    return cast(apply_one(f"{op.type}Grad", grad, wide, **_center_attrs(op)), images.dtype), None
 
 
 @gradient("ResizeBilinearGrad", "ResizeBicubicGrad")
 def _resize_grad_grad(op: Operation, grad: Tensor) -> Any:
     forward = op.type.removesuffix("Grad")
-    return apply_one(forward, grad, _height_and_width(op.inputs[0]), **_centers(op)), None
+    return apply_one(forward, grad, _height_and_width(op.inputs[0]), **_center_attrs(op)), None
 
 
 @gradient("ResizeNearestNeighbor")
 def _nearest_grad(op: Operation, grad: Tensor) -> Any:
     if not grad.dtype.is_floating:
         return None, None
-    return apply_one("ResizeNearestNeighborGrad", grad, _height_and_width(op.inputs[0]), **_centers(op)), None
+    return apply_one("ResizeNearestNeighborGrad", grad, _height_and_width(op.inputs[0]), **_center_attrs(op)), None
 
 
 @gradient("ResizeNearestNeighborGrad")
 def _nearest_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply_one("ResizeNearestNeighbor", grad, _height_and_width(op.inputs[0]), **_centers(op)), None
+    return apply_one("ResizeNearestNeighbor", grad, _height_and_width(op.inputs[0]), **_center_attrs(op)), None
 
 
 @gradient("ResizeArea")
@@ -224,7 +224,7 @@ def resize_images(
         if not size.shape.is_compatible_with([2]):
             raise ValueError(f"'size' must be a 1-D Tensor of 2 elements: new_height, new_width; got {size.shape}")
         if preserve_aspect_ratio:
-            size = _fitting(batch, size)
+            size = _size_of_same_ratio(batch, size)
         _, height, width, _ = static_dims(batch)
         wanted = constant_value(size)
         if wanted is not None and height is not None and width is not None and tuple(wanted) == (height, width):
@@ -236,7 +236,7 @@ def resize_images(
         return unbatched(result, was_single)
 
 
-def _fitting(images: Tensor, size: Any) -> Any:
+def _size_of_same_ratio(images: Tensor, size: Any) -> Any:
     """The largest size within `size` that has the ratio of the images."""
     current: Any = cast(_height_and_width(images), dtypes.float32)
     scale = apply_one("Min", apply_one("RealDiv", cast(size, dtypes.float32), current), [0])

@@ -1,4 +1,4 @@
-"""What the image functions share: batches of one image, static sizes, and targets given as tensors."""
+"""Helpers of the image functions: batches of one image, static sizes, and targets given as tensors."""
 
 from __future__ import annotations
 

@@ -108,28 +108,28 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
         target, source = as_dtype(dtype).base_dtype, value.dtype.base_dtype
-        low, high, least, most = (_exact(n) for n in (target.min, target.max, source.min, source.max))
-        # Floats can be infinite, which no integer is, even if all finite ones fit.
+        low, high, least, most = (_python_number(n) for n in (target.min, target.max, source.min, source.max))
+        # Infinite floats need the limits even if all finite ones fit the integer type.
         if least < low or most > high or (source.is_floating and target.is_integer):
-            limits = _limits_within(source, max(least, low), min(most, high))
+            limits = _limits_in_type(source, max(least, low), min(most, high))
             value = apply_one("ClipByValue", value, *limits, name="clamp")
         result: Tensor = cast(value, target, scope)
         return result
 
 
-def _exact(limit: Any) -> int | float:
+def _python_number(limit: Any) -> int | float:
     """A limit as a Python number: these compare without being cast to each other's type."""
     return float(limit) if isinstance(limit, float) or not hasattr(limit, "__index__") else int(limit)
 
 
-def _limits_within(source: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def _limits_in_type(source: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """The limits in the type of the values, rounded inwards: float32 cannot hold the largest int32."""
     if source.is_integer:
         return int(low), int(high)
     import numpy as np
 
     kind = source.as_numpy_dtype
-    # Types without nextafter of their own (bfloat16) have limits that any integer type's round to powers of two.
+    # Without nextafter (bfloat16), the limits of integer types round to powers of two, which need no step.
     step = (lambda v, towards: np.nextafter(v, kind(towards))) if np.dtype(kind).kind == "f" else None
     bounds = []
     for limit in (low, high):
@@ -146,7 +146,7 @@ _BITS = (
 )
 
 
-def _bitcast(c: ShapeContext) -> TensorShape:
+def _bitcast_shape(c: ShapeContext) -> TensorShape:
     dims = c.dims(0)
     source, target = c.input_dtype(0).size, c.attr("type").size
     if dims is None or source == target:
@@ -161,7 +161,7 @@ def _bitcast(c: ShapeContext) -> TensorShape:
     return TensorShape._of(dims[:-1])
 
 
-define("Bitcast", "input: T -> output: type", f"T: {_BITS}, type: {_BITS}", shape=_bitcast)
+define("Bitcast", "input: T -> output: type", f"T: {_BITS}, type: {_BITS}", shape=_bitcast_shape)
 work(works.free, "Bitcast")
 not_differentiable("Bitcast")
 

@@ -152,7 +152,7 @@ def clip_by_global_norm(
     with name_scope(name, "clip_by_global_norm", [t for t in t_list if t is not None]):
         one = convert_to_tensor(1.0, norm.dtype)
         factor = minimum(truediv(one, norm), truediv(one, clip_norm))
-        # Zero for a finite norm, NaN for others.
+        # Zero for a finite norm, NaN for one that is infinite or NaN.
         factor = binary("AddV2", multiply(clip_norm, factor), binary("Sub", norm, norm))
         clipped = [None if t is None else _scaled(t, factor, i) for i, t in enumerate(t_list)]
     return clipped, norm

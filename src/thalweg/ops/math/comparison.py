@@ -51,7 +51,7 @@ Tensor.override_operator("__gt__", greater)
 Tensor.override_operator("__ge__", greater_equal)
 
 
-def _equality(c: ShapeContext) -> TensorShape:
+def _equal_shape(c: ShapeContext) -> TensorShape:
     try:
         shape = shapes.broadcast_shapes(c.input(0), c.input(1))
     except ValueError:
@@ -66,7 +66,7 @@ def _equality(c: ShapeContext) -> TensorShape:
 for _op in ("Equal", "NotEqual"):
     define(
         _op, "x: T, y: T -> z: bool", "T: type, incompatible_shape_error: bool = true",
-        shape=_equality, commutative=True,
+        shape=_equal_shape, commutative=True,
     )  # fmt: skip
     not_differentiable(_op)
 

@@ -43,7 +43,7 @@ define("DivNoNan", "x: T, y: T -> z: T", f"T: {INEXACT}", shape=shapes.broadcast
 @export("div_no_nan", "math.divide_no_nan")
 def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x / y`, and zero wherever `y` is zero."""
-    return _converted("DivNoNan", x, y, name, "div_no_nan")
+    return _with_dtype_of_x("DivNoNan", x, y, name, "div_no_nan")
 
 
 @export("math.reciprocal_no_nan")
@@ -116,7 +116,7 @@ def _truncate_mod_grad(op: Operation, grad: Tensor) -> Any:
     return reduce_to_inputs(op, grad, multiply(grad, negative(binary("TruncateDiv", x, y))))
 
 
-def _converted(op_type: str, x: Any, y: Any, name: str | None, default: str) -> Tensor:
+def _with_dtype_of_x(op_type: str, x: Any, y: Any, name: str | None, default: str) -> Tensor:
     """Applies an op under a scope of its name; `y` takes the type of `x`."""
     with name_scope(name, default, [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -139,7 +139,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         TypeError: If the types of `x` and `y` differ.
     """
     with name_scope(name, "truediv", [x, y]) as scope:
-        x, y = _pair(x, y)
+        x, y = _as_tensor_pair(x, y)
         if x.dtype.base_dtype != y.dtype.base_dtype:
             raise TypeError(f"x and y must have the same dtype, got {x.dtype.name} != {y.dtype.name}.")
         wide = _division_type(x.dtype.base_dtype)
@@ -148,7 +148,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         return binary("RealDiv", x, y, scope)
 
 
-def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+def _as_tensor_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Both as tensors; a Python number takes the type of the tensor beside it."""
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
         return convert_to_tensor(x, name="x", dtype=y.dtype.base_dtype), y
@@ -160,7 +160,7 @@ def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x / y` as Python 2 does: integers are divided with rounding down."""
     with name_scope(name, "div", [x, y]) as scope:
-        x, y = _pair(x, y)
+        x, y = _as_tensor_pair(x, y)
         return binary("FloorDiv" if x.dtype.is_integer else "RealDiv", x, y, scope)
 
 

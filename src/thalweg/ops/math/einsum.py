@@ -60,7 +60,7 @@ def reshape_to(x: Tensor, sizes: Sequence[Size]) -> Tensor:
 
 
 def transpose_to(x: Tensor, order: Sequence[int]) -> Tensor:
-    """Transposes, unless the order is what it is."""
+    """Transposes, unless the order is the identity."""
     if list(order) == list(range(len(order))):
         return x
     return apply_one("Transpose", x, np.array(order, np.int32))
@@ -162,15 +162,15 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
             if tensor.shape.ndims is None:
                 raise ValueError("einsum needs tensors of known rank: set_shape() them first.")
         terms, output = parse(equation, [tensor.shape.ndims or 0 for tensor in tensors])
-        result, labels = _own_labels(tensors[0], terms[0])
+        result, labels = _diagonals_of_repeated_labels(tensors[0], terms[0])
         for i in range(1, len(tensors)):
             wanted = set(output).union(*terms[i + 1 :])
-            result, labels = _contract(result, labels, *_own_labels(tensors[i], terms[i]), wanted)
+            result, labels = _contract(result, labels, *_diagonals_of_repeated_labels(tensors[i], terms[i]), wanted)
         result, labels = _sum_out(result, labels, set(output))
         return transpose_to(result, [labels.index(label) for label in output])
 
 
-def _own_labels(x: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
+def _diagonals_of_repeated_labels(x: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
     """Takes diagonals until no label occurs twice."""
     while len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -193,10 +193,10 @@ def _sum_out(x: Tensor, labels: Labels, wanted: set[str]) -> tuple[Tensor, Label
 
 
 def _contract(a: Tensor, labels_a: Labels, b: Tensor, labels_b: Labels, wanted: set[str]) -> tuple[Tensor, Labels]:
-    """Multiplies two tensors and sums over the labels that nobody wants any more."""
+    """Multiplies two tensors and sums over the labels that are not `wanted`."""
     a, labels_a = _sum_out(a, labels_a, wanted | set(labels_b))
     b, labels_b = _sum_out(b, labels_b, wanted | set(labels_a))
-    # Axes of an ellipsis come first: there, and only there, a size of 1 meets others.
+    # The axes of an ellipsis are batch axes: only these broadcast, from a size of 1.
     batch = [x for x in labels_a if x in labels_b and x in wanted]
     inner = [x for x in labels_a if x in labels_b and x not in wanted]
     rows = [x for x in labels_a if x not in labels_b]
@@ -262,7 +262,7 @@ define(
 
 @python_kernel("Einsum")
 def _einsum_kernel(inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> Any:
-    # For graphs from elsewhere: our own einsum() is made of matrix products.
+    # For imported graphs: einsum() itself is made of matrix products.
     equation = _text(attrs["equation"])
     output_labels(equation)
     kind = inputs[0].dtype
@@ -272,7 +272,7 @@ def _einsum_kernel(inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) ->
 
 
 @gradient_of_plain_form("Einsum")
-def _einsum_in_products(op: Operation) -> list[Tensor]:
+def _einsum_plain_form(op: Operation) -> list[Tensor]:
     return [einsum(_text(op.get_attr("equation")), *op.inputs)]
 
 

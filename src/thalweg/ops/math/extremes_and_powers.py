@@ -72,7 +72,7 @@ def _pow_grad(op: Operation, grad: Tensor) -> Any:
         grad_x = multiply(multiply(grad, y), x)
     else:
         grad_x = multiply(multiply(grad, y), binary("Pow", x, subtract(y, 1)))
-    # Nothing changes with the power of zero, nor is the logarithm of a negative base real: log(1) stands in for both.
+    # d(x^y)/dy is 0 at x = 0, and not real for a negative x: log(1) stands for log(x) in both cases.
     positive = apply_one("NotEqual", x, 0) if x.dtype.is_complex else apply_one("Greater", x, 0)
     log_x = apply_one("Log", apply_one("SelectV2", positive, x, 1))
     return reduce_to_inputs(op, grad_x, multiply(multiply(grad, z), log_x))
@@ -103,15 +103,15 @@ def xlog1py(x: Any, y: Any, name: str | None = None) -> Tensor:
         return binary("Xlog1py", x, y)
 
 
-def _counts(x: Tensor) -> Tensor:
-    """1 where `x` is not zero, and so the second factor counts; 0 elsewhere."""
+def _is_nonzero(x: Tensor) -> Tensor:
+    """1 where `x` is not zero, so that the second factor matters; 0 elsewhere."""
     return apply_one("Cast", apply_one("NotEqual", x, 0), DstT=x.dtype)
 
 
 @gradient("Xdivy")
 def _xdivy_grad(op: Operation, grad: Tensor) -> Any:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    by_x = binary("Xdivy", _counts(x), y)
+    by_x = binary("Xdivy", _is_nonzero(x), y)
     by_y = binary("Xdivy", negative(x), square(y))
     return reduce_to_inputs(op, multiply(by_x, grad), multiply(by_y, grad))
 
@@ -119,14 +119,14 @@ def _xdivy_grad(op: Operation, grad: Tensor) -> Any:
 @gradient("Xlogy")
 def _xlogy_grad(op: Operation, grad: Tensor) -> Any:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    by_x = binary("Xlogy", _counts(x), y)
+    by_x = binary("Xlogy", _is_nonzero(x), y)
     return reduce_to_inputs(op, multiply(by_x, grad), multiply(binary("Xdivy", x, y), grad))
 
 
 @gradient("Xlog1py")
 def _xlog1py_grad(op: Operation, grad: Tensor) -> Any:
     x, y = conj(op.inputs[0]), conj(op.inputs[1])
-    by_x = binary("Xlog1py", _counts(x), y)
+    by_x = binary("Xlog1py", _is_nonzero(x), y)
     return reduce_to_inputs(op, multiply(by_x, grad), multiply(binary("Xdivy", x, add(y, 1)), grad))
 
 

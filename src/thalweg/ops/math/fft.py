@@ -203,7 +203,7 @@ def _ifft_grad(op: Operation, grad: Tensor) -> Any:
     return apply_one("RealDiv", apply_one(op.type[1:], grad), _count(grad, _rank(op.type)))
 
 
-def _fit(x: Any, rank: int, target: Any) -> Any:
+def _cut_or_pad(x: Any, rank: int, target: Any) -> Any:
     """Cuts or pads the innermost dimensions of `x` with zeros, to the shape `target`."""
     sizes = apply_one("Shape", x)
     common = apply_one("Minimum", sizes, target)
@@ -219,15 +219,15 @@ def _rfft_grad(op: Operation, grad: Tensor) -> Any:
     length: Any = op.inputs[1]
     rank = _rank(op.type)
     full = apply_one("ConcatV2", [apply_one("Shape", grad)[:-1], length[-1:]], 0)
-    spread = apply_one(f"IFFT{_suffix(rank)}", _fit(grad, rank, full))
+    spread = apply_one(f"IFFT{_suffix(rank)}", _cut_or_pad(grad, rank, full))
     count = apply_one("Cast", apply_one("Prod", length, [0]), DstT=x.dtype.base_dtype)
     real = apply_one("Mul", apply_one("Real", spread, Tout=x.dtype.base_dtype), count)
-    return _fit(real, rank, apply_one("Shape", x)), None
+    return _cut_or_pad(real, rank, apply_one("Shape", x)), None
 
 
 @gradient("IRFFT", "IRFFT2D", "IRFFT3D")
 def _irfft_grad(op: Operation, grad: Tensor) -> Any:
-    """The transform of the gradient; frequencies that stand for their conjugates, too, count twice."""
+    """The transform of the gradient; frequencies whose conjugates the spectrum leaves out count twice."""
     x: Tensor = op.inputs[0]
     length: Any = op.inputs[1]
     kind = x.dtype.base_dtype
@@ -239,4 +239,4 @@ def _irfft_grad(op: Operation, grad: Tensor) -> Any:
     scaled = apply_one(
         "RealDiv", apply_one("Cast", weight, DstT=kind), apply_one("Cast", apply_one("Prod", length, [0]), DstT=kind)
     )
-    return _fit(apply_one("Mul", spectrum, scaled), _rank(op.type), apply_one("Shape", x)), None
+    return _cut_or_pad(apply_one("Mul", spectrum, scaled), _rank(op.type), apply_one("Shape", x)), None

@@ -17,7 +17,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
 
-def _bins(c: ShapeContext, index: int) -> int | None:
+def _num_bins(c: ShapeContext, index: int) -> int | None:
     size = c.constant(index)
     if size is None:
         return None
@@ -28,7 +28,7 @@ def _bins(c: ShapeContext, index: int) -> int | None:
 
 def _bincount_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(1), 0)
-    return TensorShape._of((_bins(c, 1),))
+    return TensorShape._of((_num_bins(c, 1),))
 
 
 def _dense_bincount_shape(c: ShapeContext) -> TensorShape:
@@ -36,7 +36,7 @@ def _dense_bincount_shape(c: ShapeContext) -> TensorShape:
     dims = c.dims(0)
     if dims is None:
         return shapes.UNKNOWN
-    return TensorShape._of((dims[0], _bins(c, 1)) if len(dims) == 2 else (_bins(c, 1),))
+    return TensorShape._of((dims[0], _num_bins(c, 1)) if len(dims) == 2 else (_num_bins(c, 1),))
 
 
 define(
@@ -122,7 +122,7 @@ not_differentiable("HistogramFixedWidth")
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = int32, name: str | None = None
 ) -> Tensor:
-    """Counts values in `nbins` equal bins between the two ends of `value_range`; what lies outside goes to the ends."""
+    """Counts values in `nbins` equal bins over `value_range`; values outside count in the first or last bin."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
         return apply_one("HistogramFixedWidth", values, value_range, nbins, dtype=dtype, name=scope)
 

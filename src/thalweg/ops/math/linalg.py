@@ -29,12 +29,12 @@ def _square(shape: TensorShape) -> Dims | None:
     return (*dims[:-2], n, n)
 
 
-def _same_square(c: ShapeContext) -> TensorShape:
+def _square_shape(c: ShapeContext) -> TensorShape:
     dims = _square(c.input(0))
     return shapes.UNKNOWN if dims is None else TensorShape._of(dims)
 
 
-def _batch(c: ShapeContext) -> Any:
+def _determinant_shape(c: ShapeContext) -> Any:
     dims = _square(c.input(0))
     shape = shapes.UNKNOWN if dims is None else TensorShape._of(dims[:-2])
     return shape if c.num_outputs == 1 else [shape] * c.num_outputs
@@ -109,11 +109,11 @@ def _lu_shape(c: ShapeContext) -> list[TensorShape]:
     return [shapes.UNKNOWN] * 2 if dims is None else [TensorShape._of(dims), TensorShape._of(dims[:-1])]
 
 
-define("MatrixDeterminant", "input: T -> output: T", f"T: {_TYPES}", shape=_batch)
-define("LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T", f"T: {_TYPES}", shape=_batch)
-define("MatrixInverse", "input: T -> output: T", f"adjoint: bool = false, T: {_TYPES}", shape=_same_square)
-define("Cholesky", "input: T -> output: T", f"T: {_TYPES}", shape=_same_square)
-define("CholeskyGrad", "l: T, grad: T -> output: T", "T: {float, double}", shape=_same_square)
+define("MatrixDeterminant", "input: T -> output: T", f"T: {_TYPES}", shape=_determinant_shape)
+define("LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T", f"T: {_TYPES}", shape=_determinant_shape)
+define("MatrixInverse", "input: T -> output: T", f"adjoint: bool = false, T: {_TYPES}", shape=_square_shape)
+define("Cholesky", "input: T -> output: T", f"T: {_TYPES}", shape=_square_shape)
+define("CholeskyGrad", "l: T, grad: T -> output: T", "T: {float, double}", shape=_square_shape)
 define("MatrixSolve", "matrix: T, rhs: T -> output: T", f"adjoint: bool = false, T: {_TYPES}", shape=_solve_shape)
 define(
     "MatrixTriangularSolve",
@@ -141,9 +141,9 @@ define(
     f"T: {_TYPES}, output_idx_type: {{int32, int64}} = int32",
     shape=_lu_shape,
 )
-define("MatrixExponential", "input: T -> output: T", f"T: {_TYPES}", shape=_same_square)
-define("MatrixSquareRoot", "input: T -> output: T", f"T: {_TYPES}", shape=_same_square)
-define("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_same_square)
+define("MatrixExponential", "input: T -> output: T", f"T: {_TYPES}", shape=_square_shape)
+define("MatrixSquareRoot", "input: T -> output: T", f"T: {_TYPES}", shape=_square_shape)
+define("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_square_shape)
 work(
     works.cubic,
     "MatrixDeterminant", "LogMatrixDeterminant", "MatrixInverse", "Cholesky", "CholeskyGrad", "MatrixSolve",
@@ -237,7 +237,7 @@ def matrix_solve_ls(
         matrix: A tensor [..., m, n].
         rhs: A tensor [..., m, k].
         l2_regularizer: A number >= 0; ignored unless `fast`.
-        fast: Whether the normal equations will do. Otherwise the solution of least norm is found, whatever the rank.
+        fast: Whether to solve the normal equations. Otherwise the solution of least norm is found, for any rank.
         name: The node's name.
 
     Returns:
@@ -275,7 +275,7 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
     Args:
         tensor: A tensor [..., m, n].
         full_matrices: Whether u and v are square.
-        compute_uv: Whether they are wanted at all.
+        compute_uv: Whether u and v are computed.
         name: The node's name.
 
     Returns:

@@ -133,7 +133,7 @@ def _least_squares_grad(op: Operation, grad: Tensor) -> Any:
 def _reciprocal_differences(values: Any) -> Any:
     """F[i, j] = 1 / (values[j] - values[i]), and 0 on the diagonal."""
     apart = apply_one("Sub", apply_one("ExpandDims", values, -2), apply_one("ExpandDims", values, -1))
-    # The diagonal is 0 - 0: an infinity stands in for it, whose reciprocal is the 0 we want.
+    # The diagonal is 0 - 0; infinity in its place has the reciprocal 0.
     infinite = apply_one(
         "Fill", apply_one("Shape", values), apply_one("Cast", np.float64("inf"), DstT=values.dtype.base_dtype)
     )

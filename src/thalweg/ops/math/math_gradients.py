@@ -1,4 +1,4 @@
-"""What the gradients of element-wise ops share: undoing broadcasting, and the conjugate of complex arguments."""
+"""Helpers of the gradients of element-wise ops: undoing broadcasting, and the conjugate of complex arguments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
 
-def _two_vectors(c: ShapeContext) -> list[TensorShape]:
+def _broadcast_args_shape(c: ShapeContext) -> list[TensorShape]:
     shapes.with_rank(c.input(0), 1)
     shapes.with_rank(c.input(1), 1)
     return [shapes.ANY_VECTOR, shapes.ANY_VECTOR]
 
 
-define("BroadcastGradientArgs", "s0: T, s1: T -> r0: T, r1: T", "T: {int32, int64} = int32", shape=_two_vectors)
+define(
+    "BroadcastGradientArgs", "s0: T, s1: T -> r0: T, r1: T", "T: {int32, int64} = int32", shape=_broadcast_args_shape
+)
 not_differentiable("BroadcastGradientArgs")
 
 
@@ -52,7 +54,7 @@ def reduce_to_shape(grad: Tensor, x: Tensor, other: Tensor | None = None) -> Ten
     Args:
         grad: A gradient of the broadcast shape.
         x: The tensor that was broadcast.
-        other: What it was broadcast against, if that was one tensor. It lets a batch dimension that is unknown in
+        other: The tensor that `x` was broadcast against, if only one. It lets a batch dimension that is unknown in
             `x` be recognized as not stretched.
 
     Returns:

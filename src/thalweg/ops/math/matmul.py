@@ -47,7 +47,7 @@ define(
 )
 
 
-def _equal_batches(c: ShapeContext) -> TensorShape:
+def _batch_matmul_shape(c: ShapeContext) -> TensorShape:
     a, b = c.dims(0), c.dims(1)
     if a is not None and b is not None and len(a) >= 2 and len(b) >= 2:
         shapes.merge(TensorShape._of(a[:-2]), TensorShape._of(b[:-2]))
@@ -55,7 +55,7 @@ def _equal_batches(c: ShapeContext) -> TensorShape:
 
 
 _ADJOINTS = "adj_x: bool = false, adj_y: bool = false, grad_x: bool = false, grad_y: bool = false"
-define("BatchMatMul", "x: T, y: T -> output: T", f"T: {_NUMBERS}, {_ADJOINTS}", shape=_equal_batches)
+define("BatchMatMul", "x: T, y: T -> output: T", f"T: {_NUMBERS}, {_ADJOINTS}", shape=_batch_matmul_shape)
 define("BatchMatMulV2", "x: T, y: T -> output: T", f"T: {_NUMBERS}, {_ADJOINTS}", shape=shapes.batch_matmul)
 define(
     "BatchMatMulV3",

@@ -1,4 +1,4 @@
-"""Gradients of the reductions: what was reduced is spread out again over the shape of the input."""
+"""Gradients of the reductions: the gradient is broadcast over the reduced axes to the shape of the input."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _axes(op: Operation) -> list[int] | None:
     return None if rank is None or axes is None else sorted(int(axis) % max(rank, 1) for axis in axes.ravel())
 
 
-def _kept_shape(op: Operation) -> Any:
+def _shape_with_reduced_axes(op: Operation) -> Any:
     """The shape of the output with the reduced axes kept as 1."""
     x = op.inputs[0]
     axes = _axes(op)
     if axes is not None and x.shape.is_fully_defined():
         return np.array([1 if i in axes else d for i, d in enumerate(x.shape.as_list())], np.int32)
-    # Into the places of the reduced axes goes a 1; the later of two values for one place wins.
+    # DynamicStitch writes a 1 over the sizes of the reduced axes: of equal indices, the later value wins.
     sizes = apply_one("Cast", apply_one("Shape", x), DstT="int32")
     rank = apply_one("Size", sizes)
     reduced = apply_one("Reshape", apply_one("Cast", op.inputs[1], DstT="int32"), [-1])
@@ -51,10 +51,10 @@ def with_reduced_axes(op: Operation, value: Tensor) -> Tensor:
         for axis in axes:
             value = apply_one("ExpandDims", value, np.int32(axis))
         return value
-    return apply_one("Reshape", value, _kept_shape(op))
+    return apply_one("Reshape", value, _shape_with_reduced_axes(op))
 
 
-def _spread(op: Operation, grad: Tensor) -> Tensor:
+def _broadcast_to_input(op: Operation, grad: Tensor) -> Tensor:
     result = apply_one("BroadcastTo", with_reduced_axes(op, grad), shape_of(op.inputs[0]))
     result.set_shape(op.inputs[0].shape)
     return result
@@ -62,10 +62,10 @@ def _spread(op: Operation, grad: Tensor) -> Tensor:
 
 @gradient("Sum")
 def _sum_grad(op: Operation, grad: Tensor) -> Any:
-    return _spread(op, grad), None
+    return _broadcast_to_input(op, grad), None
 
 
-def _number_reduced(op: Operation, grad: Tensor) -> Any:
+def _elements_per_output(op: Operation, grad: Tensor) -> Any:
     """How many elements went into each output, in the type of the gradient."""
     x, y = op.inputs[0], op.outputs[0]
     axes = _axes(op)
@@ -79,8 +79,8 @@ def _number_reduced(op: Operation, grad: Tensor) -> Any:
 
 @gradient("Mean")
 def _mean_grad(op: Operation, grad: Tensor) -> Any:
-    # Divided while it is small, before it is spread.
-    return _spread(op, apply_one("RealDiv", grad, _number_reduced(op, grad))), None
+    # Divided before it is broadcast, while it is small.
+    return _broadcast_to_input(op, apply_one("RealDiv", grad, _elements_per_output(op, grad))), None
 
 
 @gradient("Max", "Min")

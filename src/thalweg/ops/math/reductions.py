@@ -64,14 +64,14 @@ def _reduce(
 ) -> Tensor:
     axis = deprecated_argument_lookup("axis", axis, "reduction_indices", old_axis)
     keepdims = deprecated_argument_lookup("keepdims", keepdims, "keep_dims", old_keepdims)
-    x = _tensor(input_tensor)
+    x = _as_tensor(input_tensor)
     result = apply_one(op_type, x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
     if axis is None and not keepdims and result.shape.ndims is None:
         result.set_shape(())
     return result
 
 
-def _tensor(x: Any) -> Tensor:
+def _as_tensor(x: Any) -> Tensor:
     if type(x) is Tensor:
         return x
     if isinstance(x, IndexedSlices):
@@ -139,7 +139,7 @@ def reduce_logsumexp(
     """Returns log(sum(exp(x))) along the given axes, computed so that large and small elements do no harm."""
     axis = deprecated_argument_lookup("axis", axis, "reduction_indices", reduction_indices)
     keepdims = bool(deprecated_argument_lookup("keepdims", keepdims, "keep_dims", keep_dims))
-    x = _tensor(input_tensor)
+    x = _as_tensor(input_tensor)
     with name_scope(name, "ReduceLogSumExp", [x]):
         largest = reduce_max(x, axis, keepdims=True)
         # An infinite maximum would turn into inf - inf; and it counts as a constant, since it cancels out.
@@ -157,7 +157,7 @@ def reduce_logsumexp(
 @export("math.reduce_variance")
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """Returns the mean squared distance from the mean along the given axes; a real number, for complex input too."""
-    x = _tensor(input_tensor)
+    x = _as_tensor(input_tensor)
     with name_scope(name or "reduce_variance", None, [x]):
         if not (x.dtype.is_floating or x.dtype.is_complex):
             raise TypeError(f"Input must be either real or complex, got {x.dtype.name}.")
@@ -173,7 +173,7 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
 @export("math.reduce_std")
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
     """Returns the standard deviation along the given axes."""
-    x = _tensor(input_tensor)
+    x = _as_tensor(input_tensor)
     with name_scope(name or "reduce_std", None, [x]):
         return apply_one("Sqrt", reduce_variance(x, axis, keepdims))
 
@@ -208,7 +208,7 @@ def count_nonzero(
     axis = deprecated_argument_lookup("axis", axis, "reduction_indices", reduction_indices)
     keepdims = deprecated_argument_lookup("keepdims", keepdims, "keep_dims", keep_dims)
     with name_scope(name, "count_nonzero", [input_tensor]):
-        x = _tensor(input_tensor)
+        x = _as_tensor(input_tensor)
         if x.dtype.is_bool:
             flags = x
         else:

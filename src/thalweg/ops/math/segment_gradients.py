@@ -1,4 +1,4 @@
-"""Gradients of the segment reductions: each row gets what its segment got."""
+"""Gradients of the segment reductions: each row gets the gradient of its segment."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _ones_shape(data: Tensor) -> Any:
 def _segment_extreme_grad(op: Operation, grad: Tensor) -> Any:
     data, ids = op.inputs
     chosen = _cast_like(apply_one("Equal", data, _gather(op.outputs[0], ids)), grad)
-    # Equal elements share; a segment without rows divides by zero, but nobody reads it.
+    # Equal elements share the gradient. A segment without rows divides by zero, but no row gathers its share.
     share = apply_one("RealDiv", grad, apply_one("SegmentSum", chosen, ids))
     return apply_one("Mul", chosen, _gather(share, ids)), None
 
 
 def _prod_grad(data: Any, out: Any, grad: Any, gather: Any, total: Any, product: Any) -> Any:
-    """The product of all other rows: of the elements that are not zero, and nothing where two are."""
+    """The product of the other elements of the segment; the gradient is 0 if the segment has two zeros."""
     zeros = apply_one("ZerosLike", data)
     is_zero = apply_one("Equal", data, zeros)
     num_zeros = total(apply_one("Cast", is_zero, DstT="int32"))
@@ -106,7 +106,7 @@ def _unsorted_segment_extreme_grad(op: Operation, grad: Tensor) -> Any:
     extremes, valid = _gather_valid(op.outputs[0], ids, data)
     chosen = _cast_like(apply_one("LogicalAnd", apply_one("Equal", data, extremes), valid), grad)
     sharers = apply_one("UnsortedSegmentSum", chosen, ids, number)
-    # A segment without rows has no sharers: nobody reads its share, but it must not be a NaN times zero.
+    # A segment without rows has no sharers. No row gathers its share, but it must not become NaN times zero.
     share = apply_one("RealDiv", grad, apply_one("Maximum", sharers, _cast_like(1, grad)))
     return apply_one("Mul", chosen, _gather_valid(share, ids, data)[0]), None, None
 

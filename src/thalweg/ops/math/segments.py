@@ -103,7 +103,7 @@ for _kind in ("Sum", "Mean", "SqrtN"):
     )
 
 
-def _sorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
+def _export_sorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
         return apply_one(op_type, data, segment_ids, name=name)
 
@@ -122,14 +122,14 @@ def _sorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
     return export(name, f"math.{name}")(function)
 
 
-segment_sum = _sorted("SegmentSum", "segment_sum", "Adds up the rows of each segment.")
-segment_mean = _sorted("SegmentMean", "segment_mean", "Averages the rows of each segment.")
-segment_prod = _sorted("SegmentProd", "segment_prod", "Multiplies the rows of each segment.")
-segment_min = _sorted("SegmentMin", "segment_min", "Finds the smallest elements of each segment's rows.")
-segment_max = _sorted("SegmentMax", "segment_max", "Finds the largest elements of each segment's rows.")
+segment_sum = _export_sorted("SegmentSum", "segment_sum", "Adds up the rows of each segment.")
+segment_mean = _export_sorted("SegmentMean", "segment_mean", "Averages the rows of each segment.")
+segment_prod = _export_sorted("SegmentProd", "segment_prod", "Multiplies the rows of each segment.")
+segment_min = _export_sorted("SegmentMin", "segment_min", "Finds the smallest elements of each segment's rows.")
+segment_max = _export_sorted("SegmentMax", "segment_max", "Finds the largest elements of each segment's rows.")
 
 
-def _unsorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
+def _export_unsorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
         return apply_one(op_type, data, segment_ids, num_segments, name=name)
 
@@ -150,14 +150,16 @@ def _unsorted(op_type: str, name: str, summary: str) -> Callable[..., Tensor]:
     return export(name, f"math.{name}")(function)
 
 
-unsorted_segment_sum = _unsorted("UnsortedSegmentSum", "unsorted_segment_sum", "Adds up the rows of each segment.")
-unsorted_segment_prod = _unsorted(
+unsorted_segment_sum = _export_unsorted(
+    "UnsortedSegmentSum", "unsorted_segment_sum", "Adds up the rows of each segment."
+)
+unsorted_segment_prod = _export_unsorted(
     "UnsortedSegmentProd", "unsorted_segment_prod", "Multiplies the rows of each segment."
 )
-unsorted_segment_min = _unsorted(
+unsorted_segment_min = _export_unsorted(
     "UnsortedSegmentMin", "unsorted_segment_min", "Finds the smallest elements of each segment's rows."
 )
-unsorted_segment_max = _unsorted(
+unsorted_segment_max = _export_unsorted(
     "UnsortedSegmentMax", "unsorted_segment_max", "Finds the largest elements of each segment's rows."
 )
 
@@ -192,7 +194,9 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
         return apply_one("RealDiv", total, root)
 
 
-def _sparse(kind: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any, name: str | None) -> Tensor:
+def _sparse_segment(
+    kind: str, data: Any, indices: Any, segment_ids: Any, num_segments: Any, name: str | None
+) -> Tensor:
     op_type = f"SparseSegment{kind}"
     if num_segments is None:
         return apply_one(op_type, data, indices, segment_ids, name=name)
@@ -216,7 +220,7 @@ def sparse_segment_sum(
     Returns:
         A tensor with one row per segment, zero where a segment has none.
     """
-    return _sparse("Sum", data, indices, segment_ids, num_segments, name)
+    return _sparse_segment("Sum", data, indices, segment_ids, num_segments, name)
 
 
 @export("sparse_segment_mean", "sparse.segment_mean")
@@ -224,7 +228,7 @@ def sparse_segment_mean(
     data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
 ) -> Tensor:
     """Averages rows `indices` of `data` by segment. See tf.sparse_segment_sum for the arguments."""
-    return _sparse("Mean", data, indices, segment_ids, num_segments, name)
+    return _sparse_segment("Mean", data, indices, segment_ids, num_segments, name)
 
 
 @export("sparse_segment_sqrt_n", "sparse.segment_sqrt_n")
@@ -232,4 +236,4 @@ def sparse_segment_sqrt_n(
     data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
 ) -> Tensor:
     """Adds up rows `indices` of `data` by segment, divided by the root of their number. See tf.sparse_segment_sum."""
-    return _sparse("SqrtN", data, indices, segment_ids, num_segments, name)
+    return _sparse_segment("SqrtN", data, indices, segment_ids, num_segments, name)

@@ -34,19 +34,19 @@ def erfc(x: Any, name: str | None = None) -> Tensor:
     return unary("Erfc", x, name)
 
 
-def _bell(x: Tensor) -> Tensor:
+def _erf_derivative(x: Tensor) -> Tensor:
     """The derivative of erf: 2 / sqrt(pi) exp(-x^2)."""
     return multiply(apply_one("Exp", negative(square(x))), 1.1283791670955126)
 
 
 @gradient("Erf")
 def _erf_grad(op: Operation, grad: Tensor) -> Any:
-    return multiply(grad, _bell(op.inputs[0]))
+    return multiply(grad, _erf_derivative(op.inputs[0]))
 
 
 @gradient("Erfc")
 def _erfc_grad(op: Operation, grad: Tensor) -> Any:
-    return negative(multiply(grad, _bell(op.inputs[0])))
+    return negative(multiply(grad, _erf_derivative(op.inputs[0])))
 
 
 define("Erfinv", "x: T -> y: T", f"T: {FLOATS}", shape=shapes.unchanged)

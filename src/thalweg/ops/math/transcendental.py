@@ -126,7 +126,7 @@ def asin(x: Any, name: str | None = None) -> Tensor:
 
 @gradient("Asin")
 def _asin_grad(op: Operation, grad: Tensor) -> Any:
-    return realdiv(grad, _leg(op))
+    return realdiv(grad, _sqrt_one_minus_square(op))
 
 
 define("Acos", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
@@ -140,11 +140,11 @@ def acos(x: Any, name: str | None = None) -> Tensor:
 
 @gradient("Acos")
 def _acos_grad(op: Operation, grad: Tensor) -> Any:
-    return negative(realdiv(grad, _leg(op)))
+    return negative(realdiv(grad, _sqrt_one_minus_square(op)))
 
 
-def _leg(op: Operation) -> Tensor:
-    """The other leg of a right triangle: sqrt(1 - x^2)."""
+def _sqrt_one_minus_square(op: Operation) -> Tensor:
+    """sqrt(1 - x^2) of the op's input x."""
     return unary("Sqrt", subtract(1.0, square(conj(op.inputs[0]))))
 
 

@@ -62,7 +62,7 @@ def _sign_grad(op: Operation, grad: Tensor) -> Any:
     x, y = op.inputs[0], op.outputs[0]
     if not x.dtype.is_complex:
         return apply_one("ZerosLike", x)
-    # The direction of a complex number moves only across it: what of the gradient is along it gets lost.
+    # The direction of a complex number changes only across it: the part of the gradient along it is dropped.
     part = x.dtype.real_dtype
     along = apply_one("Real", multiply(conj(y), grad), Tout=part)
     across = subtract(grad, multiply(apply_one("Complex", along, 0, Tout=x.dtype), y))

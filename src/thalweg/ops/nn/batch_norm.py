@@ -24,7 +24,7 @@ _FORMAT_V3 = "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
 _TYPES = "T: {half, bfloat16, float}, U: {float}"
 
 
-def _images(c: ShapeContext, index: int) -> tuple[TensorShape, int]:
+def _images_shape(c: ShapeContext, index: int) -> tuple[TensorShape, int]:
     """The shape of an input that holds images or volumes, and which dimension has the channels."""
     data_format = c.attr("data_format")
     shape = c.input(index)
@@ -35,9 +35,9 @@ def _images(c: ShapeContext, index: int) -> tuple[TensorShape, int]:
     return shape, 1 if data_format.startswith(b"NC") else -1
 
 
-def _channels(c: ShapeContext, images: int, vectors: range) -> tuple[TensorShape, int | None]:
+def _shape_and_channels(c: ShapeContext, images: int, vectors: range) -> tuple[TensorShape, int | None]:
     """The shape of the images with the number of channels filled in, and that number."""
-    shape, axis = _images(c, images)
+    shape, axis = _images_shape(c, images)
     dims = shape.dims_tuple
     size = dims[axis] if dims is not None else None
     for i in vectors:
@@ -51,14 +51,14 @@ def _channels(c: ShapeContext, images: int, vectors: range) -> tuple[TensorShape
 
 def _shape(c: ShapeContext) -> list[TensorShape]:
     given = not c.attr("is_training") or c.attr("exponential_avg_factor") != 1.0
-    shape, size = _channels(c, 0, range(1, 5 if given else 3))
+    shape, size = _shape_and_channels(c, 0, range(1, 5 if given else 3))
     result = [shape, *[TensorShape._of((size,))] * 4]
     return [*result, shapes.SCALAR] if c.num_outputs == 6 else result
 
 
 def _grad_shape(c: ShapeContext) -> list[TensorShape]:
-    _, size = _channels(c, 0, range(2, 5))
-    shape, _ = _channels(c, 1, range(2, 5))
+    _, size = _shape_and_channels(c, 0, range(2, 5))
+    shape, _ = _shape_and_channels(c, 1, range(2, 5))
     vector, empty = TensorShape._of((size,)), TensorShape._of((0,))
     return [shapes.merge(shape, c.input(0)), vector, vector, empty, empty]
 
@@ -112,7 +112,7 @@ def _fused_batch_norm_grad(op: Operation, grad: Tensor, *_: Any) -> Any:
 
 
 @gradient_of_plain_form("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", inputs=3)
-def _plain_gradient(op: Operation) -> list[Tensor]:
+def _grad_plain_form(op: Operation) -> list[Tensor]:
     """The gradients of x, scale and offset as functions of the inputs of their op."""
     grad, x, scale, mean, variance = op.inputs[:5]
     given = x.dtype.base_dtype
@@ -169,18 +169,18 @@ def _lrn_grad(op: Operation, grad: Tensor) -> Any:
 
 
 @gradient_of_plain_form("LRNGrad", inputs=2)
-def _lrn_plain_gradient(op: Operation) -> list[Tensor]:
+def _lrn_grad_plain_form(op: Operation) -> list[Tensor]:
     """The gradient as a function of the output's gradient and the input; the output is a function of the input."""
     grads, x = (apply_one("Cast", t, DstT="float32") for t in op.inputs[:2])
-    norm = add(multiply(_neighbours(op, unary("Square", x)), op.get_attr("alpha")), op.get_attr("bias"))
+    norm = add(multiply(_sum_over_depth_radius(op, unary("Square", x)), op.get_attr("alpha")), op.get_attr("bias"))
     power = binary("Pow", norm, -op.get_attr("beta"))
-    shares = _neighbours(op, apply_one("RealDiv", multiply(multiply(grads, x), power), norm))
+    shares = _sum_over_depth_radius(op, apply_one("RealDiv", multiply(multiply(grads, x), power), norm))
     factor = 2 * op.get_attr("alpha") * op.get_attr("beta")
     result = subtract(multiply(grads, power), multiply(multiply(x, shares), factor))
     return [apply_one("Cast", result, DstT=op.inputs[0].dtype)]
 
 
-def _neighbours(op: Operation, x: Tensor) -> Tensor:
+def _sum_over_depth_radius(op: Operation, x: Tensor) -> Tensor:
     """The sum of the elements within the radius, in depth: a difference of running sums."""
     radius = op.get_attr("depth_radius")
     padded = apply_one("Pad", x, [[0, 0], [0, 0], [0, 0], [radius + 1, radius]])

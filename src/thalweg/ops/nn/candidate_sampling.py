@@ -20,13 +20,13 @@ _COUNTS = "num_true: int >= 1, num_sampled: int >= 1, unique: bool"
 _SEEDS = "seed: int = 0, seed2: int = 0"
 
 
-def _true_classes(c: ShapeContext) -> TensorShape:
+def _true_classes_shape(c: ShapeContext) -> TensorShape:
     return shapes.merge(c.input(0), TensorShape._of((None, c.attr("num_true"))))
 
 
 def _sampler_shape(c: ShapeContext) -> list[TensorShape]:
     sampled = TensorShape._of((c.attr("num_sampled"),))
-    return [sampled, _true_classes(c), sampled]
+    return [sampled, _true_classes_shape(c), sampled]
 
 
 for _op, _effect in (
@@ -47,7 +47,7 @@ define("AllCandidateSampler", _SIGNATURE, f"{_COUNTS}, {_SEEDS}", shape=_sampler
 
 
 def _hits_shape(c: ShapeContext) -> list[TensorShape]:
-    _true_classes(c)
+    _true_classes_shape(c)
     shapes.with_rank(c.input(1), 1)
     return [shapes.ANY_VECTOR] * 3
 

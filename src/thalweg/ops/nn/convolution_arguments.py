@@ -1,4 +1,4 @@
-"""What the functions for convolutions accept: steps as numbers or lists, paddings as names or lists, old names."""
+"""The arguments of convolution functions: steps as numbers or lists, paddings as names or lists, old names."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def paddings(padding: Any, spatial: int = 2) -> tuple[str, list[int]]:
     if len(pairs) != spatial + 2 or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
         raise ValueError(f"padding must be a name, or a list of {spatial + 2} pairs of numbers, got {padding!r}")
     flat = [int(n) for pair in pairs for n in pair]
-    # Attributes cannot say "explicitly nothing": no paddings at all are VALID ones.
+    # Explicit paddings of zero are 'VALID': the attribute has no form for an empty explicit padding.
     return ("EXPLICIT", flat) if any(flat) else ("VALID", [])
 
 

@@ -267,7 +267,7 @@ def with_space_to_batch(
     spatial_dims: Any = None,
     data_format: str | None = None,
 ) -> Any:
-    """Calls `op` on images whose pixels at a distance have become neighbours: dilation for ops that have none.
+    """Calls `op` on images in which pixels `dilation_rate` apart are neighbours: dilation for ops that have none.
 
     Args:
         input: A Tensor whose first dimension is the batch.
@@ -279,7 +279,7 @@ def with_space_to_batch(
         data_format: Starting with 'NC' if the channels come before the spatial dimensions.
 
     Returns:
-        What `op` returns, back in the original layout.
+        The result of `op`, back in the original layout.
 
     Raises:
         ValueError: If arguments do not fit each other.
@@ -319,13 +319,13 @@ def with_space_to_batch(
     # Dimensions between the batch and the last spatial one that are not spatial are blocks of 1.
     every = range(1, dims[-1] + 1)
     blocks = [rates[dims.index(d)] if d in dims else 1 for d in every]
-    whole_paddings, whole_crops = (_spread(edges, dims, every) for edges in (paddings, crops))
+    whole_paddings, whole_crops = (_edges_of_all_dims(edges, dims, every) for edges in (paddings, crops))
     result = op(space_to_batch_nd(input, blocks, whole_paddings), count, "VALID")
     return batch_to_space_nd(result, blocks, whole_crops)
 
 
-def _spread(edges: Tensor, dims: list[int], every: range) -> Tensor:
-    """Rows of zeros where a dimension is not spatial."""
+def _edges_of_all_dims(edges: Tensor, dims: list[int], every: range) -> Tensor:
+    """The edges of every dimension; zeros for those that are not spatial."""
     if len(dims) == len(every):
         return edges
     rows = [edges[dims.index(d)] if d in dims else constant([0, 0]) for d in every]

@@ -1,4 +1,4 @@
-"""Shape functions of the convolutions, and of whatever else slides a window over images."""
+"""Shape functions of the convolutions, and of other ops that slide a window over images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WindowAttributes:
 
     def __init__(self, c: ShapeContext, spatial: int, dilations: str | None = "dilations") -> None:
         """Reads them from the op; `dilations` names the attribute with the dilations, None if there is none."""
-        attrs = {name: c.attr(name) for name in ("data_format", "explicit_paddings") if _has(c, name)}
+        attrs = {name: c.attr(name) for name in ("data_format", "explicit_paddings") if _has_attr(c, name)}
         channels_first = attrs.get("data_format", b"").startswith(b"NC")
         self.channels = 1 if channels_first else spatial + 1
         self.space = range(2, spatial + 2) if channels_first else range(1, spatial + 1)
@@ -81,7 +81,7 @@ class WindowAttributes:
         return TensorShape._of(tuple(dims))
 
 
-def _has(c: ShapeContext, name: str) -> bool:
+def _has_attr(c: ShapeContext, name: str) -> bool:
     try:
         c.attr(name)
     except KeyError:
@@ -89,7 +89,7 @@ def _has(c: ShapeContext, name: str) -> bool:
     return True
 
 
-def _known(shape: TensorShape, rank: int) -> tuple[int | None, ...]:
+def _dims_of_rank(shape: TensorShape, rank: int) -> tuple[int | None, ...]:
     dims = shapes.with_rank(shape, rank).dims_tuple
     assert dims is not None
     return dims
@@ -100,7 +100,7 @@ def convolution(spatial: int, depthwise: bool = False) -> Callable[[ShapeContext
 
     def shape(c: ShapeContext) -> TensorShape:
         window = WindowAttributes(c, spatial)
-        image, kernel = _known(c.input(0), spatial + 2), _known(c.input(1), spatial + 2)
+        image, kernel = _dims_of_rank(c.input(0), spatial + 2), _dims_of_rank(c.input(1), spatial + 2)
         depth, inputs, outputs = image[window.channels], kernel[spatial], kernel[spatial + 1]
         for size in (inputs, *kernel[:spatial]):
             if size == 0:
@@ -125,7 +125,7 @@ def input_gradient(spatial: int, depthwise: bool = False) -> Callable[[ShapeCont
 
     def shape(c: ShapeContext) -> TensorShape:
         window = WindowAttributes(c, spatial)
-        kernel, grad = _known(c.input(1), spatial + 2), _known(c.input(2), spatial + 2)
+        kernel, grad = _dims_of_rank(c.input(1), spatial + 2), _dims_of_rank(c.input(2), spatial + 2)
         sizes = c.constant_as_shape(0).dims_tuple
         if sizes is not None and len(sizes) == spatial:
             return window.image(grad[0], list(sizes), kernel[spatial])

@@ -1,4 +1,4 @@
-"""EditDistance: how far sequences are from what they should be."""
+"""EditDistance: the Levenshtein distance of sequences from the true ones."""
 
 from __future__ import annotations
 

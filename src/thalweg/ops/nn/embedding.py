@@ -60,9 +60,9 @@ def embedding_lookup(
     with name_scope(name, "embedding_lookup", [ids]):
         wanted = convert_to_tensor(ids)
         if len(shards) == 1:
-            return _clipped(gather(shards[0], wanted), wanted, max_norm)
+            return _clip_rows(gather(shards[0], wanted), wanted, max_norm)
         flat = apply_one("Reshape", wanted, [-1])
-        shard, row = _placed(shards, flat, partition_strategy)
+        shard, row = _shard_and_row(shards, flat, partition_strategy)
         shard = shard if shard.dtype.name == "int32" else apply_one("Cast", shard, DstT="int32")
         count = len(shards)
         rows = apply_list("DynamicPartition", row, shard, num_partitions=count)
@@ -75,10 +75,10 @@ def embedding_lookup(
         static = shards[0].shape
         if static.ndims is not None:
             result.set_shape(wanted.shape.concatenate(static[1:]))
-        return _clipped(result, wanted, max_norm)
+        return _clip_rows(result, wanted, max_norm)
 
 
-def _placed(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
+def _shard_and_row(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
     """The shard of each id, and its row there."""
     count = len(shards)
     number = ids.dtype.as_numpy_dtype
@@ -102,7 +102,7 @@ def _placed(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tens
     return shard, row
 
 
-def _clipped(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
+def _clip_rows(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:
     if max_norm is None:
         return rows
     rank, ids_rank = rows.shape.ndims, ids.shape.ndims

@@ -19,7 +19,7 @@ _ATTRS = (
 )
 
 
-def _shape(c: ShapeContext) -> list[TensorShape]:
+def _fractional_pool_shape(c: ShapeContext) -> list[TensorShape]:
     dims = shapes.with_rank(c.input(0), 4).dims_tuple
     assert dims is not None
     ratio = c.attr("pooling_ratio")
@@ -28,8 +28,8 @@ def _shape(c: ShapeContext) -> list[TensorShape]:
     if not min(ratio) >= 1:
         raise ValueError(f"pooling_ratio cannot be smaller than 1, got: {min(ratio)}")
     rows, columns = (None if size is None else int(size / r) for size, r in zip(dims[1:3], ratio[1:3], strict=True))
-    # The sequences have one element more than rows and columns. TensorFlow says one less than it makes, and would not
-    # load a graph that says so.
+    # The sequences have one element more than rows and columns. TensorFlow declares one less than it returns, and
+    # rejects a graph with the right length: so it stays unknown.
     sequence = TensorShape._of((None,))
     return [TensorShape._of((dims[0], rows, columns, dims[3])), sequence, sequence]
 
@@ -39,7 +39,7 @@ for _kind in ("Max", "Avg"):
         f"Fractional{_kind}Pool",
         "value: T -> output: T, row_pooling_sequence: int64, col_pooling_sequence: int64",
         _ATTRS,
-        shape=_shape,
+        shape=_fractional_pool_shape,
     )
 define(
     "FractionalMaxPoolGrad",

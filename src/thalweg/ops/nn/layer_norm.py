@@ -19,7 +19,9 @@ from thalweg.ops.math.operators import unary
 from thalweg.ops.plain_gradients import gradient_of_plain_form
 
 
-def _rows(c: ShapeContext, index: int, vectors: tuple[int, ...]) -> tuple[TensorShape, TensorShape, TensorShape]:
+def _row_and_column_shapes(
+    c: ShapeContext, index: int, vectors: tuple[int, ...]
+) -> tuple[TensorShape, TensorShape, TensorShape]:
     """The shapes of the input, of one value per row, and of one value per column."""
     dims = shapes.with_rank_at_least(c.input(index), 1).dims_tuple
     size = dims[-1] if dims is not None else None
@@ -33,12 +35,12 @@ def _rows(c: ShapeContext, index: int, vectors: tuple[int, ...]) -> tuple[Tensor
 
 
 def _shape(c: ShapeContext) -> list[TensorShape]:
-    whole, rows, _ = _rows(c, 0, (1, 2))
+    whole, rows, _ = _row_and_column_shapes(c, 0, (1, 2))
     return [whole, rows, rows]
 
 
 def _grad_shape(c: ShapeContext) -> list[TensorShape]:
-    whole, _, column = _rows(c, 1, (2,))
+    whole, _, column = _row_and_column_shapes(c, 1, (2,))
     return [shapes.merge(whole, c.input(0)), column, column]
 
 
@@ -62,7 +64,7 @@ def layer_norm(
     Args:
         x: A Tensor of a floating-point type.
         scale: Factors, of the shape of `x` along `axis`; ones if None.
-        offset: What is added at the end, likewise; zeros if None.
+        offset: Added at the end, of the same shape as `scale`; zeros if None.
         axis: The dimension to normalize along, or several: the last ones.
         epsilon: Is added to the variance.
         name: A name scope.
@@ -83,7 +85,7 @@ def layer_norm(
         rows = x if count == 1 else _merged(x, count)
         size = apply_one("StridedSlice", apply_one("Shape", rows), [-1], [0], [1], end_mask=1)
         columns = [
-            apply_one("Fill", size, convert_to_tensor(default, dtype=x.dtype)) if v is None else _column(v, x, count)
+            apply_one("Fill", size, convert_to_tensor(default, dtype=x.dtype)) if v is None else _as_vector(v, x, count)
             for v, default in ((scale, 1), (offset, 0))
         ]
         statistics = "float64" if x.dtype.base_dtype.name == "float64" else "float32"
@@ -111,7 +113,7 @@ def _merged(x: Tensor, count: int) -> Tensor:
     return apply_one("Reshape", x, apply_one("ConcatV2", [outer, [-1]], 0))
 
 
-def _column(value: Any, x: Tensor, count: int) -> Tensor:
+def _as_vector(value: Any, x: Tensor, count: int) -> Tensor:
     tensor: Tensor = convert_to_tensor(value, dtype=x.dtype.base_dtype)
     return tensor if count == 1 else apply_one("Reshape", tensor, [-1])
 
@@ -124,7 +126,7 @@ def _layer_norm_grad(op: Operation, grad: Tensor, *rest: Any) -> Any:
 
 
 @gradient_of_plain_form("_LayerNormGrad", inputs=3)
-def _plain_gradient(op: Operation) -> list[Tensor]:
+def _grad_plain_form(op: Operation) -> list[Tensor]:
     """The gradients of x, scale and offset; mean and inverse count as functions of x."""
     grad, x, scale, mean, inverse = op.inputs
     given = x.dtype.base_dtype
@@ -134,7 +136,7 @@ def _plain_gradient(op: Operation) -> list[Tensor]:
         return apply_one("Mean", t, [-1], keep_dims=True)
 
     centred = subtract(x, average(x))
-    # The epsilon in the inverse is a constant: what the inverse is now, less what the variance is now.
+    # Epsilon is a constant: 1 / inverse^2 minus the variance.
     now = average(unary("Square", centred))
     spread = unary(
         "StopGradient", subtract(unary("Reciprocal", unary("Square", apply_one("ExpandDims", inverse, -1))), now)

@@ -30,7 +30,7 @@ def _dilation_shape(c: ShapeContext) -> TensorShape:
     return window.image(image[0], space, shapes.merge_dims(image[3], kernel[2]))
 
 
-def _like(index: int) -> Any:
+def _backprop_shape(index: int) -> Any:
     def shape(c: ShapeContext) -> TensorShape:
         out = _dilation_shape(c)
         shapes.merge(out, shapes.with_rank(c.input(2), 4))
@@ -41,8 +41,18 @@ def _like(index: int) -> Any:
 
 _ATTRS = f"T: {REALS}, strides: list(int) >= 4, rates: list(int) >= 4, padding: {{'SAME', 'VALID'}}"
 define("Dilation2D", "input: T, filter: T -> output: T", _ATTRS, shape=_dilation_shape)
-define("Dilation2DBackpropInput", "input: T, filter: T, out_backprop: T -> in_backprop: T", _ATTRS, shape=_like(0))
-define("Dilation2DBackpropFilter", "input: T, filter: T, out_backprop: T -> filter_backprop: T", _ATTRS, shape=_like(1))
+define(
+    "Dilation2DBackpropInput",
+    "input: T, filter: T, out_backprop: T -> in_backprop: T",
+    _ATTRS,
+    shape=_backprop_shape(0),
+)
+define(
+    "Dilation2DBackpropFilter",
+    "input: T, filter: T, out_backprop: T -> filter_backprop: T",
+    _ATTRS,
+    shape=_backprop_shape(1),
+)
 
 
 @export("nn.dilation2d")
@@ -104,5 +114,5 @@ def _dilation_grad(op: Operation, grad: Tensor) -> Any:
 
 
 @gradient("Dilation2DBackpropInput", "Dilation2DBackpropFilter")
-def _no_second_order(op: Operation, grad: Tensor) -> Any:
+def _no_second_gradient(op: Operation, grad: Tensor) -> Any:
     raise LookupError(f"Dilation2D has no gradients of second order (asked for at '{op.name}')")

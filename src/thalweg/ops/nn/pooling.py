@@ -47,7 +47,7 @@ def check_windows(ksize: Any, strides: Any, rank: int) -> None:
             raise ValueError(f"{name} must be positive, got {list(values)}")
 
 
-def _pooled(c: ShapeContext, spatial: int, ksize: Any, strides: Any, paddings: Any = ()) -> TensorShape:
+def _window_output_shape(c: ShapeContext, spatial: int, ksize: Any, strides: Any, paddings: Any = ()) -> TensorShape:
     rank = spatial + 2
     check_windows(ksize, strides, rank)
     dims = shapes.with_rank(c.input(0), rank).dims_tuple
@@ -67,7 +67,7 @@ def _pooled(c: ShapeContext, spatial: int, ksize: Any, strides: Any, paddings: A
 
 def pool_shape(spatial: int, explicit: bool = False) -> Callable[[ShapeContext], TensorShape]:
     """The shape function of pooling over 2 or 3 dimensions."""
-    return lambda c: _pooled(
+    return lambda c: _window_output_shape(
         c, spatial, c.attr("ksize"), c.attr("strides"), c.attr("explicit_paddings") if explicit else ()
     )
 
@@ -79,12 +79,12 @@ def _pool_shape_of_inputs(first: int) -> Callable[[ShapeContext], TensorShape]:
         ksize, strides = c.constant(first), c.constant(first + 1)
         if ksize is None or strides is None:
             return shapes.with_rank(TensorShape._of(None), 4)
-        return _pooled(c, 2, ksize.ravel().tolist(), strides.ravel().tolist())
+        return _window_output_shape(c, 2, ksize.ravel().tolist(), strides.ravel().tolist())
 
     return shape
 
 
-def _like_input(spatial: int) -> Callable[[ShapeContext], TensorShape]:
+def _input_shape(spatial: int) -> Callable[[ShapeContext], TensorShape]:
     """Gradients have the shape of orig_input."""
 
     def shape(c: ShapeContext) -> TensorShape:
@@ -116,9 +116,9 @@ define(
     shape=_pool_shape_of_inputs(1),
 )  # fmt: skip
 define(
-    "MaxPoolGrad", _GRAD, f"{_WINDOW[2]}, {_EXPLICIT}, {_FORMAT[2]}, T: {REALS} = float", shape=_like_input(2)
+    "MaxPoolGrad", _GRAD, f"{_WINDOW[2]}, {_EXPLICIT}, {_FORMAT[2]}, T: {REALS} = float", shape=_input_shape(2)
 )  # fmt: skip
-define("MaxPoolGradV2", _GRAD_V2, f"{_PADDING}, {_FORMAT[2]}, T: {REALS} = float", shape=_like_input(2))
+define("MaxPoolGradV2", _GRAD_V2, f"{_PADDING}, {_FORMAT[2]}, T: {REALS} = float", shape=_input_shape(2))
 define("MaxPoolGradGrad", _GRAD, f"{_WINDOW[2]}, {_PADDING}, {_FORMAT[2]}, T: {REALS}", shape=pool_shape(2))
 define("MaxPoolGradGradV2", _GRAD_V2, f"{_PADDING}, {_FORMAT[2]}, T: {REALS}", shape=_pool_shape_of_inputs(3))
 define(
@@ -126,7 +126,7 @@ define(
 )  # fmt: skip
 define(
     "MaxPool3DGrad", "orig_input: TInput, orig_output: TInput, grad: T -> output: T",
-    f"{_WINDOW[3]}, {_PADDING}, {_FORMAT[3]}, T: {FLOATS} = float, TInput: {FLOATS} = float", shape=_like_input(3),
+    f"{_WINDOW[3]}, {_PADDING}, {_FORMAT[3]}, T: {FLOATS} = float, TInput: {FLOATS} = float", shape=_input_shape(3),
 )  # fmt: skip
 define("MaxPool3DGradGrad", _GRAD, f"{_WINDOW[3]}, {_PADDING}, {_FORMAT[3]}, T: {REALS}", shape=pool_shape(3))
 for _op, _value, _spatial in (("AvgPool", "value", 2), ("AvgPool3D", "input", 3)):
@@ -197,12 +197,12 @@ def _avg_pool_grad_grad(op: Operation, grad: Tensor) -> Any:
     return None, apply_one(op.type.removesuffix("Grad"), grad, **_attributes(op))
 
 
-_PLACES = "include_batch_in_index: bool = false, Targmax: {int32, int64}"
-_WITH_PLACES = f"{_WINDOW[2]}, {_PADDING}, {_PLACES}, T: {REALS}"
+_ARGMAX = "include_batch_in_index: bool = false, Targmax: {int32, int64}"
+_POOL_ARGMAX = f"{_WINDOW[2]}, {_PADDING}, {_ARGMAX}, T: {REALS}"
 
 
 def _argmax_shape(c: ShapeContext) -> list[TensorShape]:
-    return [_pooled(c, 2, c.attr("ksize"), c.attr("strides"))] * 2
+    return [_window_output_shape(c, 2, c.attr("ksize"), c.attr("strides"))] * 2
 
 
 define(
@@ -211,29 +211,29 @@ define(
     shape=_argmax_shape,
 )  # fmt: skip
 define(
-    "MaxPoolGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", _WITH_PLACES, shape=_like_input(2)
+    "MaxPoolGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", _POOL_ARGMAX, shape=_input_shape(2)
 )  # fmt: skip
 define(
-    "MaxPoolGradGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", _WITH_PLACES, shape=pool_shape(2)
+    "MaxPoolGradGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T", _POOL_ARGMAX, shape=pool_shape(2)
 )  # fmt: skip
 
 
-def _with_places(op: Operation) -> dict[str, Any]:
+def _argmax_attrs(op: Operation) -> dict[str, Any]:
     return {name: op.attrs[name] for name in ("ksize", "strides", "padding", "include_batch_in_index")}
 
 
 @gradient("MaxPoolWithArgmax")
 def _max_pool_with_argmax_grad(op: Operation, grad: Tensor, _: Any) -> Any:
-    return apply_one("MaxPoolGradWithArgmax", op.inputs[0], grad, op.outputs[1], **_with_places(op))
+    return apply_one("MaxPoolGradWithArgmax", op.inputs[0], grad, op.outputs[1], **_argmax_attrs(op))
 
 
 @gradient("MaxPoolGradWithArgmax")
 def _max_pool_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
     value, _, places = op.inputs
-    return None, apply_one("MaxPoolGradGradWithArgmax", value, grad, places, **_with_places(op)), None
+    return None, apply_one("MaxPoolGradGradWithArgmax", value, grad, places, **_argmax_attrs(op)), None
 
 
 @gradient("MaxPoolGradGradWithArgmax")
 def _max_pool_grad_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
     value, _, places = op.inputs
-    return None, apply_one("MaxPoolGradWithArgmax", value, grad, places, **_with_places(op)), None
+    return None, apply_one("MaxPoolGradWithArgmax", value, grad, places, **_argmax_attrs(op)), None

@@ -47,7 +47,7 @@ def log_softmax(logits: Any, axis: int | None = None, name: str | None = None, d
 
 def _along_axis(op_type: str, logits: Any, axis: int | None, name: str | None) -> Tensor:
     logits = convert_to_tensor(logits, name="logits")
-    axis = _before_last(logits, -1 if axis is None else axis)
+    axis = _axis_unless_last(logits, -1 if axis is None else axis)
     if axis is None:
         return unary(op_type, logits, name)
     swapped = list(range(len(logits.shape)))
@@ -57,7 +57,7 @@ def _along_axis(op_type: str, logits: Any, axis: int | None, name: str | None) -
         return apply_one("Transpose", unary(op_type, apply_one("Transpose", logits, order)), order)
 
 
-def _before_last(tensor: Tensor, axis: int) -> int | None:
+def _axis_unless_last(tensor: Tensor, axis: int) -> int | None:
     """The axis counted from the front; None if it is the last one."""
     if axis == -1:
         return None
@@ -110,7 +110,7 @@ define(
 
 
 def _is_zero(grad: Tensor | None) -> bool:
-    """Whether nothing flows back: the seed of an output that nobody differentiates."""
+    """Whether a gradient is missing or all zeros: that of an output that the loss does not depend on."""
     if grad is None or grad.op.type == "ZerosLike":
         return True
     if grad.op.type != "Fill":
@@ -144,7 +144,7 @@ def _sparse_cross_entropy_grad(op: Operation, loss_grad: Tensor, backprop_grad: 
     return _logits_grad(op, loss_grad, backprop_grad), None
 
 
-def _named_only(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
+def _check_named_arguments(function: str, sentinel: Any, labels: Any, logits: Any) -> None:
     if sentinel is not None:
         raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
     if labels is None or logits is None:
@@ -169,7 +169,7 @@ def softmax_cross_entropy_with_logits(
     Returns:
         A tensor like `logits` without the dimension of the classes.
     """
-    _named_only("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    _check_named_arguments("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     axis = dim if axis is None else axis
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = unary("StopGradient", labels, "labels_stop_gradient")
@@ -194,7 +194,7 @@ def _cross_entropy(labels: Any, logits: Any, axis: int, name: str) -> Tensor:
         logits = apply_one("Cast", logits, DstT=float32)
     if labels.dtype.base_dtype != logits.dtype.base_dtype:
         labels = apply_one("Cast", labels, DstT=logits.dtype)
-    place = _before_last(logits, axis)
+    place = _axis_unless_last(logits, axis)
     if place is not None:  # The classes go last; the other dimensions, which the result keeps, stay in their order.
         order = [d for d in range(len(logits.shape)) if d != place]
         order.append(place)
@@ -249,7 +249,7 @@ def sparse_softmax_cross_entropy_with_logits(
     Raises:
         ValueError: If the ranks do not fit.
     """
-    _named_only("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    _check_named_arguments("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels = convert_to_tensor(labels)
         logits = convert_to_tensor(logits)
@@ -283,7 +283,7 @@ def sigmoid_cross_entropy_with_logits(
     Raises:
         ValueError: If the shapes of `labels` and `logits` differ.
     """
-    _named_only("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
+    _check_named_arguments("sigmoid_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "logistic_loss", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, name="labels", dtype=logits.dtype)

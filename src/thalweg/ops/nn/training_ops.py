@@ -69,7 +69,7 @@ RULES = (
 _GRADIENTS = ("grad", "delta")
 
 
-def _check(c: ShapeContext, rule: Rule, sparse: bool, variable_shapes: list[TensorShape]) -> TensorShape:
+def _check_inputs(c: ShapeContext, rule: Rule, sparse: bool, variable_shapes: list[TensorShape]) -> TensorShape:
     """Checks every input against the shape of the variable, and returns that."""
     shape = variable_shapes[0]
     for other in variable_shapes[1:]:
@@ -97,11 +97,11 @@ def _define(rule: Rule, sparse: bool, reference: bool) -> None:
     variables = rule.variables.split()
 
     def on_resources(c: ShapeContext) -> list[TensorShape]:
-        _check(c, rule, sparse, [value_shape(c, c.attr("T"), i) for i in range(len(variables))])
+        _check_inputs(c, rule, sparse, [value_shape(c, c.attr("T"), i) for i in range(len(variables))])
         return []
 
     def on_references(c: ShapeContext) -> TensorShape:
-        return _check(c, rule, sparse, [c.input(i) for i in range(len(variables))])
+        return _check_inputs(c, rule, sparse, [c.input(i) for i in range(len(variables))])
 
     inputs = [f"{name}: {'Ref(T)' if reference else 'resource'}" for name in variables]
     for value in rule.values.split():
@@ -127,7 +127,7 @@ for _rule in RULES:
             _define(_rule, _sparse, _reference)
 
 
-def _product_descent(c: ShapeContext) -> list[TensorShape]:
+def _matmul_descent_shape(c: ShapeContext) -> list[TensorShape]:
     shapes.with_rank(c.input(1), 0)
     a, b = shapes.with_rank(c.input(2), 2), shapes.with_rank(c.input(3), 2)
     shapes.merge(
@@ -140,7 +140,7 @@ define(
     "_MatMulGradientDescent",
     "var: resource, alpha: float, a: float, b: float ->",
     "transpose_a: bool = false, transpose_b: bool = false",
-    shape=_product_descent,
+    shape=_matmul_descent_shape,
     effect=Effect.WRITES,
     doc="Gradient descent along the product of `a` and `b`, as passes make it.",
 )
@@ -160,7 +160,7 @@ def apply_rule(
         variables: The variable and its slots.
         grad: The gradient of the variable, or of its rows.
         indices: The rows; None for all.
-        use_locking: Kept for readers of the graph: every update is atomic.
+        use_locking: Stored in the node, without effect: every update is atomic.
         attrs: More attributes of the op.
         **values: The other inputs, by name; scalars are cast to the gradient's type.
     """

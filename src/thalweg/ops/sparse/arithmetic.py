@@ -86,12 +86,12 @@ def _matmul_grad(op: Operation, grad: Tensor) -> Any:
 _A_AND_B = "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
 
 
-def _two_sparse(c: ShapeContext) -> list[TensorShape]:
+def _sparse_pair_shape(c: ShapeContext) -> list[TensorShape]:
     rank = shapes.merge_dims(sparse_input(c, 0)[1], sparse_input(c, 3)[1])
     return sparse_shapes(rank)[: c.num_outputs]
 
 
-def _pair(inputs: list[Array]) -> tuple[Array, Array, Array, tuple[int, ...]]:
+def _checked_pair(inputs: list[Array]) -> tuple[Array, Array, Array, tuple[int, ...]]:
     """Checks two sparse values of one shape; returns their indices joined, their values joined, and where b starts."""
     i, v, s, j, w, t = inputs[:6]
     a, b = check_sparse(i, v, s, "a"), check_sparse(j, w, t, "b")
@@ -101,7 +101,7 @@ def _pair(inputs: list[Array]) -> tuple[Array, Array, Array, tuple[int, ...]]:
 
 define(
     "SparseAdd", f"{_A_AND_B}, thresh: Treal -> sum_indices: int64, sum_values: T, sum_shape: int64",
-    "T: numbertype, Treal: realnumbertype", shape=_two_sparse,
+    "T: numbertype, Treal: realnumbertype", shape=_sparse_pair_shape,
 )  # fmt: skip
 define(
     "SparseAddGrad",
@@ -114,7 +114,7 @@ not_differentiable("SparseAddGrad")
 
 @python_kernel("SparseAdd")
 def _add_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, values, _, sizes = _pair(inputs)
+    indices, values, _, sizes = _checked_pair(inputs)
     thresh = inputs[6]
     require(thresh.ndim == 0, f"thresh must be a scalar, got shape {list(thresh.shape)}")
     _, first, group = np.unique(positions(indices, sizes), return_index=True, return_inverse=True)
@@ -205,14 +205,14 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
 
 
 for _op in ("SparseSparseMaximum", "SparseSparseMinimum"):
-    define(_op, f"{_A_AND_B} -> output_indices: int64, output_values: T", "T: realnumbertype", shape=_two_sparse)
+    define(_op, f"{_A_AND_B} -> output_indices: int64, output_values: T", "T: realnumbertype", shape=_sparse_pair_shape)
     not_differentiable(_op)
 
 
 def _extremum_kernel(inputs: list[Array], choose: Any) -> Any:
-    indices, values, split, sizes = _pair(inputs)
+    indices, values, split, sizes = _checked_pair(inputs)
     _, first, group = np.unique(positions(indices, sizes), return_index=True, return_inverse=True)
-    # What only one of the two holds meets a zero.
+    # An element that only one operand holds is compared with zero.
     sides = np.zeros((2, len(first)), values.dtype)
     sides[0, group[:split]] = values[:split]
     sides[1, group[split:]] = values[split:]
@@ -231,13 +231,13 @@ def _minimum_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 
 @export("sparse_maximum", "sparse.maximum")
 def sparse_maximum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
-    """Returns the larger of two sparse values, element by element; what is absent counts as zero."""
+    """Returns the larger of two sparse values, element by element; absent elements count as zero."""
     return _extremum("SparseSparseMaximum", sp_a, sp_b, name)
 
 
 @export("sparse_minimum", "sparse.minimum")
 def sparse_minimum(sp_a: Any, sp_b: Any, name: str | None = None) -> SparseTensor:
-    """Returns the smaller of two sparse values, element by element; what is absent counts as zero."""
+    """Returns the smaller of two sparse values, element by element; absent elements count as zero."""
     return _extremum("SparseSparseMinimum", sp_a, sp_b, name)
 
 

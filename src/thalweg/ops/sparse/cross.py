@@ -15,7 +15,7 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.casting import cast
 from thalweg.ops.sparse.tensors import as_sparse
 
-# TensorFlow's, so that buckets agree.
+# TensorFlow's hash key, so that buckets agree.
 _DEFAULT_KEY = 0xDECAFCAFFE
 
 
@@ -99,7 +99,7 @@ def sparse_cross_hashed(
     Args:
         inputs: As for `sparse.cross`.
         num_buckets: The number of buckets; 0 for all of the positive int64.
-        hash_key: What the hashes start from.
+        hash_key: The key of the hash function.
         name: The node's name.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What the NumPy kernels of sparse ops share: checking indices, values and shape, and numbering positions."""
+"""Helpers of the NumPy kernels of sparse ops: checking indices, values and shape, and numbering positions."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _sparse_reduced_shape(c: ShapeContext) -> list[TensorShape]:
     return sparse_shapes(rank if c.attr("keep_dims") else None)
 
 
-def _groups(inputs: list[Array], keep: bool) -> tuple[tuple[int, ...], Array]:
+def _reduced_positions(inputs: list[Array], keep: bool) -> tuple[tuple[int, ...], Array]:
     """The reduced dense shape, and the row-major number in it of each element."""
     indices, values, shape, axes = inputs
     sizes = check_sparse(indices, values, shape)
@@ -87,13 +87,13 @@ for _largest, _op, _types in (
 
     @python_kernel(_op)
     def _dense_kernel(inputs: list[Array], attrs: dict[str, Any], largest: bool = _largest) -> Any:
-        sizes, group = _groups(inputs, attrs["keep_dims"])
+        sizes, group = _reduced_positions(inputs, attrs["keep_dims"])
         check_dense_shape(np.array(sizes, np.int64))
         return _combine(largest, inputs[1], group, int(np.prod([1, *sizes]))).reshape(sizes)
 
     @python_kernel(f"{_op}Sparse")
     def _sparse_kernel(inputs: list[Array], attrs: dict[str, Any], largest: bool = _largest) -> Any:
-        sizes, numbers = _groups(inputs, attrs["keep_dims"])
+        sizes, numbers = _reduced_positions(inputs, attrs["keep_dims"])
         found, group = np.unique(numbers, return_inverse=True)
         values = _combine(largest, inputs[1], group, len(found))
         return coordinates(found, sizes), values, np.array(sizes, np.int64)

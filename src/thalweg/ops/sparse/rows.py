@@ -1,4 +1,4 @@
-"""Sparse values made from others: empty rows filled, elements dropped, transposed, merged; placeholders for them."""
+"""Sparse values from sparse values: empty rows filled, elements dropped, transposed, merged; and placeholders."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
         raise ValueError(f"to_retain of shape {keep.shape} does not fit {x.values.shape} values.")
     where = apply_one("Reshape", apply_one("Where", keep), [-1])
     indices = apply_one("GatherV2", x.indices, where, 0)
-    return SparseTensor(indices, apply_one("GatherV2", x.values, where, 0), _copy(x.dense_shape))
+    return SparseTensor(indices, apply_one("GatherV2", x.values, where, 0), _identity_unless_constant(x.dense_shape))
 
 
-def _copy(shape: Tensor) -> Tensor:
-    # A constant shape stays the constant it is, so that the static shape is known.
+def _identity_unless_constant(shape: Tensor) -> Tensor:
+    # The same constant, so that the static shape is known.
     return shape if shape.op.type == "Const" else apply_one("Identity", shape)
 
 
@@ -252,7 +252,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 
     Args:
         dtype: The type of its values.
-        shape: The dense shape: a list in which sizes may be None, a tensor, or None if nothing is known of it.
+        shape: The dense shape: a list in which sizes may be None, a tensor, or None if it is unknown.
         name: The prefix of the names of its three tensors.
 
     Returns:

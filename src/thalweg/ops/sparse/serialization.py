@@ -29,18 +29,18 @@ from thalweg.ops.sparse.tensors import as_sparse
 _SPARSE = "sparse_indices: int64, sparse_values: T, sparse_shape: int64"
 
 
-def _one_shape(c: ShapeContext) -> TensorShape:
+def _serialize_shape(c: ShapeContext) -> TensorShape:
     sparse_input(c, 0)
     return TensorShape._of((3,))
 
 
-def _many_shape(c: ShapeContext) -> TensorShape:
+def _serialize_many_shape(c: ShapeContext) -> TensorShape:
     sparse_input(c, 0)
     dims = c.constant_as_shape(2).dims_tuple
     return TensorShape._of((dims[0] if dims else None, 3))
 
 
-def _read_shape(c: ShapeContext) -> list[TensorShape]:
+def _deserialize_shape(c: ShapeContext) -> list[TensorShape]:
     dims = shapes.with_rank_at_least(c.input(0), 1).dims_tuple
     if dims is not None:
         shapes.merge_dims(dims[-1], 3)
@@ -49,26 +49,26 @@ def _read_shape(c: ShapeContext) -> list[TensorShape]:
 
 define(
     "SerializeSparse", f"{_SPARSE} -> serialized_sparse: out_type", "T: type, out_type: {string, variant} = string",
-    shape=_one_shape,
+    shape=_serialize_shape,
 )  # fmt: skip
 define(
     "SerializeManySparse", f"{_SPARSE} -> serialized_sparse: out_type",
-    "T: type, out_type: {string, variant} = string", shape=_many_shape,
+    "T: type, out_type: {string, variant} = string", shape=_serialize_many_shape,
 )  # fmt: skip
 define(
     "DeserializeSparse",
     "serialized_sparse: Tserialized -> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
-    "dtype: type, Tserialized: {string, variant} = string", shape=_read_shape,
+    "dtype: type, Tserialized: {string, variant} = string", shape=_deserialize_shape,
 )  # fmt: skip
 define(
     "DeserializeManySparse",
     "serialized_sparse: string -> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64", "dtype: type",
-    shape=_read_shape,
+    shape=_deserialize_shape,
 )  # fmt: skip
 not_differentiable("SerializeSparse", "SerializeManySparse", "DeserializeSparse", "DeserializeManySparse")
 
 
-def _written(array: Array) -> bytes:
+def _serialized_proto(array: Array) -> bytes:
     """A TensorProto with the raw bytes of its elements; strings one by one."""
     from tensorboard.compat.proto import tensor_pb2  # Start-up time: protobuf is slow to import.
 
@@ -83,7 +83,7 @@ def _written(array: Array) -> bytes:
     return result
 
 
-def _read(text: Any, dtype: Any, rank: int, what: str) -> Array:
+def _parse_proto(text: Any, dtype: Any, rank: int, what: str) -> Array:
     """The array in a serialized TensorProto, which must have this type and rank."""
     from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
     from tensorboard.compat.proto import tensor_pb2
@@ -114,7 +114,7 @@ def _strings(rows: list[list[bytes]]) -> Array:
 def _serialize_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     indices, values, shape = inputs
     check_sparse(indices, values, shape)
-    return _strings([[_written(indices), _written(values), _written(shape)]])[0]
+    return _strings([[_serialized_proto(indices), _serialized_proto(values), _serialized_proto(shape)]])[0]
 
 
 @python_kernel("SerializeManySparse")
@@ -124,11 +124,11 @@ def _serialize_many_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     require(len(sizes) > 1, f"a minibatch must have rank 2 or more, got shape {list(sizes)}")
     order = np.argsort(indices[:, 0], kind="stable")
     ends = np.searchsorted(indices[order, 0], np.arange(sizes[0] + 1))
-    rest = _written(shape[1:])
+    rest = _serialized_proto(shape[1:])
     rows = []
     for first, last in itertools.pairwise(ends):
         mine = order[first:last]
-        rows.append([_written(indices[mine, 1:]), _written(values[mine]), rest])
+        rows.append([_serialized_proto(indices[mine, 1:]), _serialized_proto(values[mine]), rest])
     return _strings(rows)
 
 
@@ -148,9 +148,9 @@ def _deserialize_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     largest: Array | None = None
     for at in np.ndindex(*outer):
         parts = serialized[at]
-        indices = _read(parts[0], "int64", 2, "indices")
-        values = _read(parts[1], dtype, 1, "values")
-        shape = _read(parts[2], "int64", 1, "shape")
+        indices = _parse_proto(parts[0], "int64", 2, "indices")
+        values = _parse_proto(parts[1], dtype, 1, "values")
+        shape = _parse_proto(parts[2], "int64", 1, "shape")
         check_sparse(indices, values, shape, f"element {list(at)}")
         same = largest is None or len(largest) == len(shape)
         require(same, f"element {list(at)} has rank {len(shape)}, others {0 if largest is None else len(largest)}")
@@ -197,7 +197,7 @@ def deserialize_sparse(serialized_sparse: Any, dtype: Any, rank: Any = None, nam
     """Returns the SparseTensor in a vector of three strings; of a tensor `[..., 3]`, all of them stacked.
 
     Args:
-        serialized_sparse: What `serialize_sparse` returned.
+        serialized_sparse: Strings that `serialize_sparse` returned.
         dtype: The type of the values.
         rank: The rank of a single value, if it is known.
         name: A name for the operation.

@@ -148,7 +148,7 @@ def _operate(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTe
 
 @export("sets.intersection", "sets.set_intersection", "contrib.metrics.set_intersection")
 def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """Returns what the sets along the last dimension of `a` and `b` have in common, sorted.
+    """Returns the common elements of the sets along the last dimension of `a` and `b`, sorted.
 
     Args:
         a: Tensor or SparseTensor of integers or strings, of rank 2 or more.
@@ -163,11 +163,11 @@ def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTen
 
 @export("sets.difference", "sets.set_difference", "contrib.metrics.set_difference")
 def set_difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """Returns what is in the sets of `a` but not in those of `b`; the other way round without `aminusb`."""
+    """Returns the elements of the sets of `a` that are not in those of `b`; of b but not a without `aminusb`."""
     return _operate(a, b, "a-b" if aminusb else "b-a", validate_indices)
 
 
 @export("sets.union", "sets.set_union", "contrib.metrics.set_union")
 def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """Returns what is in the sets along the last dimension of `a` or of `b`, sorted."""
+    """Returns the elements of the sets along the last dimension of `a` or of `b`, sorted."""
     return _operate(a, b, "union", validate_indices)

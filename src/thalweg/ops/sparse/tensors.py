@@ -95,9 +95,9 @@ def _to_dense_grad(op: Operation, grad: Tensor) -> Any:
     if indices.shape.ndims is None or indices.shape.ndims < 2:
         places = apply_one("Reshape", indices, [-1, 1])
     picked = apply_one("GatherNd", grad, places)
-    rest = apply_one("Sub", _total(grad), _total(picked))
+    rest = apply_one("Sub", _sum_of_all(grad), _sum_of_all(picked))
     if values.shape.ndims == 0:
-        return None, None, _total(picked), rest
+        return None, None, _sum_of_all(picked), rest
     if values.shape.ndims is None:
         picked = apply_one("UnsortedSegmentSum", picked, _segments_of(values, picked), apply_one("Size", values))
         picked = apply_one("Reshape", picked, apply_one("Shape", values))
@@ -110,7 +110,7 @@ def _segments_of(values: Tensor, picked: Tensor) -> Tensor:
     return apply_one("Minimum", apply_one("Range", 0, count, 1), apply_one("Sub", apply_one("Size", values), 1))
 
 
-def _total(x: Tensor) -> Tensor:
+def _sum_of_all(x: Tensor) -> Tensor:
     return apply_one("Sum", apply_one("Reshape", x, [-1]), [0])
 
 
@@ -163,11 +163,11 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     """Returns the same sparse value with its indices in row-major order."""
     x = as_sparse(sp_input)
     ordered = apply("SparseReorder", x.indices, x.values, x.dense_shape, name=name)
-    return SparseTensor(ordered.output_indices, ordered.output_values, _same(x.dense_shape))
+    return SparseTensor(ordered.output_indices, ordered.output_values, _identity_unless_constant(x.dense_shape))
 
 
-def _same(x: Tensor) -> Tensor:
-    # A constant shape stays the constant it is, so that the static shape is known.
+def _identity_unless_constant(x: Tensor) -> Tensor:
+    # The same constant, so that the static shape is known.
     return x if x.op.type == "Const" else apply_one("Identity", x)
 
 
@@ -220,12 +220,12 @@ def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> Sparse
     """Returns the same elements, in row-major order, under another dense shape, in which one size may be -1."""
     x = as_sparse(sp_input)
     with name_scope(name, "SparseReshape", [x.values]):
-        wanted = apply_one("Cast", convert_to_tensor(shape), DstT="int64") if not _is_long(shape) else shape
+        wanted = apply_one("Cast", convert_to_tensor(shape), DstT="int64") if not _is_int64(shape) else shape
         new = apply("SparseReshape", x.indices, x.dense_shape, wanted)
         return SparseTensor(new.output_indices, apply_one("Identity", x.values), new.output_shape)
 
 
-def _is_long(shape: Any) -> bool:
+def _is_int64(shape: Any) -> bool:
     return not isinstance(shape, Tensor) or shape.dtype.name == "int64"
 
 
@@ -311,7 +311,7 @@ def sparse_concat(
         largest = apply_one("Max", apply_one("Pack", sizes, axis=0), [0])
         rank = inputs[0].dense_shape.shape.dims_tuple
         count = apply_one("Size", inputs[0].dense_shape) if not rank or rank[0] is None else rank[0]
-        here = apply_one("Equal", apply_one("Range", 0, count, 1), _positive(axis, count))
+        here = apply_one("Equal", apply_one("Range", 0, count, 1), _non_negative_axis(axis, count))
         sizes = [apply_one("Select", here, shape, largest) for shape in sizes]
     joined = apply(
         "SparseConcat", [x.indices for x in inputs], [x.values for x in inputs], sizes, concat_dim=axis, name=name
@@ -319,7 +319,7 @@ def sparse_concat(
     return SparseTensor(*joined)
 
 
-def _positive(axis: int, rank: Any) -> Any:
+def _non_negative_axis(axis: int, rank: Any) -> Any:
     if axis >= 0:
         return axis
     return axis + rank if isinstance(rank, int) else apply_one("AddV2", rank, axis)
@@ -328,7 +328,7 @@ def _positive(axis: int, rank: Any) -> Any:
 @gradient("SparseConcat")
 def _concat_grad(op: Operation, _: Any, grad: Tensor, __: Any) -> Any:
     n, axis = op.attrs["N"], op.attrs["concat_dim"]
-    # The joined values are a permutation of the inputs' ones: join their numbers to learn it.
+    # The result is a permutation of the inputs' values: concatenating their positions gives the permutation.
     counts = [apply_one("Size", values) for values in op.inputs[n : 2 * n]]
     total = apply_one("AddN", counts)
     numbers = apply_one("Range", 0, total, 1)
@@ -392,7 +392,7 @@ def sparse_split(
     """Splits a SparseTensor into `num_split` ones along an axis; the first are larger where it does not divide.
 
     Args:
-        keyword_required: Must not be given: the others are keyword arguments.
+        keyword_required: Must not be given: the other arguments are keyword arguments.
         sp_input: A SparseTensor.
         num_split: How many.
         axis: The axis.

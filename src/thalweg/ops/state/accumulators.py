@@ -1,4 +1,4 @@
-"""Conditional accumulators: gradients of many steps, summed until enough have come together; stale ones are dropped."""
+"""Conditional accumulators: sum the gradients of many steps until there are enough; stale ones are dropped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAKE = (
 _SPARSE_GRADIENT = "local_step: int64, gradient_indices: int64, gradient_values: dtype, gradient_shape: int64 ->"
 _SPARSE_RESULT = "num_required: int32 -> indices: int64, values: dtype, shape: int64"
 
-# On references, as graphs of TensorFlow have them, and on handles, which is what runs.
+# On references, as graphs of TensorFlow have them, and on handles, which is the form that runs.
 for _prefix, _sparse_prefix, _handle in (("", "", "Ref(string)"), ("Resource", "_Resource", "resource")):
     for _name, _signature, _attrs, _shape, _effect in (
         (f"{_prefix}ConditionalAccumulator", f"-> handle: {_handle}", _MAKE, shapes.scalar, Effect.CREATES),
@@ -66,7 +66,7 @@ def _as_int64(value: Any) -> Tensor:
 
 @export("ConditionalAccumulatorBase")
 class ConditionalAccumulatorBase:
-    """What all accumulators have in common."""
+    """The base class of accumulators."""
 
     # Sparse accumulators live behind references in TensorFlow's graphs, dense ones behind handles.
     _prefix = "Resource"
@@ -94,7 +94,7 @@ class ConditionalAccumulatorBase:
         return self._dtype
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
-        """How many gradients have come since the last were taken."""
+        """The number of gradients since the last `take_grad`."""
         name = f"{self._name}_NumAccumulated" if name is None else name
         return apply_one(f"{self._prefix}AccumulatorNumAccumulated", self._accumulator_ref, name=name)
 
@@ -176,7 +176,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
 @export("SparseConditionalAccumulator", "sparse.SparseConditionalAccumulator")
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
-    """The same for sparse gradients: rows of a large tensor, by index. A row's mean is over those that had it."""
+    """The same for sparse gradients: rows of a large tensor, by index. A row's mean is over the gradients with it."""
 
     _prefix = ""
 
@@ -238,7 +238,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         )
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Any:
-        """What has come together: a tuple (indices, values, shape); the shape has -1 where it is not known."""
+        """The accumulated gradient: a tuple (indices, values, shape); the shape has -1 for unknown sizes."""
         return apply("SparseAccumulatorTakeGradient", self._accumulator_ref, num_required, dtype=self._dtype, name=name)
 
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:

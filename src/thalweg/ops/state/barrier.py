@@ -1,4 +1,4 @@
-"""Barrier: puts elements together whose components come one by one, by key."""
+"""Barrier: assembles elements, by key, from components that are inserted one by one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ for _prefix, _handle in (("", "Ref(string)"), ("_Resource", "resource")):
 
 @export("queue.Barrier")
 class Barrier:
-    """Gathers the components of elements, which steps insert one by one under a key; complete elements can be taken.
+    """Assembles elements from components that steps insert under a key; complete elements can be taken.
 
     Elements leave in the order in which their keys first came. After `close`, no new key is let in; those under way may
     still be completed.
@@ -164,7 +164,7 @@ class Barrier:
         return taken
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """Lets no new keys in, and with `cancel_pending_enqueues` forgets those whose elements are not complete."""
+        """Accepts no new keys; with `cancel_pending_enqueues`, drops the elements that are not complete."""
         name = f"{self._name}_BarrierClose" if name is None else name
         return apply_op("BarrierClose", self._barrier_ref, cancel_pending_enqueues=cancel_pending_enqueues, name=name)
 

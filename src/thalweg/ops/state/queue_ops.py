@@ -1,6 +1,6 @@
 """Queues as ops. `queues.py` has the classes that programs use.
 
-Each op exists twice: on resource handles, which is what runs, and on references, as graphs written by TensorFlow 1
+Each op exists twice: on resource handles, which is the form that runs, and on references, as graphs of TensorFlow 1
 contain it; `passes/references.py` turns the second into the first.
 """
 
@@ -16,12 +16,12 @@ _NAMED = "container: string = '', shared_name: string = ''"
 _COMPONENTS = "component_types: list(type) >= 1, shapes: list(shape) = [], capacity: int = -1"
 _SHUFFLED = "min_after_dequeue: int = 0, seed: int = 0, seed2: int = 0"
 _TIMEOUT = "timeout_ms: int = -1"
-_TAKEN = f"component_types: list(type) >= 1, {_TIMEOUT}"
-_GIVEN = f"Tcomponents: list(type) >= 1, {_TIMEOUT}"
+_DEQUEUED = f"component_types: list(type) >= 1, {_TIMEOUT}"
+_ENQUEUED = f"Tcomponents: list(type) >= 1, {_TIMEOUT}"
 
 
-def _rows(c: ShapeContext) -> list[TensorShape]:
-    """Shapes of a batch: only the queue knows more than the number of rows."""
+def _dequeue_many_shape(c: ShapeContext) -> list[TensorShape]:
+    """Unknown shapes: only the queue knows those of its components."""
     shapes.with_rank(c.input(1), 0)
     count = c.constant(1)
     if count is not None and int(count) < 0:
@@ -42,11 +42,11 @@ for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
         define(f"{_kind}{_version}", f"-> handle: {_handle}", _attrs, shape=shapes.scalar, effect=Effect.CREATES)
         not_differentiable(f"{_kind}{_version}")
     for _name, _signature, _attrs, _shape, _effect in (
-        ("Enqueue", "components: Tcomponents ->", _GIVEN, shapes.no_outputs, Effect.WRITES),
-        ("EnqueueMany", "components: Tcomponents ->", _GIVEN, shapes.no_outputs, Effect.WRITES),
-        ("Dequeue", "-> components: component_types", _TAKEN, shapes.unknown, Effect.WRITES),
-        ("DequeueMany", "n: int32 -> components: component_types", _TAKEN, _rows, Effect.WRITES),
-        ("DequeueUpTo", "n: int32 -> components: component_types", _TAKEN, _rows, Effect.WRITES),
+        ("Enqueue", "components: Tcomponents ->", _ENQUEUED, shapes.no_outputs, Effect.WRITES),
+        ("EnqueueMany", "components: Tcomponents ->", _ENQUEUED, shapes.no_outputs, Effect.WRITES),
+        ("Dequeue", "-> components: component_types", _DEQUEUED, shapes.unknown, Effect.WRITES),
+        ("DequeueMany", "n: int32 -> components: component_types", _DEQUEUED, _dequeue_many_shape, Effect.WRITES),
+        ("DequeueUpTo", "n: int32 -> components: component_types", _DEQUEUED, _dequeue_many_shape, Effect.WRITES),
         ("Close", "->", "cancel_pending_enqueues: bool = false", shapes.no_outputs, Effect.WRITES),
         ("IsClosed", "-> is_closed: bool", "", shapes.scalar, Effect.READS),
         ("Size", "-> size: int32", "", shapes.scalar, Effect.READS),

@@ -69,7 +69,7 @@ def as_names(names: Any, dtypes: Sequence[DType]) -> list[str] | None:
 
 
 def common_shape(a: TensorShape, b: TensorShape) -> TensorShape:
-    """The most that is known of a shape that may be either."""
+    """The most specific shape that fits both."""
     if a.ndims is None or a.ndims != b.ndims:
         return TensorShape(None)
     x, y = a.dims_tuple, b.dims_tuple
@@ -80,7 +80,7 @@ def common_shape(a: TensorShape, b: TensorShape) -> TensorShape:
 
 @export("QueueBase", "queue.QueueBase", "io.QueueBase")
 class QueueBase:
-    """What all queues have in common.
+    """The base class of queues.
 
     An element is a tuple of tensors. Steps that enqueue wait while the queue is full, steps that dequeue while it has
     too few elements; a step that waits holds no thread. A closed queue refuses enqueues with CancelledError, and
@@ -112,7 +112,7 @@ class QueueBase:
 
     @staticmethod
     def from_list(index: Any, queues: Any) -> QueueBase:
-        """A queue that is, in each step, the one of `queues` that `index` says.
+        """A queue that stands for `queues[index]`, in each step anew.
 
         Args:
             index: A scalar integer tensor.
@@ -191,7 +191,7 @@ class QueueBase:
         ]
 
     def _result(self, tensors: list[Tensor]) -> Components:
-        """What a dequeue returns: a dictionary, one tensor, or a list."""
+        """The result of a dequeue: a dictionary, one tensor, or a list."""
         if self._names:
             return dict(zip(self._names, tensors, strict=True))
         return tensors[0] if len(tensors) == 1 else tensors
@@ -241,7 +241,7 @@ class QueueBase:
             A tensor, a list of one for each component, or a dictionary if the components have names.
         """
         name = f"{self._name}_Dequeue" if name is None else name
-        tensors = _listed(apply_list("QueueDequeueV2", self._queue_ref, component_types=self._dtypes, name=name))
+        tensors = _tensor_list(apply_list("QueueDequeueV2", self._queue_ref, component_types=self._dtypes, name=name))
         for tensor, shape in zip(tensors, self._shapes, strict=True):
             tensor.set_shape(shape)
         return self._result(tensors)
@@ -253,15 +253,19 @@ class QueueBase:
         OutOfRangeError.
         """
         name = f"{self._name}_DequeueMany" if name is None else name
-        tensors = _listed(apply_list("QueueDequeueManyV2", self._queue_ref, n, component_types=self._dtypes, name=name))
+        tensors = _tensor_list(
+            apply_list("QueueDequeueManyV2", self._queue_ref, n, component_types=self._dtypes, name=name)
+        )
         count = constant_value(tensors[0].op.inputs[1])
         self._set_batch_shapes(tensors, None if count is None else int(count))
         return self._result(tensors)
 
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Components:
-        """As `dequeue_many`; but a closed queue gives what it has, and fails only when it has nothing."""
+        """As `dequeue_many`; but a closed queue gives its last elements, and fails only when it is empty."""
         name = f"{self._name}_DequeueUpTo" if name is None else name
-        tensors = _listed(apply_list("QueueDequeueUpToV2", self._queue_ref, n, component_types=self._dtypes, name=name))
+        tensors = _tensor_list(
+            apply_list("QueueDequeueUpToV2", self._queue_ref, n, component_types=self._dtypes, name=name)
+        )
         self._set_batch_shapes(tensors, None)
         return self._result(tensors)
 
@@ -290,7 +294,7 @@ class QueueBase:
         return apply_one("QueueSizeV2", self._queue_ref, name=name)
 
 
-def _listed(tensors: Any) -> list[Tensor]:
+def _tensor_list(tensors: Any) -> list[Tensor]:
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
 

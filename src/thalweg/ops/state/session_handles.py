@@ -26,7 +26,7 @@ not_differentiable("GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor",
 
 
 class TensorHandle:
-    """What a step returns for `tf.get_session_handle`: it names a value that the session keeps."""
+    """The fetched value of `tf.get_session_handle`: names a tensor that the session keeps."""
 
     def __init__(self, handle: Any, dtype: DType, session: Any) -> None:
         """Used by the session."""
@@ -36,7 +36,7 @@ class TensorHandle:
 
     @property
     def handle(self) -> str:
-        """The handle, as it is fed to what `tf.get_session_tensor` returns."""
+        """The handle, to be fed to the placeholder of `tf.get_session_tensor`."""
         return self._handle
 
     @property
@@ -119,7 +119,7 @@ def delete_session_tensor(handle: Any, name: str | None = None) -> tuple[Tensor,
 
 
 def _device_of(handle: Any) -> str:
-    """The device that a handle's value is on: its last part; "" for what is no handle."""
+    """The device that a handle's value is on: the last part of the handle; "" if the text is no handle."""
     text = handle.decode() if isinstance(handle, bytes) else str(handle)
     _, separator, name = text.rpartition(";")
     return name if separator and name.startswith("/") else ""

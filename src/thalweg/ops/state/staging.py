@@ -57,7 +57,7 @@ for _name, _signature, _attrs, _shape, _effect in (
 
 
 class BaseStagingArea:
-    """What both kinds of staging areas have in common."""
+    """The base class of staging areas."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class TensorArray:
             handle: The handle of an existing array.
             flow: The tensor that orders operations on an existing array.
             infer_shape: Whether all elements have one shape, to be found from the first.
-            element_shape: What is known of the elements' shape.
+            element_shape: The static shape of the elements, as far as it is known.
             colocate_with_first_write_call: Ignored: an array lives where its operations run.
             name: A name scope for the node.
 
@@ -84,22 +84,22 @@ class TensorArray:
         self._dynamic_size = bool(dynamic_size)
         self._infer_shape = infer_shape
         self._size = size
-        # One cell for all objects of an array: a write inside of a loop is known to the reads after it.
-        self._known = [TensorShape(element_shape)]
+        # One list shared by all objects of an array: reads after a loop see the shape that a write in it found.
+        self._shape_cell = [TensorShape(element_shape)]
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
                 self._handle = handle
                 self._flow = flow if flow is not None else convert_to_tensor(0.0, dtypes.float32)
                 return
             made = apply(
-                "TensorArrayV3", size, dtype=self._dtype, element_shape=self._known[0], dynamic_size=dynamic_size,
+                "TensorArrayV3", size, dtype=self._dtype, element_shape=self._shape_cell[0], dynamic_size=dynamic_size,
                 clear_after_read=True if clear_after_read is None else clear_after_read,
                 identical_element_shapes=infer_shape, tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
             self._handle, self._flow = made
 
     def _with_flow(self, flow: Tensor) -> TensorArray:
-        """The same array after what `flow` stands for."""
+        """The same array after the operations that `flow` depends on."""
         other = TensorArray.__new__(TensorArray)
         other.__dict__.update(self.__dict__)
         other._flow = flow
@@ -127,8 +127,8 @@ class TensorArray:
 
     @property
     def element_shape(self) -> TensorShape:
-        """What is known of the elements' shape."""
-        return self._known[0]
+        """The static shape of the elements, as far as it is known."""
+        return self._shape_cell[0]
 
     @property
     def dynamic_size(self) -> bool:
@@ -138,9 +138,11 @@ class TensorArray:
     def _merge_element_shape(self, shape: TensorShape) -> None:
         if not self._infer_shape:
             return
-        if not self._known[0].is_compatible_with(shape):
-            raise ValueError(f"Inconsistent shapes: saw {shape} but expected {self._known[0]} (and infer_shape=True)")
-        self._known[0] = self._known[0].merge_with(shape)
+        if not self._shape_cell[0].is_compatible_with(shape):
+            raise ValueError(
+                f"Inconsistent shapes: saw {shape} but expected {self._shape_cell[0]} (and infer_shape=True)"
+            )
+        self._shape_cell[0] = self._shape_cell[0].merge_with(shape)
 
     def identity(self) -> TensorArray:
         """The same array, after the control dependencies of this place."""
@@ -154,14 +156,14 @@ class TensorArray:
             with control_dependencies([handle]):
                 after = apply_one("Identity", flow, name="gradient_flow")
             array = TensorArray(self._dtype, handle=handle, flow=after, infer_shape=self._infer_shape)
-            array._known = self._known
+            array._shape_cell = self._shape_cell
             return array
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`."""
         value = apply_one("TensorArrayReadV3", self._handle, index, self._flow, dtype=self._dtype, name=name)
-        if self._known[0].ndims is not None:
-            value.set_shape(self._known[0])
+        if self._shape_cell[0].ndims is not None:
+            value.set_shape(self._shape_cell[0])
         return value
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
@@ -190,7 +192,7 @@ class TensorArray:
         """All elements, stacked along a new first dimension."""
         with name_scope(name, "TensorArrayStack", [self._handle]):
             count = self._count()
-            value = self.gather(_numbers(self.size() if count is None else count))
+            value = self.gather(_range_tensor(self.size() if count is None else count))
             if count is not None and value.shape.ndims is not None:
                 value.set_shape([count, *value.shape.as_list()[1:]])
             return value
@@ -199,12 +201,12 @@ class TensorArray:
         """The elements at `indices`, stacked along a new first dimension."""
         return apply_one(
             "TensorArrayGatherV3", self._handle, indices, self._flow, dtype=self._dtype,
-            element_shape=self._known[0], name=name,
+            element_shape=self._shape_cell[0], name=name,
         )  # fmt: skip
 
     def concat(self, name: str | None = None) -> Tensor:
         """All elements, joined along their first dimension."""
-        known = self._known[0]
+        known = self._shape_cell[0]
         rest = TensorShape(None) if known.ndims is None or known.ndims == 0 else known[1:]
         value: Tensor = apply(
             "TensorArrayConcatV3", self._handle, self._flow, dtype=self._dtype, element_shape_except0=rest, name=name
@@ -218,7 +220,7 @@ class TensorArray:
             count: int | Tensor | None = tensor.shape.as_list()[0] if tensor.shape.ndims else None
             if count is None:
                 count = apply_one("StridedSlice", apply_one("Shape", tensor), [0], [1], [1], shrink_axis_mask=1)
-            return self.scatter(_numbers(count), tensor)
+            return self.scatter(_range_tensor(count), tensor)
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Writes the parts of `value` along its first dimension to the elements at `indices`."""
@@ -264,10 +266,10 @@ class TensorArray:
         return apply_op("TensorArrayCloseV3", self._handle, name=name)
 
     def __repr__(self) -> str:
-        return f"<tf.TensorArray '{self._handle.op.name}' dtype={self._dtype.name} element_shape={self._known[0]}>"
+        return f"<tf.TensorArray '{self._handle.op.name}' dtype={self._dtype.name} element_shape={self._shape_cell[0]}>"
 
 
-def _numbers(count: Any) -> Tensor:
+def _range_tensor(count: Any) -> Tensor:
     """0, 1, ... up to `count`, which is a number or a tensor."""
     if isinstance(count, Tensor):
         return apply_one("Range", 0, count, 1, name="range")
@@ -275,5 +277,5 @@ def _numbers(count: Any) -> Tensor:
 
 
 def build_ta_with_new_flow(old_ta: TensorArray, flow: Tensor) -> TensorArray:
-    """The array of `old_ta` after what `flow` stands for: how loops carry a TensorArray."""
+    """The array of `old_ta` after the operations that `flow` depends on: how loops carry a TensorArray."""
     return old_ta._with_flow(flow)

@@ -152,7 +152,7 @@ def _gradient_array(op: Operation, dtype: Any, grad: Tensor, flow: Tensor) -> An
 def gradient_source(name: str) -> str:
     """Which gradient computation a node belongs to: the one under construction, or else the one in its name.
 
-    Each computation has gradient arrays of its own; second derivatives have others than first ones.
+    Each gradient computation has its own gradient arrays: those of second derivatives are not those of first ones.
     """
     current = current_computation()
     if current is not None:

@@ -72,7 +72,7 @@ define(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", shape=shapes.no_outputs,
     effect=Effect.WRITES,
 )  # fmt: skip
-# What TensorFlow 2 puts before the reads of its savers; here, reads never copy.
+# TensorFlow 2 adds this op before the reads of its savers; here, reads never copy.
 define("DisableCopyOnRead", "resource: resource ->", shape=shapes.no_outputs, effect=Effect.WRITES)
 not_differentiable(
     "VarHandleOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "VarIsInitializedOp",

@@ -1,4 +1,4 @@
-"""Strings that hold something: comma-separated values, JSON, compressed bytes, padded numbers, whole tensors."""
+"""Decoding of strings: comma-separated values, JSON, compressed bytes, padded numbers, whole tensors."""
 
 from __future__ import annotations
 

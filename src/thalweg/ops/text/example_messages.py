@@ -24,7 +24,7 @@ _FIELDS: Final[dict[str, tuple[Field, ...]]] = {
 
 
 def __getattr__(name: str) -> Any:
-    """Makes all classes when the first of them is asked for: protobuf takes its time to load."""
+    """Makes all classes when the first of them is used: protobuf is slow to load."""
     if name not in _FIELDS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     made = make_messages("thalweg/example.proto", _FIELDS, "tensorflow", {"Feature": "kind"}, own_pool=True)

@@ -109,7 +109,7 @@ def _sparse_tensors(keys: list[str], indices: Any, values: Any, dense_shapes: An
 
 
 def _join_sparse_features(features: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Makes the SparseFeatures of the features that hold their indices and values, and drops what nobody asked for."""
+    """Makes each SparseFeature from its index and value features, and drops those that were not asked for."""
     joined: dict[str, Any] = {}
     for key in sorted(features):
         feature = features[key]
@@ -137,8 +137,8 @@ def parse_sequence_example(
 
     Args:
         serialized: Vector of serialized SequenceExample protos.
-        context_features: From keys to FixedLenFeature or VarLenFeature: what belongs to a whole example.
-        sequence_features: From keys to FixedLenSequenceFeature or VarLenFeature: what has a value per step.
+        context_features: From keys to FixedLenFeature or VarLenFeature: the features of a whole example.
+        sequence_features: From keys to FixedLenSequenceFeature or VarLenFeature: the features of each step.
         example_names: Names of the examples, for error messages.
         name: A name for the operation.
 

@@ -1,4 +1,4 @@
-"""What a program says about the features of its examples, and what parsing ops need to know of it."""
+"""The descriptions of features in examples (FixedLenFeature, ...), and their form for the parsing ops."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SparseFeature(NamedTuple):
 
 
 class ParseSpec:
-    """Features, sorted into what parsing ops tell apart.
+    """Features, sorted by the kinds that parsing ops distinguish.
 
     Attributes:
         sparse_keys: The keys that become SparseTensors, and `sparse_types`: their types.

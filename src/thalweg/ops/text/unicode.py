@@ -65,7 +65,7 @@ not_differentiable("UnicodeTranscode", "UnicodeDecode", "UnicodeDecodeWithOffset
 
 
 class _Decoder:
-    """From bytes to (code point, place of its first byte), with what is wrong replaced, dropped or refused."""
+    """From bytes to (code point, offset of its first byte); invalid bytes are replaced, dropped or refused."""
 
     def __init__(self, attrs: dict[str, Any]) -> None:
         name = attrs["input_encoding"].decode("ascii", "replace")
@@ -94,17 +94,17 @@ class _Decoder:
             for character in text:
                 code = ord(character)
                 if code < 32 and self._replace_control:
-                    yield from self._wrong(start)
+                    yield from self._handle_invalid(start)
                 else:
                     yield code, start
                 start += len(encoder.encode(character))
             if bad is None:
                 return
             require(self._policy != b"strict", "Invalid formatting on input string")
-            yield from self._wrong(bad[0])
+            yield from self._handle_invalid(bad[0])
             start = bad[1]
 
-    def _wrong(self, place: int) -> Iterator[tuple[int, int]]:
+    def _handle_invalid(self, place: int) -> Iterator[tuple[int, int]]:
         if self._policy != b"ignore":
             yield self._replacement, place
 
@@ -205,7 +205,7 @@ def unicode_transcode(
     )  # fmt: skip
 
 
-def _one_string(input: Any) -> Tensor:
+def _as_scalar_string(input: Any) -> Tensor:
     tensor = convert_to_tensor(input, string)
     if tensor.shape.ndims != 0:
         raise op_errors.UnimplementedError(
@@ -233,7 +233,7 @@ def unicode_decode_with_offsets(
     """Returns the code points of one string, and the place of the first byte of each."""
     with name_scope(name, "UnicodeDecodeWithOffsets", [input]):
         found = apply(
-            "UnicodeDecodeWithOffsets", _one_string(input), input_encoding=input_encoding, errors=errors,
+            "UnicodeDecodeWithOffsets", _as_scalar_string(input), input_encoding=input_encoding, errors=errors,
             replacement_char=replacement_char, replace_control_characters=replace_control_characters,
         )  # fmt: skip
         return found.char_values, found.char_to_byte_starts

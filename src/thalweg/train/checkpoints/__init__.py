@@ -1,1 +1,1 @@
-"""Saver, and whatever else writes, reads and finds checkpoints."""
+"""Saver, and the other classes and functions that write, read and find checkpoints."""

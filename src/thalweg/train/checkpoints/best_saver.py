@@ -20,7 +20,7 @@ from thalweg.train.checkpoints.saver import Saver
 
 @export("train.BestSaver")
 class BestSaver:
-    """Saves a checkpoint if it is among the best so far, and deletes the one that no longer is.
+    """Saves a checkpoint if it is among the best so far, and deletes the one that it replaces.
 
     The directory's `best_checkpoint` file names them as `checkpoint` does, so that
     `tf.train.latest_checkpoint(directory, "best_checkpoint")` is the best one; `best_checkpoint.json` has the values.
@@ -52,7 +52,7 @@ class BestSaver:
             save_path: The prefix of the checkpoints.
             max_to_keep: How many of the best to keep.
             mode: 'max' if larger values are better, 'min' if smaller ones are.
-            saver: What saves; its own list of checkpoints is not used.
+            saver: The Saver; its own list of checkpoints is not used.
             state_filename: The name of the file that names the checkpoints.
             **saver_args: Arguments of a new Saver.
 
@@ -69,7 +69,7 @@ class BestSaver:
         self._sign = 1 if mode == "max" else -1
         self._state_filename = state_filename
         self.saver = saver or Saver(**{**saver_args, "max_to_keep": None})
-        self._checkpoints: list[tuple[str, float]] = self._recovered()
+        self._checkpoints: list[tuple[str, float]] = self._read_state()
 
     @property
     def checkpoints(self) -> list[tuple[str, float]]:
@@ -86,7 +86,7 @@ class BestSaver:
 
         Args:
             sess: The session.
-            value: How good they are. NaN is never among the best.
+            value: The value of the metric. NaN is never among the best.
             global_step: A number for the name, or a variable or tensor with one.
             **save_args: Further arguments of `Saver.save`.
 
@@ -123,8 +123,8 @@ class BestSaver:
         paths = [path for path, _ in reversed(self._checkpoints)]
         write_checkpoint_state(self._directory, paths[-1], paths, self._state_filename, True)
 
-    def _recovered(self) -> list[tuple[str, float]]:
-        """What an earlier run left; checkpoints that are gone do not count."""
+    def _read_state(self) -> list[tuple[str, float]]:
+        """The checkpoints of an earlier run that still exist, with their values, the best one first."""
         import json
 
         path = self._values_path()

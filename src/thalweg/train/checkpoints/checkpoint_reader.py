@@ -43,7 +43,7 @@ class CheckpointReader:
         self._entries: dict[str, tuple[DType | None, list[int]]] = {}
         for name in self._reader.names():
             kind, shape = self._reader.entry(name)
-            # A type that came after us is 0 here: its tensors are listed, but cannot be read.
+            # A dtype that this version does not know is 0: such tensors are listed, but cannot be read.
             self._entries[name.decode(errors="surrogateescape")] = (as_dtype(kind) if kind else None, list(shape))
 
     def has_tensor(self, tensor_str: Any) -> bool:

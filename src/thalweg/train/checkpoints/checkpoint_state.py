@@ -22,7 +22,7 @@ def _state_path(directory: Any, latest_filename: str | None) -> str:
 
 
 def write_durably(path: str, content: bytes) -> None:
-    """Writes a file at once or not at all, and brings it to the disk.
+    """Writes a file atomically, and syncs it to the disk.
 
     Raises:
         errors.OpError: What the operating system reports, such as ResourceExhaustedError for a full disk.
@@ -61,7 +61,7 @@ def generate_checkpoint_state_proto(
         model_checkpoint_path: The latest checkpoint.
         all_model_checkpoint_paths: All checkpoints that are not deleted, from the oldest to the latest.
         all_model_checkpoint_timestamps: When they were made, in seconds since 1970.
-        last_preserved_timestamp: When the latest was made that is kept for good.
+        last_preserved_timestamp: When the latest of the checkpoints that are kept for good was made.
 
     Returns:
         The message. Where `save_dir` is relative, so are the paths in it, to `save_dir`.
@@ -104,7 +104,7 @@ def update_checkpoint_state(
         all_model_checkpoint_paths: All checkpoints that are not deleted, from the oldest to the latest.
         latest_filename: The file's name, if not 'checkpoint'.
         all_model_checkpoint_timestamps: When they were made.
-        last_preserved_timestamp: When the latest was made that is kept for good.
+        last_preserved_timestamp: When the latest of the checkpoints that are kept for good was made.
 
     Raises:
         RuntimeError: If the file would overwrite the checkpoint.
@@ -135,7 +135,7 @@ def write_checkpoint_state(
         base = os.path.abspath(save_dir) if absolute else save_dir
         latest = os.path.relpath(latest, base)
         all_paths = [os.path.relpath(path, base) for path in all_paths]
-        # They are relative to the directory already.
+        # The paths are relative to the directory already.
         state = generate_checkpoint_state_proto("/", latest, all_paths, timestamps, last_preserved_timestamp)
     else:
         state = generate_checkpoint_state_proto(save_dir, latest, all_paths, timestamps, last_preserved_timestamp)

@@ -10,7 +10,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.platform import logging
 from thalweg.train.checkpoints.checkpoint_state import latest_checkpoint
 
-_BETWEEN_LOOKS = 1.0  # Seconds.
+_POLL_SECONDS = 1.0
 
 
 @export("train.checkpoints_iterator")
@@ -31,7 +31,7 @@ def checkpoints_iterator(
         timeout_fn: Called when that has passed; the iteration ends if it returns True. It ends at once if None.
 
     Yields:
-        What `latest_checkpoint` returns.
+        The prefix, as `latest_checkpoint` returns it.
     """
     last: str | None = None
     while True:
@@ -54,7 +54,7 @@ def _new_checkpoint(directory: Any, last: str | None, timeout: float | None) -> 
         found = latest_checkpoint(directory)
         if found is not None and found != last:
             return found
-        left = _BETWEEN_LOOKS if deadline is None else min(_BETWEEN_LOOKS, deadline - time.monotonic())
+        left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
         if left <= 0:
             return None
         time.sleep(left)

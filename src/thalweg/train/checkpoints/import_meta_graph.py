@@ -22,7 +22,7 @@ def import_meta_graph(
         meta_graph_or_file: A MetaGraphDef, or the path of a file with one.
         clear_devices: Whether to leave devices out.
         import_scope: A name scope to put everything under.
-        **kwargs: `input_map`, as in `tf.import_graph_def`, and the others of `import_scoped_meta_graph`.
+        **kwargs: `input_map`, as in `tf.import_graph_def`, and other arguments of `import_scoped_meta_graph`.
 
     Returns:
         A Saver for its variables: the one that the MetaGraphDef has, or a new one for all variables of the default

@@ -1,4 +1,4 @@
-"""What went wrong in a restore, in terms of variables and checkpoints instead of nodes."""
+"""Messages for failed restores, in terms of variables and checkpoints instead of nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 10
 
 
 def explain(error: errors.OpError, graph: Any, saver_def: Any, prefix: str) -> errors.OpError:
-    """The same error, with the differences between what the saver wants and what the checkpoint has."""
+    """The same error, with the differences between the saver's variables and the checkpoint's tensors."""
     reader = try_open(prefix)
     lines = [] if reader is None else _differences(graph, saver_def, reader)
     if isinstance(error, errors.NotFoundError):
@@ -34,7 +34,7 @@ def _differences(graph: Any, saver_def: Any, reader: CheckpointReader) -> list[s
     shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     lines = []
     for op in graph.get_operations():
-        if op.type != "RestoreV2" or not _belongs(op, saver_def):
+        if op.type != "RestoreV2" or not _is_of_saver(op, saver_def):
             continue
         names = constant_value(op.inputs[1])
         slices = constant_value(op.inputs[2])
@@ -46,7 +46,7 @@ def _differences(graph: Any, saver_def: Any, reader: CheckpointReader) -> list[s
                 near = near_names(reader, name)
                 lines.append(f"{name}: not in the checkpoint" + (f"; it has {', '.join(near)}" if near else ""))
                 continue
-            wanted = _wanted_shape(output, spec)
+            wanted = _variable_shape(output, spec)
             if output.dtype.base_dtype != dtypes[name]:
                 lines.append(f"{name}: {output.dtype.name} here, {dtypes[name].name} in the checkpoint")
             elif wanted is not None and wanted != shapes[name]:
@@ -54,11 +54,11 @@ def _differences(graph: Any, saver_def: Any, reader: CheckpointReader) -> list[s
     return lines
 
 
-def _belongs(op: Any, saver_def: Any) -> bool:
+def _is_of_saver(op: Any, saver_def: Any) -> bool:
     return bool(op.inputs[0].name == saver_def.filename_tensor_name)
 
 
-def _wanted_shape(output: Any, spec: bytes) -> list[int] | None:
+def _variable_shape(output: Any, spec: bytes) -> list[int] | None:
     """The shape of the variable that a restored tensor goes to, or of the whole that it is a slice of."""
     if spec:
         return [int(size) for size in spec.split(b" ")[:-1]]

@@ -1,4 +1,4 @@
-"""What a Saver saves: variables, parts of variables, and objects that say themselves which tensors they consist of."""
+"""The objects that a Saver saves: variables, parts of variables, and objects that list their tensors themselves."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _full_name(variable: Any) -> str:
     return result
 
 
-def _parts(value: Any, name: str) -> list[SaveableObject]:
+def _saveables_of(value: Any, name: str) -> list[SaveableObject]:
     """The saveables of one entry of a var_list."""
     if isinstance(value, SaveableObject):
         return [value]
@@ -94,7 +94,7 @@ def _parts(value: Any, name: str) -> list[SaveableObject]:
 
 def _from_factories(factories: dict[str, Callable[..., Any]], name: str) -> list[SaveableObject]:
     made = [factory(name if key == "VARIABLE_VALUE" else f"{name}-{key}") for key, factory in factories.items()]
-    return [saveable for each in made for saveable in (_parts(each, name))]
+    return [saveable for each in made for saveable in (_saveables_of(each, name))]
 
 
 def _by_name(values: Iterable[Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def saveables_from(var_list: Any) -> list[SaveableObject]:
     """The saveables of a list of variables, or of a dictionary from names in the checkpoint to variables, by name.
 
     Raises:
-        TypeError: If one is not something that can be saved.
+        TypeError: If an element cannot be saved.
         ValueError: If a name or a variable occurs twice.
     """
     names = var_list if isinstance(var_list, dict) else _by_name(var_list)
@@ -138,7 +138,7 @@ def saveables_from(var_list: Any) -> list[SaveableObject]:
     for name in sorted(names):
         if not isinstance(name, str):
             raise TypeError(f"names_to_saveables must be a dict mapping string names to variables: {name!r}.")
-        for saveable in _parts(names[name], name):
+        for saveable in _saveables_of(names[name], name):
             if id(saveable.op) in seen:
                 raise ValueError(f"The same saveable will be restored with two names: {saveable.name}")
             seen.add(id(saveable.op))
@@ -147,5 +147,5 @@ def saveables_from(var_list: Any) -> list[SaveableObject]:
 
 
 def all_saveable_objects(scope: str | None = None) -> list[Any]:
-    """What a Saver without a var_list saves."""
+    """The variables and saveable objects that a Saver without a var_list saves."""
     return get_collection(GraphKeys.GLOBAL_VARIABLES, scope) + get_collection(GraphKeys.SAVEABLE_OBJECTS, scope)

@@ -80,7 +80,7 @@ class Saver:
             name: A name scope for the nodes.
             restore_sequentially: Whether to restore one variable after the other.
             saver_def: A SaverDef: uses nodes that are in the graph already.
-            builder: What makes the nodes, if not a BulkSaverBuilder.
+            builder: The builder of the nodes; a BulkSaverBuilder if None.
             defer_build: Whether to wait with the nodes until `build` is called.
             allow_empty: Whether a graph without variables is fine: nothing is saved, then.
             write_version: The format: SaverDef.V2, or V1 for readers from before TensorFlow 0.12. Both are restored.
@@ -119,7 +119,7 @@ class Saver:
             self.build()
 
     def build(self) -> None:
-        """Adds the nodes, if `defer_build` kept the constructor from it."""
+        """Adds the nodes, if `defer_build` left them out of the constructor."""
         if self._is_built:
             return
         self._is_built = True
@@ -162,7 +162,7 @@ class Saver:
         if not self._is_built:
             raise RuntimeError(f"`build()` should be called before {what} if defer_build==True")
 
-    # The checkpoints that it keeps.
+    # The list of checkpoints.
 
     @property
     def last_checkpoints(self) -> list[str]:
@@ -294,7 +294,7 @@ class Saver:
         return os.fsdecode(path)
 
     def _remove_parts(self, graph: Any, prefix: str) -> None:
-        """Removes what a failed sharded save wrote before it failed."""
+        """Removes the parts that a failed sharded save wrote."""
         import shutil
 
         filename = self.saver_def.filename_tensor_name
@@ -313,7 +313,7 @@ class Saver:
 
         Args:
             sess: The session.
-            save_path: The prefix: what `save` or `tf.train.latest_checkpoint` returned.
+            save_path: The prefix that `save` or `tf.train.latest_checkpoint` returned.
 
         Raises:
             ValueError: If `save_path` is None, or there is no such checkpoint.

@@ -78,7 +78,7 @@ class BaseSaverBuilder:
         return _with_dependencies([save], filename_tensor)
 
     def _add_sharded_save_ops(self, prefix: Tensor, per_device: PerDevice) -> Tensor:
-        """Each device writes a part of its own, and then one of them puts the parts together."""
+        """Each device writes a part of its own, and then one op merges the parts."""
         if self._write_version == _V1:
             return self._add_sharded_old_format(prefix, per_device)
         with device("/device:CPU:*"):
@@ -196,7 +196,7 @@ class BulkSaverBuilder(BaseSaverBuilder):
 
 
 def _with_dependencies(dependencies: list[Any], tensor: Tensor) -> Tensor:
-    """The tensor, once something has happened."""
+    """The tensor, with control dependencies, on its own device."""
     with control_dependencies(dependencies), get_default_graph().colocate_with(tensor):
         return apply_one("Identity", tensor, name="control_dependency")
 

@@ -51,7 +51,7 @@ class LoggingTensorHook(SessionRunHook):
         at_end: bool = False,
         formatter: Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
-        """Takes what to log and when.
+        """Takes the tensors and the interval.
 
         Args:
             tensors: From labels to tensors (or their names); or a list of tensors, which are labelled by their names.
@@ -95,7 +95,7 @@ class LoggingTensorHook(SessionRunHook):
         self._iterations += 1
 
     def end(self, session: Any) -> None:
-        """Logs once more if that was asked for."""
+        """Logs once more if `at_end` is true."""
         if self._log_at_end:
             self._log(session.run(self._current))
 
@@ -116,7 +116,7 @@ class StopAtStepHook(SessionRunHook):
     """Stops at a value of the global step, or after a number of steps."""
 
     def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
-        """Takes one of both.
+        """Takes a number of steps or a last step.
 
         Args:
             num_steps: How many steps to run, counted from the global step at the beginning (or after a restore).
@@ -147,7 +147,7 @@ class StopAtStepHook(SessionRunHook):
         return SessionRunArgs(self._global_step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Looks whether it is the last step."""
+        """Requests a stop at the last step."""
         assert self._last_step is not None
         # The fetched value may be from before the step's own update.
         if run_values.results + 1 < self._last_step:
@@ -213,7 +213,7 @@ class FinalOpsHook(SessionRunHook):
 
 @export("train.FeedFnHook", "estimator.FeedFnHook")
 class FeedFnHook(SessionRunHook):
-    """Feeds every step with what a function gives."""
+    """Feeds every step with the result of a function."""
 
     def __init__(self, feed_fn: Callable[[], Any]) -> None:
         """Takes a function that returns a feed dictionary."""

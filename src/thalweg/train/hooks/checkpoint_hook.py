@@ -18,7 +18,7 @@ from thalweg.train.hooks.timer import SecondOrStepTimer
 
 @export("train.CheckpointSaverListener", "estimator.CheckpointSaverListener")
 class CheckpointSaverListener:
-    """Told before and after each checkpoint: override what you need."""
+    """Called before and after each checkpoint: override the methods that you need."""
 
     def begin(self) -> None:
         """Called once, before the session is made."""
@@ -48,7 +48,7 @@ class CheckpointSaverHook(SessionRunHook):
         listeners: Any = None,
         save_graph_def: bool = True,
     ) -> None:
-        """Takes where, when and how to save.
+        """Takes the folder, the interval and the saver.
 
         Args:
             checkpoint_dir: The folder.
@@ -114,7 +114,7 @@ class CheckpointSaverHook(SessionRunHook):
             listener.end(session, last_step)
 
     def _save(self, session: Any, step: int) -> bool:
-        """Saves; returns whether a listener wants to stop."""
+        """Saves; returns whether a listener requests a stop."""
         from tensorboard.compat.proto.event_pb2 import SessionLog  # Start-up time: protobuf is slow to import.
 
         logging.info("Saving checkpoints for %d into %s.", step, self._save_path)

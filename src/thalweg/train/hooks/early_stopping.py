@@ -12,7 +12,7 @@ from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunConte
 
 @export("train.EarlyStoppingHook")
 class EarlyStoppingHook(SessionRunHook):
-    """Stops when a metric has not improved for `patience` steps.
+    """Stops when a metric has not improved for `patience` measurements.
 
     Attributes:
         best: The best value so far, None before the first.
@@ -33,14 +33,14 @@ class EarlyStoppingHook(SessionRunHook):
     def __init__(
         self, metric: Any, patience: int, min_delta: float = 0.0, mode: str = "min", every_n_steps: int = 1
     ) -> None:
-        """Takes what to watch.
+        """Takes the metric to watch.
 
         Args:
             metric: A scalar tensor, or its name.
-            patience: For how many looks in a row the metric may fail to improve.
+            patience: For how many measurements in a row the metric may fail to improve.
             min_delta: By how much a value must be better than the best one to count.
             mode: 'min' if lower is better, 'max' if higher is.
-            every_n_steps: Steps between looks at the metric.
+            every_n_steps: Steps between measurements of the metric.
 
         Raises:
             ValueError: If an argument makes no sense.

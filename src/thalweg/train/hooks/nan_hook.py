@@ -20,13 +20,13 @@ class NanLossDuringTrainingError(RuntimeError):
     """The loss was NaN.
 
     Attributes:
-        origins: What is known of the operations that made the first NaN or infinity, in the order in which they ran.
+        origins: The operations that made the first NaN or infinity, as far as known, in the order in which they ran.
     """
 
     def __init__(
         self, message: str = "NaN loss during training.", origins: list[numerics.Origin] | None = None
     ) -> None:
-        """Takes the message, and what is known of the cause."""
+        """Takes the message and the origins."""
         super().__init__(message)
         self.origins = origins or []
 
@@ -34,7 +34,7 @@ class NanLossDuringTrainingError(RuntimeError):
         return str(self.args[0])
 
 
-# What is NaN here was so before the step: reads of resources, and reference variables, which are their own reads.
+# The effects of ops whose NaN is older than the step: reads of resources, and reference variables.
 _READS: Final = frozenset({Effect.READS, Effect.CREATES})
 # The arguments of updates that are gradients.
 _GRADIENTS: Final = frozenset({"grad", "delta"})
@@ -44,7 +44,7 @@ _GRADIENTS: Final = frozenset({"grad", "delta"})
 class NanTensorHook(SessionRunHook):
     """Stops the training when a tensor is NaN.
 
-    The results of every operation are looked at in every step, which costs some percent of its time, and the error
+    The results of every operation are checked in every step, which costs some percent of its time, and the error
     names the operations that made NaN or infinity out of finite inputs: usually the first one is the cause. If
     variables were NaN before this step, those of the step before are named: its loss was finite, but not its gradients.
 
@@ -60,37 +60,37 @@ class NanTensorHook(SessionRunHook):
     """
 
     def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True, find_origin: bool = True) -> None:
-        """Takes what to watch.
+        """Takes the tensor to watch.
 
         Args:
             loss_tensor: The tensor, or its name.
             fail_on_nan_loss: Whether to raise NanLossDuringTrainingError, or only to stop.
-            find_origin: Whether to find out where the first NaN came from; otherwise only the loss is looked at.
+            find_origin: Whether to find the operation that made the first NaN; otherwise only the loss is checked.
         """
         self._loss_tensor = loss_tensor
         self._fail_on_nan_loss = fail_on_nan_loss
         self._find_origin = find_origin
         self._options = numerics.check_options() if find_origin else None
-        self._before: list[numerics.Origin] = []  # what the last step made
+        self._last_origins: list[numerics.Origin] = []  # of the step before
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         """Fetches the loss, and asks for the check."""
         return SessionRunArgs(self._loss_tensor, options=self._options)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Looks at the loss."""
+        """Checks the loss."""
         loss = run_values.results
         origins = numerics.origins(run_values.run_metadata) if self._find_origin else []
-        # Usually a scalar, for which NumPy's way is ten times slower.
+        # Usually a scalar, for which numpy.isnan is ten times slower than math.isnan.
         if not (math.isnan(loss) if isinstance(loss, (float, np.floating)) else np.isnan(loss).any()):
-            self._before = origins
+            self._last_origins = origins
             return
         graph = run_context.session.graph
         before = []
         if not origins:
-            before = self._before
+            before = self._last_origins
         elif effect_of(_type(graph, origins[0].node)) in _READS:
-            before = self._before or _updates(graph, origins[0].node)
+            before = self._last_origins or _updates(graph, origins[0].node)
         origins = before or origins
         message = self._message(graph, origins, " in the step before" if before else "")
         if self._fail_on_nan_loss:
@@ -121,7 +121,7 @@ def _type(graph: Any, node: str) -> str:
 
 
 def _updates(graph: Any, read: str) -> list[numerics.Origin]:
-    """What changes the variable that is read: an update that is one with the gradient before it shows no result."""
+    """The updates of the variable that is read: an update that is fused with its gradient records no result."""
     variable = graph._operations_by_name[read]
     source = variable.inputs[0] if variable.inputs else variable.outputs[0]
     found = []

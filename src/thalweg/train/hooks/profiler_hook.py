@@ -30,7 +30,7 @@ class ProfilerHook(SessionRunHook):
         show_dataflow: bool = True,
         show_memory: bool = False,
     ) -> None:
-        """Takes when and where to write.
+        """Takes the interval and the folder.
 
         Args:
             save_steps: Steps between traces.
@@ -53,7 +53,7 @@ class ProfilerHook(SessionRunHook):
         """Asks for a trace if it is time."""
         from tensorboard.compat.proto.config_pb2 import RunOptions  # Start-up time: protobuf is slow to import.
 
-        # Never the first step, in which everything is made for the first time.
+        # Never the first step, which includes compilation.
         self._request = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
         options = RunOptions(trace_level=RunOptions.FULL_TRACE) if self._request else None
         return SessionRunArgs({"global_step": self._global_step}, options=options)

@@ -25,7 +25,7 @@ class ProgressHook(SessionRunHook):
     def __init__(
         self, loss: Any = None, last_step: int | None = None, every_secs: float | None = None, stream: Any = None
     ) -> None:
-        """Takes what to show.
+        """Takes the tensors to show.
 
         Args:
             loss: A tensor to show (its mean, if it is no scalar), or its name; or a dictionary of several, by label.
@@ -54,7 +54,7 @@ class ProgressHook(SessionRunHook):
         self._last_values: dict[str, Any] = {}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Notes where the training begins."""
+        """Notes the first step and the time."""
         self._first_step = int(session.run(self._global_step))
         self._start = time.monotonic()
         self._next = self._start + (self._interval or 0.0)
@@ -62,7 +62,7 @@ class ProgressHook(SessionRunHook):
         self._speed: float | None = None
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        """Fetches what is shown if an update is due."""
+        """Fetches the shown tensors if an update is due."""
         self._request = time.monotonic() >= self._next
         if not self._request:
             return None
@@ -113,7 +113,7 @@ class ProgressHook(SessionRunHook):
 
     def _write(self, text: str) -> None:
         if self._is_terminal:
-            # Blanks wipe out what a longer line left behind.
+            # Blanks overwrite the rest of a longer line before.
             self._out.write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:

@@ -1,4 +1,4 @@
-"""SessionRunHook: what can be attached to the steps of a monitored session."""
+"""SessionRunHook: functions that a monitored session calls around its steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from thalweg.graph.definitions.op_registry import export
 
 @export("train.SessionRunArgs", "estimator.SessionRunArgs")
 class SessionRunArgs(NamedTuple):
-    """What a hook adds to a step.
+    """The fetches, feeds and options that a hook adds to a step.
 
     Attributes:
         fetches: What to fetch, in any form that `Session.run` takes.
@@ -24,7 +24,7 @@ class SessionRunArgs(NamedTuple):
 
 @export("train.SessionRunValues", "estimator.SessionRunValues")
 class SessionRunValues(NamedTuple):
-    """What a hook gets of a step.
+    """The results of a step, for a hook.
 
     Attributes:
         results: The values of what the hook fetched, in the same form.
@@ -39,7 +39,7 @@ class SessionRunValues(NamedTuple):
 
 @export("train.SessionRunContext", "estimator.SessionRunContext")
 class SessionRunContext:
-    """About a step: what the caller asked for, and a way to say that it should be the last one."""
+    """A step, for a hook: the caller's arguments, and a way to request that it be the last one."""
 
     def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
         """Keeps both."""
@@ -49,7 +49,7 @@ class SessionRunContext:
 
     @property
     def original_args(self) -> SessionRunArgs:
-        """What the caller of `run` asked for."""
+        """The arguments of the caller of `run`."""
         return self._original_args
 
     @property
@@ -69,7 +69,7 @@ class SessionRunContext:
 
 @export("train.SessionRunHook", "estimator.SessionRunHook")
 class SessionRunHook:
-    """The base of hooks: override what you need.
+    """The base class of hooks: override the methods that you need.
 
     Order of calls: `begin`, `after_create_session`, then for each step `before_run` and `after_run`, and `end` unless
     an exception ended the session. After a recovery, `after_create_session` comes again.
@@ -82,7 +82,7 @@ class SessionRunHook:
         """Called when a new session is ready: the graph is finalized, the model is initialized or restored."""
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        """Called before each step; returns what to add to it, or None."""
+        """Called before each step; returns the SessionRunArgs to add to it, or None."""
         return None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:

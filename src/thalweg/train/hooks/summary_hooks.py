@@ -26,7 +26,7 @@ class SummarySaverHook(SessionRunHook):
         scaffold: Any = None,
         summary_op: Any = None,
     ) -> None:
-        """Takes what to write, where and when.
+        """Takes the summaries, the event file and the interval.
 
         Args:
             save_steps: Steps between summaries.
@@ -103,7 +103,7 @@ class StepCounterHook(SessionRunHook):
         output_dir: Any = None,
         summary_writer: Any = None,
     ) -> None:
-        """Takes when and where to write.
+        """Takes the interval and the event file.
 
         Args:
             every_n_steps: Steps between measurements.

@@ -1,4 +1,4 @@
-"""SecondOrStepTimer: says when something that happens every so many seconds or steps is due."""
+"""SecondOrStepTimer: tells whether an action that is done every N seconds or steps is due."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SecondOrStepTimer:
     """
 
     def __init__(self, every_secs: float | None = None, every_steps: int | None = None) -> None:
-        """Takes one of both.
+        """Takes seconds or steps.
 
         Raises:
             ValueError: If neither or both are given.
@@ -53,7 +53,7 @@ class SecondOrStepTimer:
         return step >= self._last_triggered_step + self._every_steps
 
     def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
-        """Notes that it was triggered; returns the seconds and steps since the last time, or twice None."""
+        """Notes that it was triggered; returns the seconds and steps since the last time, or (None, None)."""
         now = time.time()
         elapsed: tuple[float | None, int | None] = (None, None)
         if self._last_triggered_step is not None and self._last_triggered_time is not None:

@@ -51,15 +51,15 @@ def as_lists(tensors_list: Sequence[Any]) -> list[list[Any]]:
     return [as_list(tensors) for tensors in tensors_list]
 
 
-def _like_original(original: Any, dequeued: list[Any]) -> Any:
-    """What the caller gets: a dictionary if it gave one, one tensor alone, or a list."""
+def _packed_like(original: Any, dequeued: list[Any]) -> Any:
+    """The dequeued tensors in the structure of the caller's: a dictionary, a single tensor, or a list."""
     if isinstance(original, dict):
         return dict(zip(sorted(original, key=str), dequeued, strict=True))
     return dequeued[0] if len(dequeued) == 1 else dequeued
 
 
 class _Component:
-    """One component of the examples: how it is put into the queue, and what comes out of it."""
+    """One component of the examples: sparse tensors are serialized into the queue, and deserialized after it."""
 
     def __init__(self, values: list[Any], enqueue_many: bool) -> None:
         self.sparse_dtype: DType | None = None
@@ -145,7 +145,7 @@ def batch_through_queue(
         keep_input: Whether to enqueue: a boolean scalar, or a vector, one for each row, if `enqueue_many`.
         num_threads: How many threads run each enqueue operation.
         enqueue_many: Whether the tensors hold several examples, one per row.
-        shapes: The shapes of the components, if those of the tensors are not to be taken.
+        shapes: The shapes of the components; those of the tensors if None.
         allow_smaller_final_batch: Whether the last batch may be smaller.
         summarize: Adds the summary of how full the queue is.
         name: A name scope.
@@ -169,7 +169,7 @@ def batch_through_queue(
         taken: Any = take(batch_size, name=scope)
         dequeued = taken if isinstance(taken, list) else [taken]
         restored = [component.restore(tensor) for component, tensor in zip(components, dequeued, strict=True)]
-        return _like_original(tensors_list[0], restored)
+        return _packed_like(tensors_list[0], restored)
 
 
 def in_order(

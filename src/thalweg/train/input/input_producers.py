@@ -69,7 +69,7 @@ def input_producer(
         shared_name: A name under which sessions of the same container find the same queue.
         summary_name: A name for a summary of how full the queue is; no summary if None.
         name: A name scope.
-        cancel_op: What closes the queue when the runner is stopped; the queue's own operation if None.
+        cancel_op: The op that closes the queue when the runner is stopped; the queue's own operation if None.
 
     Returns:
         The queue.
@@ -128,7 +128,7 @@ def string_input_producer(
         capacity: How many strings the queue holds.
         shared_name: A name under which sessions of the same container find the same queue.
         name: A name scope.
-        cancel_op: What closes the queue when the runner is stopped; the queue's own operation if None.
+        cancel_op: The op that closes the queue when the runner is stopped; the queue's own operation if None.
 
     Returns:
         The queue.
@@ -217,7 +217,7 @@ def slice_input_producer(
     shared_name: str | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """Returns one row of each tensor, the same of all, another one in each step; a queue of row numbers is behind it.
+    """Returns one row of each tensor, of the same number, another one in each step; row numbers come from a queue.
 
     Args:
         tensor_list: Tensors with the same size in the first dimension.

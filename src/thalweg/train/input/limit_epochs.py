@@ -1,4 +1,4 @@
-"""tf.train.limit_epochs: a tensor that can be had a limited number of times."""
+"""tf.train.limit_epochs: a tensor that can be evaluated a limited number of times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
 
     Args:
         tensor: Any tensor.
-        num_epochs: How often it can be had; None for ever.
+        num_epochs: How often it can be evaluated; None for ever.
         name: The name of the operation.
 
     Raises:

@@ -40,8 +40,8 @@ def queue_runner_def() -> Any:
 class QueueRunner:
     """Keeps a list of enqueue ops of a queue running, each on a thread of its own.
 
-    When an enqueue op says that its input has ended, its thread ends; the last one closes the queue. Any other
-    exception stops the coordinator, which carries it to whoever joins the threads.
+    When the input of an enqueue op has ended, its thread ends; the last thread closes the queue. Any other
+    exception stops the coordinator, whose `join` raises it.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class QueueRunner:
         Args:
             queue: The queue.
             enqueue_ops: Ops to run, one thread each.
-            close_op: What closes the queue; elements that wait to be enqueued still are. `queue.close()` if None.
-            cancel_op: What closes it and cancels those. `queue.close(cancel_pending_enqueues=True)` if None.
+            close_op: Closes the queue; pending enqueues are still served. `queue.close()` if None.
+            cancel_op: Closes the queue and cancels pending enqueues; by default its `close` with that argument.
             queue_closed_exception_types: Exceptions that mean that a queue was closed; `(OutOfRangeError,)` if None.
-            queue_runner_def: A QueueRunnerDef to restore from, in place of all the others.
+            queue_runner_def: A QueueRunnerDef to restore from, in place of all other arguments.
             import_scope: A name scope that the restored names are under.
         """
         if queue_runner_def is not None:
@@ -120,7 +120,7 @@ class QueueRunner:
 
     @property
     def cancel_op(self) -> Any:
-        """The op that closes the queue and cancels what waits to be enqueued."""
+        """The op that closes the queue and cancels pending enqueues."""
         return self._cancel_op
 
     @property
@@ -145,7 +145,7 @@ class QueueRunner:
 
         Args:
             sess: The session that runs the ops.
-            coord: Told of exceptions; when it stops, the queue is closed and its waiting enqueues are cancelled.
+            coord: Gets exceptions; when it stops, the queue is closed and pending enqueues are cancelled.
             daemon: Whether the program may end without waiting for the threads.
             start: Whether to start them.
         """
@@ -254,7 +254,7 @@ def start_queue_runners(
 
     Args:
         sess: The session; the default one if None. For a monitored session, which has started them, nothing is done.
-        coord: Told of exceptions, and asked when to stop.
+        coord: Gets exceptions, and says when to stop.
         daemon: Whether the program may end without waiting for the threads.
         start: Whether to start the threads, or only to make them.
         collection: The collection.

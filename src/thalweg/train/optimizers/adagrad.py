@@ -23,7 +23,7 @@ def accumulator_slots(optimizer: Optimizer, var_list: Sequence[Any], initial: fl
             shape = var.shape
             optimizer._get_or_make_slot_with_initializer(var, Constant(initial, dtype), shape, dtype, slot, op_name)
         else:
-            # Known only once the variable has been initialized.
+            # The shape is known only once the variable has been initialized.
             value = apply_one("Fill", apply_one("Shape", var.initialized_value()), cast(initial, dtype))
             optimizer._get_or_make_slot(var, value, slot, op_name)
 

@@ -47,6 +47,6 @@ class GradientDescentOptimizer(Optimizer):
         )
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
-        # A sum of steps is the step of a sum: there is nothing to bring together first.
+        # The step is linear in the gradient, so rows with equal indices need not be summed first.
         rate = cast(self._learning_rate_tensor, grad.dtype.base_dtype)
         return apply_op("ResourceScatterAdd", handle.handle, indices, apply_one("Mul", apply_one("Neg", grad), rate))

@@ -177,7 +177,7 @@ def _all_finite(grads: Sequence[Any]) -> Any:
 
 
 def get(identifier: Any) -> LossScale | None:
-    """A LossScale from what users write for one: a LossScale, a number, 'dynamic', or None.
+    """A LossScale from any of its forms: a LossScale, a number, 'dynamic', or None.
 
     Raises:
         ValueError: For anything else.

@@ -53,18 +53,18 @@ def assign_moving_average(
 
 
 def _debiased_delta(variable: Any, value: Any, rest: Any) -> Any:
-    """How far the variable is from the average of what has been seen, if nothing counts that came before."""
+    """The difference between the variable and the unbiased average of the values so far."""
     with variable_scope(variable.op.name, values=[value, rest]):
         dtype = variable.dtype.base_dtype
         with control_dependencies(None):
-            biased = get_variable(_unused("biased"), variable.shape, dtype, Zeros(), trainable=False)
-            count = get_variable(_unused("local_step"), [], dtype, Zeros(), trainable=False)
+            biased = get_variable(_unused_name("biased"), variable.shape, dtype, Zeros(), trainable=False)
+            count = get_variable(_unused_name("local_step"), [], dtype, Zeros(), trainable=False)
         total = biased.assign_sub((biased - value) * rest)
         weight = 1 - apply_one("Pow", 1.0 - rest, count.assign_add(1))
         return variable - total / weight
 
 
-def _unused(name: str) -> str:
+def _unused_name(name: str) -> str:
     scope = get_variable_scope()
     if scope.reuse:
         return name
@@ -167,11 +167,11 @@ class ExponentialMovingAverage:
         return name
 
     def variables_to_restore(self, moving_avg_variables: Sequence[Any] | None = None) -> dict[str, Any]:
-        """What to give to a Saver so that variables are restored from their averages.
+        """The var_list of a Saver that restores variables from their averages.
 
         Args:
             moving_avg_variables: The variables with averages; trainable ones and those in MOVING_AVERAGE_VARIABLES if
-                None. All others are restored under their own names.
+                None. All other variables are restored under their own names.
 
         Returns:
             Variables by the name to restore them from.

@@ -52,7 +52,7 @@ class Optimizer:
         """Must be called by subclasses.
 
         Args:
-            use_locking: Kept for readers of the graph: every update is atomic.
+            use_locking: Stored in the nodes, without effect: every update is atomic.
             name: The name scope of the updates.
 
         Raises:
@@ -202,25 +202,25 @@ class Optimizer:
         if isinstance(grad, IndexedSlices):
             if var.constraint is not None:
                 raise RuntimeError("Cannot use a constraint function on a sparse variable.")
-            if self._written_for_references("sparse"):
+            if self._updates_references_only("sparse"):
                 return self._apply_sparse_duplicate_indices(grad, var)
             return self._resource_apply_sparse_duplicate_indices(grad.values, var, grad.indices)
-        update = self._apply_dense if self._written_for_references("dense") else self._resource_apply_dense
+        update = self._apply_dense if self._updates_references_only("dense") else self._resource_apply_dense
         op = update(grad, var)
         if var.constraint is None:
             return op
         with control_dependencies([op]):
             return var.assign(var.constraint(var), read_value=False)
 
-    def _written_for_references(self, kind: str) -> bool:
-        """Whether the most derived class that says how to update does so for reference variables only."""
+    def _updates_references_only(self, kind: str) -> bool:
+        """Whether the most derived class with update methods has them for reference variables only."""
         for cls in type(self).__mro__:
             defined = [name for name in vars(cls) if f"apply_{kind}" in name]
             if defined:
                 return not any(name.startswith("_resource_") for name in defined)
         return False
 
-    # What subclasses define or use.
+    # Methods that subclasses define or use.
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         """Creates the slots of the variables; called once for each `apply_gradients`."""
@@ -336,7 +336,7 @@ class Optimizer:
         return self._non_slot_dict[key]
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:
-        """The variable that `_create_non_slot_variable` made; None if it did not."""
+        """The variable that `_create_non_slot_variable` made; None if there is none."""
         return self._non_slot_dict.get((name, get_default_graph() if graph is None else graph))
 
     def _non_slot_variables(self) -> list[Any]:

@@ -15,7 +15,7 @@ def do_quantize_training_on_graphdef(input_graph: Any, num_bits: int) -> Any:
     """Returns a copy of a GraphDef in which the operands of float products pass through quantization.
 
     Each operand of a matrix product or convolution is rounded to `num_bits` bits over its present range and turned back
-    into floats (QuantizeAndDequantizeV2), so that training learns weights which stand it. Gradients pass unchanged.
+    into floats (QuantizeAndDequantizeV2), so that training finds weights that tolerate it. Gradients pass unchanged.
 
     Args:
         input_graph: The GraphDef.

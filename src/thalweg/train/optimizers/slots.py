@@ -43,7 +43,7 @@ def create_zeros_slot(primary: Any, name: str, dtype: Any = None, colocate_with_
 
 
 def _create(primary: Any, name: str, colocated: bool, **options: Any) -> Variable:
-    # The number is that of a variable scope: one that enters it again under the same name is told apart.
+    # The variable scope makes the name unique: a second slot of the same name gets a number.
     with variable_scope(None, f"{primary.op.name}/{name}"):
         scope = get_variable_scope()
         partitioner = scope.partitioner

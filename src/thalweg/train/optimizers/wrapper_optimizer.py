@@ -1,4 +1,4 @@
-"""WrapperOptimizer: the base of optimizers that change what another one does."""
+"""WrapperOptimizer: the base class of optimizers around another optimizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from thalweg.train.optimizers.optimizer import GradsAndVars, Optimizer
 
 
 class WrapperOptimizer(Optimizer):
-    """Passes everything on; slots and other variables are those of the wrapped optimizer, and its own."""
+    """Forwards all calls; slots and other variables are those of the wrapped optimizer, and its own."""
 
     def __init__(self, opt: Optimizer, name: str) -> None:
         """Keeps the optimizer to wrap.

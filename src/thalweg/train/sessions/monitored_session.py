@@ -27,7 +27,7 @@ _CLEAN_ENDS = (errors.OutOfRangeError, StopIteration)
 
 
 class _MonitoredSession:
-    """What MonitoredSession and SingularMonitoredSession share."""
+    """The base class of MonitoredSession and SingularMonitoredSession."""
 
     StepContext = StepContext
 
@@ -50,13 +50,13 @@ class _MonitoredSession:
         try:
             self._sess = RecoverableSession(self._new_session) if should_recover else self._new_session()
         except BaseException:
-            self._give_graph_back()
+            self._unfinalize_graph()
             raise
 
     def _new_session(self) -> WrappedSession:
-        """A session with its threads and hooks; also what a recovery makes."""
+        """A session with its threads and hooks, at the beginning and after a recovery."""
         raw = self._session_creator.create_session()
-        # The end of the input is for the caller to see: nothing is a clean stop here.
+        # No clean stop here: the caller must see the end of the input.
         coord = Coordinator(clean_stop_exception_types=[])
         try:
             if raw.graph.get_collection(GraphKeys.QUEUE_RUNNERS):
@@ -135,10 +135,10 @@ class _MonitoredSession:
                     sess.close()
             finally:
                 self._raw_session = self._coord = None
-                self._give_graph_back()
+                self._unfinalize_graph()
 
-    def _give_graph_back(self) -> None:
-        """Lets the graph grow again, if it could before."""
+    def _unfinalize_graph(self) -> None:
+        """Lifts the finalization of the graph, unless the graph was finalized before."""
         if not self._graph_was_finalized:
             get_default_graph()._unsafe_unfinalize()
 
@@ -180,7 +180,7 @@ class MonitoredSession(_MonitoredSession):
 
         Args:
             session_creator: How to make it; a ChiefSessionCreator if None.
-            hooks: What to attach to it.
+            hooks: The hooks.
             stop_grace_period_secs: How long the session's threads may go on after the end.
         """
         super().__init__(session_creator, hooks, True, stop_grace_period_secs)

@@ -23,7 +23,7 @@ from thalweg.train.checkpoints.saver import Saver
 
 @export("train.Scaffold")
 class Scaffold:
-    """What a monitored session needs besides the model. What is not given is taken from a collection, or created.
+    """The ops that a monitored session needs besides the model. Those not given come from a collection, or are created.
 
     Example:
         >>> scaffold = tf.train.Scaffold(init_fn=lambda scaffold, session: None)
@@ -48,12 +48,12 @@ class Scaffold:
             init_op: Initializes the model.
             init_feed_dict: Feeds of `init_op`.
             init_fn: Called with the scaffold and the session after `init_op`.
-            ready_op: A tensor with the names of what is not initialized.
-            ready_for_local_init_op: The same of what must be, before `local_init_op` can run.
-            local_init_op: Initializes what belongs to one session: local variables and tables.
+            ready_op: A tensor with the names of the variables that are not initialized.
+            ready_for_local_init_op: The same for the variables that `local_init_op` needs.
+            local_init_op: Initializes the state of one session: local variables and tables.
             summary_op: Merges all summaries.
             saver: A Saver.
-            copy_from_scaffold: Where to take what is not given.
+            copy_from_scaffold: A Scaffold to take missing arguments from.
             local_init_feed_dict: Feeds of `local_init_op`.
         """
         if copy_from_scaffold is not None and not isinstance(copy_from_scaffold, Scaffold):
@@ -74,7 +74,7 @@ class Scaffold:
         self._saver = given(saver, "saver")
 
     def finalize(self) -> Scaffold:
-        """Creates what is missing, and finalizes the graph: from here on it cannot grow by accident."""
+        """Creates the missing ops, and finalizes the graph: from here on it cannot grow by accident."""
         take = Scaffold.get_or_default
         if self._init_op is None:
             self._init_op = take("init_op", GraphKeys.INIT_OP, lambda: group(global_variables_initializer()))
@@ -116,17 +116,17 @@ class Scaffold:
 
     @property
     def ready_op(self) -> Any:
-        """The names of what is not initialized."""
+        """The names of the variables that are not initialized."""
         return self._ready_op
 
     @property
     def ready_for_local_init_op(self) -> Any:
-        """The names of what is not initialized and must be before `local_init_op`."""
+        """The names of the variables that are not initialized and that `local_init_op` needs."""
         return self._ready_for_local_init_op
 
     @property
     def local_init_op(self) -> Any:
-        """Initializes what belongs to one session."""
+        """Initializes the state of one session: local variables and tables."""
         return self._local_init_op
 
     @property

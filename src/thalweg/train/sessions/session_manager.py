@@ -39,10 +39,10 @@ class SessionManager:
 
         Args:
             local_init_op: Run once in each new session, when the model is restored or initialized.
-            ready_op: A tensor with the names of what is not ready yet; the model is ready when it is empty.
+            ready_op: A tensor with the names of uninitialized variables; the model is ready when it is empty.
             ready_for_local_init_op: The same for `local_init_op`.
             graph: The graph; the default graph if None.
-            recovery_wait_secs: Seconds between looks for a checkpoint or a ready model.
+            recovery_wait_secs: Seconds between checks for a checkpoint or a ready model.
             local_init_run_options: RunOptions of `local_init_op`.
             local_init_feed_dict: Feeds of `local_init_op`.
 
@@ -121,8 +121,8 @@ class SessionManager:
 
         Args:
             master: The target of the session.
-            init_op: What initializes the model.
-            saver: What restores it.
+            init_op: Initializes the model.
+            saver: Restores the model.
             checkpoint_dir: Where the checkpoints are.
             checkpoint_filename_with_path: One checkpoint, in place of the latest one of a folder.
             wait_for_checkpoint: Whether to wait for the first checkpoint.
@@ -132,7 +132,7 @@ class SessionManager:
             init_fn: Called with the session after `init_op`.
 
         Raises:
-            RuntimeError: If the model is not ready after that, or there was nothing to make it so.
+            RuntimeError: If the model is not ready after that, or there was neither a checkpoint nor an init op.
             ValueError: If both `checkpoint_dir` and `checkpoint_filename_with_path` are given.
         """
         sess, restored = self._restore_checkpoint(
@@ -246,7 +246,7 @@ def _name(op: Any) -> str:
 
 
 def _ready(op: Any, sess: Any, message: str) -> tuple[bool, str | None]:
-    """Whether the names that a ready op gives are none; else which."""
+    """Whether a ready op gives no names; else a message with the names."""
     if op is None:
         return True, None
     try:

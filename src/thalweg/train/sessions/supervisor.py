@@ -62,26 +62,26 @@ class Supervisor:
         init_fn: Callable[[Any], Any] | None = None,
         local_init_run_options: Any = None,
     ) -> None:
-        """Creates a supervisor, adds what is missing to the graph, and finalizes it.
+        """Creates a supervisor, adds the missing ops to the graph, and finalizes it.
 
         Args:
             graph: The graph; the default graph if None.
-            ready_op: A tensor with the names of what is not initialized.
-            ready_for_local_init_op: The same of what must be before `local_init_op`.
+            ready_op: A tensor with the names of the variables that are not initialized.
+            ready_for_local_init_op: The same for the variables that `local_init_op` needs.
             is_chief: Whether this process initializes and saves the model.
             init_op: Initializes the model.
             init_feed_dict: Feeds of `init_op`.
-            local_init_op: Initializes what belongs to one session.
+            local_init_op: Initializes the state of one session: local variables and tables.
             logdir: The folder for checkpoints and summaries; nothing is written without.
-            summary_op: What the summary thread runs; None if the program writes its summaries itself.
+            summary_op: The op that the summary thread runs; None if the program writes its summaries itself.
             saver: A Saver; None to save nothing.
             global_step: An integer scalar that counts steps.
             save_summaries_secs: Seconds between summaries; 0 for none.
             save_model_secs: Seconds between checkpoints; 0 for none.
-            recovery_wait_secs: Seconds between looks whether the model is ready.
+            recovery_wait_secs: Seconds between checks whether the model is ready.
             stop_grace_secs: How long threads may go on after a stop.
             checkpoint_basename: How the names of checkpoints begin.
-            session_manager: What makes the sessions.
+            session_manager: Makes the sessions.
             summary_writer: A FileWriter; None for none.
             init_fn: Called with the session after `init_op`.
             local_init_run_options: RunOptions of `local_init_op`.
@@ -150,7 +150,7 @@ class Supervisor:
 
     @property
     def session_manager(self) -> SessionManager:
-        """What makes the sessions."""
+        """The SessionManager, which makes the sessions."""
         return self._session_manager
 
     @property
@@ -170,12 +170,12 @@ class Supervisor:
 
     @property
     def ready_op(self) -> Any:
-        """The names of what is not initialized."""
+        """The names of the variables that are not initialized."""
         return self._ready_op
 
     @property
     def ready_for_local_init_op(self) -> Any:
-        """The names of what must be initialized before `local_init_op`."""
+        """The names of the uninitialized variables that `local_init_op` needs."""
         return self._ready_for_local_init_op
 
     @property
@@ -185,7 +185,7 @@ class Supervisor:
 
     @property
     def summary_op(self) -> Any:
-        """What the summary thread runs."""
+        """The op that the summary thread runs."""
         return self._summary_op
 
     @property
@@ -230,7 +230,7 @@ class Supervisor:
             max_wait_secs: How long to wait.
             start_standard_services: Whether to start the threads that save checkpoints and summaries.
         """
-        # Sessions can be had again after a stop.
+        # After a stop, a new session starts the coordinator again.
         self._coord.clear_stop()
         if self._summary_writer is not None:
             self._summary_writer.reopen()

@@ -45,7 +45,7 @@ class SVStepCounterThread(LooperThread):
         self._last: tuple[float, int] | None = None
 
     def start_loop(self) -> None:
-        """Notes where the training begins."""
+        """Sets the tag of the summary."""
         self._tag = f"{self._sv.global_step.op.name}/sec"
 
     def run_loop(self) -> None:

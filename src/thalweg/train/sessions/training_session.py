@@ -41,10 +41,10 @@ def MonitoredTrainingSession(
 
     Args:
         master: The target of the session.
-        is_chief: Whether this process initializes and saves the model; others wait for it.
+        is_chief: Whether this process initializes and saves the model; other workers wait for it.
         checkpoint_dir: The folder for checkpoints.
         scaffold: Init ops, saver and so on; with defaults if None.
-        hooks: What to attach to the session.
+        hooks: The hooks of the session.
         chief_only_hooks: The same, for the chief only.
         save_checkpoint_secs: Seconds between checkpoints: 600, unless `save_checkpoint_steps` is given.
         save_summaries_steps: Steps between summaries: 100, unless `save_summaries_secs` is given.

@@ -15,14 +15,14 @@ from thalweg.platform import logging
 from thalweg.train.coordinator import Coordinator
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
-# What says that a task or connection was lost, not that the program is wrong: the model is restored and goes on.
+# Errors of a lost task or connection, not of the program: the model is restored and the training goes on.
 PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
 # Seconds between attempts to reach a task that is not there.
 _LONGEST_PAUSE = 10.0
 
 
 class StepContext:
-    """What a step function gets: the session, and a way to run a step with the hooks."""
+    """The argument of a step function: the session, and a way to run a step with the hooks."""
 
     def __init__(self, session: Any, run_with_hooks_fn: Callable[..., Any]) -> None:
         """Keeps both."""
@@ -47,7 +47,7 @@ class WrappedSession:
     """A layer around a session, or around another layer."""
 
     def __init__(self, sess: Any) -> None:
-        """Takes what to wrap."""
+        """Takes the session to wrap."""
         self._sess = sess
 
     @property
@@ -69,11 +69,11 @@ class WrappedSession:
         return bool(self._sess.should_stop()) if isinstance(self._sess, WrappedSession) else False
 
     def _check_stop(self) -> bool:
-        """Whether this layer wants to stop."""
+        """Whether this layer requests a stop."""
         return False
 
     def close(self) -> None:
-        """Closes what is wrapped."""
+        """Closes the wrapped session."""
         sess, self._sess = self._sess, None
         if sess is not None:
             try:
@@ -118,17 +118,17 @@ class RecoverableSession(WrappedSession):
             return False
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs a step, as often as it takes."""
-        return self._retried(lambda: self._sess.run(fetches, feed_dict, options, run_metadata))
+        """Runs a step, again in a new session if the session is lost."""
+        return self._call_with_recovery(lambda: self._sess.run(fetches, feed_dict, options, run_metadata))
 
     def run_step_fn(self, step_fn: Any, raw_session: Any, run_with_hooks: Callable[..., Any] | None) -> Any:
         """Calls a step function, again from its beginning after a recovery.
 
         `raw_session` is a function here: another session may be the current one each time.
         """
-        return self._retried(lambda: self._sess.run_step_fn(step_fn, raw_session(), self._sess.run))
+        return self._call_with_recovery(lambda: self._sess.run_step_fn(step_fn, raw_session(), self._sess.run))
 
-    def _retried(self, call: Callable[[], Any]) -> Any:
+    def _call_with_recovery(self, call: Callable[[], Any]) -> Any:
         while True:
             try:
                 if self._sess is None:
@@ -200,20 +200,20 @@ class HookedSession(WrappedSession):
         return self._should_stop
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs a step with what the hooks add to it."""
+        """Runs a step with the fetches, feeds and options of the hooks."""
         if self._should_stop:
             raise RuntimeError("Run called even after should_stop requested.")
         context = SessionRunContext(SessionRunArgs(fetches, feed_dict, options), self._sess)
         if not self._hooks:
             return self._sess.run(fetches, feed_dict, options, run_metadata)
-        all_fetches, takers, feeds, merged = self._before_run(context, fetches, feed_dict, options)
-        # Options and metadata take the session's slower path, so they come along only if somebody asked for them.
+        all_fetches, hook_positions, feeds, merged = self._before_run(context, fetches, feed_dict, options)
+        # Options and metadata take the session's slower path: passed only if the caller or a hook asks for them.
         if run_metadata is None and merged is not None:
             run_metadata = _run_metadata()
         results = self._sess.run(all_fetches, feeds, merged, run_metadata)
         options = merged if merged is not None else _run_options()
         metadata = run_metadata if run_metadata is not None else _run_metadata()
-        fetched = dict(zip(takers, results[1:], strict=True))
+        fetched = dict(zip(hook_positions, results[1:], strict=True))
         for position, hook in enumerate(self._hooks):
             hook.after_run(context, SessionRunValues(fetched.get(position), options, metadata))
         self._should_stop = self._should_stop or context.stop_requested
@@ -222,8 +222,8 @@ class HookedSession(WrappedSession):
     def _before_run(
         self, context: SessionRunContext, fetches: Any, feed_dict: Any, options: Any
     ) -> tuple[list[Any], list[int], Any, Any]:
-        """The fetches of the caller and of hooks, by which hooks, all feeds, and the merged options or None."""
-        all_fetches, takers = [fetches], []
+        """All fetches, the positions of the hooks that fetch, all feeds, and the merged options or None."""
+        all_fetches, hook_positions = [fetches], []
         hook_feeds: dict[Any, Any] = {}
         merged = options
         for position, hook in enumerate(self._hooks):
@@ -232,18 +232,18 @@ class HookedSession(WrappedSession):
                 continue
             if request.fetches is not None:
                 all_fetches.append(request.fetches)
-                takers.append(position)
+                hook_positions.append(position)
             if request.feed_dict:
                 _raise_if_feeds_intersect(hook_feeds, request.feed_dict, "Same tensor is fed by two hooks.")
                 hook_feeds.update(request.feed_dict)
             if request.options is not None:
-                merged = request.options if merged is None else _merged(merged, request.options)
+                merged = request.options if merged is None else _merged_options(merged, request.options)
         if not hook_feeds:
-            return all_fetches, takers, feed_dict, merged
+            return all_fetches, hook_positions, feed_dict, merged
         if feed_dict:
             _raise_if_feeds_intersect(feed_dict, hook_feeds, "Same tensor is fed by a SessionRunHook and user.")
             hook_feeds.update(feed_dict)
-        return all_fetches, takers, hook_feeds, merged
+        return all_fetches, hook_positions, hook_feeds, merged
 
 
 def _raise_if_feeds_intersect(first: Any, second: Any, message: str) -> None:
@@ -252,8 +252,8 @@ def _raise_if_feeds_intersect(first: Any, second: Any, message: str) -> None:
         raise RuntimeError(f"{message} Conflict(s): {sorted(str(key) for key in both)}")
 
 
-def _merged(first: Any, incoming: Any) -> Any:
-    """New RunOptions with what either asks for."""
+def _merged_options(first: Any, incoming: Any) -> Any:
+    """New RunOptions that combine both."""
     options = _run_options()
     options.CopyFrom(first)
     options.trace_level = max(options.trace_level, incoming.trace_level)

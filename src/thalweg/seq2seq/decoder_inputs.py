@@ -1,4 +1,4 @@
-"""What a decoder chooses of its outputs and gets as its next inputs: `Helper` and its kinds."""
+"""Helpers of a decoder: they sample its outputs and choose its next inputs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Helper:
 
     @property
     def sample_ids_shape(self) -> Any:
-        """The shape of a choice, without the batch axis."""
+        """The shape of a sample, without the batch axis."""
         return TensorShape([])
 
     @property
     def sample_ids_dtype(self) -> Any:
-        """The type of a choice."""
+        """The type of a sample."""
         return dtypes.int32
 
     def initialize(self, name: str | None = None) -> Any:
@@ -42,7 +42,7 @@ class Helper:
         raise NotImplementedError
 
     def sample(self, time: Any, outputs: Any, state: Any, name: str | None = None) -> Any:
-        """What is chosen of the outputs: the index of the largest."""
+        """Samples the outputs: the index of the largest."""
         return apply_one("ArgMax", outputs, -1, output_type=dtypes.int32)
 
     def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Any:
@@ -52,7 +52,7 @@ class Helper:
 
 @export("contrib.seq2seq.TrainingHelper")
 class TrainingHelper(Helper):
-    """Feeds given sequences, whatever the decoder produces."""
+    """Feeds given sequences, independent of the decoder's outputs (teacher forcing)."""
 
     def __init__(self, inputs: Any, sequence_length: Any, time_major: bool = False, name: str | None = None) -> None:
         """Takes the inputs [batch, time, ...] ([time, batch, ...] if `time_major`) and the length of each sequence."""
@@ -97,7 +97,7 @@ class TrainingHelper(Helper):
         return nest.pack_sequence_as(self._structure, flat)
 
     def initialize(self, name: str | None = None) -> Any:
-        """Finished are empty sequences; the first inputs come first."""
+        """Empty sequences are finished; returns the inputs of the first step."""
         with name_scope(name, "TrainingHelperInitialize"):
             finished = apply_one("Equal", 0, self._sequence_length)
             return finished, self._read(0, apply_one("All", finished, [0]))
@@ -119,15 +119,15 @@ def _unstacked(tensor: Any) -> TensorArray:
 
 @export("contrib.seq2seq.GreedyEmbeddingHelper")
 class GreedyEmbeddingHelper(Helper):
-    """Feeds back the embedding of what was chosen: always the most probable."""
+    """Feeds back the embedding of the most probable id."""
 
     def __init__(self, embedding: Any, start_tokens: Any, end_token: Any) -> None:
         """Describes the helper.
 
         Args:
-            embedding: A matrix of embeddings, or a function of a vector of choices.
-            start_tokens: The choices before the first step, one per sequence.
-            end_token: The choice that ends a sequence.
+            embedding: A matrix of embeddings, or a function of a vector of ids.
+            start_tokens: The ids before the first step, one per sequence.
+            end_token: The id that ends a sequence.
 
         Raises:
             ValueError: If `start_tokens` is not a vector or `end_token` not a scalar.
@@ -148,14 +148,14 @@ class GreedyEmbeddingHelper(Helper):
         return self._batch_size
 
     def initialize(self, name: str | None = None) -> Any:
-        """Nothing is finished; the first inputs are the embeddings of the start tokens."""
+        """No sequence is finished; the first inputs are the embeddings of the start tokens."""
         sizes = (
             [self._batch_size] if isinstance(self._batch_size, int) else apply_one("Pack", [self._batch_size], axis=0)
         )
         return apply_one("Fill", sizes, False), self._start_inputs
 
     def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Any:
-        """The embeddings of what was chosen."""
+        """The embeddings of the sampled ids."""
         finished = apply_one("Equal", sample_ids, self._end_token)
         next_inputs = cond(
             apply_one("All", finished, [0]), lambda: apply_one("Identity", self._start_inputs),
@@ -167,7 +167,7 @@ class GreedyEmbeddingHelper(Helper):
 
 @export("contrib.seq2seq.SampleEmbeddingHelper")
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """Feeds back the embedding of what was chosen: at random, by the probabilities that the outputs stand for."""
+    """Feeds back the embedding of a random id, drawn by softmax of the outputs."""
 
     def __init__(
         self, embedding: Any, start_tokens: Any, end_token: Any, softmax_temperature: Any = None,
