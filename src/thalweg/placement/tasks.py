@@ -184,8 +184,8 @@ def _fuse(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], costs: CostM
         tasks.seconds[nodes[-1]] = [sum(each) for each in zip(*times, strict=True)]
         for node in nodes[:-1]:
             tasks.seconds[node] = [0.0] * len(machine.processors)
-        strangers = frozenset(index[name] for name in fusion.strangers)
-        tasks.fused.append(Fusion(nodes, fusion.is_sum, strangers))
+        outside_inputs = frozenset(index[name] for name in fusion.outside_inputs)
+        tasks.fused.append(Fusion(nodes, fusion.is_sum, outside_inputs))
         tasks.parts.update(nodes[:-1])
 
 
