@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from thalweg.graph.device_spec import task_of
 from thalweg.graph.dtypes import float32
 from thalweg.passes.joint_schedule import transfer_key
 from thalweg.passes.partition import Partition, in_order, short_name, transfer_pair
@@ -36,7 +37,7 @@ def share_packed(parts: Mapping[str, Partition]) -> dict[str, Partition]:
         if received.op != "_Recv" or received.controls or received.attrs.get("_compress"):
             continue
         sent: tuple[str, Edge] | None = sends.get(transfer_key(received))
-        if sent is None or _task(sent[0]) != _task(device):
+        if sent is None or task_of(sent[0]) != task_of(device):
             continue
         sender_pack = packed.get((*sent, transposed))
         if sender_pack is not None:
@@ -77,7 +78,3 @@ def _without_orphan_sends(parts: Mapping[str, Partition]) -> dict[str, Partition
         graph = StepGraph(nodes, part.graph.feeds, part.graph.fetches, targets)
         found[device] = part._replace(graph=graph.reachable())
     return found
-
-
-def _task(device: str) -> str:
-    return device.rpartition("/")[0]
