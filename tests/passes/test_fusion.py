@@ -270,7 +270,7 @@ def test_what_the_program_asks_to_keep_apart_stays_apart() -> None:
         total = tf.add_n(made, name="total")
     feeds = [op.outputs[0] for op in tf.get_default_graph().get_operations() if op.type == "Placeholder"]
     (found,) = fusions(prune(feeds, [total], []), core.operands_of_rows)
-    assert found.strangers == {made[1].op.name, made[3].op.name}
+    assert found.outside_inputs == {made[1].op.name, made[3].op.name}
     assert found.together(dict.fromkeys(found.nodes, "/cpu:0")) == [*(made[k].op.name for k in (0, 2, 4)), "total"]
 
 
@@ -281,7 +281,7 @@ def test_of_a_sum_of_products_those_on_its_device_become_one() -> None:
     assert fusion.together({**here, "b": "/cpu:1"}) == ["a", "c", "d", "sum"]
     assert fusion.together({**here, "b": "/cpu:1", "c": "/cpu:1"}) == []  # Two are too few.
     assert fusion._replace(is_sum=False).together({**here, "b": "/cpu:1"}) == []
-    assert fusion._replace(strangers=frozenset("b")).together(here) == ["a", "c", "d", "sum"]
+    assert fusion._replace(outside_inputs=frozenset("b")).together(here) == ["a", "c", "d", "sum"]
     # It reads what is made of those three and the fourth, and writes; of all, it would read four.
     assert fusion.left_to_add(["a", "c", "d", "sum"]) == 3 / 5
 

@@ -1,4 +1,4 @@
-"""Planned steps as bytes: the same step comes back, and bytes from strangers are refused with a reason."""
+"""Planned steps as bytes: the same step comes back, and invalid bytes are refused with a reason."""
 
 from __future__ import annotations
 

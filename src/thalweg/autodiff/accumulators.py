@@ -18,7 +18,7 @@ from thalweg.graph.tensor_shape import TensorShape
 def new_array(
     dtype: DType, size: Tensor | None = None, element_shape: TensorShape | None = None, read_once: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """A TensorArray in the current context; it grows with what is written unless `size` is given."""
+    """A TensorArray in the current context; it grows with its writes unless `size` is given."""
     handle, flow = apply(
         "TensorArrayV3",
         np.int32(0) if size is None else size,
@@ -44,7 +44,7 @@ def accumulate(loop: WhileContext, tensor: Tensor) -> tuple[Tensor, Tensor]:
     graph = loop.graph
     counter = loop.counter()
     dtype = tensor.dtype.base_dtype
-    # A handle stays on the device of its resource, wherever a device function would put the array that keeps it.
+    # A handle stays on the device of its resource, whatever device function applies to the array.
     place = graph.colocate_with(tensor.op, ignore_existing=True) if dtype is resource else nullcontext()
     with in_context(graph, loop.outer_context), place:
         handle, flow = new_array(dtype, read_once=not is_repeated(tensor))

@@ -47,7 +47,7 @@ class BackwardBranch(CondContext):
             return self.capture(op.inputs[0])
         assert self.mirrored.conditional is not None
         value = super().capture(self.mirrored.conditional.export(tensor))
-        value._shape = tensor.shape  # The stand-in of the other branch never comes here.
+        value._shape = tensor.shape  # The placeholder value of the other branch is dead here.
         return value
 
 
@@ -102,8 +102,8 @@ def _constant(tensor: Tensor) -> Tensor:
 def _final_flow(tensor: Tensor, loop: WhileContext) -> Tensor | None:
     """For the flow of a TensorArray that a loop variable carries: its value after the loop.
 
-    Flows carry nothing but order, and backward code wants to come after the whole forward loop: no need to keep one
-    flow per iteration.
+    Flows only order operations, and backward code runs after the whole forward loop: no need to keep one flow per
+    iteration.
     """
     while tensor.op._control_flow_context is loop:
         op = tensor.op

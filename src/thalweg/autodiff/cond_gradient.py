@@ -20,7 +20,7 @@ from thalweg.graph.tensor import Tensor
 def cond_gradient(
     forward: Conditional, grads: dict[Tensor, Any], needed: Callable[[Tensor], bool], options: Options
 ) -> Pairs:
-    """The gradients of what a conditional uses from outside, given those of its results."""
+    """The gradients of a conditional's captures, given those of its results."""
     xs = [tensor for tensor in forward.inputs() if needed(tensor)]
     backward = _new_conditional(forward)
     found: list[dict[Tensor, Any]] = []
@@ -32,7 +32,7 @@ def cond_gradient(
                 grad = grads.get(output)
                 if grad is not None:
                     ys.append(values[branch.branch])
-                    seeds.append(_inside(context, grad))
+                    seeds.append(_captured(context, grad))
             inner = {x: branch.captures[x] for x in xs if x in branch.captures}
             results = walk(branch, ys, seeds, list(inner.values()), options)
             found.append({x: results[t] for x, t in inner.items() if t in results})
@@ -51,7 +51,7 @@ def _new_conditional(forward: Conditional) -> Conditional:
     return Conditional(*branches)
 
 
-def _inside(context: BackwardBranch, grad: Any) -> Any:
+def _captured(context: BackwardBranch, grad: Any) -> Any:
     if not isinstance(grad, IndexedSlices):
         return context.capture(grad)
     shape = grad.dense_shape

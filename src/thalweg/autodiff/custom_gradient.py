@@ -93,10 +93,10 @@ def with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[A
 def _register_for(graph: Graph, name: str, gradient: Callable[..., Any]) -> None:
     """Registers a gradient that holds tensors of a graph for as long as the graph lives, without keeping it alive."""
     graph._attachments.setdefault("custom_gradient", []).append(gradient)
-    known = weakref.ref(gradient)
+    reference = weakref.ref(gradient)
 
     def call(op: Operation, *grads: Any) -> list[Any]:
-        function = known()
+        function = reference()
         if function is None:
             raise LookupError(f"The graph whose custom gradient '{op.name}' uses is gone.")
         found: list[Any] = function(op, *grads)

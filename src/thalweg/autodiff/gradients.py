@@ -113,7 +113,7 @@ def _as_list(x: Any) -> list[Any]:
 
 
 def _element(x: Any) -> Any:
-    """Something that knows its graph, for a value that may be a variable or a composite."""
+    """An object with a `graph`, for a value that may be a variable or a composite."""
     return x if isinstance(x, Tensor) else getattr(x, "handle", x)
 
 
@@ -127,7 +127,7 @@ def _source(x: Any) -> Tensor:
     else:
         tensor = convert_to_tensor(x, name="x")
     graph = get_default_graph()
-    if isinstance(graph, FuncGraph):  # What the body has captured of the graph around it.
+    if isinstance(graph, FuncGraph):  # The placeholder of a capture.
         return graph.captures.get(tensor, tensor)
     return tensor
 

@@ -59,7 +59,7 @@ def hessians(
 
 
 def _hessian(source: Any, first: Any, options: dict[str, Any]) -> Tensor:
-    """The second derivatives by `source`, a tensor or a variable: of a variable, what is read here is not what was."""
+    """The second derivatives by `source`, a tensor or a variable: `x` is another read of it than that in `first`."""
     x = convert_to_tensor(source)
     shape = apply_one("Shape", x)
     both = apply_one("ConcatV2", [shape, shape], 0)

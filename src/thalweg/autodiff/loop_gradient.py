@@ -29,7 +29,7 @@ from thalweg.graph.tensor_shape import TensorShape
 def loop_gradient(
     forward: WhileContext, grads: dict[Tensor, Any], needed: Callable[[Tensor], bool], options: Options
 ) -> Pairs:
-    """The gradients of what goes into a loop, given those of what comes out."""
+    """The gradients of a loop's inputs, given those of its results."""
     if not forward.back_prop:
         return []
     variables, captures = _differentiated(forward, grads, needed)
@@ -50,7 +50,7 @@ def loop_gradient(
         backward.position = backward.variables[0].body
         seeds = [variable.body for variable in backward.variables[1:]]
         xs = [variable.body for variable in variables] + list(captures.values())
-        # No gates in a loop: they keep updates waiting, which come after it, and would hide what is joined or fused.
+        # No gates in a loop: updates come after it, and gates would hide products from joining and fusion.
         inside = options._replace(gate=False)
         found = walk(forward, [variable.next for variable in variables], seeds, xs, inside)
         values = [apply_one("Sub", backward.position, np.int32(1))]

@@ -1,4 +1,4 @@
-"""What the backward walk sees as one node: an operation, a whole conditional, or a whole loop.
+"""The nodes of the backward walk: an operation, a whole conditional, or a whole loop.
 
 A walk runs at a *level*: the context in which gradients() was called, or a branch or body that is being differentiated.
 Operations of that context and of those around it are visible; anything in another context is hidden inside of the
@@ -68,7 +68,7 @@ class Level:
         return tensor.op._control_flow_context in self.visible
 
     def reached_from(self, tensors: Iterable[Tensor]) -> set[Node]:
-        """The nodes whose outputs may depend on any of `tensors`, not counting what goes once around a visible loop."""
+        """The nodes whose outputs may depend on any of `tensors`, without the back edges of visible loops."""
         reached: set[Node] = set()
         stack: list[Tensor] = list(tensors)
         while stack:

@@ -59,12 +59,12 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         with record.recording():
             result = f(*inputs, **kwargs)
         results = [convert_to_tensor(value) for value in nest.flatten(result)]
-        built = _since(graph, first)
+        built = _added_since(graph, first)
         trainable = {v.handle: v for v in graph.get_collection("trainable_variables") if hasattr(v, "handle")}
         variables = [trainable[handle] for handle in handles_used(built) if handle in trainable]
 
         def gradient(*grads: Any, variables: Any = ()) -> Any:
-            check_repeatable(_behind(results, built))
+            check_repeatable(_needed_by(results, built))
             return _recomputed(f, kwargs, record, results, inputs, list(variables), grads)
 
         return nest.pack_sequence_as(result, with_gradient(results, inputs, variables, gradient))
@@ -91,13 +91,13 @@ def _recomputed(
     if len(outcome) != len(results):
         raise ValueError(f"recompute_grad: the function returned {len(results)} tensors, then {len(outcome)}.")
     pairs = [(y, grad) for y, grad in zip(outcome, given, strict=True) if grad is not None]
-    handles = [_seen(variable.handle) for variable in variables]
+    handles = [_captured_here(variable.handle) for variable in variables]
     reads = [value for _, value in replay.reads]
 
     xs = [*again, *reads, *handles]
     found: list[Any] = [None] * len(xs)
     if pairs:
-        # What reaches a variable through a read is the gradient of that read already.
+        # The walk stops at reads: their gradients, not this path, reach the variables.
         ys, grad_ys = (list(each) for each in zip(*pairs, strict=True))
         found = gradients(ys, xs, grad_ys, "backward", stop_gradients=reads)
     input_grads, read_grads = found[: len(again)], found[len(again) : len(again) + len(reads)]
@@ -115,8 +115,8 @@ def _recomputed(
     return input_grads, variable_grads
 
 
-def _seen(tensor: Tensor) -> Tensor:
-    """A tensor from outside as the present loop, conditional or function sees it."""
+def _captured_here(tensor: Tensor) -> Tensor:
+    """A tensor from outside as the current loop, conditional or function captures it."""
     graph = get_default_graph()
     if isinstance(graph, FuncGraph):
         tensor = graph.capture(tensor)
@@ -124,7 +124,7 @@ def _seen(tensor: Tensor) -> Tensor:
     return tensor if context is None else context.capture(tensor)
 
 
-def _since(graph: Any, first: int) -> list[Operation]:
+def _added_since(graph: Any, first: int) -> list[Operation]:
     operations = graph.get_operations()
     at = len(operations)
     while at > 0 and operations[at - 1]._id >= first:
@@ -132,7 +132,7 @@ def _since(graph: Any, first: int) -> list[Operation]:
     return list(operations[at:])
 
 
-def _behind(results: list[Tensor], built: list[Operation]) -> list[Operation]:
+def _needed_by(results: list[Tensor], built: list[Operation]) -> list[Operation]:
     """Those of the built operations that the results need."""
     new, seen = set(built), set()
     stack = [tensor.op for tensor in results]

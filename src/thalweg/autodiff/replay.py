@@ -1,4 +1,4 @@
-"""Building the same nodes twice: what a function sees at its first call, and again when it is called for a gradient.
+"""Building the same nodes twice: the reads and seeds of a function's first call, replayed in a call for a gradient.
 
 A *recording* is made while a function builds its nodes for the first time. It notes the variables that are read, and
 lets random numbers come from seeds that are drawn once in a step, so that they can be drawn again. A *replay* gives the
@@ -32,14 +32,14 @@ _STATELESS = {
     "RandomUniformInt": "StatelessRandomUniformInt",
 }
 # Marks the nodes that draw seeds: they run once, and the seeds are used again.
-_REPEATED = "_drawn_once"
+_DRAWN_ONCE = "_drawn_once"
 _LAYERS = "layer_names"
 # Scopes that decide what a node is and where it runs, beside its name.
 _SCOPES = ("devices", "colocation", "container", "attr_map", "gradient_map", "kernel_labels")
 
 
 class Recording:
-    """What a function read and drew when it was called first."""
+    """The variable reads and random seeds of a function's first call."""
 
     def __init__(self) -> None:
         """Remembers the scopes of this place of the program."""
@@ -59,7 +59,7 @@ class Recording:
             yield
 
     def _record(self, op_type: str, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
-        # In a loop or conditional of the function there is more than one value: those are read and drawn anew.
+        # Reads and seeds in a loop or conditional of the function have more than one value: they are not replayed.
         if get_default_graph()._get_control_flow_context() is not self._context:
             return NotImplemented
         if op_type == "ReadVariableOp":
@@ -71,7 +71,7 @@ class Recording:
             seed = apply_one(
                 "RandomUniformInt", np.array([2], np.int32), np.int64(0), np.int64(2**62), name="seed", **seeds
             )
-            seed.op.attrs[_REPEATED] = True
+            seed.op.attrs[_DRAWN_ONCE] = True
             self._seeds.append((op_type, seed))
             return _drawn(op_type, inputs, seed, name, attrs)
         return NotImplemented
@@ -98,19 +98,19 @@ class Recording:
         finally:
             scopes.current, scopes.counts = old[0], old[1]
             attachments[_LAYERS] = old[2] if old[2] is not None else {}
-            _put_back(graph, collections)
+            _restore_collections(graph, collections)
         _release_constants(graph, first, after)
 
 
 class Replay:
-    """Hands out what was read, and the seeds in their order."""
+    """Provides the recorded reads, and the seeds in their order."""
 
     def __init__(self, reads: dict[Tensor, Tensor], seeds: list[tuple[str, Tensor]]) -> None:
         """Begins with the first seed."""
         self._reads = reads
         self._seeds = iter(seeds)
         self._context = get_default_graph()._get_control_flow_context()
-        self.reads: list[tuple[Tensor, Tensor]] = []  # handles of variables, and what stands for their values
+        self.reads: list[tuple[Tensor, Tensor]] = []  # handles of variables, and the tensors that replace their values
 
     def _replay(self, op_type: str, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
         if get_default_graph()._get_control_flow_context() is not self._context:
@@ -148,7 +148,7 @@ def check_repeatable(operations: list[Operation]) -> None:
     for op in operations:
         reason = None
         effect = op.op_def.effect
-        if effect is Effect.RANDOM and _REPEATED not in op.attrs:
+        if effect is Effect.RANDOM and _DRAWN_ONCE not in op.attrs:
             reason = "draws random numbers that cannot be drawn again"
             if op.type in _STATELESS:
                 reason += " inside of its loop or conditional"
@@ -168,7 +168,7 @@ def _uses_variable(op: Operation) -> bool:
 
 
 def origin(handle: Tensor) -> Tensor:
-    """The handle of a variable as its graph made it, for what a loop, a conditional or a function sees of it."""
+    """The original handle of a variable, given one that a loop, a conditional or a function captured."""
     while True:
         op = handle.op
         graph: Any = op.graph
@@ -189,8 +189,8 @@ def handles_used(operations: list[Operation]) -> list[Tensor]:
     return [handle for handle in found if handle.op.type == "VarHandleOp"]
 
 
-def _put_back(graph: Graph, collections: dict[Any, list[Any]]) -> None:
-    """What the second call has added to collections (losses, updates) was there already."""
+def _restore_collections(graph: Graph, collections: dict[Any, list[Any]]) -> None:
+    """Removes the duplicates that the second call has added to collections (losses, updates)."""
     with graph._lock:
         for key, items in graph._collections.items():
             items[:] = collections.get(key, [])

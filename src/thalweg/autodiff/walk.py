@@ -29,7 +29,7 @@ Pairs = list[tuple[Tensor, Any]]
 
 
 class Options(NamedTuple):
-    """What gradients() was told, for all levels of the walk."""
+    """The options of gradients(), for all levels of the walk."""
 
     colocate: bool = False
     method: int | None = None
@@ -106,7 +106,7 @@ class Walk:
             pending[start] = 0
         while stack:
             current = stack.pop()
-            # What an x itself was computed from matters only if another x comes before it.
+            # The inputs of an x matter only if another x precedes it.
             found = nodes.inputs(current) if current in reached else []
             node_inputs[current] = found
             for tensor in found:
@@ -147,7 +147,7 @@ class Walk:
             else:
                 found = self._call(op, function, grads)
             if self._options.gate:
-                # Only what leads to an x: the gradient of a network's images would be computed for nothing.
+                # Only gradients that lead to an x: that of a network's images would be dead code.
                 found = [g if self._needed(t) else None for t, g in zip(op.inputs, found, strict=True)]
                 if sum(grad is not None for grad in found) > 1:
                     with op.graph._attr_scope({GATES: True}):

@@ -12,26 +12,26 @@ from thalweg.graph.tensor import Tensor
 
 
 def has_effect(op: Operation) -> bool:
-    """Whether running an operation may be seen by others than the readers of its outputs."""
-    return op.op_def.effect.is_seen
+    """Whether an operation does more than compute its outputs, so that it must run even if they have no readers."""
+    return op.op_def.effect.must_run
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Whether an operation gives the same again, in the same step, and nobody notices."""
+    """Whether a second run in the same step gives the same outputs, without further effects."""
     effect = op.op_def.effect
     if effect is Effect.READS:
         return handle_data(op.inputs[0]) is not None if op.inputs else False  # Of a variable.
     if effect is Effect.CREATES:
         # Without a name, another node makes another resource.
         return bool(op.attrs.get("shared_name")) or dtypes.variant in [output.dtype for output in op.outputs]
-    return not effect.is_seen and effect is not Effect.RANDOM
+    return not effect.must_run and effect is not Effect.RANDOM
 
 
 def order_effects(operations: Iterable[Operation]) -> None:
     """Makes operations on one resource run in the order of their creation, and those with other effects, too.
 
-    Reads of a variable wait for the updates before them, updates for the reads and updates before them. What is inside
-    of loops and branches keeps the order that its author gave it.
+    Reads of a variable wait for the updates before them, updates for the reads and updates before them. Operations
+    inside of loops and branches keep the order that the program gives them.
     """
     writers: dict[Tensor | None, Operation] = {}
     readers: dict[Tensor | None, list[Operation]] = {}

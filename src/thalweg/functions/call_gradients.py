@@ -75,7 +75,7 @@ def _may_have_gradient(tensor: Tensor) -> bool:
 
 
 def _complete(outputs: Sequence[Tensor], grads: Sequence[Any]) -> list[Tensor]:
-    """One tensor per output: its gradient, or something of its type that is not looked at."""
+    """One tensor per output: its gradient, or a tensor of its type that the gradient function ignores."""
     complete = []
     for tensor, grad in zip(outputs, grads, strict=True):
         if grad is not None:
@@ -110,7 +110,7 @@ def _assembled(parts: list[Tensor]) -> Any:
 
 
 def _values_of(op: Operation, function: GraphFunction, found: Backward) -> list[Tensor]:
-    """The tensors of the body that the gradient needs; the call is made to give them out."""
+    """The tensors of the body that the gradient needs; the call is changed to return them."""
     if not found.values:
         return []
     known = {tensor: op.outputs[i] for i, tensor in enumerate(function.outputs)}
@@ -153,7 +153,7 @@ def _if_grad(op: Operation, *grads: Any) -> list[Any]:
         else_branch=NameAttrList(otherwise.name),
         Tout=_gradient_types(arguments),
     )
-    return [None, *_where_possible(arguments, results)]
+    return [None, *_argument_gradients(arguments, results)]
 
 
 @gradient("Case", "StatelessCase")
@@ -167,14 +167,14 @@ def _case_grad(op: Operation, *grads: Any) -> list[Any]:
         branches=[NameAttrList(branch.name) for branch in branches],
         Tout=_gradient_types(arguments),
     )
-    return [None, *_where_possible(arguments, results)]
+    return [None, *_argument_gradients(arguments, results)]
 
 
 def _gradient_types(arguments: Sequence[Tensor]) -> list[DType]:
     return [value_spec(tensor)[0] for tensor in arguments]
 
 
-def _where_possible(arguments: Sequence[Tensor], results: Sequence[Tensor]) -> list[Any]:
+def _argument_gradients(arguments: Sequence[Tensor], results: Sequence[Tensor]) -> list[Any]:
     for tensor, grad in zip(arguments, results, strict=True):
         if tensor.dtype.base_dtype is not dtypes.resource:
             grad.set_shape(tensor.shape)
@@ -231,21 +231,21 @@ def _call(function: GraphFunction, arguments: Sequence[Tensor]) -> list[Tensor]:
 def _loop_grad(initial: Sequence[Tensor], grads: Sequence[Any], cond: Any, body: Any, body_grad: Any) -> list[Any]:
     # Handles stay what they are; everything else has a value for each iteration.
     fixed = [tensor.dtype.base_dtype is dtypes.resource for tensor in initial]
-    changing = [tensor for tensor, kept in zip(initial, fixed, strict=True) if not kept]
+    changing = [tensor for tensor, is_fixed in zip(initial, fixed, strict=True) if not is_fixed]
 
     def values_of(current: Sequence[Tensor]) -> list[Tensor]:
         left = iter(current)
-        return [tensor if kept else next(left) for tensor, kept in zip(initial, fixed, strict=True)]
+        return [tensor if is_fixed else next(left) for tensor, is_fixed in zip(initial, fixed, strict=True)]
 
     arrays = [
         TensorArray(tensor.dtype.base_dtype, size=0, dynamic_size=True, clear_after_read=False, infer_shape=False)
         for tensor in changing
     ]
 
-    def forward(i: Any, kept: Any, current: Any) -> Any:
-        written = [array.write(i, tensor) for array, tensor in zip(kept, current, strict=True)]
+    def forward(i: Any, written_before: Any, current: Any) -> Any:
+        written = [array.write(i, tensor) for array, tensor in zip(written_before, current, strict=True)]
         after = body(i, values_of(current))
-        return i + 1, written, [tensor for tensor, stays in zip(after, fixed, strict=True) if not stays]
+        return i + 1, written, [tensor for tensor, is_fixed in zip(after, fixed, strict=True) if not is_fixed]
 
     unknown = TensorShape(None)
     count, arrays, _ = while_loop(
@@ -260,15 +260,19 @@ def _loop_grad(initial: Sequence[Tensor], grads: Sequence[Any], cond: Any, body:
         for tensor, value in zip(changing, current, strict=True):
             value.set_shape(unknown if tensor.shape.ndims is None else [None] * tensor.shape.ndims)
         left = iter(incoming)
-        # The gradient of a handle adds up; the body has the handle itself in its place, which is not looked at.
+        # The gradient of a handle adds up; in its place the body gets the handle itself, which it ignores.
         sums = [next(left) for _ in initial]
-        passed = [tensor if kept else total for tensor, total, kept in zip(initial, sums, fixed, strict=True)]
+        passed = [tensor if is_fixed else total for tensor, total, is_fixed in zip(initial, sums, fixed, strict=True)]
         found = body_grad(i, values_of(current), passed)
-        return i - 1, [total + grad if kept else grad for total, grad, kept in zip(sums, found, fixed, strict=True)]
+        return i - 1, [
+            total + grad if is_fixed else grad for total, grad, is_fixed in zip(sums, found, fixed, strict=True)
+        ]
 
     start = [
-        zeros_for(tensor) if kept else grad
-        for tensor, kept, grad in zip(initial, fixed, _complete(initial, _for_values(initial, grads)), strict=True)
+        zeros_for(tensor) if is_fixed else grad
+        for tensor, is_fixed, grad in zip(
+            initial, fixed, _complete(initial, _without_handles(initial, grads)), strict=True
+        )
     ]
     _, result = while_loop(
         lambda i, _: i >= 0,
@@ -276,13 +280,13 @@ def _loop_grad(initial: Sequence[Tensor], grads: Sequence[Any], cond: Any, body:
         (count - 1, start),
         shape_invariants=(TensorShape([]), [unknown] * len(start)),
     )
-    for tensor, grad, kept in zip(initial, result, fixed, strict=True):
-        if not kept:
+    for tensor, grad, is_fixed in zip(initial, result, fixed, strict=True):
+        if not is_fixed:
             grad.set_shape(tensor.shape)
     return [grad if _may_have_gradient(tensor) else None for tensor, grad in zip(initial, result, strict=True)]
 
 
-def _for_values(initial: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
+def _without_handles(initial: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     return [
         None if tensor.dtype.base_dtype is dtypes.resource else grad
         for tensor, grad in zip(initial, grads, strict=True)

@@ -17,9 +17,9 @@ _LISTS = "Tin: list(type), Tout: list(type)"
 
 
 def _entry(reference: NameAttrList) -> Any:
-    """What the library has for a function; None if it does not have it (yet).
+    """The library's entry for a function; None if there is none (yet).
 
-    Its body is not asked for: it may be under construction, and this node a part of it.
+    Does not build the body: it may be under construction, with this node as a part of it.
     """
     return library_function(get_default_graph(), reference.name)
 
@@ -75,7 +75,7 @@ def _branches_shape(ctx: ShapeContext) -> list[TensorShape]:
 
 
 def _common(shapes: list[TensorShape]) -> TensorShape:
-    """What holds for any of several shapes."""
+    """The most specific shape that covers several."""
     dims = [shape.dims_tuple for shape in shapes]
     first = dims[0]
     if first is None or any(other is None or len(other) != len(first) for other in dims):

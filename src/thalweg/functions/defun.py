@@ -40,13 +40,13 @@ class Defun:
                 `python_grad_func`, a Python function `fn(op, *grads)` that does this in the graph of the call;
                 `out_names`, names of the results; `shape_func`, a function of a call's operation that gives the static
                 shapes of the results; `noinline`, to keep calls from being replaced by the body; `capture_by_value`,
-                to copy what the body uses of the graph around it instead of making arguments of it.
+                to copy the operations that the body captures instead of making arguments of them.
         """
         self._input_types = [as_dtype(dtype).base_dtype for dtype in input_types]
         self._options = kwargs
 
     def __call__(self, func: Callable[..., Any]) -> Any:
-        """Returns what stands for the function: call it to add a call to the graph.
+        """Returns a DefinedFunction or an OverloadedFunction: calling it adds a call to the graph.
 
         Raises:
             ValueError: If `func` is not a function of positional arguments, or takes another number of them.
@@ -161,10 +161,10 @@ class DefinedFunction:
         return self._python_grad_func
 
     def set_grad_func(self, grad_func: DefinedFunction) -> None:
-        """Says which function computes its gradient.
+        """Sets the function that computes its gradient.
 
         Raises:
-            ValueError: If that is known already.
+            ValueError: If it has one already.
         """
         if self._grad_func is not None or self._python_grad_func is not None:
             raise ValueError(f"Function {self._func_name or self._func} has a gradient already.")
@@ -173,7 +173,7 @@ class DefinedFunction:
             self._function.grad_func_name = grad_func.name
 
     def add_to_graph(self, graph: Graph) -> None:
-        """Puts it, and what it uses, into the library of a graph."""
+        """Puts it, and the functions that it uses, into the library of a graph."""
         add_function(graph, self.function)
         if self._grad_func is not None:
             self._grad_func.add_to_graph(graph)
@@ -241,19 +241,19 @@ class OverloadedFunction:
         self._func = func
         self._argument_names = argument_names
         self._options = dict(options)
-        self._made: dict[tuple[DType, ...], DefinedFunction] = {}
+        self._instances: dict[tuple[DType, ...], DefinedFunction] = {}
 
     def instantiate(self, input_types: Sequence[Any]) -> DefinedFunction:
         """The function for these types of arguments."""
         types = tuple(as_dtype(dtype).base_dtype for dtype in input_types)
-        found = self._made.get(types)
+        found = self._instances.get(types)
         if found is None:
             options = dict(self._options)
-            if options.get("func_name") is not None and self._made:
+            if options.get("func_name") is not None and self._instances:
                 options["func_name"] = "_".join([options["func_name"], *(dtype.name for dtype in types)])
             if isinstance(options.get("grad_func"), OverloadedFunction):
                 options["grad_func"] = self._gradient(types, options)
-            found = self._made[types] = DefinedFunction(self._func, self._argument_names, types, **options)
+            found = self._instances[types] = DefinedFunction(self._func, self._argument_names, types, **options)
         return found
 
     def _gradient(self, types: tuple[DType, ...], options: dict[str, Any]) -> DefinedFunction:

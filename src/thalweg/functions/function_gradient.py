@@ -1,9 +1,9 @@
 """The gradient of a function, as another function.
 
 The operations of the gradient are added to the graph of the body. The gradient is a function over that same graph, with
-the gradients of the results as further arguments: it computes anew what it needs of the body, which costs nothing where
-both are inlined, because equal nodes become one. What must not be computed twice, such as random numbers, the call of
-the function gives out as further results, and the gradient takes as arguments.
+the gradients of the results as further arguments: it computes again the tensors of the body that it needs, which costs
+nothing where both are inlined, because equal nodes become one. Tensors that must not be computed twice, such as random
+numbers, become further results of the call, and arguments of the gradient.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Backward(NamedTuple):
 
     Attributes:
         function: It takes the arguments of the function, `values`, and the gradients of `results`.
-        values: Tensors of the body that the call must give out.
+        values: Tensors of the body that the call must return.
         results: The numbers of the results that can have gradients.
         grads: For each argument None, or which results of `function` are its gradient: one, or the parts of slices.
     """
@@ -57,8 +57,8 @@ def _differentiate(function: GraphFunction, grads: Sequence[Tensor]) -> list[Any
     return [next(found) if _has_gradient(tensor) else None for tensor in function.inputs]
 
 
-def _kept(function: GraphFunction, key: str, make: Callable[[], Any]) -> Any:
-    """Makes something of a function once."""
+def _memoized(function: GraphFunction, key: str, make: Callable[[], Any]) -> Any:
+    """An object derived from a function, made at the first call."""
     with function.graph._lock:
         if key not in function.derived:
             function.derived[key] = make()
@@ -67,7 +67,7 @@ def _kept(function: GraphFunction, key: str, make: Callable[[], Any]) -> Any:
 
 def backward(function: GraphFunction) -> Backward:
     """The gradient of a function, as a call in a graph uses it."""
-    found: Backward = _kept(function, "backward", lambda: _make_backward(function))
+    found: Backward = _memoized(function, "backward", lambda: _make_backward(function))
     return found
 
 
@@ -86,7 +86,7 @@ def _make_backward(function: GraphFunction) -> Backward:
     values = _unrepeatable(function, outputs, incoming)
     name = _free_name(graph, f"{function.name}_backward")
     inputs = [*function.inputs, *values, *incoming]
-    return Backward(_over(graph, name, inputs, outputs), values, results, grads)
+    return Backward(_subfunction(graph, name, inputs, outputs), values, results, grads)
 
 
 def _gradient_argument(graph: FuncGraph, tensor: Tensor, index: int) -> Tensor:
@@ -102,8 +102,8 @@ def _parts(grad: Any) -> list[Tensor]:
     return [grad]
 
 
-def _over(graph: FuncGraph, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> GraphFunction:
-    """A function over a part of a body; what its gradient captured of outer graphs stays captured."""
+def _subfunction(graph: FuncGraph, name: str, inputs: list[Tensor], outputs: list[Tensor]) -> GraphFunction:
+    """A function over a part of a body; the tensors of outer graphs that it uses stay captures."""
     known = set(inputs)
     captured = [(outer, inner) for outer, inner in graph.captures.items() if inner not in known]
     function = GraphFunction(name, graph, outputs, inputs=[*inputs, *(inner for _, inner in captured)])
@@ -115,7 +115,7 @@ def _over(graph: FuncGraph, name: str, inputs: list[Tensor], outputs: list[Tenso
 
 
 def _unrepeatable(function: GraphFunction, outputs: list[Tensor], incoming: list[Tensor]) -> list[Tensor]:
-    """The tensors of the body that a gradient needs and that computing anew would change."""
+    """The tensors of the body that a gradient needs and that would differ if computed again."""
     own = set(function.operations)
     given = {*function.inputs, *incoming}
     found: dict[Tensor, None] = {}
@@ -127,7 +127,7 @@ def _unrepeatable(function: GraphFunction, outputs: list[Tensor], incoming: list
             continue
         seen.add(tensor)
         op = tensor.op
-        # Those inside of loops have many values: they are computed anew.
+        # Tensors inside of loops have many values: they are computed again.
         if op in own and not is_repeatable(op) and op._control_flow_context is None:
             found[tensor] = None
             continue
@@ -145,13 +145,13 @@ def _free_name(graph: Graph, name: str) -> str:
 
 
 def gradient_function(function: GraphFunction) -> GraphFunction:
-    """What SymbolicGradient calls: from arguments and gradients of all results to gradients of all arguments.
+    """The function of SymbolicGradient: from arguments and gradients of all results to gradients of all arguments.
 
-    A gradient that is not there is zero; slices are made dense.
+    A missing gradient is zero; slices are made dense.
     """
     if function.grad_func_name is not None:
         return find_function(function.graph, NameAttrList(function.grad_func_name))
-    found: GraphFunction = _kept(function, "gradient", lambda: _make_gradient_function(function))
+    found: GraphFunction = _memoized(function, "gradient", lambda: _make_gradient_function(function))
     return found
 
 
@@ -169,7 +169,7 @@ def _make_gradient_function(function: GraphFunction) -> GraphFunction:
             else:
                 outputs.append(zeros_for(tensor) if tensor.dtype.name == "resource" else apply_one("Identity", tensor))
     name = _free_name(graph, f"{function.name}_grad")
-    result = _over(graph, name, [*function.inputs, *incoming], outputs)
+    result = _subfunction(graph, name, [*function.inputs, *incoming], outputs)
     if result.captures:
         raise ValueError(
             f"The gradient of function '{function.name}' uses '{result.captures[0].name}', which is neither an "
@@ -192,7 +192,7 @@ def forward_with(function: GraphFunction, values: Sequence[Tensor]) -> GraphFunc
         result.python_grad_func = function.python_grad_func
         return result
 
-    found: GraphFunction = _kept(function, "forward", make)
+    found: GraphFunction = _memoized(function, "forward", make)
     return found
 
 

@@ -39,9 +39,9 @@ class GraphFunction:
         only_results: Whether nothing runs that no result needs.
         output_names: Names of the results; those of TensorFlow's FunctionDef.
         attrs: Attributes of the FunctionDef.
-        grad_func_name: The function of the library that computes its gradient, if somebody has written one.
+        grad_func_name: The function of the library that computes its gradient, if there is one.
         python_grad_func: A Python function `fn(op, *grads)` that adds its gradient to the graph of a call, or None.
-        library_entry: What the library holds for it, if it is one of several instances of a FunctionDef.
+        library_entry: The entry of the library, if it is one of several instances of a FunctionDef.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class GraphFunction:
         self.grad_func_name: str | None = None
         self.python_grad_func: Callable[..., Any] | None = None
         self.library_entry: Any = None
-        self.derived: dict[str, Any] = {}  # What was made of it: its gradient, say.
+        self.derived: dict[str, Any] = {}  # Objects derived from it, such as its gradient.
         if self.only_results:
             self.operations = self._needed()
         self._definition: Any = None
         self._signature: FunctionOp | None = None
 
-    # What the library asks of its entries; `read_function_def.LibraryFunction` is the other kind.
+    # The interface of library entries; `read_function_def.LibraryFunction` is the other kind.
 
     @property
     def definition(self) -> Any:
@@ -98,7 +98,7 @@ class GraphFunction:
 
     @property
     def signature(self) -> FunctionOp:
-        """What a node whose op type is this function looks like."""
+        """The definition of nodes whose op type is this function."""
         if self._signature is None:
             inputs = [plain_arg(arg.name, tensor.dtype.base_dtype) for arg, tensor in self._named_inputs()]
             results = zip(self.definition.signature.output_arg, self.output_dtypes, strict=True)
@@ -123,7 +123,7 @@ class GraphFunction:
         """Itself: it has no attributes that could be given."""
         return self
 
-    # What it is made of.
+    # Arguments, results and operations.
 
     @property
     def num_arguments(self) -> int:
@@ -147,7 +147,7 @@ class GraphFunction:
 
     @property
     def targets(self) -> list[Operation]:
-        """What runs in every call, whether or not a result needs it."""
+        """The operations that run in every call, whether or not a result needs them."""
         effects = [] if self.only_results else [op for op in self.operations if has_effect(op)]
         return list(dict.fromkeys((*effects, *self.control_outputs.values())))
 
@@ -166,7 +166,7 @@ class GraphFunction:
 
     @property
     def stateful(self) -> bool:
-        """Whether two calls with equal arguments may differ, or a call may be noticed elsewhere."""
+        """Whether two calls with equal arguments may differ, or a call may have an effect."""
         return any(op.op_def.stateful for op in self.operations)
 
     def renamed(self, name: str) -> GraphFunction:
@@ -298,8 +298,8 @@ def trace(
         ordered: Whether operations with side effects run in the order of the program.
 
     Returns:
-        The function. `captures` are what a call must pass after the arguments, as tensors of the default graph or of
-        one around it.
+        The function. A call must pass `captures` after the arguments: tensors of the default graph or of one around
+        it.
 
     Raises:
         TypeError: If a result cannot become a tensor.
@@ -338,7 +338,7 @@ def _add_argument(spec: Any) -> Tensor:
 
 
 def _results(body: FuncGraph, returned: Any) -> tuple[Any, dict[str, Operation]]:
-    """What a Python function returned, with tensors of the body as leaves, and the operations among them."""
+    """The results of a Python function, with tensors of the body as leaves, and the operations among them."""
     control_outputs: dict[str, Operation] = {}
 
     def result(value: Any) -> Any:

@@ -21,7 +21,7 @@ from thalweg.graph.tensor_shape import TensorShape
 
 
 class LibraryFunction:
-    """A function as a GraphDef brought it: a FunctionDef, and the bodies made of it so far.
+    """An imported function: a FunctionDef, and the bodies made of it so far.
 
     Attributes:
         name: Its name.
@@ -197,7 +197,7 @@ class _Reader:
                 self._arguments[f"{name}:{i - places.start}"] = tensor
 
     def _nodes(self) -> tuple[list[Any], dict[str, dict[str, range]]]:
-        """The nodes in the form in which graphs have them: attributes filled in, inputs by flat number."""
+        """The nodes in the form of GraphDefs: attributes filled in, inputs by flat number."""
         nodes = []
         for definition in self._definition.node_def:
             node = type(definition)()
@@ -251,13 +251,13 @@ class _Reader:
 
 
 def _drop_outside_groups(node: Any, nodes: Container[str]) -> None:
-    """Forgets that a node wants to stand beside one outside of the function."""
+    """Removes colocation with nodes outside of the function."""
     if "_class" in node.attr:
         groups = node.attr["_class"].list.s
-        kept = [g for g in groups if not g.startswith(b"loc:@") or g[5:].decode(errors="replace") in nodes]
+        inside = [g for g in groups if not g.startswith(b"loc:@") or g[5:].decode(errors="replace") in nodes]
         del groups[:]
-        groups.extend(kept)
-        if not kept:
+        groups.extend(inside)
+        if not inside:
             del node.attr["_class"]
 
 

@@ -23,7 +23,7 @@ class FunctionOp(OpDef):
     def __init__(
         self, name: str, inputs: Sequence[ArgDef], outputs: Sequence[ArgDef], attrs: dict[str, AttrDef], stateful: bool
     ) -> None:
-        """Takes what a FunctionDef's signature says."""
+        """Takes the parts of a FunctionDef's signature."""
         super().__init__(name, "", "", _result_shapes, stateful)
         self.effect = Effect.CALLS if stateful else Effect.NONE
         self.flow = Flow.CALL

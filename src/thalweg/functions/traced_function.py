@@ -113,7 +113,7 @@ class ConcreteFunction:
 
 
 def call(graph_function: GraphFunction, tensors: Sequence[Tensor]) -> Any:
-    """Adds a call of a traced function to the default graph; returns what the Python function returned."""
+    """Adds a call of a traced function to the default graph; the results have the Python function's structure."""
     results = apply_list(
         "StatefulPartitionedCall" if graph_function.stateful else "PartitionedCall",
         [*tensors, *graph_function.captures],
@@ -126,7 +126,7 @@ def call(graph_function: GraphFunction, tensors: Sequence[Tensor]) -> Any:
 
 
 class TracedFunction:
-    """What `tf.function` returns."""
+    """A Python function and its traces: the result of `tf.function`."""
 
     def __init__(self, func: Callable[..., Any], input_signature: Any = None, relax_shapes: bool = False) -> None:
         """See `function`."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Names:
-    """Names that are given once each, in the order of asking."""
+    """Makes names unique, first come first served."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -89,15 +89,15 @@ def _write_node(proto: Any, op: Operation, nodes: dict[Operation, str], argument
     proto.name = nodes[op]
     del proto.input[:]
     proto.input.extend(_source(tensor, nodes, arguments) for tensor in op.inputs)
-    # Arguments are there before anything runs: nothing needs to wait for them.
+    # Arguments are ready before the body runs: control edges from them are dropped.
     proto.input.extend(f"^{nodes[control]}" for control in op.control_inputs if control in nodes)
     groups = op.attrs.get("_class")
     if groups:
         renamed = {f"loc:@{other.name}".encode(): f"loc:@{name}".encode() for other, name in nodes.items()}
-        kept = [renamed[group] for group in groups if group in renamed]
+        inside = [renamed[group] for group in groups if group in renamed]
         del proto.attr["_class"]
-        if kept:
-            write_attr(proto.attr["_class"], "list(string)", kept)
+        if inside:
+            write_attr(proto.attr["_class"], "list(string)", inside)
 
 
 def _source(tensor: Tensor, nodes: dict[Operation, str], arguments: dict[Tensor, str]) -> str:

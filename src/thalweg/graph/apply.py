@@ -30,7 +30,7 @@ from thalweg.graph.resolve import resolve_prepared
 from thalweg.graph.scopes import VALID_OP_NAME
 from thalweg.graph.tensor import Tensor
 
-# Sees an operation before it is made, and may put something else in its place; NotImplemented to let it be.
+# Called before an operation is made; returns a replacement, or NotImplemented to leave the operation alone.
 Interceptor = Callable[[str, tuple[Any, ...], "str | None", dict[str, Any]], Any]
 
 
@@ -45,7 +45,7 @@ _interception = _Interception()
 def intercepted(interceptor: Interceptor) -> Iterator[None]:
     """A block in which this thread's operations pass through `interceptor`, innermost blocks first.
 
-    What the interceptor itself applies passes through the blocks around this one only.
+    Operations that the interceptor itself applies pass through outer blocks only.
     """
     outer = _interception.innermost
 

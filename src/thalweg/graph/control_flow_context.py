@@ -1,4 +1,4 @@
-"""What the graph asks of a control-flow construct (a branch, a loop body) while ops are created inside of it."""
+"""The interface of a control-flow construct (a branch, a loop body) to the graph, for ops created inside of it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from thalweg.graph.dtypes import DType
 
 
 class TypedValue(Protocol):
-    """What resolving needs to know of a tensor, whichever engine it belongs to."""
+    """The interface of a tensor of any engine for resolving."""
 
     @property
     def dtype(self) -> DType:
@@ -37,7 +37,7 @@ class Convert(Protocol[T_co]):
         Args:
             value: A tensor, a variable, a number, an array, a list of these, ...
             dtype: The type that the tensor must have.
-            name: What the argument is called, for the names of constants and for error messages.
+            name: The name of the argument, for constants and error messages.
             preferred_dtype: A type to try first.
             as_ref: Whether the op changes the variable behind the tensor.
 

@@ -66,7 +66,7 @@ class FuncGraph(Graph):
         self._copies: dict[Operation, Operation] = {}
         self.seed = outer.seed
         self._producer_version = outer._producer_version
-        # What belongs to the program as a whole: functions, variables by name, Python functions that must live on.
+        # Shared by the whole program: functions, variables by name, Python functions that must stay alive.
         self._functions = outer._functions
         self._attachments = outer._attachments
         with outer._lock:
@@ -88,7 +88,7 @@ class FuncGraph(Graph):
     def placeholder(self, dtype: DType, shape: TensorShape, name: str) -> Tensor:
         """A tensor that has no value of its own, outside of all scopes."""
         definition = op_def("Placeholder")
-        # An argument is there from the start: no scope of the place where it is first used has a say in it.
+        # An argument exists from the start: the scopes at its first use do not apply to it.
         with Scope(self._scopes, lambda: (dict(_NO_SCOPES), None)):
             attrs = {"dtype": dtype, "shape": shape}
             op = super().add_operation(definition, (), attrs, self.unique_name(name), (dtype,), skip_frames=4)
@@ -178,17 +178,17 @@ class FuncGraph(Graph):
         return True
 
     def control_dependencies(self, control_inputs: Any) -> Scope:
-        """See `Graph.control_dependencies`; what belongs to outer graphs has run before the function is called."""
+        """See `Graph.control_dependencies`; operations of outer graphs have run before the function is called."""
         if control_inputs is not None:
-            control_inputs = [element for element in control_inputs if self._is_mine(element)]
+            control_inputs = [element for element in control_inputs if self._may_wait_for(element)]
         return super().control_dependencies(control_inputs)
 
-    def _is_mine(self, element: Any) -> bool:
+    def _may_wait_for(self, element: Any) -> bool:
         op = element if isinstance(element, Operation) else getattr(element, "op", None)
         return not isinstance(op, Operation) or op.graph is self or not self.is_inside(op.graph)
 
     def _control_operation(self, element: Any) -> Operation:
-        # A captured tensor is what an op is put beside, too.
+        # An op can be colocated with a captured tensor, too.
         if isinstance(element, (Tensor, Operation)) or isinstance(getattr(element, "op", None), Operation):
             op: Operation = element if isinstance(element, Operation) else element.op
             if op.graph is not self and self.is_inside(op.graph) and op.outputs:

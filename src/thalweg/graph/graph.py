@@ -54,7 +54,7 @@ class Graph(ElementLookup, CollectionStore):
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
         self._functions: dict[str, Any] = {}  # The library: see functions/graph_function.py.
-        self._attachments: dict[str, Any] = {}  # What sessions and libraries keep with a graph, by their own key.
+        self._attachments: dict[str, Any] = {}  # Data of sessions and libraries, by their own keys.
         self.seed: int | None = None
         self._producer_version = GRAPH_DEF_VERSION
         self._min_consumer = GRAPH_DEF_VERSION_MIN_CONSUMER
@@ -133,7 +133,7 @@ class Graph(ElementLookup, CollectionStore):
         context = state.context
         controllers = state.controllers
         if context is not None:
-            # What a capture creates is named after the op that needs it: 'cond/mul/Switch'.
+            # Ops that a capture creates are named after the op that needs them: 'cond/mul/Switch'.
             outer, state.name_stack = state.name_stack, name
             try:
                 inputs = context.capture_inputs(op_def.name, inputs)
@@ -240,7 +240,7 @@ class Graph(ElementLookup, CollectionStore):
         return Scope(self._scopes, lambda: ({"controllers": (*self._scopes.controllers, controller)}, controller))
 
     def _control_operation(self, element: Any) -> Operation:
-        # A resource variable stands for its handle, an IndexedSlices for what computes its values.
+        # A resource variable stands for its handle, an IndexedSlices for the op of its values.
         if not isinstance(element, (Tensor, Operation, str)) and isinstance(getattr(element, "op", None), Operation):
             element = element.op
         element = self.as_graph_element(element)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 from thalweg.graph.operation import Operation
@@ -160,9 +159,6 @@ class ElementLookup:
         raise ValueError(
             f'The name {name!r} {looks}, not a Tensor. Tensor names must be of the form "<op_name>:<output_index>".'
         )
-
-    def _operations_named(self, names: Iterable[str]) -> list[Operation]:
-        return [self.get_operation_by_name(name) for name in names]
 
 
 def _allowed(allow_tensor: bool, allow_operation: bool) -> str:

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class HandleData(NamedTuple):
-    """The value that a resource handle leads to."""
+    """The type and shape of the value behind a resource handle."""
 
     dtype: DType
     shape: TensorShape
 
 
 def handle_data(tensor: Tensor) -> HandleData | None:
-    """Returns what a resource tensor refers to, found by following it to the op that made it; None if nobody knows.
+    """Returns the type and shape behind a resource tensor, found at the op that made the handle; None if unknown.
 
     Looking it up, instead of storing it with every tensor, makes it right for imported graphs and for handles that a
     branch or a loop captured.

@@ -6,4 +6,4 @@ COMPRESS: Final = "_compress_transfers"
 """Whether float32 results of the node travel to other devices in 16 bits."""
 
 GATES: Final = "_gates_gradients"
-"""Marks the nodes of a gate that gradients() builds. What a program gates by itself (`tf.tuple`) does not have it."""
+"""Marks the nodes of a gate that gradients() builds. Gates of the program itself (`tf.tuple`) lack it."""

@@ -10,7 +10,7 @@ import enum
 
 
 class Effect(enum.Enum):
-    """What running a node means for others than the readers of its outputs."""
+    """What a run of a node does beside computing its outputs."""
 
     NONE = "none"
     """Nothing: the outputs depend on inputs and attributes only."""
@@ -39,16 +39,16 @@ class Effect(enum.Enum):
         return self not in (Effect.NONE, Effect.FED)
 
     @property
-    def is_seen(self) -> bool:
-        """Whether a node must run, in the order of the program, even if nobody reads its outputs."""
-        return self in _SEEN
+    def must_run(self) -> bool:
+        """Whether a node must run, in the order of the program, even if its outputs have no readers."""
+        return self in _MUST_RUN
 
 
 class Flow(enum.Enum):
     """How tensors get from the inputs of a node to its outputs."""
 
     NONE = "none"
-    """A kernel computes outputs of inputs, when all inputs are there."""
+    """A kernel computes outputs of inputs, when all inputs are ready."""
     FORWARD = "forward"
     """The only output is the first input as it is: Identity and its kin."""
     SWITCH = "switch"
@@ -86,6 +86,6 @@ class Flow(enum.Enum):
         return self in (Flow.CALL, Flow.BRANCH, Flow.LOOP)
 
 
-_SEEN = frozenset((Effect.WRITES, Effect.EXTERNAL, Effect.CALLS, Effect.UNKNOWN))
+_MUST_RUN = frozenset((Effect.WRITES, Effect.EXTERNAL, Effect.CALLS, Effect.UNKNOWN))
 _PRIMITIVES = frozenset((Flow.SWITCH, Flow.MERGE, Flow.ENTER, Flow.EXIT, Flow.NEXT_ITERATION, Flow.LOOP_COND))
 _PASSING = frozenset((Flow.FORWARD, Flow.SWITCH, Flow.MERGE, Flow.ENTER, Flow.EXIT, Flow.NEXT_ITERATION))

@@ -74,7 +74,7 @@ def resolve_prepared(
         attrs: The attributes that are given.
         convert: None if the op is `simple` and every argument is a `tensor_type`.
         tensor_type: The class of the caller's tensors.
-        node: What error messages call this use of the op.
+        node: The name of the node for error messages.
 
     Returns:
         The inputs, attributes and output types of `Resolved`.

@@ -1,4 +1,4 @@
-"""Where in the user's program an operation was created: captured cheaply, resolved to lines when somebody asks.
+"""Where in the user's program an operation was created: captured cheaply, resolved to lines on demand.
 
 Walking the frames and noting (code, instruction) pairs costs a fraction of a microsecond; line numbers and source text
 are looked up only for an error message. Code objects are kept alive by the program anyway; frames are not held.
@@ -19,7 +19,7 @@ Flat, because a graph keeps one per node, and every tuple in it would be one mor
 """
 
 Source = Capture | str
-"""Where an operation was created: as it was captured, or, if it comes from another process, in words."""
+"""Where an operation was created: as it was captured, or, if it comes from another process, as text."""
 
 _PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_DEPTH: Final = 60  # Deeper stacks lose their outermost frames: the interesting ones are near the op.

@@ -1,4 +1,4 @@
-"""TensorSpec: the type, shape and name of a tensor that is not there yet."""
+"""TensorSpec: the type, shape and name of a tensor that does not exist yet."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ def merge_common_subexpressions(graph: StepGraph) -> StepGraph:
         if node.pure:
             key = _key(node)
             if key is not None:
-                kept = first.setdefault(key, name)
-                if kept is not name:
-                    replaced[name] = kept
+                canonical = first.setdefault(key, name)
+                if canonical is not name:
+                    replaced[name] = canonical
                     continue
         nodes[name] = node
     if not replaced:

@@ -1,10 +1,9 @@
 """Host sides: prepares a placed step for devices with memory of their own, which come as plug-ins.
 
-A tensor crosses between such a device and the host in a Recv, so whatever must be read on the host has to cross:
-fetched values, and inputs that a kernel of the device itself wants to see on the host. Fed values begin on the host.
-What is left for partitioning is to know, for each input, in which memory it is wanted: the attribute `_host_inputs`,
-bit i for input i, on the nodes that the device computes. The nodes that partitioning adds there have none: they are the
-host's.
+A tensor crosses between such a device and the host in a Recv, so every tensor that is read on the host has to cross:
+fetched values, and inputs that a kernel of the device itself reads on the host. Fed values begin on the host. For
+partitioning, the attribute `_host_inputs` of the nodes that the device computes says in which memory each input is
+wanted: bit i for input i. The nodes that partitioning adds there lack it: they are the host's.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 HOST_INPUTS = "_host_inputs"
-# The constant of such a device: copied there once.
+# The constant of a device with its own memory: copied there once.
 DEVICE_CONST = "_DeviceConst"
 
 

@@ -12,13 +12,13 @@ _PASS_THROUGH = frozenset({"Identity", "StopGradient", "PreventGradient", "Place
 def drop_identities(graph: StepGraph) -> StepGraph:
     """Returns the step with the readers of an Identity reading its input.
 
-    An Identity that waits for other nodes, that others wait for, or that a loop or conditional needs in its place (its
-    input comes from a Switch, whose output may be dead) stays. So does one that the program has put on another device
-    than its input, for readers elsewhere: the value is to travel over that device.
+    An Identity with control edges in or out stays, and so does one whose input comes from a Switch: its output may be
+    dead. An Identity that the program has put on another device than its input, for readers on a third, stays as well:
+    the value is to travel over that device.
     """
     awaited = {control for node in graph.nodes.values() for control in node.controls}
     awaited.update(graph.targets)
-    stations = _stations(graph)
+    relays = _relays(graph)
     edges: dict[Edge, Edge] = {}
     for name, node in graph.nodes.items():
         if node.op not in _PASS_THROUGH or node.controls or name in awaited:
@@ -27,21 +27,21 @@ def drop_identities(graph: StepGraph) -> StepGraph:
         if flow_of(graph.nodes[source[0]].op) is Flow.SWITCH or node.input_dtypes[0]._is_ref_dtype:
             continue
         source = edges.get(source, source)
-        if name not in stations or node.device == graph.nodes[source[0]].device:
+        if name not in relays or node.device == graph.nodes[source[0]].device:
             edges[(name, 0)] = source
     return graph.redirected(edges, {}).reachable() if edges else graph
 
 
-def _stations(graph: StepGraph) -> set[str]:
-    """Nodes that the program has put on a device, and whose values go on to others.
+def _relays(graph: StepGraph) -> set[str]:
+    """Nodes that the program has put on a device, and whose values readers on other devices use.
 
     Where all readers are on that device, the value comes there without an Identity, too.
     """
     if len({node.device for node in graph.nodes.values()}) <= 1:
         return set()
-    left = {name for name, _ in graph.fetches}
+    leaving = {name for name, _ in graph.fetches}
     for node in graph.nodes.values():
         for name, _ in node.inputs:
             if node.op in _PASS_THROUGH or node.device != graph.nodes[name].device:
-                left.add(name)
-    return {name for name in left if graph.nodes[name].requested_device}
+                leaving.add(name)
+    return {name for name in leaving if graph.nodes[name].requested_device}

@@ -63,7 +63,7 @@ def fold_constants(graph: StepGraph, evaluate: Evaluate) -> StepGraph:
 
 
 def _boundary(graph: StepGraph, constant: dict[str, Node]) -> tuple[Edge, ...]:
-    """The folded outputs that something outside of the constant part reads."""
+    """The folded outputs that are fetched, or read by nodes outside of the constant part."""
     edges: dict[Edge, None] = {}
     for name, node in graph.nodes.items():
         if name not in constant:

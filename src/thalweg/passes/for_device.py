@@ -32,7 +32,7 @@ class TaskKernels(NamedTuple):
 def for_device(
     part: StepGraph, device_type: str, options: PassOptions, kernels: TaskKernels, changes_resources: bool
 ) -> StepGraph:
-    """Returns what a device does of its part of a step: only the host's devices have kernels for fused nodes.
+    """Returns the part as its device runs it: only the host's devices have kernels for fused nodes.
 
     Args:
         part: The part.

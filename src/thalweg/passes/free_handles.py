@@ -1,8 +1,8 @@
 """Frees handles: an IdentityN that only hands resource handles on does not tie their devices together.
 
 The results, arguments and variables of a function with a gradient of its own (`tf.custom_gradient`,
-`tf.recompute_grad`) go through one IdentityN, which gradients are hung on. When a step runs, nothing of that is left to
-do for the variables, and they may be on different devices.
+`tf.recompute_grad`) go through one IdentityN, which carries the gradient function. When a step runs, that node has no
+use for the handles of variables, which may be on different devices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def free_handles(graph: StepGraph) -> StepGraph:
         if node.op != "IdentityN" or resource not in node.input_dtypes:
             continue
         count = node.input_dtypes.index(resource)
-        # Others keep their places among the outputs, which the program's shapes are known by.
+        # Handles must come last: other outputs keep their indices, by which their shapes are found.
         if count == 0 or node.controls or any(dtype is not resource for dtype in node.input_dtypes[count:]):
             continue
         for i, source in enumerate(node.inputs[count:], count):

@@ -1,10 +1,10 @@
 """Fuses what follows a convolution or a matrix product (a bias, a normalization, a sum, an activation) into its kernel.
 
 A chain `Conv2D -> BiasAdd -> Relu` becomes one `_FusedConv2D`, which adds and clips each output while it is still in a
-register or in the cache. It takes the name and the place of the chain's last node. Nobody else may read, fetch or wait
-for the nodes before it. Results are those of the separate nodes to within a few units in the last place: a convolution
-may begin its sums with the bias, and the factor of a batch normalization with fixed statistics is multiplied into the
-filter. Chains behind matrix products give the very bits.
+register or in the cache. It takes the name and the place of the chain's last node. The nodes before it must have no
+consumer outside of the chain. Results are those of the separate nodes to within a few units in the last place: a
+convolution may begin its sums with the bias, and the factor of a batch normalization with fixed statistics is
+multiplied into the filter. Chains behind matrix products give the very bits.
 
 The nodes of a chain must be on one device. Where bits may change, the program must also ask for one device for all of
 them: so it has the same results whether it gets the devices that it asks for or not.
@@ -56,22 +56,22 @@ def fuse_contractions(graph: StepGraph) -> StepGraph:
 
 
 class _Readers:
-    """Who reads each tensor, and which nodes must stay in sight."""
+    """The consumers of each tensor, and the nodes that targets, fetches or control edges name."""
 
     def __init__(self, graph: StepGraph) -> None:
         self._count: Counter[Edge] = Counter()
         self._reader: dict[Edge, Node] = {}
-        self._kept = set(graph.targets)
+        self._named = set(graph.targets)
         for node in graph.nodes.values():
             for edge in node.inputs:
                 self._count[edge] += 1
                 self._reader[edge] = node
-            self._kept.update(node.controls)
-        self._kept.update(name for name, _ in graph.fetches)
+            self._named.update(node.controls)
+        self._named.update(name for name, _ in graph.fetches)
 
     def only_reader(self, node: Node) -> Node | None:
         """The node that alone reads `node`'s first output, if nothing else needs `node`."""
-        if node.name in self._kept or self._count[(node.name, 0)] != 1:
+        if node.name in self._named or self._count[(node.name, 0)] != 1:
             return None
         if any(self._count[(node.name, i)] for i in range(1, len(node.output_dtypes))):
             return None
@@ -85,7 +85,7 @@ def _chain(graph: StepGraph, readers: _Readers, start: Node, taken: set[str]) ->
         reader = readers.only_reader(chain[-1])
         if reader is None or reader.controls or reader.name in taken:
             return chain, links
-        if reader.device != start.device or not _may_change(start, reader):
+        if reader.device != start.device or not _may_fuse(start, reader):
             return chain, links
         link = _link(graph, start, chain[-1], reader, links)
         if link is None:
@@ -96,8 +96,8 @@ def _chain(graph: StepGraph, readers: _Readers, start: Node, taken: set[str]) ->
             return chain, links
 
 
-def _may_change(start: Node, other: Node) -> bool:
-    """Whether a chain may be rounded together with what another node computes."""
+def _may_fuse(start: Node, other: Node) -> bool:
+    """Whether fusing another node keeps the bits, or the program asks for one device for both."""
     return start.op == "MatMul" or asked_device(start) == asked_device(other)
 
 
@@ -132,11 +132,11 @@ def _sum(graph: StepGraph, start: Node, before: Node, other: Edge, links: list[_
     if not links and added.rank == 1 and last is not None and added.dims is not None and added.dims[0].value == last:
         return _Link("BiasAdd", (other,)) if start.attrs.get("data_format", "NHWC") == "NHWC" else None
     if graph.nodes[other[0]].op == "_Recv" and start.op == "MatMul":
-        return None  # The product would wait for what another device computes meanwhile.
-    if not _may_change(start, graph.nodes[other[0]]):
+        return None  # The product would wait for another device that computes the summand meanwhile.
+    if not _may_fuse(start, graph.nodes[other[0]]):
         return None
     same = result.is_fully_defined() and added.is_fully_defined() and result.as_list() == added.as_list()
-    # A product in float32 is added in the registers, in the buffer of what it is added to if nobody else needs that.
+    # A product in float32 is added in registers, in the buffer of the other summand if that has no other consumer.
     takes_sum = start.op == "Conv2D" or (not links and start.output_dtypes[0] is float32)
     if same and takes_sum and all(link.op != "Add" for link in links):
         return _Link("Add", (other,))

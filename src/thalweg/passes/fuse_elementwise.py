@@ -3,8 +3,8 @@
 A node joins the group of its readers when all of them are in one group: so a group has one output, nothing outside of
 it needs a value from inside, and no cycle can arise. The members must compute in float32, on one device, and have
 operands of one shape, or scalars, as far as shapes are known before the step runs; the kernel
-(core/kernels/fused_elementwise.cc) copes with what turns out otherwise. Results are those of the separate operations,
-bit for bit: the same functions run, in one loop of machine code or over blocks that stay in the cache.
+(core/kernels/fused_elementwise.cc) copes with shapes that turn out otherwise. Results are those of the separate
+operations, bit for bit: the same functions run, in one loop of machine code or over blocks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def _agree(a: TensorShape, b: TensorShape) -> bool:
 
 def _groups(graph: StepGraph, fusible: dict[str, Node]) -> dict[str, list[str]]:
     """Groups of two and more nodes, by the name of their last."""
-    kept = set(graph.targets) | {name for name, _ in graph.fetches}
+    named = set(graph.targets) | {name for name, _ in graph.fetches}
     readers: dict[str, list[str]] = {name: [] for name in fusible}
     for name, node in graph.nodes.items():
-        kept.update(node.controls)
+        named.update(node.controls)
         for source, _ in node.inputs:
             if source in readers:
                 readers[source].append(name)
@@ -70,7 +70,7 @@ def _groups(graph: StepGraph, fusible: dict[str, Node]) -> dict[str, list[str]]:
         last = lasts.pop() if len(lasts) == 1 else None
         joins = (
             last is not None
-            and name not in kept
+            and name not in named
             and sizes[last] < _LARGEST_GROUP
             and node.device == fusible[last].device
         )

@@ -4,8 +4,8 @@ The gradient of the weights of a layer is a product, as large as the weights. St
 it passes through memory twice; the node that this pass makes of both adds each tile to the weights while it is in
 registers. Results are equal bit for bit.
 
-An optimizer's gradients are gated (passes/drop_gates.py): the update waits for an Identity, that for a NoOp, and that
-for all gradients of the layer. The new node waits for the same, except for the product, which is its own work.
+An optimizer's gradients are gated (passes/drop_gates.py): the update waits for an Identity, the Identity for a NoOp,
+and the NoOp for all gradients of the layer. The new node waits for the same gradients except its own product.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SMALL_GATE: Final = 2
 
 
 def fuse_updates(graph: StepGraph) -> StepGraph:
-    """Returns the step with products and the updates by them made one, where nobody else needs the product."""
+    """Returns the step with products and the updates by them made one, where the product has no other consumer."""
     updates = [node for node in graph.nodes.values() if node.op == "ResourceApplyGradientDescent"]
     if not updates:
         return graph
     fused: dict[str, Node] = {}
     gone: set[str] = set()
     readers = _readers(graph)
-    waiting = _waiting(graph)
+    awaited = _awaited(graph)
     for update in updates:
-        chain = _chain(graph, readers, waiting, update)
+        chain = _chain(graph, readers, awaited, update)
         if chain:
             fused[update.name] = _fuse(chain, update)
             gone.update(node.name for node in chain)
@@ -56,8 +56,8 @@ def _readers(graph: StepGraph) -> Counter[Edge]:
     return readers
 
 
-def _waiting(graph: StepGraph) -> set[str]:
-    """The nodes that something waits for, apart from gates."""
+def _awaited(graph: StepGraph) -> set[str]:
+    """Targets, and the nodes that others than gates wait for."""
     found = set(graph.targets)
     for node in graph.nodes.values():
         if node.op != "NoOp" or GATES not in node.attrs:
@@ -65,13 +65,13 @@ def _waiting(graph: StepGraph) -> set[str]:
     return found
 
 
-def _chain(graph: StepGraph, readers: Counter[Edge], waiting: set[str], update: Node) -> list[Node]:
+def _chain(graph: StepGraph, readers: Counter[Edge], awaited: set[str], update: Node) -> list[Node]:
     """The product whose result is nothing but the gradient of an update, and the Identities behind it."""
     chain: list[Node] = []
     edge = update.inputs[_DELTA]
     while True:
         node = graph.nodes[edge[0]]
-        if readers[edge] != 1 or node.name in waiting or node.device != update.device:
+        if readers[edge] != 1 or node.name in awaited or node.device != update.device:
             return []
         chain.append(node)
         if node.op != "Identity":

@@ -10,14 +10,14 @@ from thalweg.passes.drop_identities import drop_identities
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.fuse_updates import fuse_updates
-from thalweg.passes.join_products import FEWEST, join_products
+from thalweg.passes.join_products import FEWEST_PRODUCTS, join_products
 from thalweg.passes.step_graph import StepGraph, asked_device, members_of
 
 _SUM: Final = "Add"  # among the fused ops of a contraction
 
 
 def fuse(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
-    """The step, or what one device does of it, with nodes made one where a kernel does their work together.
+    """The step, or one device's part of it, with nodes made one where a kernel does their work together.
 
     Args:
         graph: The step.
@@ -30,25 +30,26 @@ class Fusion(NamedTuple):
     """Nodes that become one if they are on one device.
 
     Attributes:
-        nodes: Their names, or numbers. The last is where the others' results come together.
-        is_sum: Whether it is a sum of products: if some of them are elsewhere, the others still become one.
-        strangers: Those that do not become one with the last wherever they are: the program asks for another device.
+        nodes: Their names, or numbers. The last consumes the results of the others.
+        is_sum: Whether the last is a sum of products: products on its device become one even if others are elsewhere.
+        outside_inputs: Nodes that stay inputs of the fused node on any device: the program asks for other devices for
+            them than for the last.
     """
 
     nodes: list[Any]
     is_sum: bool = False
-    strangers: frozenset[Any] = frozenset()
+    outside_inputs: frozenset[Any] = frozenset()
 
     def together(self, where: Any) -> list[Any]:
         """The nodes that become one if node x is on device where[x]."""
-        place = where[self.nodes[-1]]
-        here = [node for node in self.nodes if where[node] == place and node not in self.strangers]
-        if len(here) == len(self.nodes) or (self.is_sum and len(here) > FEWEST):
+        device = where[self.nodes[-1]]
+        here = [node for node in self.nodes if where[node] == device and node not in self.outside_inputs]
+        if len(here) == len(self.nodes) or (self.is_sum and len(here) > FEWEST_PRODUCTS):
             return here
         return []
 
     def left_to_add(self, here: list[Any]) -> float:
-        """Of a sum of products, some of them elsewhere: how much of its own work is left if the others become one."""
+        """The fraction of a sum's own work that is left if only the products in `here` are fused into it."""
         return (len(self.nodes) - len(here) + 2) / len(self.nodes)
 
 
@@ -72,8 +73,8 @@ def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]
             is_sum = graph.nodes[name].op == "AddN" and node.op == "MatMul"
             rounds = is_sum or node.op == "_FusedConv2D"
             asked = asked_device(graph.nodes[name])
-            strangers = (each for each in others if rounds and asked_device(graph.nodes[each]) != asked)
-            found.append(Fusion([*others, name], is_sum, frozenset(strangers)))
+            outside_inputs = (each for each in others if rounds and asked_device(graph.nodes[each]) != asked)
+            found.append(Fusion([*others, name], is_sum, frozenset(outside_inputs)))
     return found
 
 

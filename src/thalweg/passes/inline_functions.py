@@ -100,7 +100,7 @@ class _Inlining:
         self._inline = inline
         self._nodes: dict[str, Node] = {}
         self._edges: dict[Edge, Edge] = {}
-        self._flow: set[str] = set()  # Nodes that come after a branching or the start of a loop.
+        self._flow_successors: set[str] = set()  # Nodes that a Switch or Enter precedes.
         self._nested = 0
         self._targets: dict[str, None] = dict.fromkeys(graph.targets)
 
@@ -117,11 +117,11 @@ class _Inlining:
         return edge
 
     def _add(self, node: Node, library: Library, chain: tuple[str, ...], in_flow: bool) -> None:
-        """Adds a node, or what it stands for. `chain` are the functions that it is in, `library` is their graph's."""
-        if flow_of(node.op) in (Flow.SWITCH, Flow.ENTER) or self._flow.intersection(
+        """Adds a node, or the body that it calls. `chain` are the functions it is in, `library` is their graph's."""
+        if flow_of(node.op) in (Flow.SWITCH, Flow.ENTER) or self._flow_successors.intersection(
             (*(name for name, _ in node.inputs), *node.controls)
         ):
-            self._flow.add(node.name)
+            self._flow_successors.add(node.name)
         if not _is_call(node, library):
             self._nodes[node.name] = _by_value(node, library)
             return
@@ -137,8 +137,8 @@ class _Inlining:
             and not (function.noinline or node.attrs.get("_noinline", False))
             and _fits(node, function, shapes)
         ):
-            # An imported graph does not say where its branches and loops are: what comes after one may be in it.
-            tied = in_flow or node.in_control_flow or node.name in self._flow
+            # An imported graph does not say where its branches and loops are: a successor of one may be in it.
+            tied = in_flow or node.in_control_flow or node.name in self._flow_successors
             self._expand(node, specialized(function, shapes), (*chain, function.name), tied)
             return
         op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
@@ -154,7 +154,7 @@ class _Inlining:
         names = {node.name: self._unique(f"{call.name}/{node.name}") for node in inner}
         places = {tensor.op.name: edge[0] for tensor, edge in zip(function.inputs, call.inputs, strict=True)}
         pivot = self._pivot(call) if in_flow else None
-        free: set[str] = set()  # What depends on nothing but constants and arguments need not wait for anything.
+        free: set[str] = set()  # Nodes that depend only on constants and arguments wait for no control edge.
         for node in inner:
             inside = [source for source, _ in node.inputs if source in names]
             settled = all(source in free for source in (*inside, *node.controls))
@@ -187,7 +187,7 @@ class _Inlining:
                 results.append(result[0])
         effects = [names[name] for name in body.targets]
         self._targets.update(dict.fromkeys(effects))
-        # Whoever waits for the call waits for all of it.
+        # A node that waits for the call waits for the whole body.
         done = dict.fromkeys((*call.controls, *effects, *results, *((pivot,) if pivot is not None else ())))
         self._nodes[call.name] = Node(call.name, "NoOp", {}, (), tuple(done), call.device, (), ())
 
@@ -199,7 +199,7 @@ class _Inlining:
         return node.shapes[edge[1]] if edge[1] < len(node.shapes) else TensorShape(None)
 
     def _pivot(self, call: Node) -> str | None:
-        """A node that is dead where the call is: it keeps what has no inputs in the branch or loop of the call."""
+        """A node that is dead where the call is: it keeps nodes without inputs in the branch or loop of the call."""
         if not call.inputs:
             return None  # It has been tied to its branch already.
         name = self._unique(f"{call.name}/_pivot")
@@ -238,7 +238,7 @@ def _attrs_in(call: Node, node: Node, names: dict[str, str], places: dict[str, s
 def _fits(call: Node, function: GraphFunction, shapes: list[TensorShape]) -> bool:
     """Whether arguments and results have the declared types, and the arguments are known to have the declared shapes.
 
-    Where they are not, the core looks at them when the function is called, and says what is wrong.
+    Where they are not, the core checks them when the function is called.
     """
     given = [dtype.base_dtype for dtype in call.input_dtypes]
     if given != function.input_dtypes or list(call.output_dtypes) != function.output_dtypes:

@@ -1,11 +1,11 @@
 """Joins sums of products: AddN of A₁ᵀB₁, …, AₙᵀBₙ is one product of the Aᵢ and the Bᵢ laid end to end.
 
 That is how the gradient of a recurrent network's weights looks when its steps are unrolled: n results of the weights'
-size, and a sum over them, become one product with a longer inner dimension. What else is in the sum is added to that
-one. Equal to within rounding.
+size, and a sum over them, become one product with a longer inner dimension. The other summands are added to it. Equal
+to within rounding.
 
-A program that asks for different devices for the products gets the same bits whether it gets the devices or not: what
-is asked for decides, too, which products are joined.
+A program that asks for different devices for the products gets the same bits whether it gets the devices or not: only
+products that the program asks one device for are joined.
 """
 
 from __future__ import annotations
@@ -19,41 +19,43 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, asked_device, stand
 
 # Where the operands are no smaller than the results, laying them end to end costs what it saves.
 _SMALLEST_GAIN = 2
-FEWEST = 3  # products
+FEWEST_PRODUCTS = 3
 
 
 def join_products(graph: StepGraph) -> StepGraph:
     """Returns the step with sums of products of transposed matrices joined."""
     sums = [
-        node for node in graph.nodes.values() if node.op == "AddN" and len(node.inputs) >= FEWEST and _is_outside(node)
+        node
+        for node in graph.nodes.values()
+        if node.op == "AddN" and len(node.inputs) >= FEWEST_PRODUCTS and _is_top_level(node)
     ]
     if not sums:
         return graph
     reads = Counter(edge for node in graph.nodes.values() for edge in node.inputs)
     reads.update(graph.fetches)
-    kept = set(graph.targets)
+    awaited = set(graph.targets)
     for node in graph.nodes.values():
-        # Gradients of one operation wait for each other in a NoOp: it can do without one that has no effects.
-        if node.op != "NoOp" or node.name in kept:
-            kept.update(node.controls)
+        # Gradients of one operation wait for each other in a NoOp: the NoOp can do without a product.
+        if node.op != "NoOp" or node.name in awaited:
+            awaited.update(node.controls)
     joined: dict[str, list[Node]] = {}
     gone: set[str] = set()
     for node in sums:
         products, others, controls, names = list[Node](), list[Edge](), list[str](), list[str]()
         for edge in node.inputs:
             product = graph.nodes[edge[0]]
-            way = [product]
+            path = [product]
             if product.op == "Identity":
                 product = graph.nodes[product.inputs[0][0]]
-                way.append(product)
-            seen = any(reads[(each.name, 0)] != 1 or each.name in kept for each in way)
-            if seen or len({asked_device(each) for each in (*way, node)}) > 1 or not _joins(graph, product, node):
+                path.append(product)
+            shared = any(reads[(each.name, 0)] != 1 or each.name in awaited for each in path)
+            if shared or len({asked_device(each) for each in (*path, node)}) > 1 or not _joins(graph, product, node):
                 others.append(edge)
                 continue
             products.append(product)
-            controls += (control for each in way for control in each.controls)
-            names += (each.name for each in way)
-        if len(products) >= FEWEST:
+            controls += (control for each in path for control in each.controls)
+            names += (each.name for each in path)
+        if len(products) >= FEWEST_PRODUCTS:
             joined[node.name] = _join(graph, node, products, tuple(dict.fromkeys(controls)), tuple(others))
             gone.update(names)
     if not joined:
@@ -65,8 +67,8 @@ def join_products(graph: StepGraph) -> StepGraph:
     return graph.with_nodes(nodes).redirected({}, dict.fromkeys(gone, ()))
 
 
-def _is_outside(node: Node) -> bool:
-    """Whether a node is in no loop and no branch: the constant that comes in would need a pivot there."""
+def _is_top_level(node: Node) -> bool:
+    """Whether a node is in no loop and no branch: there the added constant would need a pivot."""
     return node.requested_device is not None and not node.in_control_flow
 
 
@@ -88,7 +90,7 @@ def _joins(graph: StepGraph, product: Node, total: Node) -> bool:
 def _join(
     graph: StepGraph, total: Node, products: list[Node], controls: tuple[str, ...], others: tuple[Edge, ...]
 ) -> list[Node]:
-    """The nodes that take the place of a sum: products, and others that stay."""
+    """The nodes that replace a sum: the joined product, and a sum of it and the other summands, if any."""
     axis = Node(f"{total.name}/_joined/axis", "Const", {"value": np.array(0, np.int32), "dtype": int32}, (), (),
                 total.device, (), (int32,))  # fmt: skip
 

@@ -13,20 +13,20 @@ from thalweg.passes.list_schedule import Key, ListSchedule
 from thalweg.passes.partition import Partition
 from thalweg.passes.step_graph import Node, members_of
 
-# How long a node of the program runs, by its name.
+# The seconds that each node of the program runs, by its name.
 Costs = Mapping[str, float]
 
 _UNKNOWN = 1e-7  # seconds
 _INSTANT = frozenset({"_Send", "_Recv", "_Arg", "Const"})  # These take no time of their device.
-# Who reads what another core has made brings it into his own cache; most of a large tensor was in none any more.
-_FETCHED_PER_SECOND = 1e10
-_MOST_FETCHED = 1 << 20
-_SOON_FREED = 2
-_SHRINKS = 4
+# A consumer on another core loads the tensor into its own cache; most of a large tensor has left all caches by then.
+_FETCHED_PER_SECOND = 1e10  # bytes
+_MOST_FETCHED = 1 << 20  # bytes
+_SOON_FREED = 2  # consumers in a row
+_SHRINKS = 4  # Inputs are at least so many times larger than outputs.
 
 
 class JointSchedule(ListSchedule):
-    """What is known about the order of nodes on all devices. The graph must not change meanwhile."""
+    """The schedule of the nodes on all devices. The parts must not change meanwhile."""
 
     def __init__(self, parts: Mapping[str, Partition], costs: Costs) -> None:
         """Joins the parts."""
@@ -40,7 +40,7 @@ class JointSchedule(ListSchedule):
         super().__init__(cost, self._edges())
 
     def _fetching(self) -> Iterator[tuple[Key, float]]:
-        """The first readers of what other devices have made, and how long they take to fetch it."""
+        """The first consumer of each received tensor, and the seconds that fetching it takes."""
         seen: set[Key] = set()
         for key, node in self.nodes.items():
             for name, _ in node.inputs:
@@ -55,24 +55,24 @@ class JointSchedule(ListSchedule):
         return (count or 0) * (self.nodes[key].output_dtypes[0].base_dtype.size or 0)
 
     def _edges(self) -> Iterator[tuple[Key, Key]]:
-        sends = {transfer(node): key for key, node in self.nodes.items() if node.op == "_Send"}
+        sends = {transfer_key(node): key for key, node in self.nodes.items() if node.op == "_Send"}
         for key, node in self.nodes.items():
             for name in dict.fromkeys((*node.controls, *(source for source, _ in node.inputs))):
                 source = key[0], name
                 if not (node.op == "Merge" and self.nodes[source].op == "NextIteration"):
                     yield source, key
-            if node.op == "_Recv" and transfer(node) in sends:
-                yield sends[transfer(node)], key
+            if node.op == "_Recv" and transfer_key(node) in sends:
+                yield sends[transfer_key(node)], key
 
     def freeing(self) -> set[Key]:
-        """The nodes that memory waits for: nobody reads their results, or only nodes like that, or those are small."""
-        kept: dict[Key, int] = {}
+        """The nodes that free memory: only a short chain of consumers keeps their results alive, or those are small."""
+        chains: dict[Key, int] = {}
         for key in reversed(self.order):
-            kept[key] = max((kept.get(reader, 0) + 1 for reader in self._data_readers(key)), default=0)
-        return {key for key, left in kept.items() if left <= _SOON_FREED or self._shrinks(key)}
+            chains[key] = max((chains.get(reader, 0) + 1 for reader in self._data_readers(key)), default=0)
+        return {key for key, length in chains.items() if length <= _SOON_FREED or self._shrinks(key)}
 
     def _shrinks(self, key: Key) -> bool:
-        """Whether what a node makes is small beside what it reads (the gradient of a filter, say, or a sum)."""
+        """Whether a node's outputs are small beside its inputs (the gradient of a filter, say, or a sum)."""
         graph, node = self._graphs[key[0]], self.nodes[key]
         made = [graph.shape((node.name, i)).num_elements() for i in range(len(node.output_dtypes))]
         read = [graph.shape(edge).num_elements() or 0 for edge in node.inputs]
@@ -97,15 +97,15 @@ class Plan(NamedTuple):
 def planned(parts: Mapping[str, Partition], costs: Costs) -> Plan | None:
     """A schedule of the whole step, which each device is to follow as far as it can; None if there is no order.
 
-    What would make another device, or the end of the step, late if it waited goes first; where there is time, what
-    frees memory does.
+    Nodes whose delay would delay another device, or the end of the step, go first; where there is slack, nodes that
+    free memory.
     """
     joint = JointSchedule(parts, costs)
     if not joint.complete:
         return None
     starts = joint.planned(joint.freeing())
     position = {key: at for at, key in enumerate(joint.order)}
-    # What takes no time comes before what starts at the same moment.
+    # Nodes that take no time come before others that start at the same moment.
     order = sorted(joint.order, key=lambda key: (starts[key], joint.cost[key] > 0, position[key]))
     found: dict[str, dict[str, float]] = {device: {} for device in parts}
     for at, (device, name) in enumerate(order):
@@ -113,8 +113,8 @@ def planned(parts: Mapping[str, Partition], costs: Costs) -> Plan | None:
     return Plan(found, joint.end(starts))
 
 
-def transfer(node: Node) -> tuple[bytes, bytes, bytes]:
-    """What a Send and its Recv have in common."""
+def transfer_key(node: Node) -> tuple[bytes, bytes, bytes]:
+    """The key that a Send and its Recv share."""
     attrs = node.attrs
     return attrs.get("send_device", b""), attrs.get("recv_device", b""), attrs["tensor_name"]
 

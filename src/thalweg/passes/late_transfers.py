@@ -1,9 +1,9 @@
 """Late transfers: large tensors reach another device no earlier than it helps (white paper, section 5.2).
 
 Both passes compare the ASAP and the ALAP schedule of the whole step (`joint_schedule`). `receive_late` lets a Recv wait
-for a node of its own device, so that a transfer that others would start at once does not fill memory there. Where both
-devices share their memory that is not enough: `produce_late` lets the nodes that compute a large tensor for another
-device, and for nothing else, wait until that device has come far enough.
+for a node of its own device, so that a transfer that the producer would start at once does not fill memory there. Where
+both devices share their memory that is not enough: `produce_late` lets the nodes that compute a large tensor for
+another device, and for nothing else, wait until that device has come far enough.
 
 An edge is only added from a node to one that starts later in the ALAP schedule, so no cycle can arise; part of the
 slack is left unused, because costs are estimates. Steps with control flow stay as they are.
@@ -19,13 +19,13 @@ import numpy as np
 from thalweg.graph.definitions.op_registry import effect_of, flow_of
 from thalweg.graph.dtypes import float32
 from thalweg.graph.op_effects import Effect
-from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer
+from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer_key
 from thalweg.passes.list_schedule import Key, Span
 from thalweg.passes.partition import Partition, in_order, short_name, transfer_pair
 from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of
 
 LARGE = 1 << 20  # bytes
-_KEPT_SLACK = 0.25
+_RESERVED_SLACK = 0.25
 _LEAST_DELAY = 1e-4  # seconds
 _FREE = frozenset({"Const", "_Arg"})
 
@@ -33,7 +33,7 @@ Parts = Mapping[str, Partition]
 
 
 class Delays(NamedTuple):
-    """What lets nodes of one device wait for nodes of others.
+    """Edges and nodes that let nodes of one device wait for nodes of others.
 
     Attributes:
         nodes: For each device, nodes to add: empty tensors (tokens) that are sent, and their `_Send`s and `_Recv`s.
@@ -45,8 +45,8 @@ class Delays(NamedTuple):
 
 
 def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> Delays:
-    """Lets Recvs of large tensors wait for what their devices do before they need them."""
-    late = _Late(parts, costs, least)
+    """Lets Recvs of large tensors wait for the last node of their device that precedes the consumers."""
+    late = _Delaying(parts, costs, least)
     for send in late.large_sends():
         recv = late.recv_of(send)
         if recv is not None and not late.joint.nodes[recv].controls:
@@ -66,9 +66,9 @@ def produce_late(
         parts: The parts of a step.
         costs: How long nodes run.
         least: From how many bytes on a tensor is large.
-        incarnations: Those of the devices.
+        incarnations: The incarnations of the devices, by name.
     """
-    late = _Late(parts, costs, least, incarnations)
+    late = _Delaying(parts, costs, least, incarnations)
     for send in late.large_sends():
         recv = late.recv_of(send)
         cone = late.cone(send)
@@ -78,9 +78,9 @@ def produce_late(
         span = Span(min(late.spans[key].earliest for key in heads), min(late.spans[key].latest for key in heads))
         before = late.last_before(recv[0], span, sum(late.joint.cost[key] for key in cone))
         if before is not None:
-            told = late.tell(before, send[0])
+            signalled = late.signal(before, send[0])
             for key in heads:
-                late.wait(key, told)
+                late.wait(key, signalled)
     return late.delays()
 
 
@@ -109,8 +109,8 @@ def delayed(graph: StepGraph, waits: Iterable[tuple[str, str]]) -> StepGraph:
     return graph.with_nodes(in_order(nodes))
 
 
-class _Late:
-    """The schedule of some parts, and what is to be changed in them."""
+class _Delaying:
+    """The schedule of some parts, and the waits and tokens that are added to them."""
 
     def __init__(self, parts: Parts, costs: Costs, least: int, incarnations: Mapping[str, int] | None = None) -> None:
         self._parts = parts
@@ -132,13 +132,13 @@ class _Late:
                 self._large = []
                 return
             self.spans = self.joint.spans()
-            self._kept = {
+            self._results = {
                 (device, name)
                 for device, part in parts.items()
                 for name in (*part.graph.targets, *(source for source, _ in part.graph.fetches))
                 if part.graph.nodes[name].op != "_Send"
             }
-            self._recvs = {transfer(node): key for key, node in self.joint.nodes.items() if node.op == "_Recv"}
+            self._recvs = {transfer_key(node): key for key, node in self.joint.nodes.items() if node.op == "_Recv"}
             ends = ((self.spans[key].latest + self.joint.cost[key], key) for key in self.joint.order)
             self._ends = sorted(
                 (end, key) for end, key in ends if self.joint.nodes[key].op not in ("_Send", "_Recv", *_FREE)
@@ -148,19 +148,19 @@ class _Late:
         return self._large
 
     def recv_of(self, send: Key) -> Key | None:
-        return self._recvs.get(transfer(self.joint.nodes[send]))
+        return self._recvs.get(transfer_key(self.joint.nodes[send]))
 
     def size(self, send: Key) -> int:
         node = self.joint.nodes[send]
         return _bytes(self._parts[send[0]].graph, node.inputs[0], node)
 
     def cone(self, send: Key) -> set[Key]:
-        """A Send, and what runs on its device for nothing else."""
+        """A Send, and the nodes of its device that compute for nothing else."""
         found = {send}
         stack = [send]
         while stack:
             for source in self.joint.sources[stack.pop()]:
-                if source in found or source[0] != send[0] or source in self._kept:
+                if source in found or source[0] != send[0] or source in self._results:
                     continue
                 node = self.joint.nodes[source]
                 repeatable = not node.stateful or effect_of(node.op) is Effect.RANDOM
@@ -170,22 +170,22 @@ class _Late:
         return found
 
     def heads(self, cone: set[Key]) -> list[Key]:
-        """Those of some nodes that come first, apart from what costs nothing."""
+        """The first nodes of a cone, apart from those that cost nothing."""
         working = {key for key in cone if self.joint.nodes[key].op not in _FREE}
         return sorted(key for key in working if not any(each in working for each in self.joint.sources[key]))
 
     def bytes_into(self, cone: set[Key]) -> int:
-        """How much memory is in use until the nodes have run."""
+        """The bytes of a cone's inputs, which stay in memory until it has run."""
         edges: dict[tuple[str, Edge], Node] = {}
         for key in cone:
             node = self.joint.nodes[key]
             edges.update(((key[0], edge), node) for edge in node.inputs if (key[0], edge[0]) not in cone)
         return sum(_bytes(self._parts[device].graph, edge, node) for (device, edge), node in edges.items())
 
-    def last_before(self, device: str, span: Span, takes: float) -> Key | None:
-        """The last node of a device that ends in good time before something must start; None if waiting is no use."""
+    def last_before(self, device: str, span: Span, reserve: float) -> Key | None:
+        """The last node of a device that ends in time for a successor with this span; None if waiting is no use."""
         slack = span.latest - span.earliest
-        until = span.latest - max(_KEPT_SLACK * slack, takes)
+        until = span.latest - max(_RESERVED_SLACK * slack, reserve)
         if until - span.earliest < _LEAST_DELAY:
             return None
         found = [key for end, key in self._ends if key[0] == device and span.earliest < end <= until]
@@ -194,8 +194,8 @@ class _Late:
     def wait(self, key: Key, name: str) -> None:
         self._waits.setdefault(key, []).append(name)
 
-    def tell(self, key: Key, device: str) -> str:
-        """A node on `device` that runs after one of another device."""
+    def signal(self, key: Key, device: str) -> str:
+        """A Recv on `device` that follows the node `key` of another device."""
         name = f"{key[1]}/_reached"
         recv = f"{name}/{short_name(device)}/_recv"
         if recv in self._added[device]:
@@ -215,7 +215,7 @@ class _Late:
         return recv
 
     def delays(self) -> Delays:
-        """All that was added."""
+        """The added nodes and waits."""
         waits: dict[str, list[tuple[str, str]]] = {device: [] for device in self._parts}
         for (device, name), awaited in self._waits.items():
             waits[device].extend((name, each) for each in awaited)

@@ -11,10 +11,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-# A node: its device, and what it is called there.
+# A node: its device, and its name there.
 Key = tuple[Any, Any]
 
-_USED_SLACK = 0.5  # Costs are estimates: the rest is left for what takes longer.
+_USED_SLACK = 0.5  # Costs are estimates: the rest is left for nodes that take longer.
 
 
 class Span(NamedTuple):
@@ -25,10 +25,10 @@ class Span(NamedTuple):
 
 
 class ListSchedule:
-    """Nodes, what they wait for, and how long each takes."""
+    """Nodes, their control and data edges, and how long each takes."""
 
     def __init__(self, cost: Mapping[Key, float], edges: Iterable[tuple[Key, Key]]) -> None:
-        """Takes what nodes cost, and pairs of a node and one that waits for it."""
+        """Takes the costs of nodes in seconds, and edges from a node to one that waits for it."""
         self.cost = cost
         self.readers: dict[Key, list[Key]] = {key: [] for key in cost}
         self.sources: dict[Key, list[Key]] = {key: [] for key in cost}
@@ -36,8 +36,8 @@ class ListSchedule:
             self.readers[source].append(reader)
             self.sources[reader].append(source)
         self.order = self._ordered()
-        self.rest = self._ways(reversed(self.order), self.readers)
-        self.before = self._ways(self.order, self.sources)
+        self._to_end = self._longest_paths(reversed(self.order), self.readers)
+        self._from_start = self._longest_paths(self.order, self.sources)
 
     def _ordered(self) -> list[Key]:
         waiting = {key: len(sources) for key, sources in self.sources.items()}
@@ -49,31 +49,31 @@ class ListSchedule:
                     order.append(reader)
         return order
 
-    def _ways(self, order: Iterable[Key], neighbours: Mapping[Key, list[Key]]) -> dict[Key, float]:
-        """For each node, how long the longest way is that begins (or ends) with it."""
-        ways: dict[Key, float] = {}
+    def _longest_paths(self, order: Iterable[Key], neighbours: Mapping[Key, list[Key]]) -> dict[Key, float]:
+        """For each node, the seconds of the longest path that begins (or ends) with it."""
+        paths: dict[Key, float] = {}
         for key in order:
-            ways[key] = self.cost[key] + max((ways.get(each, 0.0) for each in neighbours[key]), default=0.0)
-        return ways
+            paths[key] = self.cost[key] + max((paths.get(each, 0.0) for each in neighbours[key]), default=0.0)
+        return paths
 
     @property
     def complete(self) -> bool:
-        """Whether the nodes could be brought into an order."""
+        """Whether the graph has no cycle, so that `order` has all nodes."""
         return len(self.order) == len(self.cost)
 
     def spans(self) -> dict[Key, Span]:
         """The starts of all nodes in both schedules."""
-        early = _simulated(self.order, self.sources, self.readers, self.cost, _ByRank(self.rest))
+        early = _simulated(self.order, self.sources, self.readers, self.cost, _ByRank(self._to_end))
         end = self.end(early)
         backwards = list(reversed(self.order))
-        late = _simulated(backwards, self.readers, self.sources, self.cost, _ByRank(self.before))
+        late = _simulated(backwards, self.readers, self.sources, self.cost, _ByRank(self._from_start))
         return {key: Span(early[key], max(end - late[key] - self.cost[key], early[key])) for key in self.order}
 
     def planned(self, freeing: Collection[Key] = ()) -> dict[Key, float]:
         """The starts of all nodes in a schedule by deadlines, in which nodes that free memory go first if they can."""
         spans = self.spans()
-        choice = _ByDeadline(self, {key: span.latest for key, span in spans.items()}, freeing)
-        found = _simulated(self.order, self.sources, self.readers, self.cost, choice)
+        queue = _ByDeadline(self, {key: span.latest for key, span in spans.items()}, freeing)
+        found = _simulated(self.order, self.sources, self.readers, self.cost, queue)
         early = {key: span.earliest for key, span in spans.items()}
         return found if self.end(found) <= self.end(early) else early
 
@@ -87,17 +87,17 @@ class ListSchedule:
         return readers[0] if len(set(readers)) == 1 and readers[0][0] == key[0] else None
 
 
-class _Choice(Protocol):
-    """The ready nodes of a device, and which of them is next."""
+class _ReadyQueue(Protocol):
+    """The ready queue of a device."""
 
-    def of_device(self) -> _Choice: ...
+    def of_device(self) -> _ReadyQueue: ...
     def add(self, key: Key) -> None: ...
     def __bool__(self) -> bool: ...
     def take(self, now: float) -> Key: ...
 
 
 class _ByRank:
-    """Chooses the ready node with the greatest number."""
+    """Takes the ready node of the highest rank."""
 
     def __init__(self, rank: Mapping[Key, float]) -> None:
         self._rank = rank
@@ -117,58 +117,58 @@ class _ByRank:
 
 
 class _ByDeadline:
-    """Chooses the ready node that must start first; before that, if there is time, one that frees memory."""
+    """Takes the ready node with the first deadline; before that, if there is slack, one that frees memory."""
 
-    def __init__(self, schedule: ListSchedule, latest: Mapping[Key, float], freeing: Collection[Key]) -> None:
+    def __init__(self, schedule: ListSchedule, deadlines: Mapping[Key, float], freeing: Collection[Key]) -> None:
         self._schedule = schedule
-        self._latest = latest
+        self._deadlines = deadlines
         self._all_freeing = freeing
         self._ready: list[tuple[float, Key]] = []
         self._freeing: list[tuple[float, Key]] = []
-        self._waiting: set[Key] = set()
+        self._queued: set[Key] = set()
         self._last: Key | None = None
 
     def of_device(self) -> _ByDeadline:
-        return _ByDeadline(self._schedule, self._latest, self._all_freeing)
+        return _ByDeadline(self._schedule, self._deadlines, self._all_freeing)
 
     def add(self, key: Key) -> None:
-        self._waiting.add(key)
-        heapq.heappush(self._ready, (self._latest[key], key))
+        self._queued.add(key)
+        heapq.heappush(self._ready, (self._deadlines[key], key))
         if key in self._all_freeing:
-            heapq.heappush(self._freeing, (self._latest[key], key))
+            heapq.heappush(self._freeing, (self._deadlines[key], key))
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._queued)
 
     def take(self, now: float) -> Key:
         for heap in (self._ready, self._freeing):
-            while heap and heap[0][1] not in self._waiting:
+            while heap and heap[0][1] not in self._queued:
                 heapq.heappop(heap)
         deadline, key = self._ready[0]
         following = self._schedule.only_reader(self._last) if self._last is not None else None
         for each in (self._freeing[0][1] if self._freeing else None, following):
-            if each in self._waiting and self._schedule.cost[each] <= _USED_SLACK * (deadline - now):
+            if each in self._queued and self._schedule.cost[each] <= _USED_SLACK * (deadline - now):
                 key = each
                 break
-        self._waiting.discard(key)
+        self._queued.discard(key)
         self._last = key
         return key
 
 
 def _simulated(
     order: Sequence[Key], sources: Mapping[Key, list[Key]], readers: Mapping[Key, list[Key]],
-    cost: Mapping[Key, float], choice: _Choice,
+    cost: Mapping[Key, float], queue: _ReadyQueue,
 ) -> dict[Key, float]:  # fmt: skip
     """Starts of nodes in a list schedule: each device takes one of the nodes that are ready."""
     waiting = {key: len(sources[key]) for key in order}
     free: dict[Any, float] = dict.fromkeys((key[0] for key in order), 0.0)
     coming: dict[Any, list[tuple[float, Key]]] = {device: [] for device in free}  # by the time when they are ready
-    ready = {device: choice.of_device() for device in free}
+    ready = {device: queue.of_device() for device in free}
     start: dict[Key, float] = {}
     ready_at = dict.fromkeys(order, 0.0)
 
     def arrive(key: Key) -> None:
-        """Nothing is missing any more; what takes no time of the device happens at once."""
+        """Handles a node whose inputs are all there; one that takes no time of its device runs at once."""
         stack = [key]
         while stack:
             key = stack.pop()

@@ -63,7 +63,7 @@ def lower_loops(graph: StepGraph, may_lower: Callable[[Node], bool]) -> StepGrap
 
 
 def _in_order(graph: StepGraph) -> list[Node] | None:
-    """Topological order without back edges; None for a graph that has other cycles (the core will say so)."""
+    """Topological order without back edges; None for a graph that has other cycles (the core reports them)."""
     done: dict[str, Node] = {}
     state: dict[str, int] = {}
     for root in graph.nodes:
@@ -132,9 +132,9 @@ def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) ->
         return None
     inside = {node.name for node in frame.nodes if node.op != "Exit"}
     if any(name in inside for name, _ in graph.fetches) or any(name in inside for name in graph.targets):
-        return None  # The plan refuses such a step, and says why.
+        return None  # The core refuses such a step, and says why.
     variables: list[Node] = []  # the Enter of each loop variable
-    numbers: dict[Edge, int] = {}  # what a variable or invariant is called inside the loop
+    numbers: dict[Edge, int] = {}  # of variables and invariants inside the loop
     next_names: list[str] = []
     for merge in merges:
         ends = [source for source, _ in merge.inputs]
@@ -252,7 +252,7 @@ def _reads_inside(
     edges: dict[Edge, Edge],
     controls: dict[str, tuple[str, ...]],
 ) -> bool:
-    """Whether something reads from within the loop, past its Exits: tf.while_loop does not build that, imports may."""
+    """Whether an outside node reads from within the loop, past its Exits: only imported graphs have such nodes."""
     read = [edge for node in outside.values() for edge in node.inputs]
     if any(edge[0] in gone and edge not in edges for edge in (*read, *graph.fetches)):
         return True

@@ -18,7 +18,7 @@ from thalweg.graph.definitions.op_registry import OpDef
 from thalweg.graph.dtypes import DType
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
-# Part of the names of inserted casts; whoever reports an error for one cuts the name there.
+# Part of the names of inserted casts; error messages cut the name there.
 CAST_MARK = "/_cast/"
 
 _PRODUCTS = re.compile(
@@ -28,7 +28,7 @@ _FOLLOWERS = re.compile(
     r"Add|AddV2|AddN|Sub|Mul|Neg|Abs|Maximum|Minimum|BiasAdd|BiasAddV1|(Max|Avg)Pool(3D)?(Grad)?"
     r"|(Relu|Relu6|LeakyRelu|Elu|Selu|Tanh|Sigmoid|Softsign)(Grad)?"
 )
-# They take any type, as ops do that only move elements; but they add up, or look at the elements' bytes.
+# Ops of any type that do more than move elements: they add, or read the elements' bytes.
 _NO_MOVERS = re.compile(r"ScatterNd\w*|Bitcast|Cast|TensorScatter\w*|MirrorPadGrad")
 _SIZES = frozenset({"Shape", "Size", "Rank", "ShapeN"})
 _CHEAP_SOURCES = frozenset({"Const", "ReadVariableOp"})
@@ -129,7 +129,7 @@ class _Casts:
     def edge(self, edge: Edge, wanted: DType, device: str = "") -> Edge:
         """The tensor `edge` as `wanted`, if it was float32 in the user's graph."""
         source = self.nodes.get(edge[0])
-        if source is None:  # The back edge of a loop; loops carry float32, and so does whatever closes one.
+        if source is None:  # The back edge of a loop; loops carry float32.
             return edge
         found = source.output_dtypes[edge[1]]
         if (

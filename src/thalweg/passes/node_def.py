@@ -22,11 +22,11 @@ _SHAPES: Final = "_output_shapes"
 _REQUESTED: Final = "_requested_device"
 _IN_CONTROL_FLOW: Final = "_in_control_flow"
 _SOURCE: Final = "_source_line"
-_OWN: Final = frozenset({_INPUT_TYPES, _OUTPUT_TYPES, _SHAPES, _REQUESTED, _IN_CONTROL_FLOW, _SOURCE})
+_FIELDS: Final = frozenset({_INPUT_TYPES, _OUTPUT_TYPES, _SHAPES, _REQUESTED, _IN_CONTROL_FLOW, _SOURCE})
 
 
 def write_node(proto: Any, node: Node) -> None:
-    """Fills a NodeDef with all that a node is.
+    """Writes all fields of a node into a NodeDef.
 
     Raises:
         TypeError: If an attribute has no form in a NodeDef, as lowered loops have none.
@@ -36,7 +36,7 @@ def write_node(proto: Any, node: Node) -> None:
     proto.input.extend(f"^{name}" for name in node.controls)
     attr = proto.attr
     for name, value in node.attrs.items():
-        if name not in _OWN:  # The program's graph may have been imported from a step that was written.
+        if name not in _FIELDS:  # The program's graph may have been imported from a step that was written.
             _write_attr(attr[name], value)
     write_any(attr[_INPUT_TYPES], node.input_dtypes)
     write_any(attr[_OUTPUT_TYPES], node.output_dtypes)
@@ -55,21 +55,21 @@ def read_node(proto: Any) -> Node:
     """The node that `write_node` has written.
 
     Raises:
-        ValueError: If the NodeDef holds something that cannot be, or lacks what every node of a step has.
+        ValueError: If the NodeDef has an invalid value, or lacks an attribute that every node of a step has.
     """
-    own = {name: read_any(proto.attr[name]) for name in _OWN if name in proto.attr}
-    attrs = {name: _read_attr(proto.op, name, value) for name, value in proto.attr.items() if name not in _OWN}
+    fields = {name: read_any(proto.attr[name]) for name in _FIELDS if name in proto.attr}
+    attrs = {name: _read_attr(proto.op, name, value) for name, value in proto.attr.items() if name not in _FIELDS}
     inputs = tuple(read_edge(text) for text in proto.input if not text.startswith("^"))
     controls = tuple(text[1:] for text in proto.input if text.startswith("^"))
-    if _INPUT_TYPES not in own or _OUTPUT_TYPES not in own:
+    if _INPUT_TYPES not in fields or _OUTPUT_TYPES not in fields:
         raise ValueError(f"Node '{proto.name}' does not say which types its inputs and outputs have.")
-    if inputs and len(own[_INPUT_TYPES]) != len(inputs):
-        raise ValueError(f"Node '{proto.name}' has {len(inputs)} inputs and types for {len(own[_INPUT_TYPES])}.")
-    requested = own.get(_REQUESTED)
+    if inputs and len(fields[_INPUT_TYPES]) != len(inputs):
+        raise ValueError(f"Node '{proto.name}' has {len(inputs)} inputs and types for {len(fields[_INPUT_TYPES])}.")
+    requested = fields.get(_REQUESTED)
     return Node(
-        proto.name, proto.op, attrs, inputs, controls, proto.device, tuple(own[_INPUT_TYPES]),
-        tuple(own[_OUTPUT_TYPES]), tuple(own.get(_SHAPES, ())), None if requested is None else requested.decode(),
-        bool(own.get(_IN_CONTROL_FLOW)), own.get(_SOURCE, b"").decode("utf-8", "surrogateescape"),
+        proto.name, proto.op, attrs, inputs, controls, proto.device, tuple(fields[_INPUT_TYPES]),
+        tuple(fields[_OUTPUT_TYPES]), tuple(fields.get(_SHAPES, ())), None if requested is None else requested.decode(),
+        bool(fields.get(_IN_CONTROL_FLOW)), fields.get(_SOURCE, b"").decode("utf-8", "surrogateescape"),
     )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def read_edge(text: str) -> Edge:
     """The tensor that an input of a NodeDef names.
 
     Raises:
-        ValueError: If the number of the output is none.
+        ValueError: If the output is not a number.
     """
     name, colon, output = text.rpartition(":")
     if not colon:
@@ -92,8 +92,8 @@ def read_edge(text: str) -> Edge:
     return name, int(output)
 
 
-# An AttrValue holds floats of 32 bits, and the attributes of a graph in memory have 64: one that would be rounded, and
-# so could change the bits of a result, travels as a tensor.
+# An AttrValue holds floats of 32 bits, and the attributes of a graph in memory have 64: a float that would be rounded,
+# and so could change the bits of a result, travels as a tensor.
 
 
 def _write_attr(proto: Any, value: Any) -> None:

@@ -1,7 +1,7 @@
 """The null device: schedules everything and computes nothing.
 
 An operation there becomes a `_Null` node, which has the same edges and whose outputs are zeros of the right type and
-shape, without memory. What decides what runs stays real, so that loops end and shapes are right: control flow,
+shape, without memory. Nodes that control flow and shapes depend on stay real, so that loops end: control flow,
 operations on integers, booleans and strings only, on scalars only, on shapes, and the state of variables. So the time
 of a step on the null device is what scheduling it costs.
 """
@@ -23,20 +23,20 @@ from thalweg.passes.step_graph import Node, StepGraph
 
 NULL = "NULL"
 
-# They pass tensors on, look at their shapes, or keep state that others ask for.
+# Ops that forward tensors, read their shapes, or keep state that other ops read.
 _REAL = frozenset({
     "_Arg", "_Send", "_Recv", "Const", "NoOp", "ControlTrigger", "Identity", "IdentityN", "StopGradient",
     "Shape", "ShapeN", "Size", "Rank", "Reshape", "ExpandDims", "Squeeze",
     "AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp", "VariableShape", "TensorArrayWriteV3",
     "TensorArrayReadV3", "StackPushV2", "StackPopV2",
 })  # fmt: skip
-# What a value that was not computed must not decide, and what would write it down.
+# Ops that check or write values, which were not computed here.
 _NEVER = frozenset({"Assert", "CheckNumerics", "Print", "Save", "SaveSlices", "SaveV2", "PrintV2"})
 _UPDATES = re.compile(r"Resource(Sparse)?Apply|ResourceScatter|Assign(Add|Sub)Variable")
 
 
 def compute_nothing(graph: StepGraph) -> StepGraph:
-    """Returns what the null device does of its part of a step."""
+    """Returns the part of a step as the null device runs it."""
     nodes = {}
     for name, node in graph.nodes.items():
         nodes[name] = node if _is_real(graph, node) else _null(graph, node)
@@ -74,8 +74,8 @@ def _null(graph: StepGraph, node: Node) -> Node:
 
 
 @functools.lru_cache(maxsize=4096)
-def _described(key: str) -> Node:
-    """The node whose output shapes are to be inferred: the core keeps its NodeDef, and knows nothing of it."""
+def _decoded(key: str) -> Node:
+    """The node whose output shapes are to be inferred: the core keeps its NodeDef as opaque text."""
     from tensorboard.compat.proto.node_def_pb2 import NodeDef  # Start-up time: see `_null`.
 
     return read_node(NodeDef.FromString(base64.b64decode(key)))
@@ -91,7 +91,7 @@ class _Input:
 
 
 class _RunningContext(ShapeContext):
-    """What a shape function sees when the step runs: shapes without gaps, and the values of small integer inputs."""
+    """The inputs of a shape function when the step runs: full shapes, and the values of small integer inputs."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ def output_shapes(key: str, inputs: list[tuple[list[int], Any]]) -> list[list[in
 
     A dimension that depends on values which were not computed (how many elements are true, say) is 0.
     """
-    node = _described(key) if key else None
+    node = _decoded(key) if key else None
     if node is None or node.op_def is None:
         raise errors.UnimplementedError(None, None, "its output shapes are not known, and cannot be inferred")
     given = [

@@ -10,7 +10,7 @@ Merge, Switch and NextIteration of its own, whose Switch follows the predicate r
 Recvs of the loop wait for its Merge. Its Enter takes a token that is sent from outside of the loop and is dead when the
 loop is: so loops inside of conditionals and of other loops work as well.
 
-Constants and fed values are copied to where they are needed instead of being sent.
+Constants and fed values are copied to the devices of their readers instead of being sent.
 
 A device with memory of its own (a plug-in's) gets its inputs there, but for those that `_host_inputs` names, and the
 nodes that this pass adds, which are the host's wherever they run.
@@ -37,7 +37,7 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, asked_device
 
 
 class Partition(NamedTuple):
-    """What one device does in a step.
+    """One device's part of a step.
 
     Attributes:
         graph: Its nodes; feeds and fetches are those that concern it.
@@ -67,19 +67,19 @@ def partition(
         graph: The step, placed.
         compressed: Whether all float32 tensors travel in 16 bits.
         has_own_memory: Whether a device has memory of its own.
-        incarnations: Those of the devices; 0 where they are not given.
+        incarnations: The incarnations of the devices, by name; 0 for others.
     """
     devices = list(dict.fromkeys(node.device for node in graph.nodes.values()))
     if len(devices) == 1:
         return {devices[0]: whole(graph)}
-    graph = _with_merges(graph)
+    graph = _on_merge_devices(graph)
     return _Partitioner(graph, compressed, has_own_memory, incarnations or {}).run()
 
 
-def _with_merges(graph: StepGraph) -> StepGraph:
-    """The step with what enters an iteration on the device of the Merge where it does.
+def _on_merge_devices(graph: StepGraph) -> StepGraph:
+    """The step with every Enter and NextIteration on the device of its Merge.
 
-    A device function may have put it elsewhere. The value would then be sent in one iteration and received in another.
+    A device function may have put one elsewhere. The value would then be sent in one iteration and received in another.
     """
     moved = {
         source: graph.nodes[source]._replace(device=node.device)
@@ -105,7 +105,7 @@ class _Partitioner:
         self._compressed = compressed
         self._parts: dict[str, dict[str, Node]] = defaultdict(dict)
         self._received: dict[tuple[Edge, str, bool], Edge] = {}
-        self._awaited: dict[tuple[str, str], str] = {}
+        self._control_recvs: dict[tuple[str, str], str] = {}
         self._frame_of: dict[str, Frame] = {}  # of a node's outputs
         self._merges: dict[tuple[str, str], str] = {}  # the Merge of the control loop of (frame, device)
         frames = frames_of(graph)
@@ -114,14 +114,11 @@ class _Partitioner:
         self._root = frames[0]
         self._conditional = any(node.op == "Switch" for node in graph.nodes.values())
         self._loop_cond: dict[str, Node] = {}
-        self._entry: dict[str, Edge] = {}
         for frame in frames:
             for node in frame.nodes:
                 self._frame_of[node.name] = frame
                 if node.op == "LoopCond":
                     self._loop_cond[frame.name] = node
-            for enter in frame.enters:
-                self._entry.setdefault(frame.name, enter.inputs[0])
         for frame in frames:
             for enter in frame.enters:
                 self._frame_of[enter.name] = frame
@@ -136,9 +133,9 @@ class _Partitioner:
             # The control loop comes first: the node may have no other way into the frame.
             if frame is not self._root:
                 self._control_loop(frame, node.device)
-            wanted = node.attrs.get(HOST_INPUTS, -1) if self._has_own_memory(node.device) else -1
+            host_inputs = node.attrs.get(HOST_INPUTS, -1) if self._has_own_memory(node.device) else -1
             inputs = tuple(
-                self._local(edge, dtype, node.device, bool(wanted >> i & 1))
+                self._local(edge, dtype, node.device, bool(host_inputs >> i & 1))
                 for i, (edge, dtype) in enumerate(_data(node))
             )
             controls = tuple(dict.fromkeys(self._local_control(name, node.device) for name in node.controls))
@@ -174,7 +171,7 @@ class _Partitioner:
         return f"{source.name}/_on/{short_name(device)}" + ("/_host" if host and self._has_own_memory(device) else "")
 
     def _copied_enter(self, enter: Node, device: str, host: bool) -> Edge:
-        """What stays the same in all iterations is sent once, outside of the loop."""
+        """A copy of the Enter of a loop invariant: the invariant is sent once, outside of the loop."""
         copy = self._copy_name(enter, device, host)
         if copy not in self._parts[device]:
             inputs = (self._local(enter.inputs[0], enter.input_dtypes[0], device, host),)
@@ -206,7 +203,7 @@ class _Partitioner:
         source = self._graph.nodes[name]
         if source.device == device:
             return name
-        found = self._awaited.get((name, device)) or self._pivot(source, device)
+        found = self._control_recvs.get((name, device)) or self._pivot(source, device)
         if found is None:
             token = f"{name}/_done"
             part = self._parts[source.device]
@@ -214,11 +211,11 @@ class _Partitioner:
                 empty = {"value": np.zeros([0], np.float32), "dtype": float32}
                 part[token] = Node(token, "Const", empty, (), (name,), source.device, (), (float32,))
                 self._frame_of[token] = self._frame_of[name]
-            found = self._awaited[name, device] = self._transfer((token, 0), float32, part[token], device)[0]
+            found = self._control_recvs[name, device] = self._transfer((token, 0), float32, part[token], device)[0]
         return found
 
     def _pivot(self, node: Node, device: str) -> str | None:
-        """What stands on `device` for the node that runs in each iteration that takes place."""
+        """The pivot of the control loop on `device`, if `node` is a pivot of the loop: it runs once per iteration."""
         frame = self._frame_of[node.name]
         condition = self._loop_cond.get(frame.name)
         if condition is None or condition.device == device or node.op != "Identity":
@@ -240,7 +237,7 @@ class _Partitioner:
                 None, None, f"the loop '{frame.name}' has no condition, so that it cannot span devices"
             )
         if condition.device == device:
-            own = next((node.name for node in frame.nodes if node.device == device and self._begins(node)), None)
+            own = next((node.name for node in frame.nodes if node.device == device and self._is_loop_merge(node)), None)
             if own is not None:
                 self._merges[frame.name, device] = own
                 return own
@@ -251,7 +248,7 @@ class _Partitioner:
         merge = self._merges[frame.name, device] = f"{base}/Merge"
         part = self._parts[device]
         token = self._token(frame, condition.device)
-        entered = token if condition.device == device else self._local_made(token, int32, condition.device, device)
+        entered = token if condition.device == device else self._received_token(token, int32, condition.device, device)
         attrs = dict(frame.enters[0].attrs)
         enter = Node(f"{base}/Enter", "Enter", {**attrs, "T": int32, "is_constant": False}, (entered,), (), device,
                      (int32,), (int32,))  # fmt: skip
@@ -259,15 +256,15 @@ class _Partitioner:
         back = f"{base}/NextIteration"
         part[merge] = Node(merge, "Merge", {"T": int32, "N": 2}, ((enter.name, 0), (back, 0)), (), device,
                            (int32, int32), (int32, int32))  # fmt: skip
-        go_on = self._local((condition.name, 0), dtypes.bool, device)
-        switch = Node(f"{base}/Switch", "Switch", {"T": int32}, ((merge, 0), go_on), (), device, (int32, dtypes.bool),
-                      (int32, int32))  # fmt: skip
+        predicate = self._local((condition.name, 0), dtypes.bool, device)
+        switch = Node(f"{base}/Switch", "Switch", {"T": int32}, ((merge, 0), predicate), (), device,
+                      (int32, dtypes.bool), (int32, int32))  # fmt: skip
         pivot = Node(f"{base}/Pivot", "Identity", {"T": int32}, ((switch.name, 1),), (), device, (int32,), (int32,))
         following = Node(back, "NextIteration", {"T": int32}, ((pivot.name, 0),), (), device, (int32,), (int32,))
         part.update({node.name: node for node in (switch, pivot, following)})
         return merge
 
-    def _begins(self, node: Node) -> bool:
+    def _is_loop_merge(self, node: Node) -> bool:
         """Whether a node is the Merge where a variable enters an iteration, and not one of a conditional."""
         return node.op == "Merge" and any(self._graph.nodes[name].op == "NextIteration" for name, _ in node.inputs)
 
@@ -279,13 +276,13 @@ class _Partitioner:
         if name not in part:
             source = self._local(enter.inputs[0], enter.input_dtypes[0], device)
             attrs = {"T": enter.input_dtypes[0].base_dtype}
-            # What enters may be there in all iterations of an outer loop, but wait for one that takes place.
+            # The value may be an invariant of an outer loop; control edges tie it to an iteration that takes place.
             controls = tuple(dict.fromkeys(self._local_control(each, device) for each in enter.controls))
             part[name] = Node(name, "Rank", attrs, (source,), controls, device, enter.input_dtypes, (int32,))
             self._frame_of[name] = frame.parent or self._root
         return name, 0
 
-    def _local_made(self, edge: Edge, dtype: DType, source: str, device: str) -> Edge:
+    def _received_token(self, edge: Edge, dtype: DType, source: str, device: str) -> Edge:
         found = self._received.get((edge, device, True))
         return found or self._transfer(edge, dtype, self._parts[source][edge[0]], device)
 
@@ -333,10 +330,10 @@ def transfer_pair(
         edge: The tensor.
         dtype: Its type.
         source: The device that has it.
-        device: The one that wants it.
-        name: What the names of the two begin with.
+        device: The device that receives it.
+        name: The prefix of both names.
         kind: Tells several transfers of one tensor between the same devices apart.
-        incarnation: That of the device that has it.
+        incarnation: The incarnation of the source device.
     """
     attrs: dict[str, Any] = {
         "tensor_name": f"{edge[0]}:{edge[1]}{kind}".encode(),

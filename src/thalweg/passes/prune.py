@@ -53,7 +53,7 @@ def node_of(op: Operation, args: dict[Tensor, Edge]) -> Node:
 
 
 def _awaited(op: Operation, args: dict[Tensor, Edge]) -> list[Operation]:
-    """The control inputs of an operation, without placeholders that are fed: those are there from the start."""
+    """The control inputs of an operation, without placeholders that are fed, which are ready from the start."""
     return [
         control
         for control in op.control_inputs
@@ -62,7 +62,7 @@ def _awaited(op: Operation, args: dict[Tensor, Edge]) -> list[Operation]:
 
 
 def _in_order(roots: list[Operation], args: dict[Tensor, Edge]) -> list[Operation]:
-    """What the roots need, inputs first. Creation order is such an order but for the back edges of loops."""
+    """The ancestors of the roots, inputs first. Creation order is such an order but for the back edges of loops."""
     seen: set[Operation] = set()
     stack = list(roots)
     while stack:

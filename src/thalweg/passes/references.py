@@ -1,8 +1,8 @@
 """Lowers references: ops on variables by reference become ops on resource handles.
 
-A reference edge is replaced by a handle edge. Where an op wants the value, a read is put in front of it that waits for
-what the op itself waits for: TensorFlow, too, looks behind a reference when the op runs. An update passes its reference
-on; here its readers take the handle from where the update had it, and wait for the update by a control edge.
+A reference edge is replaced by a handle edge. Where an op wants the value, a read is put in front of it with the
+control edges of the op itself: TensorFlow, too, dereferences when the op runs. An update forwards its reference; here
+its readers take the handle from the update's input, and wait for the update by a control edge.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Edge, Node, StepGraph, failed_node
 
-# Part of the names of inserted reads; whoever reports an error for one cuts the name there.
+# Part of the names of inserted reads; error messages cut the name there.
 READ_MARK = "/_read/"
 
-# Ops that pass a reference on, and what passes a handle on in the same way.
-_PASSING = {
+# Ops that forward a reference, and the ops that forward a handle in the same way.
+_FORWARDING = {
     "_RefHandle": "Identity",
     **{op.name: op.name.removeprefix("Ref") for op in all_ops() if op.flow.passes_input and op.name.startswith("Ref")},
 }
@@ -30,7 +30,7 @@ _UPDATING = {"Assign": "AssignVariableOp", "AssignAdd": "AssignAddVariableOp", "
 
 
 class Handle(NamedTuple):
-    """What stands in the place of a reference: a handle, and the updates to wait for before using it."""
+    """The replacement of a reference: a handle, and the updates to wait for before using it."""
 
     edge: Edge
     after: tuple[str, ...]
@@ -58,7 +58,7 @@ class _Lowering:
         self._handles: dict[Edge, Handle] = {}
 
     def lower(self, node: Node) -> None:
-        """Adds what stands for one node."""
+        """Adds the lowered form of one node."""
         definition = node.op_def
         refs = [self._is_reference(edge) for edge in node.inputs]
         if not any(refs) and not any(dtype._is_ref_dtype for dtype in node.output_dtypes):
@@ -72,8 +72,8 @@ class _Lowering:
             self._add(node, "VarHandleOp", _handle_attrs(node), [])
         elif node.op == "TemporaryVariable":
             self._add(node, node.op, node.attrs, [])
-        elif node.op in _PASSING:
-            self._add(node, _PASSING[node.op], {**node.attrs, "T": dtypes.resource}, wants)
+        elif node.op in _FORWARDING:
+            self._add(node, _FORWARDING[node.op], {**node.attrs, "T": dtypes.resource}, wants)
         elif node.op in _READING:
             self._add(node, _READING[node.op], _resource_attrs(node, _READING[node.op]), wants)
         elif not any(wants) and not any(dtype._is_ref_dtype for dtype in node.output_dtypes):
@@ -91,13 +91,13 @@ class _Lowering:
         found = self._handles.get(edge)
         if found is None:
             source = self._graph.nodes[edge[0]]
-            if source.op in _PASSING or not source.inputs:
+            if source.op in _FORWARDING or not source.inputs:
                 found = Handle(edge, ())
             else:
                 # An update: the reference that it was given, once it is done.
                 position = next((i for i, e in enumerate(source.inputs) if self._is_reference(e)), None)
                 if position is None:
-                    raise _fed(source)
+                    raise _fed_error(source)
                 found = Handle(self._handle(source.inputs[position]).edge, (source.name,))
             self._handles[edge] = found
         return found
@@ -109,7 +109,7 @@ class _Lowering:
         for i, edge in enumerate(node.inputs):
             if not self._is_reference(edge):
                 if wants[i]:
-                    raise _fed(node)
+                    raise _fed_error(node)
                 inputs.append(edge)
                 types.append(node.input_dtypes[i].base_dtype)
                 continue
@@ -202,7 +202,7 @@ def _handle_attrs(node: Node) -> dict[str, Any]:
     }
 
 
-def _fed(node: Node) -> errors.OpError:
+def _fed_error(node: Node) -> errors.OpError:
     return errors.InvalidArgumentError(
         failed_node(node),
         None,

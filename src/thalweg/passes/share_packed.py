@@ -1,17 +1,18 @@
 """Hands packed weights to the other devices of a task instead of packing them on each (`pack_weights`).
 
 Weights that products of several devices share are sent from where the variable is, and each device would bring them
-into the order of the micro kernel by itself: as much work as some of the products, and one more copy in the caches. A
-device that packs what it has received takes what the sender has packed, if that does. Tasks may differ in their
-processors: between them, weights travel as they are.
+into the order of the micro kernel by itself: as much work as some of the products, and one more copy in the caches. If
+the sender packs the weights, too, the receiver gets the sender's packed copy. Tasks may differ in their processors:
+between them, weights travel unpacked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from thalweg.graph.device_spec import task_of
 from thalweg.graph.dtypes import float32
-from thalweg.passes.joint_schedule import transfer
+from thalweg.passes.joint_schedule import transfer_key
 from thalweg.passes.partition import Partition, in_order, short_name, transfer_pair
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
@@ -25,7 +26,7 @@ def share_packed(parts: Mapping[str, Partition]) -> dict[str, Partition]:
         if node.op == "_PackWeights"
     }
     sends = {
-        transfer(node): (device, node.inputs[0])
+        transfer_key(node): (device, node.inputs[0])
         for device, part in parts.items()
         for node in part.graph.nodes.values()
         if node.op == "_Send"
@@ -35,42 +36,45 @@ def share_packed(parts: Mapping[str, Partition]) -> dict[str, Partition]:
         received = parts[device].graph.nodes[source]
         if received.op != "_Recv" or received.controls or received.attrs.get("_compress"):
             continue
-        sent: tuple[str, Edge] | None = sends.get(transfer(received))
-        if sent is None or _task(sent[0]) != _task(device):
+        sent: tuple[str, Edge] | None = sends.get(transfer_key(received))
+        if sent is None or task_of(sent[0]) != task_of(device):
             continue
-        twin = packed.get((*sent, transposed))
-        if twin is not None:
+        sender_pack = packed.get((*sent, transposed))
+        if sender_pack is not None:
             incarnation = received.attrs["send_device_incarnation"]
             send, recv = transfer_pair(
-                (twin, 0), float32, sent[0], device, f"{twin}/{short_name(device)}", incarnation=incarnation
+                (sender_pack, 0),
+                float32,
+                sent[0],
+                device,
+                f"{sender_pack}/{short_name(device)}",
+                incarnation=incarnation,
             )
             attrs = {**recv.attrs, "_maybe_dead": received.attrs["_maybe_dead"]}
             changed[sent[0]][send.name] = send
             changed[device][name] = recv._replace(name=name, attrs=attrs)
     if not any(changed.values()):
         return dict(parts)
-    return _without_idle_transfers({device: _with(part, changed[device]) for device, part in parts.items()})
+    return _without_orphan_sends({device: _with_nodes(part, changed[device]) for device, part in parts.items()})
 
 
-def _with(part: Partition, changed: Mapping[str, Node]) -> Partition:
+def _with_nodes(part: Partition, changed: Mapping[str, Node]) -> Partition:
     graph = part.graph
     sends = tuple(name for name, node in changed.items() if node.op == "_Send")
     nodes = in_order({**graph.nodes, **changed})
     return part._replace(graph=StepGraph(nodes, graph.feeds, graph.fetches, graph.targets + sends))
 
 
-def _without_idle_transfers(parts: Mapping[str, Partition]) -> dict[str, Partition]:
-    """The parts without what is sent for nobody any more."""
+def _without_orphan_sends(parts: Mapping[str, Partition]) -> dict[str, Partition]:
+    """Removes Sends whose Recv is gone."""
     reached = {device: part._replace(graph=part.graph.reachable()) for device, part in parts.items()}
-    wanted = {transfer(node) for part in reached.values() for node in part.graph.nodes.values() if node.op == "_Recv"}
+    wanted = {
+        transfer_key(node) for part in reached.values() for node in part.graph.nodes.values() if node.op == "_Recv"
+    }
     found = {}
     for device, part in reached.items():
         nodes = part.graph.nodes
-        targets = tuple(t for t in part.graph.targets if nodes[t].op != "_Send" or transfer(nodes[t]) in wanted)
+        targets = tuple(t for t in part.graph.targets if nodes[t].op != "_Send" or transfer_key(nodes[t]) in wanted)
         graph = StepGraph(nodes, part.graph.feeds, part.graph.fetches, targets)
         found[device] = part._replace(graph=graph.reachable())
     return found
-
-
-def _task(device: str) -> str:
-    return device.rpartition("/")[0]

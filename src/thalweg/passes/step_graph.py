@@ -35,8 +35,8 @@ class Node(NamedTuple):
         input_dtypes: The types of its inputs.
         output_dtypes: The types of its outputs.
         shapes: What is known of the shapes of its outputs; empty if nothing is.
-        requested_device: The (partial) device name that the program asks for; of a `_Recv`, for what is received. None
-            for a node that a pass has made.
+        requested_device: The (partial) device name that the program asks for; of a `_Recv`, that of the tensor's
+            producer. None for a node that a pass has made.
         in_control_flow: Whether it is in a loop or a branch of a conditional, as far as the program says.
         source: Where the program created it.
     """
@@ -85,12 +85,12 @@ def asked_device(node: Node) -> str:
 
 
 def failed_node(node: Node) -> errors.FailedNode:
-    """What an error says about the node that it comes from."""
+    """The description of a node in an error."""
     return errors.FailedNode(node.name, node.op, source_line(node.source))
 
 
 def standing_for(attrs: dict[str, Any], nodes: Iterable[Node]) -> dict[str, Any]:
-    """Attributes of a node that takes the place of others: they say which, for traces (runtime/trace.py)."""
+    """Attributes of a node that replaces others, and which, for traces (runtime/trace.py)."""
     members = [member for node in nodes for member in members_of(node)]
     return {**attrs, "_members": [name for name, _ in members], "_member_ops": [op for _, op in members]}
 
@@ -105,7 +105,7 @@ class Feed(NamedTuple):
 
 @dataclass(frozen=True)
 class StepGraph:
-    """Nodes, and what goes in and comes out."""
+    """The nodes, feeds, fetches and targets of a step."""
 
     nodes: dict[str, Node]
     feeds: tuple[Feed, ...]

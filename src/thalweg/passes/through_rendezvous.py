@@ -14,7 +14,7 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 def through_rendezvous(graph: StepGraph, fetches: Sequence[str], host: str) -> StepGraph:
     """The step with `_Recv` nodes for its feeds and `_Send` nodes for its fetches and targets.
 
-    They are on the devices of what they feed and fetch, or on `host` if those have no memory that the host can see.
+    They are on the devices of the nodes that they feed and fetch, or on `host` if the host cannot read that memory.
 
     Args:
         graph: The step, placed.
@@ -52,15 +52,15 @@ def through_rendezvous(graph: StepGraph, fetches: Sequence[str], host: str) -> S
 
 
 def feed_name(tensor: str) -> str:
-    """What the value of a fed tensor is called in the rendezvous."""
+    """The key of a fed tensor's value in the rendezvous."""
     return f"feed:{tensor}"
 
 
 def fetch_name(tensor: str) -> str:
-    """What the value of a fetched tensor is called in the rendezvous."""
+    """The key of a fetched tensor's value in the rendezvous."""
     return f"fetch:{tensor}"
 
 
 def target_name(operation: str) -> str:
-    """What the end of a target operation is called in the rendezvous."""
+    """The key of a target's completion in the rendezvous."""
     return f"target:{operation}"

@@ -2,7 +2,7 @@
 
 On processors the fast convolutions read and write NHWC (docs/decisions/0007-convolution.md). A program written for NCHW
 is rewritten: the first operation of a chain gets a Transpose before it, the last one a Transpose behind it, and between
-them every operation that knows of layouts (a convolution, a pool, a bias, a normalization) or does not care
+them every operation that knows of layouts (a convolution, a pool, a bias, a normalization) or is indifferent
 (element-wise ones) works on NHWC, without a transposition. Weights have one layout and stay as they are.
 """
 
@@ -51,12 +51,12 @@ _SENSITIVE = {
     "FusedBatchNormGradV2": _BATCH_NORM_GRAD,
     "FusedBatchNormGradV3": _BATCH_NORM_GRAD,
 }
-# Besides the element-wise ops: those that do to each element the same, too.
+# Besides the element-wise ops: others that treat all elements alike.
 _INDIFFERENT = frozenset({"AddN", "Identity"})
 
 
 def travel_layouts(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
-    """Returns the step with its NCHW operations turned into NHWC ones.
+    """Returns the step with its NCHW operations converted into NHWC ones.
 
     Args:
         graph: The step.
@@ -77,24 +77,24 @@ def _is_sensitive(graph: StepGraph, node: Node) -> bool:
 
 
 class _Rewriting:
-    """The step under way: its new nodes, and where each old tensor is to be had."""
+    """The new nodes of the step, and the new tensor for each old one."""
 
     def __init__(self, graph: StepGraph, operands_of: Callable[[str], int]) -> None:
         self._graph, self._operands_of = graph, operands_of
         self._nodes: dict[str, Node] = {}
-        self._last: dict[Edge, Edge] = {}  # old tensor: the same in NHWC
-        self._first: dict[Edge, Edge] = {}  # old tensor: the same as the program wrote it, where its place has changed
+        self._nhwc: dict[Edge, Edge] = {}  # old tensor: the same in NHWC
+        self._original: dict[Edge, Edge] = {}  # old tensor: the same in the program's layout, if its edge has changed
 
     def run(self) -> StepGraph:
-        """Goes over the nodes in order; what is read before it is computed (around a loop) stays as it is."""
+        """Goes over the nodes in order; tensors on back edges of loops keep their layout."""
         moved: dict[str, tuple[str, ...]] = {}
         for name, node in self._graph.nodes.items():
             if _is_sensitive(self._graph, node):
                 images = _SENSITIVE[node.op]
-                self._turn(node, images.inputs, images.outputs, images.shapes)
+                self._convert(node, images.inputs, images.outputs, images.shapes)
                 moved[name] = (f"{name}/nhwc",)
             elif self._may_join(node):
-                self._turn(node, tuple(i for i, e in enumerate(node.inputs) if e in self._last), (0,), ())
+                self._convert(node, tuple(i for i, e in enumerate(node.inputs) if e in self._nhwc), (0,), ())
                 moved[name] = (f"{name}/nhwc",)
             else:
                 self._nodes[name] = node._replace(inputs=tuple(self._as_written(edge) for edge in node.inputs))
@@ -109,41 +109,41 @@ class _Rewriting:
             return False
         found = False
         for edge in node.inputs:
-            if edge in self._last:
+            if edge in self._nhwc:
                 found = True
             elif self._graph.shape(edge).rank != 0:
                 return False
         return found
 
-    def _turn(self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...], shapes: tuple[int, ...]) -> None:
+    def _convert(self, node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...], shapes: tuple[int, ...]) -> None:
         new = f"{node.name}/nhwc"
         edges = []
         for i, edge in enumerate(node.inputs):
             if i in inputs:
-                edges.append(self._turned(edge, node.device))
+                edges.append(self._in_nhwc(edge, node.device))
             elif i in shapes:
                 value = np.asarray(self._nodes[edge[0]].attrs["value"])
                 edges.append(self._constant(f"{new}/shape", value[list(_TO_LAST)], node))
             else:
                 edges.append(self._as_written(edge))
         self._nodes[new] = node._replace(
-            name=new, attrs=standing_for(_turned_attrs(node.attrs), [node]), inputs=tuple(edges)
+            name=new, attrs=standing_for(_nhwc_attrs(node.attrs), [node]), inputs=tuple(edges)
         )
         for i in range(len(node.output_dtypes)):
-            (self._last if i in outputs else self._first)[(node.name, i)] = (new, i)
+            (self._nhwc if i in outputs else self._original)[(node.name, i)] = (new, i)
 
-    def _turned(self, edge: Edge, device: str) -> Edge:
+    def _in_nhwc(self, edge: Edge, device: str) -> Edge:
         """The tensor in NHWC."""
-        if edge not in self._last:
-            self._last[edge] = self._transpose(f"{edge[0]}/{edge[1]}/to_nhwc", edge, _TO_LAST, device)
-        return self._last[edge]
+        if edge not in self._nhwc:
+            self._nhwc[edge] = self._transpose(f"{edge[0]}/{edge[1]}/to_nhwc", edge, _TO_LAST, device)
+        return self._nhwc[edge]
 
     def _as_written(self, edge: Edge) -> Edge:
         """The tensor in the layout of the program."""
-        if edge in self._last and edge not in self._first and edge[0] not in self._nodes:
+        if edge in self._nhwc and edge not in self._original and edge[0] not in self._nodes:
             device = self._graph.nodes[edge[0]].device
-            self._first[edge] = self._transpose(f"{edge[0]}/{edge[1]}/to_nchw", self._last[edge], _TO_FIRST, device)
-        return self._first.get(edge, edge)
+            self._original[edge] = self._transpose(f"{edge[0]}/{edge[1]}/to_nchw", self._nhwc[edge], _TO_FIRST, device)
+        return self._original.get(edge, edge)
 
     def _transpose(self, name: str, edge: Edge, order: tuple[int, ...], device: str) -> Edge:
         source = self._nodes[edge[0]]
@@ -159,14 +159,14 @@ class _Rewriting:
         return (name, 0)
 
 
-def _turned_attrs(attrs: dict[str, Any]) -> dict[str, Any]:
+def _nhwc_attrs(attrs: dict[str, Any]) -> dict[str, Any]:
     if "data_format" not in attrs:
         return attrs
-    turned = {**attrs, "data_format": "NHWC"}
+    converted = {**attrs, "data_format": "NHWC"}
     for name in _PER_DIMENSION:
         if len(attrs.get(name, ())) == 4:
-            turned[name] = [attrs[name][i] for i in _TO_LAST]
+            converted[name] = [attrs[name][i] for i in _TO_LAST]
     pads = list(attrs.get("explicit_paddings", ()))
     if len(pads) == 8:
-        turned["explicit_paddings"] = [pads[2 * i + side] for i in _TO_LAST for side in (0, 1)]
-    return turned
+        converted["explicit_paddings"] = [pads[2 * i + side] for i in _TO_LAST for side in (0, 1)]
+    return converted

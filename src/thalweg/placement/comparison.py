@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one strategy would make of a step.
+    """The simulated step of one strategy.
 
     Attributes:
         strategy: Its name.
@@ -73,15 +73,15 @@ def compare(
     soft: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> list[Comparison]:
-    """Places a step by several strategies, simulates each, and returns what came out, in the order of their names.
+    """Places a step by several strategies and simulates each; returns the results in the order of their names.
 
     Args:
         fetches: Tensors and operations of the step, or their names. Placeholders that they need count as fed.
         machine: The devices: a `tf.placement.Machine`, or the number of equal CPU devices.
         graph: The graph; the default graph if there is none.
-        costs: What nodes take; estimates if nothing was measured.
+        costs: The costs of nodes; estimates if nothing was measured.
         names: Strategies; all if there are none.
-        soft: Whether nodes may go elsewhere if the machine does not have what they ask for.
+        soft: Whether nodes may go elsewhere if the machine lacks the device that they ask for.
         progress: Called with the name of each strategy before its turn.
 
     Raises:
@@ -112,12 +112,12 @@ def compare(
 
 
 def _tasks(step: StepGraph, graph: Graph, machine: Machine, costs: CostModel, soft: bool) -> Tasks:
-    """The tasks of a step, with what its constraints leave open."""
+    """The tasks of a step, with the groups that its constraints leave open."""
     survey = Survey()
     survey.update(graph.get_operations())
     made: list[Tasks] = []
 
-    def look(step: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
+    def capture(step: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
         made.append(tasks_of(step, machine, costs, groups, decided))
         return [group.feasible[0] for group in groups]
 
@@ -126,7 +126,7 @@ def _tasks(step: StepGraph, graph: Graph, machine: Machine, costs: CostModel, so
         [processor.device for processor in machine.processors],
         _has_kernel,
         soft,
-        look,
+        capture,
         None,
         survey,
         keep_task=False,

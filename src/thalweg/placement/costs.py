@@ -1,7 +1,7 @@
 """The cost model: how long nodes take on types of devices, estimated from shapes, then measured.
 
-An estimate divides the work of a node (graph/definitions/work.py) by what one core does, and adds what starting any
-kernel takes. A measurement of a node replaces it, and for nodes of the same op type that were never measured it
+An estimate divides the work of a node (graph/definitions/work.py) by the speed of one core, and adds the overhead of
+starting a kernel. A measurement of a node replaces it, and for nodes of the same op type that were never measured it
 corrects the estimate, above all for those of about the same size.
 
 Passes make one node of several after placement, so that the core reports fewer nodes than the placed step has: the
@@ -34,25 +34,25 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 # One core of a present-day CPU.
 FLOPS: Final = 3e10
 BYTES_PER_SECOND: Final = 1e10
-CACHE: Final = 4e6  # so many bytes are read and written at the other speed
+CACHE: Final = 4e6  # bytes that are read and written at the next speed
 CACHED_BYTES_PER_SECOND: Final = 4e10
 OVERHEAD: Final = 4e-7
 FREE_OVERHEAD: Final = 5e-8
 
-_LIKE: Final = 8  # Nodes of one op type are alike if their estimates differ by no more than this factor.
-_FAR: Final = 64  # Those of a node that is larger by more than this tell nothing about it.
-_SMALL: Final = 2e-5
+_SIMILAR: Final = 8  # Nodes of one op type are similar if their estimates differ by no more than this factor.
+_FAR: Final = 64  # Nodes that are smaller by more than this factor say nothing about a node.
+_SMALL: Final = 2e-5  # seconds
 _GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch.
 _GUESSED_TRIPS: Final = 16
 _DEEPEST_LOOP: Final = 3
 _STRING: Final = 32  # bytes
 _FORMAT: Final = "thalweg cost model"
 _VERSION: Final = 2
-_OWN_SOURCES: Final = frozenset({"_Arg", "Const"})
+_WORKLESS: Final = frozenset({"_Arg", "Const"})
 
 
 class Measurement(NamedTuple):
-    """What a node took in earlier steps.
+    """The measured time of a node in earlier steps.
 
     Attributes:
         op: Its type. The measurement says nothing about a node of the same name and another type.
@@ -70,7 +70,7 @@ class Measurement(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What the core has seen of a node, fused or not."""
+    """The core's measurement of a node, fused or not."""
 
     name: str
     op: str
@@ -93,10 +93,9 @@ class _Ratios:
     def at(self, guess: float) -> float:
         """The ratio for a node that is estimated to take so long: that of nodes of about this size.
 
-        If there are none, small ones tell nothing: what they take does not grow with them, or they are done in the
-        cache.
+        If there are none, small nodes are left out: their times are overhead, or those of the cache.
         """
-        for least, most in ((guess / _LIKE, guess * _LIKE), (max(_SMALL, guess / _FAR), math.inf)):
+        for least, most in ((guess / _SIMILAR, guess * _SIMILAR), (max(_SMALL, guess / _FAR), math.inf)):
             begin, end = bisect.bisect_left(self._guesses, least), bisect.bisect_right(self._guesses, most)
             if begin < end:
                 return (self._times[end] - self._times[begin]) / (self._sums[end] - self._sums[begin])
@@ -127,7 +126,7 @@ class CostModel:
         return sum(len(nodes) for nodes in self._measured.values())
 
     def measurement(self, node: Node, device_type: str) -> Measurement | None:
-        """What is known of a node from earlier steps."""
+        """The measurement of a node in earlier steps, if there is one."""
         found = self._measured.get(device_type, {}).get(node.name)
         return found if found is not None and found.op == node.op else None
 
@@ -139,7 +138,7 @@ class CostModel:
         return self._corrected(graph, node, device_type)
 
     def seconds_alone(self, graph: StepGraph, node: Node, device_type: str) -> float:
-        """The same if passes do not make one node of it and others."""
+        """The time of one run of a node that passes do not fuse with others."""
         found = self.measurement(node, device_type)
         if found is not None and found.alone:
             return found.seconds
@@ -162,22 +161,22 @@ class CostModel:
                 guess = self._estimated[device_type].get(name, 0.0)
                 if guess > 0 < measured.seconds:
                     pairs[measured.alone].setdefault(measured.op, []).append((guess, measured.seconds))
-            # What was measured alone counts, if there is any.
+            # Measurements of nodes that ran alone take precedence.
             known = {op: _Ratios(found) for op, found in (pairs[False] | pairs[True]).items()}
             self._ratios[device_type] = known
         return known
 
     def record(self, graph: StepGraph, observations: Iterable[Observation], device_type: str) -> None:
-        """Takes in what the core has seen of a step.
+        """Adds the core's measurements of a step.
 
         Args:
             graph: The step as it was placed.
-            observations: What ran on devices of this type.
+            observations: The nodes that ran on devices of this type.
             device_type: The type.
         """
         measured = self._measured.setdefault(device_type, {})
         estimated = self._estimated.setdefault(device_type, {})
-        for members, total in _shared(graph, observations):
+        for members, total in _grouped(graph, observations):
             guesses = [estimate(graph, node) for node in members]
             whole = sum(guesses)
             for node, guess in zip(members, guesses, strict=True):
@@ -239,7 +238,7 @@ def placed_seconds(graph: StepGraph, costs: CostModel, type_of: Mapping[str, str
 
     Args:
         graph: The step.
-        costs: What nodes take.
+        costs: The costs of nodes.
         type_of: The types of the devices, by full name.
     """
     found = {name: costs.seconds(graph, node, type_of.get(node.device, "CPU")) for name, node in graph.nodes.items()}
@@ -260,7 +259,7 @@ def placed_seconds(graph: StepGraph, costs: CostModel, type_of: Mapping[str, str
 
 def estimate(graph: StepGraph, node: Node) -> float:
     """The time of one run of a node on one core, from the shapes that are known before the step runs."""
-    if node.op in _OWN_SOURCES:
+    if node.op in _WORKLESS:
         return 0.0
     work = work_of(graph, node)
     if work.flops == 0 and work.bytes == 0:
@@ -276,8 +275,8 @@ def work_of(graph: StepGraph, node: Node) -> Work:
     inputs = [guessed(graph.shape(edge).dims_tuple) for edge in node.inputs]
     outputs = [guessed(graph.shape((node.name, i)).dims_tuple) for i in range(len(node.output_dtypes))]
     if not node.output_dtypes and dtypes.resource in node.input_dtypes:
-        # An update writes what lies behind its handle.
-        inputs = [_behind(graph, edge) or shape for edge, shape in zip(node.inputs, inputs, strict=True)]
+        # An update writes the variable behind its handle.
+        inputs = [_variable_shape(graph, edge) or shape for edge, shape in zip(node.inputs, inputs, strict=True)]
     input_bytes = [_bytes(shape, dtype) for shape, dtype in zip(inputs, node.input_dtypes, strict=True)]
     output_bytes = [_bytes(shape, dtype) for shape, dtype in zip(outputs, node.output_dtypes, strict=True)]
     try:
@@ -303,7 +302,7 @@ def state_bytes(graph: StepGraph, node: Node) -> float:
 
 
 def guessed(dims: tuple[int | None, ...] | None) -> Shape:
-    """A shape with something in the place of what is not known."""
+    """A shape with guesses for unknown dimensions."""
     if dims is None:
         return (_GUESSED_DIM,)
     return tuple([_GUESSED_DIM if dim is None else dim for dim in dims])
@@ -327,7 +326,7 @@ def _bytes(shape: Shape, dtype: DType) -> int:
     return math.prod(shape) * (dtype.base_dtype.size or _STRING)
 
 
-def _behind(graph: StepGraph, edge: Edge) -> Shape | None:
+def _variable_shape(graph: StepGraph, edge: Edge) -> Shape | None:
     """The shape of the variable that a handle refers to, if its creation is in the step."""
     node = graph.nodes[edge[0]]
     while flow_of(node.op) in (Flow.FORWARD, Flow.ENTER, Flow.SWITCH) and node.inputs:
@@ -336,17 +335,17 @@ def _behind(graph: StepGraph, edge: Edge) -> Shape | None:
     return guessed(shape.dims_tuple) if isinstance(shape, TensorShape) else None
 
 
-def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple[list[Node], Observation]]:
-    """For each group of the step's nodes that the core ran as one or few: what it took."""
+def _grouped(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple[list[Node], Observation]]:
+    """Groups of the step's nodes that the core ran as one or few, each with its measurement."""
     seen: dict[str, Observation] = {}
     computing = [each for each in observations if each.op not in ("_Send", "_Recv")]
     part_of = {member: each.name for each in computing for member in each.members}
     for each in computing:
         name = each.name
         if each.op != "_Loop" and name not in graph.nodes:
-            # What serves a node that has become part of another serves that.
-            name = _served(graph, name)
-            name = _served(graph, part_of.get(name, name))
+            # A helper of a node that has become part of a fused node belongs to the fused node.
+            name = _owner(graph, name)
+            name = _owner(graph, part_of.get(name, name))
         if name in seen:
             known = seen[name]
             total = known.seconds * known.runs + each.seconds * each.runs
@@ -358,20 +357,20 @@ def _shared(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple
     members: dict[str, list[Node]] = {}
     for name, node in graph.nodes.items():
         host = name if name in seen else hosts.get(name)
-        if host is not None and node.op not in _OWN_SOURCES and (name in seen or name not in constant):
+        if host is not None and node.op not in _WORKLESS and (name in seen or name not in constant):
             members.setdefault(host, []).append(node)
     return [(members[host], total) for host, total in seen.items() if host in members]
 
 
-def _served(graph: StepGraph, name: str) -> str:
-    """The node that passes have made a node for: it is called after that."""
+def _owner(graph: StepGraph, name: str) -> str:
+    """The node of the step that a pass has made a helper for: the helper's name begins with the owner's."""
     while name not in graph.nodes and "/" in name:
         name = name.rpartition("/")[0]
     return name
 
 
 def _hosts(graph: StepGraph, seen: Mapping[str, Observation]) -> dict[str, str]:
-    """For each node that did not run by itself, the one that ran for it: one made of it, its loop, or what reads it."""
+    """For each node that did not run by itself, the node that ran for it: a fused one, its loop, or its reader."""
     hosts = {member: name for name, each in seen.items() for member in each.members if member not in seen}
     loops = {name.removesuffix("/_loop"): name for name in seen if name.endswith("/_loop")}
     if loops:

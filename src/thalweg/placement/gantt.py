@@ -106,8 +106,8 @@ def _colours(tasks: Tasks, schedule: Schedule) -> dict[str, str]:
 def _bars(tasks: Tasks, schedule: Schedule, device: int, shortest: float) -> Iterator[_Bar]:
     """The bars of one device in order; runs of short ones that touch become one."""
     critical = set(schedule.critical)
-    mine = [i for i, where in enumerate(schedule.where) if where == device]
-    mine.sort(key=lambda i: (schedule.start[i], schedule.finish[i]))
+    on_device = [i for i, where in enumerate(schedule.where) if where == device]
+    on_device.sort(key=lambda i: (schedule.start[i], schedule.finish[i]))
     crowd: list[int] = []
 
     def crowded() -> Iterator[_Bar]:
@@ -124,7 +124,7 @@ def _bars(tasks: Tasks, schedule: Schedule, device: int, shortest: float) -> Ite
                 yield _Bar(start, end, "", title, all(i in critical for i in crowd))
         crowd.clear()
 
-    for i in mine:
+    for i in on_device:
         length = schedule.finish[i] - schedule.start[i]
         if length >= shortest:
             yield from crowded()
@@ -177,7 +177,7 @@ def _legend(colours: dict[str, str], top: int) -> Iterator[str]:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time as one reads it."""
+    """A time in a readable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -185,7 +185,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """A number of bytes as one reads it."""
+    """A number of bytes in a readable unit."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"

@@ -25,18 +25,18 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class Link(NamedTuple):
-    """What moving a tensor takes."""
+    """The cost of moving a tensor between two devices."""
 
     latency: float
     bandwidth: float = math.inf
 
     def seconds(self, size: float) -> float:
-        """The time for so many bytes."""
+        """The time to move `size` bytes."""
         return self.latency + size / self.bandwidth
 
 
-# Within a process, tensors of the host's devices are handed over by reference: the other thread has to notice, and to
-# bring what it reads into its own cache.
+# Within a process, tensors of the host's devices are handed over by reference: the cost is the wake-up of the other
+# thread, and its cache misses.
 HAND_OVER = Link(5e-6, 1e10)
 BUS = Link(2e-5, 1e10)
 NETWORK = Link(1e-4, 1e9)
@@ -67,7 +67,7 @@ class Machine:
     """Devices, best first, and the links between them."""
 
     def __init__(self, processors: Sequence[Processor], links: Mapping[tuple[str, str], Link] | None = None) -> None:
-        """Takes the devices, and links by pairs of names or types; pairs that are not given have usual values."""
+        """Takes the devices, and links by pairs of names or types; other pairs have default links."""
         if not processors:
             raise ValueError("A machine has at least one device.")
         names = [processor.name for processor in processors]
@@ -79,7 +79,7 @@ class Machine:
 
     @classmethod
     def of_cpus(cls, count: int) -> Machine:
-        """So many equal CPU devices in one process."""
+        """A number of equal CPU devices in one process."""
         if count < 1:
             raise ValueError(f"A machine has at least one device, not {count}.")
         return cls([Processor(f"{_TASK}/device:CPU:{i}", "CPU") for i in range(count)])
@@ -109,17 +109,17 @@ class Machine:
 
     @classmethod
     def from_description(cls, described: Any) -> Machine:
-        """A machine of what a JSON description holds; see the top of this file."""
+        """The machine of a JSON description; see the top of this file."""
         if not isinstance(described, dict) or not isinstance(described.get("devices"), list):
             raise ValueError('expected {"devices": [...], "links": [...]}')
-        _only(described, ("devices", "links"), "the description")
+        _refuse_other_keys(described, ("devices", "links"), "the description")
         processors = [each for entry in described["devices"] for each in _processors(entry)]
         links = {}
         for entry in described.get("links", []):
             if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("from", "to")):
                 raise ValueError(f"a link names two devices or types, got {entry!r}")
-            _only(entry, ("from", "to", "latency", "bandwidth"), "a link")
-            ends = (_end(entry["from"]), _end(entry["to"]))
+            _refuse_other_keys(entry, ("from", "to", "latency", "bandwidth"), "a link")
+            ends = (_link_end(entry["from"]), _link_end(entry["to"]))
             link = Link(_number(entry, "latency", 0.0, 0.0), _number(entry, "bandwidth", math.inf))
             for end in ends:
                 if not any(end in (processor.name, processor.type) for processor in processors):
@@ -163,7 +163,7 @@ def full_name(name: str) -> str:
 def _processors(entry: Any) -> list[Processor]:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise ValueError(f"a device has a name, got {entry!r}")
-    _only(entry, ("name", "type", "count", "speed", "memory"), f"device {entry['name']!r}")
+    _refuse_other_keys(entry, ("name", "type", "count", "speed", "memory"), f"device {entry['name']!r}")
     first = full_name(entry["name"])
     spec = DeviceSpec.from_string(first)
     count = entry.get("count", 1)
@@ -177,7 +177,7 @@ def _processors(entry: Any) -> list[Processor]:
     return [Processor(f"{prefix}:{int(number) + i}", kind, speed, memory) for i in range(count)]
 
 
-def _end(name: str) -> str:
+def _link_end(name: str) -> str:
     return full_name(name) if ":" in name else name
 
 
@@ -202,7 +202,7 @@ def _memory(entry: Mapping[str, Any]) -> int | None:
     return int(size)
 
 
-def _only(entry: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
+def _refuse_other_keys(entry: Mapping[str, Any], known: tuple[str, ...], what: str) -> None:
     unknown = [key for key in entry if key not in known]
     if unknown:
         raise ValueError(f"{what} has {unknown[0]!r}, but only {', '.join(known)} mean something")

@@ -1,7 +1,7 @@
-"""How a session places what its program leaves open, and what it measures: read from and written to a ConfigProto.
+"""How a session places nodes that its program leaves open, and measures steps: in a ConfigProto.
 
-The options travel where ConfigProto has room for those of others, in `rewrite_options.custom_optimizers`, so that
-everything that takes a ConfigProto takes them as well. `graph_options.build_cost_model` and `build_cost_model_after`
+The options travel in ConfigProto's `rewrite_options.custom_optimizers`, so that everything that takes a ConfigProto
+takes them as well. `graph_options.build_cost_model` and `build_cost_model_after`
 mean what they mean in TensorFlow.
 """
 
@@ -15,13 +15,13 @@ _NAME: Final = "placement"
 
 
 class PlacementOptions(NamedTuple):
-    """What a session is asked to do.
+    """The placement options of a session.
 
     Attributes:
         strategy: The name of a strategy (placement/strategies.py); empty for the default, where the cores allow it.
         costs: A file of measured costs, read when the session begins and written when it ends; empty for none.
-        measure_every: Every how many steps one is observed; 0 for ever fewer of them, -1 for none.
-        measure_after: How many steps are not.
+        measure_every: One step in so many is observed; 0: ever fewer of them, -1: none.
+        measure_after: How many steps run before the first that may be observed.
     """
 
     strategy: str = ""
@@ -38,7 +38,7 @@ def configure(config: Any = None, *, strategy: str = "", costs: str = "") -> Any
         strategy: One of `tf.placement.strategy_names()`. Without one, critical-path list scheduling decides, and only
             if the machine has cores for several devices.
         costs: The name of a JSON file. Sessions read measured costs from it if it exists, measure their steps, and
-            write what they have learnt when they are closed.
+            write the new costs when they are closed.
 
     Raises:
         ValueError: If there is no such strategy.

@@ -1,10 +1,9 @@
 """Place: gives every node of a step a device, within the constraints of its program (OSDI section 3.3).
 
-Nodes that must share a device form a *group*: those that `colocate_with` ties together, and state with all that touches
-it (a resource handle never leaves its device). The partial device names of a group's members are merged, where those of
-state count more than those of its users; the devices that match and have kernels for all members are the group's
-*feasible set*. What the constraints leave open a strategy
-decides; without one, each such group goes to the first of its devices.
+Nodes that must share a device form a *group*: those that `colocate_with` ties together, and state with all its users (a
+resource handle never leaves its device). The partial device names of a group's members are merged, where those of state
+take precedence over those of its users; the devices that match and have kernels for all members are the group's
+*feasible set*. Among them a strategy chooses; without one, each group goes to the first of its devices.
 
 Nothing here knows about one process: a device is a full name and a type.
 """
@@ -59,21 +58,21 @@ class Group:
     """Nodes that must be on one device, and the devices that would do."""
 
     nodes: list[Node] = field(default_factory=list)
-    asked: dict[str, Request] = field(default_factory=dict)  # constraints, and for each one who has it
+    asked: dict[str, Request] = field(default_factory=dict)  # constraints, each with a node that has it
     feasible: list[Device] = field(default_factory=list)
 
 
 # Whether there is a kernel for a node on a type of device.
 HasKernel = Callable[[Node, str], bool]
-# Chooses a device for each group that has several; knows where the nodes of the others are.
+# Chooses a device for each group with several feasible ones, given the devices of the other groups' nodes.
 Strategy = Callable[[StepGraph, Sequence[Group], Mapping[str, Device]], Sequence[Device]]
 
-# Cheap, and at home where their input is.
+# Cheap ops that run on the device of their input.
 _FOLLOWERS = frozenset({"Identity", "Shape", "ShapeN", "Size", "Rank", "StopGradient"})
 
 
 def first_device(graph: StepGraph, groups: Sequence[Group], decided: Mapping[str, Device]) -> list[Device]:
-    """The strategy that uses one device as long as nobody asks for another."""
+    """The strategy that uses one device unless constraints ask for another."""
     known = dict(decided)
     chosen = []
     for group in groups:
@@ -102,10 +101,10 @@ def place(
         graph: The step; the devices of its nodes are partial names.
         devices: Where nodes can go, best first.
         has_kernel: Which nodes can run on which type of device.
-        soft: Whether a node may go elsewhere if what it asks for is not there, or has no kernel for it.
+        soft: Whether a node may go elsewhere if the device that it asks for is missing, or has no kernel for it.
         strategy: Decides where the constraints leave a choice.
         fixed: Where nodes with state have been placed by earlier steps; their groups go there.
-        survey: What the whole program asks for: a step that initializes a variable sees only some of its users.
+        survey: The constraints of the whole program: a step that initializes a variable sees only some of its users.
         keep_task: Whether even a soft placement stays within the task that was asked for.
 
     Raises:
@@ -127,10 +126,10 @@ def place(
 
 
 def _fixed_device(group: Group, fixed: Mapping[str, str]) -> str | None:
-    """Where earlier steps have put a group, if they have.
+    """The device that earlier steps have given a group, if any.
 
     Raises:
-        errors.InvalidArgumentError: If they have put state that is to be in one place in several.
+        errors.InvalidArgumentError: If they have put state that must share a device on several.
     """
     known = [node for node in group.nodes if node.name in fixed]
     state = [node for node in known if resource in node.output_dtypes and resource not in node.input_dtypes]
@@ -147,7 +146,7 @@ def _fixed_device(group: Group, fixed: Mapping[str, str]) -> str | None:
     return fixed[(state or known)[0].name] if known else None
 
 
-class Union:
+class DisjointSets:
     """Disjoint sets of names."""
 
     def __init__(self) -> None:
@@ -166,45 +165,45 @@ class Union:
 
     def join(self, a: str, b: str) -> tuple[str, str]:
         """Joins two sets; returns the new root and the one that it replaces."""
-        kept, gone = self.root(a), self.root(b)
-        self._parents[gone] = kept
-        return kept, gone
+        root, absorbed = self.root(a), self.root(b)
+        self._parents[absorbed] = root
+        return root, absorbed
 
 
 class Survey:
-    """The constraints on state in a whole graph, which grows: which operations touch it, and where they want to be."""
+    """The constraints on state in a whole graph, which grows: its users, and the devices that they ask for."""
 
     def __init__(self) -> None:
         """Begins with an empty graph."""
-        self._union = Union()
+        self._union = DisjointSets()
         self._asked: dict[str, dict[str, Request]] = {}
         self._seen = 0
 
     def update(self, operations: Sequence[Operation]) -> None:
-        """Takes in what has been added; `operations` are all of the graph's, in their order."""
+        """Adds the operations that are new; `operations` are all of the graph's, in their order."""
         for op in operations[self._seen :]:
-            if is_call(op):  # The nodes of the function's body go where each of them wants.
+            if is_call(op):  # The nodes of the function's body are placed one by one.
                 continue
             if op.type == "IdentityN":  # See `free_handles`.
                 continue
-            touched = [_held(tensor).op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
+            touched = [_origin(tensor).op.name for tensor in op.inputs if tensor.dtype.base_dtype is resource]
             if op.device:
                 asked = self._asked.setdefault(self._union.root(op.name), {})
                 _add(asked, op.device, Request(op.name, not touched))
             for other in touched + _locations(op.attrs.get("_class")):
-                kept, gone = self._union.join(op.name, other)
-                if kept != gone and gone in self._asked:
-                    _add_all(self._asked.setdefault(kept, {}), self._asked.pop(gone))
+                root, absorbed = self._union.join(op.name, other)
+                if root != absorbed and absorbed in self._asked:
+                    _add_all(self._asked.setdefault(root, {}), self._asked.pop(absorbed))
         self._seen = len(operations)
 
     def asked(self, name: str) -> Mapping[str, Request]:
-        """The devices that the group of an operation asks for, and who does."""
+        """The devices that the group of an operation asks for, each with a node that does."""
         return self._asked.get(self._union.root(name), {})
 
 
 def groups_of(graph: StepGraph) -> list[Group]:
     """The nodes of a step in groups that must stay together, in the order of their first nodes."""
-    union = Union()
+    union = DisjointSets()
     for name, node in graph.nodes.items():
         for other in colocated_with(node):
             union.join(name, other)
@@ -217,8 +216,8 @@ def groups_of(graph: StepGraph) -> list[Group]:
     return list(groups.values())
 
 
-def _held(handle: Tensor) -> Tensor:
-    """A handle before it was handed on."""
+def _origin(handle: Tensor) -> Tensor:
+    """The handle that a chain of IdentityN nodes forwards."""
     while handle.op.type == "IdentityN":
         handle = handle.op.inputs[handle.value_index]
     return handle
@@ -263,7 +262,7 @@ def _feasible(
     found = able
     for constraint, request in sorted(group.asked.items(), key=lambda item: not item[1].is_hard):
         narrowed = [device for device in found if matches(device.name, constraint)]
-        # Whoever touches state goes where it is, but a device that would not do at all is an error.
+        # A user of state goes to the device of the state, but an infeasible request is an error.
         if narrowed or request.is_hard or not any(matches(device.name, constraint) for device in able):
             found = narrowed
     if found:

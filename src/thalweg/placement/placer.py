@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TASK = "/job:localhost/replica:0/task:0"
 LOCAL_DEVICE = f"{TASK}/device:CPU:0"
-_OWN = frozenset({"_Arg", "_Send", "_Recv"})
+_RUNTIME_OPS = frozenset({"_Arg", "_Send", "_Recv"})
 
 
 class Placer:
@@ -93,7 +93,7 @@ class Placer:
 
     @property
     def incarnations(self) -> dict[str, int]:
-        """Those of the devices, by name."""
+        """The incarnations of the devices, by name."""
         return {device.name: device.incarnation for device in self.devices}
 
     def seconds(self, graph: StepGraph) -> dict[str, float]:
@@ -109,7 +109,7 @@ class Placer:
 
     def _write_log(self, graph: StepGraph) -> None:
         for name, node in graph.nodes.items():
-            if name not in self._logged and node.op not in _OWN:
+            if name not in self._logged and node.op not in _RUNTIME_OPS:
                 self._logged.add(name)
                 print(f"{name}: ({node.op}): {node.device}", file=sys.stderr)
 

@@ -43,10 +43,10 @@ def if_it_pays(tasks: Tasks, choice: Choice, margin: float = MARGIN) -> tuple[Ch
     """The choice if the simulator says that it beats one device by a margin, or that one device lacks memory."""
     ranks = tasks.ranks()
     alone = single(tasks)
-    there, spread = simulate(tasks, tasks.where(alone), ranks), simulate(tasks, tasks.where(choice), ranks)
-    lacking = there.lacking(tasks), spread.lacking(tasks)
-    better = lacking[1] < lacking[0] or (lacking[1] == lacking[0] and spread.makespan < there.makespan * (1 - margin))
-    return (choice, spread) if better else (alone, there)
+    joint, spread = simulate(tasks, tasks.where(alone), ranks), simulate(tasks, tasks.where(choice), ranks)
+    lacking = joint.lacking(tasks), spread.lacking(tasks)
+    better = lacking[1] < lacking[0] or (lacking[1] == lacking[0] and spread.makespan < joint.makespan * (1 - margin))
+    return (choice, spread) if better else (alone, joint)
 
 
 class Planner:
@@ -55,7 +55,7 @@ class Planner:
     def __init__(
         self, machine: Machine, costs: CostModel, strategy: str = DEFAULT, margin: float | None = MARGIN
     ) -> None:
-        """Takes the machine, what nodes take, the name of a strategy, and what it has to save; None: it is followed."""
+        """Takes the machine, costs, the name of a strategy, and the fraction that it must save; None: any or none."""
         self._machine = machine
         self._costs = costs
         self._choose = chooser(strategy)

@@ -1,7 +1,7 @@
-"""PlacementPolicy: how a session places what its program leaves open.
+"""PlacementPolicy: how a session places nodes that its program leaves open.
 
-Where state lives is decided by the program's training step (or by what it computes without effect), not by whichever
-step happens to be the first: that one initializes variables. State that is in neither goes to the first device.
+Where state lives is decided by the program's training step (or, without one, by all that it computes without effect),
+not by the first step, which initializes variables. State that the deciding step lacks goes to the first device.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PlacementPolicy:
         costs: Callable[[], CostModel] = CostModel,
         memory: Mapping[str, int] | None = None,
     ) -> None:
-        """Takes devices and options; `costs` gives what is known now of nodes, `memory` are limits of devices."""
+        """Takes devices and options; `costs` returns the current cost model, `memory` are limits of devices."""
         self._devices = list(devices)
         self._memory = memory or {}
         self._options = options
@@ -54,7 +54,7 @@ class PlacementPolicy:
         from thalweg.placement.planner import DEFAULT, MARGIN, Planner
 
         usable = self._usable()
-        # Whoever names a strategy wants to see what it does. Without cores for them, other devices only add memory.
+        # A strategy that the user names is always followed. Without cores for them, other devices only add memory.
         margin = None if self._options.strategy else MARGIN if self._has_cores() else 1.0
         machine = Machine.from_devices(self._devices, self._memory)
         planner = Planner(machine, self._costs(), self._options.strategy or DEFAULT, margin)
@@ -76,12 +76,12 @@ class PlacementPolicy:
         fixed: Mapping[str, str],
         place: Callable[[StepGraph, Strategy], StepGraph],
     ) -> dict[str, str]:
-        """Devices for the state of the whole program, if this step has some that is nowhere yet.
+        """Devices for the state of the whole program, if this step has some without a device.
 
         Args:
             graph: The step.
             program: The graph that it was cut from.
-            fixed: Where state is.
+            fixed: The devices of state that has one.
             place: Places a step by a strategy.
         """
         size = len(program.get_operations())
@@ -95,7 +95,7 @@ class PlacementPolicy:
         try:
             placed = place(program_step(program), self.strategy(places_state=True))
         except errors.OpError:
-            return {}  # Something that this step does not need cannot be placed.
+            return {}  # A node that this step does not need cannot be placed.
         return {name: node.device for name, node in placed.nodes.items() if node.stateful and name not in fixed}
 
     def _usable(self) -> list[Device]:
@@ -121,7 +121,7 @@ def makes_state(node: Node) -> bool:
 
 
 def is_found_by_name(node: Node) -> bool:
-    """Whether a node looks for state that nodes of other steps may have made: all have to look in one place.
+    """Whether a node finds state by a name that nodes of other steps share: all of them must be on one device.
 
     Variables have names, too, but each is made by one node.
     """

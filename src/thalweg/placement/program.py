@@ -1,4 +1,4 @@
-"""The step that decides where a program's state lives: what it will run most often, as far as its graph tells."""
+"""The step that decides where a program's state lives: the step that it will run most often."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def program_step(program: Graph) -> StepGraph:
-    """The step that runs what a graph is for. Placeholders are fed; initializers, and what saves, are not part of it.
+    """The step of a graph's training operations, or results. Placeholders are fed; it initializes and saves nothing.
 
     Raises:
-        errors.OpError: If something in it cannot be run.
+        errors.OpError: If a function does not exist, or a reference has no resource counterpart.
     """
     feeds = [op.outputs[0] for op in program.get_operations() if op.type in ("Placeholder", "PlaceholderV2")]
     return drop_gates(prepared_step(program._functions, feeds, [], program_targets(program)))
 
 
 def program_targets(program: Graph) -> list[Operation]:
-    """The training operations of a graph, or all that it computes without effect if there are none."""
+    """The training operations of a graph, or its results without effects if there are none."""
     operations = program.get_operations()
     trained = [op for op in program.get_collection(GraphKeys.TRAIN_OP) if isinstance(op, Operation)]
     if trained:

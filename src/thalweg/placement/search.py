@@ -16,7 +16,7 @@ from thalweg.placement.tasks import Tasks
 BUDGET: Final = 400_000  # nodes: some seconds
 _SEED: Final = 2016
 _TRIALS: Final = 30  # for each unit, at most
-_WARMTH: Final = 0.02  # of the step's time: by so much the first moves may be worse
+_WARMTH: Final = 0.02  # the fraction of the step's time by which the first moves may be worse
 
 
 def search(tasks: Tasks, budget: int = BUDGET, seed: int = _SEED) -> Choice:
@@ -25,7 +25,7 @@ def search(tasks: Tasks, budget: int = BUDGET, seed: int = _SEED) -> Choice:
     Args:
         tasks: The step.
         budget: How many nodes may be simulated.
-        seed: Of the moves.
+        seed: The seed of the random moves.
     """
     ranks = tasks.ranks()
 
@@ -61,7 +61,7 @@ def _badness(tasks: Tasks, schedule: Schedule) -> float:
 
 
 def _moved(tasks: Tasks, choice: Choice, schedule: Schedule, free: list[int], generator: random.Random) -> Choice:
-    """The choice with a unit, or a few neighbours, elsewhere; most often units that the step waits for."""
+    """The choice with a unit, or a few neighbours, elsewhere; half of the time a unit on the critical path."""
     on_path = generator.random() < 0.5
     node = generator.choice(schedule.critical) if on_path and schedule.critical else -1
     unit = tasks.unit_of[node] if node >= 0 else generator.choice(free)
@@ -71,7 +71,7 @@ def _moved(tasks: Tasks, choice: Choice, schedule: Schedule, free: list[int], ge
     device = generator.choice(elsewhere)
     trial = list(choice)
     trial[unit] = device
-    # Units gain little alone if what they read and feed stays behind.
+    # Units gain little alone if their producers and readers stay behind.
     for _ in range(generator.randrange(4)):
         near = [tasks.unit_of[tasks.producers[t]] for node in tasks.units[unit].nodes[:8] for t in tasks.inputs[node]]
         near += [tasks.unit_of[reader] for node in tasks.units[unit].nodes[:8] for t in tasks.outputs[node]

@@ -1,8 +1,8 @@
-"""The simulator: runs a placed step on a described machine, in time that it only counts.
+"""The simulator: runs a placed step on a described machine, in virtual time.
 
 Each device runs one node at a time: of those that are ready, the one that is farthest from the end of the step. A
-tensor that another device wants is sent there once, as soon as it is there; each pair of devices moves one after the
-other. Deterministic: equal tasks and places give equal schedules.
+tensor that another device reads is sent there once, as soon as it is computed; each link moves one tensor at a time.
+Deterministic: equal tasks and places give equal schedules.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from thalweg.placement.tasks import Tasks
 
 @dataclass
 class Schedule:
-    """What a simulated step looks like. Times are seconds from its beginning, by node of the tasks.
+    """A simulated step. Times are seconds from its beginning, by node of the tasks.
 
     Attributes:
         where: The device of each node.
@@ -69,9 +69,8 @@ def simulate(tasks: Tasks, where: Sequence[int], ranks: Sequence[float] | None =
 def planned(tasks: Tasks, where: Sequence[int]) -> Schedule:
     """The schedule of a step as a session would run it: by a plan (list_schedule.py), unless that takes longer.
 
-    A device that would have to wait for the next node of the plan waits. One that takes what is there instead may begin
-    something long while all others wait for what would have been next; sessions do, but then latencies of microseconds
-    decide about it.
+    A device waits for the next node of its plan. If it took another ready node instead, as sessions do, that could be
+    long while other devices wait for the planned one; latencies of microseconds decide how often.
     """
     keys = [(device, node) for node, device in enumerate(where)]
     cost = dict(zip(keys, tasks.times(where), strict=True))
@@ -88,7 +87,7 @@ def planned(tasks: Tasks, where: Sequence[int]) -> Schedule:
 class _Run:
     """A device takes the ready node of the highest rank; or all in the order of their ranks, with `in_order`.
 
-    Then those that take no time are not waited for: they run as soon as they are ready.
+    With `in_order`, nodes that take no time run as soon as they are ready.
     """
 
     def __init__(self, tasks: Tasks, where: Sequence[int], ranks: Sequence[float], in_order: bool = False) -> None:
@@ -103,12 +102,12 @@ class _Run:
         self._finish = [0.0] * count
         self._cause = [-1] * count  # the node that a node waited for last, or the one before it on its device
         self._ready: list[list[tuple[float, int]]] = [[] for _ in range(devices)]
-        self._to_come: list[list[tuple[float, int]]] | None = None
+        self._planned_order: list[list[tuple[float, int]]] | None = None
         if in_order:
-            self._to_come = [[] for _ in range(devices)]
+            self._planned_order = [[] for _ in range(devices)]
             for node, device in enumerate(where):
                 if self._times[node] > 0:
-                    heapq.heappush(self._to_come[device], (-ranks[node], node))
+                    heapq.heappush(self._planned_order[device], (-ranks[node], node))
         self._last = [-1] * devices
         self._idle = [True] * devices
         self._links = tasks.machine.links()
@@ -122,8 +121,8 @@ class _Run:
             if unit.state:
                 self._held[self._where[unit.nodes[0]]] += unit.state
         self._peak = list(self._held)
-        # How many nodes of a device still want a tensor; it is freed there when the last has run.
-        self._wanted: dict[int, int] = {}
+        # The readers of a tensor on a device that have yet to run, by tensor * devices + device; 0 frees it there.
+        self._refcounts: dict[int, int] = {}
         self._devices = devices
         self._busy = [0.0] * devices
         self._transfers = 0
@@ -174,17 +173,17 @@ class _Run:
         ready = self._ready[device]
         if not ready or not self._idle[device]:
             return -1
-        if self._to_come is not None and self._times[ready[0][1]] > 0:
-            if self._to_come[device][0] != ready[0]:
+        if self._planned_order is not None and self._times[ready[0][1]] > 0:
+            if self._planned_order[device][0] != ready[0]:
                 return -1
-            heapq.heappop(self._to_come[device])
+            heapq.heappop(self._planned_order[device])
         return heapq.heappop(ready)[1]
 
     def _size(self, tensor: int, device: int) -> float:
-        """The memory that a tensor takes on a device: none where its node only hands on what is there, or is a part."""
+        """The memory that a tensor takes on a device: none if its producer there forwards its input, or is fused."""
         producer = self._tasks.producers[tensor]
-        nothing = self._tasks.cheap[producer] or producer in self._parts
-        return 0.0 if nothing and self._where[producer] == device else self._tasks.sizes[tensor]
+        bufferless = self._tasks.cheap[producer] or producer in self._parts
+        return 0.0 if bufferless and self._where[producer] == device else self._tasks.sizes[tensor]
 
     def _hold(self, tensor: int, device: int) -> None:
         held = self._held[device] + self._size(tensor, device)
@@ -208,13 +207,13 @@ class _Run:
             for destination, readers in elsewhere.items():
                 self._send(tensor, device, destination, readers, now)
             if local:
-                self._wanted[tensor * self._devices + device] = local
+                self._refcounts[tensor * self._devices + device] = local
             else:
                 self._held[device] -= self._size(tensor, device)
         for tensor in tasks.inputs[node]:
             key = tensor * self._devices + device
-            left = self._wanted[key] - 1
-            self._wanted[key] = left
+            left = self._refcounts[key] - 1
+            self._refcounts[key] = left
             if left == 0:
                 self._held[device] -= self._size(tensor, device)
 
@@ -227,7 +226,7 @@ class _Run:
         self._link_free[device][destination] = sent
         self._transfers += 1
         self._moved += size
-        self._wanted[tensor * self._devices + destination] = readers
+        self._refcounts[tensor * self._devices + destination] = readers
         self._order += 1
         arrival = sent + link.latency * tasks.runs[tensor]
         heapq.heappush(self._events, (arrival, self._order, tensor, destination))

@@ -1,13 +1,13 @@
 """Strategies: where to put the units of a step that the constraints leave open.
 
-- `single`: all on the first device that will do, as TensorFlow does.
-- `hash`: by their number, whatever they are: the lower bar.
+- `single`: all on the first feasible device, as TensorFlow does.
+- `hash`: in turn, by number: the baseline.
 - `depth_first`: chains stay together; the next device begins when one has its share of the work.
 - `greedy`: the white paper's section 3.2.1: a simulated step, in which each node that becomes ready goes to the device
   where it would be done first.
-- `heft`: critical-path list scheduling (heterogeneous earliest finish time): the same choice, but those that are
+- `heft`: critical-path list scheduling (heterogeneous earliest finish time): the same choice, but nodes that are
   farthest from the end of the step choose first, and may use gaps that earlier choices left.
-- `critical_path`: what lies on the longest path stays on the one device that runs it fastest; the rest as in `heft`.
+- `critical_path`: the longest path stays on the one device that runs it fastest; other nodes as in `heft`.
 - `search`: local search from the best of the others, judged by the simulator (placement/search.py).
 
 All are pure and deterministic. Mayer, Mayer and Laich, "The TensorFlow partitioning and scheduling problem: it's the
@@ -92,12 +92,12 @@ def greedy(tasks: Tasks) -> Choice:
 
 
 def heft(tasks: Tasks) -> Choice:
-    """Those farthest from the end of the step choose first."""
+    """Nodes farthest from the end of the step choose first."""
     return _by_rank(tasks, tasks.ranks(), {})
 
 
 def critical_path(tasks: Tasks) -> Choice:
-    """The longest path on one device, the rest where it is done first."""
+    """The longest path on one device, other nodes where they would be done first."""
     ranks = tasks.ranks()
     path = _longest_path(tasks, ranks)
     pinned: dict[int, int] = {}
@@ -136,21 +136,21 @@ class _Plan:
         self._choice = [unit.feasible[0] if len(unit.feasible) == 1 else -1 for unit in tasks.units]
         self._links = tasks.machine.links()
         devices = range(len(tasks.machine.processors))
-        # Intervals in which a device works, without gaps between the nodes of one.
+        # Intervals in which a device works without a gap.
         self._begins: list[list[float]] = [[] for _ in devices]
         self._ends: list[list[float]] = [[] for _ in devices]
-        self._left = [math.inf if p.memory is None else float(p.memory) for p in tasks.machine.processors]
+        self._free_memory = [math.inf if p.memory is None else float(p.memory) for p in tasks.machine.processors]
         self._load = [0.0 for _ in devices]
-        self._deferred: dict[int, list[int]] = {}  # of units that wait for a reader to choose
+        self._deferred: dict[int, list[int]] = {}  # nodes of units that follow the device of a reader
         self.finish = [0.0] * len(tasks.nodes)
         for unit, device in enumerate(self._choice):
             if device >= 0:
-                self._left[device] -= tasks.units[unit].state
+                self._free_memory[device] -= tasks.units[unit].state
         for unit, device in (pinned or {}).items():
             self._decide(unit, device)
 
     def choice(self) -> Choice:
-        """The device of each unit; what nobody reads, and does nothing, goes where there is least to do."""
+        """The device of each unit; those without work or readers go to the device with the least load."""
         for unit, device in enumerate(self._choice):
             if device < 0:
                 self._decide(unit, self._roomiest(unit))
@@ -181,9 +181,9 @@ class _Plan:
         if self._choice[unit] >= 0:
             return
         self._choice[unit] = device
-        self._left[device] -= self._tasks.units[unit].state
+        self._free_memory[device] -= self._tasks.units[unit].state
         for node in self._deferred.pop(unit, ()):
-            # What it reads is deferred as well, and goes where it can be seen.
+            # Its producers are deferred as well, and follow it if there is room.
             for tensor in self._tasks.inputs[node]:
                 source = self._tasks.unit_of[self._tasks.producers[tensor]]
                 if self._choice[source] < 0:
@@ -191,11 +191,13 @@ class _Plan:
             self._put(node, device)
 
     def _roomy(self, unit: int, more: float = 0.0) -> list[int]:
-        """The devices that have room for a unit's variables and so many bytes, or the one with the most room."""
+        """The devices that have room for a unit's variables and `more` bytes, or the one with the most room."""
         feasible, state = self._tasks.units[unit].feasible, self._tasks.units[unit].state + more
         if not state:
             return feasible
-        return [d for d in feasible if self._left[d] >= state] or [max(feasible, key=self._left.__getitem__)]
+        return [d for d in feasible if self._free_memory[d] >= state] or [
+            max(feasible, key=self._free_memory.__getitem__)
+        ]
 
     def _roomiest(self, unit: int) -> int:
         return min(self._roomy(unit), key=self._load.__getitem__)
@@ -203,10 +205,10 @@ class _Plan:
     def _soonest(self, node: int, unit: int) -> int:
         best, best_finish = -1, math.inf
         units = {self._tasks.unit_of[self._tasks.producers[tensor]] for tensor in self._tasks.inputs[node]}
-        along = sum(self._tasks.units[each].state for each in units if self._choice[each] < 0 and each != unit)
-        for device in self._roomy(unit, along):
+        deferred_state = sum(self._tasks.units[each].state for each in units if self._choice[each] < 0 and each != unit)
+        for device in self._roomy(unit, deferred_state):
             seconds = self._tasks.seconds[node][device]
-            # Nodes that run as a part of this one, or for it, come along.
+            # Deferred nodes of the unit, which are fused into this one or feed it, run there, too.
             begin = max(self._available(each, device) for each in (node, *self._deferred.get(unit, ())))
             finish = self._gap(device, begin, seconds) + seconds
             if finish < best_finish:
@@ -214,13 +216,13 @@ class _Plan:
         return best
 
     def _available(self, node: int, device: int) -> float:
-        """When all that a node reads is on a device."""
+        """When all inputs of a node are on a device."""
         tasks, latest = self._tasks, 0.0
         for tensor in tasks.inputs[node]:
             producer = tasks.producers[tensor]
             source = self._choice[tasks.unit_of[producer]]
             if source < 0:
-                continue  # It will come along.
+                continue  # The producer is deferred: it will follow this node.
             when = self.finish[producer]
             if source != device:
                 link = self._links[source][device]
@@ -230,7 +232,7 @@ class _Plan:
         return latest
 
     def _gap(self, device: int, earliest: float, seconds: float) -> float:
-        """When the device has so much time, no earlier than that."""
+        """The first time from `earliest` on when the device is idle for `seconds`."""
         begins, ends = self._begins[device], self._ends[device]
         at = bisect_right(ends, earliest)
         while at < len(begins) and begins[at] < earliest + seconds:

@@ -18,7 +18,7 @@ from thalweg.passes.lower_loops import Frame, frames_of
 from thalweg.passes.step_graph import Node, StepGraph, failed_node
 from thalweg.placement.costs import CostModel, folded, state_bytes, tensor_bytes
 from thalweg.placement.machine import Machine
-from thalweg.placement.place import Device, Group, Union
+from thalweg.placement.place import Device, DisjointSets, Group
 
 
 @dataclass
@@ -46,19 +46,19 @@ class Tasks:
         nodes: The step's nodes.
         seconds: For each node, its time in the whole step on each device.
         inputs: For each node, the tensors that it reads or waits for.
-        outputs: For each node, the tensors that others want of it.
+        outputs: For each node, those of its tensors that have readers.
         producers: For each tensor, its node.
-        readers: For each tensor, the nodes that want it.
+        readers: For each tensor, the nodes that read it or wait for it.
         sizes: For each tensor, the bytes to move in a step; 0 for the end of a node.
         runs: For each tensor, how often it is made in a step: every time costs a latency.
         unit_of: For each node, its unit.
-        units: What is placed as one.
+        units: The sets of nodes that are placed as one.
         cheap: For each node, whether it does no work: then it can wait for its reader to choose a device.
         machine: The devices.
         fused: Nodes that run as one if they are on one device: the last of each takes the time of all.
-        shares: For those nodes, their shares of that time on each device.
-        alone: For those nodes, their times on each device if they are on several.
-        parts: Those nodes but the last ones.
+        shares: For the nodes of `fused`, their shares of that time on each device.
+        alone: For the nodes of `fused`, their times on each device if they are on several.
+        parts: The nodes of `fused` but the last of each.
     """
 
     nodes: list[Node]
@@ -106,7 +106,7 @@ class Tasks:
         count = len(self.machine.processors)
         links = self.machine.links()
         pairs = [links[a][b] for a in range(count) for b in range(count) if a != b]
-        # What a transfer costs on average if the ends are placed at random.
+        # The average cost of a transfer if its ends are placed at random.
         latency = sum(link.latency for link in pairs) / (count * count)
         per_byte = sum(1 / link.bandwidth for link in pairs) / (count * count)
         ranks = [0.0] * len(self.nodes)
@@ -132,9 +132,9 @@ def tasks_of(
     Args:
         graph: The step.
         machine: Its devices.
-        costs: What nodes take.
-        groups: What the constraints leave open.
-        decided: Where the nodes of the other groups are; without it, nodes have the full names of their devices.
+        costs: The costs of nodes.
+        groups: The groups that the constraints leave open.
+        decided: The devices of the nodes of other groups; without it, nodes have the full names of their devices.
 
     Raises:
         errors.InvalidArgumentError: If the step has a cycle that is not a loop, or a device is not the machine's.
@@ -184,8 +184,8 @@ def _fuse(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], costs: CostM
         tasks.seconds[nodes[-1]] = [sum(each) for each in zip(*times, strict=True)]
         for node in nodes[:-1]:
             tasks.seconds[node] = [0.0] * len(machine.processors)
-        strangers = frozenset(index[name] for name in fusion.strangers)
-        tasks.fused.append(Fusion(nodes, fusion.is_sum, strangers))
+        outside_inputs = frozenset(index[name] for name in fusion.outside_inputs)
+        tasks.fused.append(Fusion(nodes, fusion.is_sum, outside_inputs))
         tasks.parts.update(nodes[:-1])
 
 
@@ -208,7 +208,7 @@ def _ordered(graph: StepGraph, frames: Sequence[Frame]) -> list[Node]:
     waiting: dict[str, int] = {}
     readers: dict[str, list[str]] = {name: [] for name in graph.nodes}
     for name, node in graph.nodes.items():
-        sources = [s for s in (*(s for s, _ in node.inputs), *node.controls) if not _closes(graph, node, s)]
+        sources = [s for s in (*(s for s, _ in node.inputs), *node.controls) if not _is_back_edge(graph, node, s)]
         waiting[name] = len(sources)
         for source in sources:
             readers[source].append(name)
@@ -221,7 +221,7 @@ def _ordered(graph: StepGraph, frames: Sequence[Frame]) -> list[Node]:
     return [graph.nodes[name] for name in order]
 
 
-def _closes(graph: StepGraph, node: Node, source: str) -> bool:
+def _is_back_edge(graph: StepGraph, node: Node, source: str) -> bool:
     return node.op == "Merge" and graph.nodes[source].op == "NextIteration"
 
 
@@ -244,7 +244,11 @@ def _connect(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], constant:
         wanted = []
         for source, output in dict.fromkeys((*node.inputs, *((name, -1) for name in node.controls))):
             sender = graph.nodes[source]
-            if source in constant or (sender.op == "_Arg" and not sender.controls) or _closes(graph, node, source):
+            if (
+                source in constant
+                or (sender.op == "_Arg" and not sender.controls)
+                or _is_back_edge(graph, node, source)
+            ):
                 continue
             number = tensor(source, output)
             tasks.readers[number].append(i)
@@ -263,20 +267,20 @@ def _make_units(
     number = {processor.name: i for i, processor in enumerate(tasks.machine.processors)}
     group_of = {node.name: i for i, group in enumerate(groups) for node in group.nodes}
     feasible = [[number[device.name] for device in group.feasible] for group in groups]
-    union = Union()
+    union = DisjointSets()
 
     heavy = [any(_is_heavy(node) for node in group.nodes) for group in groups]
 
     def tie(a: str, b: str, anyway: bool) -> None:
-        """Joins two groups, if there is a device that would do for both, and not both have much to do."""
+        """Joins two groups if a device is feasible for both, and not both are heavy."""
         first, second = union.root(str(group_of[a])), union.root(str(group_of[b]))
         if first == second or (heavy[int(first)] and heavy[int(second)] and not anyway):
             return
         both = [device for device in feasible[int(first)] if device in feasible[int(second)]]
         if both:
-            kept, gone = union.join(first, second)
-            feasible[int(kept)] = both
-            heavy[int(kept)] |= heavy[int(gone)]
+            root, absorbed = union.join(first, second)
+            feasible[int(root)] = both
+            heavy[int(root)] |= heavy[int(absorbed)]
 
     for frame in frames:
         if frame.parent is not None:
@@ -305,7 +309,7 @@ def _make_units(
         unit.nodes.sort()
         for number_of_node in unit.nodes:
             tasks.unit_of[number_of_node] = i
-    fixed: dict[int, int] = {}  # one unit for all that is decided on a device
+    fixed: dict[int, int] = {}  # one unit for all decided nodes of a device
     for i, node in enumerate(tasks.nodes):
         if tasks.unit_of[i] < 0:
             name = decided[node.name].name if decided is not None else node.device
@@ -326,11 +330,11 @@ def _make_units(
 
 
 def _fusible(tasks: Tasks, graph: StepGraph) -> list[tuple[int, int]]:
-    """Pairs of a node and its only reader that passes may make one: the reader passes over what it gets."""
-    kept = {name for name, _ in graph.fetches}
+    """Pairs of a node and its only reader that passes may fuse: the reader makes one pass over its inputs."""
+    fetched = {name for name, _ in graph.fetches}
     pairs = []
     for i, node in enumerate(tasks.nodes):
-        if len(tasks.outputs[i]) != 1 or node.name in kept or node.stateful:
+        if len(tasks.outputs[i]) != 1 or node.name in fetched or node.stateful:
             continue
         readers = tasks.readers[tasks.outputs[i][0]]
         reader = tasks.nodes[readers[0]]

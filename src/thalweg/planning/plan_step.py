@@ -49,7 +49,7 @@ class Planner:
         kernels: Callable[[Mapping[str, PlannedFunction]], TaskKernels],
         supports: Supports,
     ) -> None:
-        """Takes what plans depend on besides the graph.
+        """Takes all that plans depend on besides the graph.
 
         Args:
             placer: Decides which devices nodes run on.
@@ -118,7 +118,7 @@ class Planner:
         return self._options.optimized and self._options.inlined
 
     def _optimized(self, graph: StepGraph, precision: DType | None) -> StepGraph:
-        """Applies the passes that see a whole step, or a whole body, and keep every node's name in sight."""
+        """Applies the passes that see a whole step, or a whole body, and keep the names of nodes."""
         if precision is not None:
             graph = lower_precision(graph, precision, self._supports)
         return optimize(graph, self._options, self._evaluate) if self._options.optimized else graph
@@ -126,7 +126,7 @@ class Planner:
     def _schedule(
         self, graph: StepGraph, parts: Mapping[str, Partition], changes: bool, kernels: TaskKernels
     ) -> tuple[Delays, dict[str, dict[str, float]], float | None]:
-        """What waits for other devices, the priorities of nodes, and how long the step takes.
+        """The waits for other devices, the priorities of nodes, and the seconds of the step.
 
         Nodes that tasks will fuse are scheduled as one. Which those are must not depend on the schedule, so delays are
         not part of the parts that are fused here.

@@ -1,7 +1,7 @@
 """PlannedStep: a step as a value: for each device its nodes, feeds, fetches, transfers and priorities.
 
-It refers to no live graph, session or kernel. What depends on the kernels of a task (fusion, packed weights, lowered
-loops) is left to the task that installs a part (`runtime/install.py`).
+It refers to no live graph, session or kernel. Passes that depend on the kernels of a task (fusion, packed weights,
+lowered loops) are left to the task that installs a part (`runtime/install.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Transfer(NamedTuple):
     """A tensor that a step moves from one device to another.
 
     Attributes:
-        tensor: What the `_Send` and the `_Recv` call it.
+        tensor: Its name in the `_Send` and the `_Recv`.
         source: The full name of the device that sends it.
-        destination: That of the device that receives it.
+        destination: The full name of the device that receives it.
         dtype: Its type.
         compressed: Whether it travels in 16 bits.
     """
@@ -37,14 +37,14 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """What one device does in a step.
+    """One device's part of a step.
 
     Attributes:
         graph: Its nodes; feeds, fetches and targets are those that concern it.
         feeds: For each of its feeds, which of the step's feeds it is.
         fetches: For each of its fetches, which of the step's fetches it is.
-        priorities: By name, of nodes and of what fusion is expected to make of them: of those that are ready, the
-            one with the greatest number runs first. Empty if the order does not matter to other devices.
+        priorities: By name, of nodes and of the fused nodes that are expected: of the ready nodes, the one with the
+            greatest number runs first. Empty if the order does not matter to other devices.
         delays: Pairs of a node and another of the same part that it waits for, once nodes are fused: they keep large
             tensors from being made long before another device needs them.
     """
@@ -57,12 +57,12 @@ class PlannedPart:
 
     @property
     def sends(self) -> list[Transfer]:
-        """What it sends to other devices."""
+        """The tensors that it sends to other devices."""
         return [_transfer(node) for node in self.graph.nodes.values() if node.op == "_Send"]
 
     @property
     def receives(self) -> list[Transfer]:
-        """What it receives from other devices."""
+        """The tensors that it receives from other devices."""
         return [_transfer(node) for node in self.graph.nodes.values() if node.op == "_Recv"]
 
 
@@ -71,7 +71,7 @@ class PlannedFunction:
     """The body of a function that nodes of a step call, directly or by way of other functions.
 
     Attributes:
-        name: What nodes call it by.
+        name: The name by which nodes refer to it.
         graph: The body; its feeds are the arguments, its fetches the results.
         output_dtypes: The types of the results.
     """
@@ -86,7 +86,7 @@ class PlannedStep:
     """A step, pruned, placed, cut and scheduled.
 
     Attributes:
-        parts: What each device does, by its full name.
+        parts: The part of each device, by its full name.
         functions: The functions that nodes refer to, by name.
         feeds: The tensors that the caller gives values for.
         num_fetches: How many tensors it returns.
@@ -111,7 +111,7 @@ class PlannedStep:
         return [transfer for part in self.parts.values() for transfer in part.sends]
 
     def restricted(self, devices: Collection[str]) -> PlannedStep:
-        """What some of the devices do, with the functions that they use; feeds and fetches are numbered anew."""
+        """The parts of some devices, with the functions that they use; feeds and fetches are numbered anew."""
         parts = {device: part for device, part in self.parts.items() if device in devices}
         feeds = sorted({feed for part in parts.values() for feed in part.feeds})
         fetches = sorted({fetch for part in parts.values() for fetch in part.fetches})

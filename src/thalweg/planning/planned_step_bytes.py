@@ -1,4 +1,4 @@
-"""Planned steps as bytes and back: nodes as GraphDefs, and beside them what a GraphDef cannot say.
+"""Planned steps as bytes and back: nodes as GraphDefs, and beside them what a GraphDef has no field for.
 
 The message is a protobuf, so that unknown fields of a later version are skipped; `VERSION` changes when an older
 program could misread a step. `describe` prints a step in the text form of the same message, for looking at and diffing.
@@ -60,7 +60,7 @@ def _messages() -> dict[str, Any]:
 
 
 def to_bytes(step: PlannedStep) -> bytes:
-    """A planned step as bytes. What only its own process needs (`placed`) is left out.
+    """A planned step as bytes. `placed`, which only its own process needs, is left out.
 
     Raises:
         TypeError: If an attribute of a node has no form in a GraphDef.
@@ -94,7 +94,7 @@ def from_bytes(data: bytes) -> PlannedStep:
     try:
         return _read_step(proto)
     except (TypeError, AttributeError) as e:  # A type that does not exist, or an attribute of another kind.
-        raise ValueError(f"The planned step holds something that cannot be: {e}") from None
+        raise ValueError(f"The planned step holds an invalid value: {e}") from None
 
 
 # Writing.
@@ -134,7 +134,7 @@ def _write_feed(proto: Any, feed: Feed) -> None:
     write_shape(proto.shape, feed.shape)
 
 
-# Reading. A step may come from a peer: whatever it refers to must be there.
+# Reading. A step may come from a peer: all its references are checked.
 
 
 def _read_step(proto: Any) -> PlannedStep:

@@ -44,7 +44,7 @@ class Flops:
                     found = made  # What a member of a fused node would have returned has the shape of the whole's.
                 return found or static_shape(tensor)
 
-            work = work_of(operation, shape_of, otherwise=False)
+            work = work_of(operation, shape_of, count_default=False)
             self._counted[key] = work.flops if work is not None else 0.0
         return self._counted[key]
 

@@ -167,7 +167,9 @@ class Profiler:
             if any(pattern.fullmatch(kind) for pattern in types for kind in kinds):
                 node = nodes[operation.name] = ProfileNode(operation.name, op=operation.type)
                 node.parameters = trainable.get(operation.name, 0)
-                work = work_of(operation, static_shape, otherwise=False) if "float_ops" in options["select"] else None
+                work = (
+                    work_of(operation, static_shape, count_default=False) if "float_ops" in options["select"] else None
+                )
                 node.float_ops = int(work.flops) if work is not None else 0
         wanted = options.get("step", -1)
         steps = [records for step, records in self.steps.items() if wanted in (-1, step)]

@@ -1,4 +1,4 @@
-"""What a session says about its devices."""
+"""The attributes of a session's devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DeviceAttributes(NamedTuple):
     Attributes:
         name: The full name.
         device_type: Such as "CPU".
-        memory_limit_bytes: What its tensors may hold; the machine's memory unless a limit is set.
+        memory_limit_bytes: Bytes that its tensors may hold; the machine's memory unless a limit is set.
         incarnation: A random number of 64 bits that no other process has for a device of this name.
     """
 

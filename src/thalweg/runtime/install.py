@@ -1,6 +1,6 @@
 """Installs planned steps: runs the passes that depend on a task's kernels, and hands nodes to the native core.
 
-A task installs the parts of its own devices; nothing else of a step has to be there.
+A task installs the parts of its own devices; it needs no other part of the step.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Installer:
         self._session = session
         self._step = step
         self._kernels = local_kernels(step.functions)
-        self._waiting: list[tuple[Any, PlannedFunction, str]] = []  # Declared functions without bodies, and devices.
+        self._undefined: list[tuple[Any, PlannedFunction, str]] = []  # Declared functions without bodies, and devices.
 
     def install(self) -> InstalledStep:
         step = self._step
@@ -200,30 +200,30 @@ class _Installer:
 
     def _function(self, name: str, device: str) -> Any:
         """The core's Function, one per device. Its body may come later: it may use the function itself."""
-        known_as = name if self._session.is_first(device) else f"{name}@{device}"
-        native = self._session.function(known_as)
+        key = name if self._session.is_first(device) else f"{name}@{device}"
+        native = self._session.function(key)
         if native is None:
             function = self._step.functions[name]
             native = self._session.declare_function(
-                known_as,
+                key,
                 [(feed.dtype, feed.shape) for feed in function.graph.feeds],
                 list(function.output_dtypes),
                 is_blocking(function, self._step.functions),
             )
-            self._waiting.append((native, function, device))
+            self._undefined.append((native, function, device))
         return native
 
     def _define_functions(self) -> None:
-        """Compiles the bodies of the functions that were declared; all of them are taken back if one fails."""
+        """Compiles the bodies of the declared functions; drops all of the functions if one fails."""
         declared = []
         try:
-            while self._waiting:
-                native, function, device = self._waiting.pop()
+            while self._undefined:
+                native, function, device = self._undefined.pop()
                 declared.append(native.name)
                 self._define(native, function, device)
         except BaseException:
-            declared.extend(native.name for native, _, _ in self._waiting)
-            self._waiting.clear()
+            declared.extend(native.name for native, _, _ in self._undefined)
+            self._undefined.clear()
             for name in declared:
                 self._session.drop_function(name)
             raise
@@ -239,7 +239,7 @@ class _Installer:
 
 
 def _priority(node: Node, priorities: Mapping[str, float] | None) -> float:
-    """The priority of a node, or of the first member that has one: a task may fuse other nodes than was expected."""
+    """The priority of a node, or the highest of its members: a task may fuse other nodes than the plan expects."""
     if not priorities:
         return -1.0
     known = priorities.get(node.name)

@@ -1,4 +1,4 @@
-"""The devices of this process, without a session of one's own (`tf.python.client.device_lib`)."""
+"""The devices of this process, without a session of the caller (`tf.python.client.device_lib`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements: what the steps of a session have taken, node by node, for its cost model."""
+"""Measurements: the times of a session's steps, node by node, for its cost model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Measurements:
         every, after = self._options.measure_every, self._options.measure_after
         if every < 0 or placed is None:
             return
-        # TensorFlow's n-th step is the last of n; the first step of all makes room for what others reuse.
+        # TensorFlow's n-th step is the last of n; the first step of all allocates memory that later ones reuse.
         compiled.sample(every or -1, after + every - 1 if every else max(after, 1))
         with self._lock:
             self._types = {device.name: device.type for device in devices}
@@ -53,7 +53,7 @@ class Measurements:
             return next((graph for each, graph in self._observed if each is compiled), None)
 
     def costs(self) -> CostModel:
-        """What is known, with all that has been measured so far."""
+        """The cost model, with all measurements so far."""
         with self._lock:
             if self._costs is None:
                 path = self._options.costs
@@ -64,7 +64,7 @@ class Measurements:
             return self._costs
 
     def close(self) -> None:
-        """Writes what was measured to the file that the session was asked to keep."""
+        """Writes the cost model to the file that the options name."""
         if self._options.costs and self._observed:
             self.costs().save(self._options.costs)
         with self._lock:
@@ -72,7 +72,7 @@ class Measurements:
 
 
 def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Observation]]:
-    """What the core has measured of a compiled step, by type of device. Nodes that wait for others are not there."""
+    """The core's measurements of a compiled step, by type of device. Nodes that wait for others are left out."""
     nodes = traced_nodes(compiled)
     kinds = [types[name] for name in compiled.devices]
     found: dict[str, list[Observation]] = {kind: [] for kind in kinds}
@@ -84,7 +84,7 @@ def _observations(compiled: Any, types: Mapping[str, str]) -> dict[str, list[Obs
 
 
 def cost_model(session: BaseSession) -> CostModel:
-    """What a session has measured so far, or has read; see `tf.placement.configure`.
+    """The costs that a session has measured so far, or has read; see `tf.placement.configure`.
 
     Example:
         >>> config = tf.ConfigProto()

@@ -17,8 +17,8 @@ from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 
 _DEBUG_OP = "CheckNumerics"
-# What stands behind the device's name in the DeviceStepStats with the findings.
-_MARK = "/numerics"
+# The suffix of the device's name in the DeviceStepStats with the findings.
+_SUFFIX = "/numerics"
 
 
 class Origin(NamedTuple):
@@ -69,23 +69,23 @@ def fill(run_metadata: Any, found: list[Origin], device: str) -> None:
     """Adds the findings of a step to a RunMetadata."""
     if not found:
         return
-    stats = run_metadata.step_stats.dev_stats.add(device=device + _MARK)
+    stats = run_metadata.step_stats.dev_stats.add(device=device + _SUFFIX)
     for origin in found:
         stats.node_stats.add(node_name=origin.node, timeline_label=origin.what)
 
 
 @export("debugging.non_finite_origins")
 def origins(run_metadata: Any) -> list[Origin]:
-    """What a checked step found, in the order in which the operations ran."""
+    """The findings of a checked step, in the order in which the operations ran."""
     return [
         Origin(node.node_name, node.timeline_label)
         for stats in run_metadata.step_stats.dev_stats
-        if stats.device.endswith(_MARK)
+        if stats.device.endswith(_SUFFIX)
         for node in stats.node_stats
     ]
 
 
 def error(origin: Origin, graph: Any) -> errors.OpError:
-    """The error of a checked step that nobody collects the findings of."""
+    """The error of a checked step without a RunMetadata for the findings."""
     op = graph._operations_by_name.get(origin.node)
     return errors.InvalidArgumentError(None, op, f"{origin.node} is not finite: {origin.what}.")

@@ -17,7 +17,7 @@ Compiled = Callable[[list[Tensor], list[Tensor], list[Operation]], Any]
 
 
 class PartialRun:
-    """A step under way: what may still be fed and fetched, and the native step that waits for it."""
+    """A running step: its feeds, fetches and targets, which of them are done, and the native step."""
 
     def __init__(self, graph: Graph, fetches: Any, feeds: list[Any], compiled: Compiled) -> None:
         """Compiles the step and starts it; it waits at its first missing feed.

@@ -24,7 +24,7 @@ def _write(proto: Any, node: Node, device: str) -> None:
         try:
             write_any(proto.attr[name], _canonical(value))
         except TypeError:
-            del proto.attr[name]  # A function or a lowered loop: what is inside has no form in a NodeDef.
+            del proto.attr[name]  # A function or a lowered loop has no form in a NodeDef.
 
 
 def _canonical(value: Any) -> Any:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def fill(run_metadata: Any, compiled: Any, trace: Any, step: PlannedStep) -> None:
-    """Puts the trace of one step into a RunMetadata protobuf, in the place of what was there."""
+    """Replaces the contents of a RunMetadata by the trace of one step."""
     label(compiled, step)
     run_metadata.Clear()
     run_metadata.step_stats.MergeFromString(trace.step_stats())
 
 
 def fill_cost_graph(run_metadata: Any, graph: StepGraph, costs: CostModel, device: str) -> None:
-    """Adds what the nodes of a step cost, as a CostGraphDef; `device` is that of nodes without a full name."""
+    """Adds the costs of a step's nodes, as a CostGraphDef; `device` is that of nodes without a full name."""
     number = {name: i for i, name in enumerate(graph.nodes)}
     final = {name for name, _ in graph.fetches} | set(graph.targets)
     for name, node in graph.nodes.items():

@@ -41,7 +41,7 @@ for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
 
 
 class _Step:
-    """An installed step and how to build what the caller gets."""
+    """An installed step, and how to build the structure of values that the caller gets."""
 
     __slots__ = ("build", "compiled", "feeds", "installed", "mutations", "planned", "single")
 
@@ -76,7 +76,7 @@ def _key_of_nested(fetches: Any, feed_dict: Any) -> Any:
 
 
 class BaseSession:
-    """What Session and InteractiveSession share. Any number of threads may call `run` at the same time."""
+    """The base of Session and InteractiveSession. Any number of threads may call `run` at the same time."""
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         """Creates a session for `graph`, or for the default graph."""
@@ -99,7 +99,7 @@ class BaseSession:
             core.set_intra_op_threads(config.intra_op_parallelism_threads)
         self._closed = False
         self._lock = threading.Lock()
-        self._fast: dict[Any, _Step] = {}
+        self._steps_by_call: dict[Any, _Step] = {}
         self._steps: dict[Any, tuple[PlannedStep, InstalledStep]] = {}
         self._partial_runs: dict[str, Any] = {}
         register_python_kernels()
@@ -111,7 +111,7 @@ class BaseSession:
             self._native.set_memory_limit(name, limit)
 
     def _precision(self) -> Any:
-        """The 16-bit type to compute products in, from the session's options or from what the graph was marked with."""
+        """The 16-bit type to compute products in, from the session's options or from the graph's attachments."""
         if self._config is not None:
             options = self._config.graph_options.rewrite_options
             if options.auto_mixed_precision == options.ON:
@@ -152,7 +152,7 @@ class BaseSession:
         """Ends the session: steps that are running fail with CancelledError, and its variables are gone."""
         with self._lock:
             self._closed = True
-            self._fast.clear()
+            self._steps_by_call.clear()
             self._steps.clear()
             partial_runs = list(self._partial_runs.values())
             self._partial_runs.clear()
@@ -195,10 +195,10 @@ class BaseSession:
                     ((list, *fetches) if type(fetches) is list else fetches),
                     tuple(feed_dict) if feed_dict else (),
                 )
-                step = self._fast.get(key)
+                step = self._steps_by_call.get(key)
             except TypeError:
                 key = _key_of_nested(fetches, feed_dict)
-                step = self._fast.get(key) if key is not None else None
+                step = self._steps_by_call.get(key) if key is not None else None
             if step is not None and step.mutations == self._graph._mutations:
                 try:
                     values = list(feed_dict.values()) if feed_dict else ()
@@ -216,7 +216,7 @@ class BaseSession:
         plain = key is not None and list(feed_dict or ()) == list(feeds)
         try:
             if plain:
-                self._fast[key] = step
+                self._steps_by_call[key] = step
             return plan.build(step.compiled.run(values, self._timeout_ms))
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
@@ -233,12 +233,12 @@ class BaseSession:
     def _prepared(self, fetches: Any, feed_dict: Any) -> tuple[_Step, list[Any]]:
         """The compiled step, which is remembered, and the values that it is to be fed with."""
         key = _key_of_nested(fetches, feed_dict)
-        step = self._fast.get(key)
+        step = self._steps_by_call.get(key)
         if step is not None and step.mutations == self._graph._mutations:
             return step, list(feed_dict.values()) if feed_dict else []
         _, feeds, values, step = self._resolve(fetches, feed_dict)
         if key is not None and list(feed_dict or ()) == list(feeds):
-            self._fast[key] = step
+            self._steps_by_call[key] = step
         return step, values
 
     def _planned_step(self, fetches: Any, feed_dict: Any = None) -> PlannedStep:
@@ -259,7 +259,7 @@ class BaseSession:
             try:
                 register_python_kernels()
                 with self._graph._lock:
-                    known = self._steps.get(signature)  # Another thread may have wanted the same.
+                    known = self._steps.get(signature)  # Another thread may have installed it meanwhile.
                     if known is None:
                         known = self._installed(feeds, plan.tensors, plan.targets)
                         with self._lock:
@@ -429,7 +429,7 @@ class Session(BaseSession):
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         """Creates a session for `graph`, or for the default graph."""
         super().__init__(target, graph, config)
-        self._open: list[tuple[Any, Any]] = []
+        self._open_scopes: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> Session:
         """Makes the session and its graph the defaults of this thread."""
@@ -437,11 +437,11 @@ class Session(BaseSession):
         session_scope = self.as_default()
         graph_scope.__enter__()
         session_scope.__enter__()
-        self._open.append((graph_scope, session_scope))
+        self._open_scopes.append((graph_scope, session_scope))
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        graph_scope, session_scope = self._open.pop()
+        graph_scope, session_scope = self._open_scopes.pop()
         session_scope.__exit__(exc_type, exc_value, traceback)
         graph_scope.__exit__(exc_type, exc_value, traceback)
         self.close()
@@ -462,7 +462,7 @@ class InteractiveSession(BaseSession):
         self._entered = True
 
     def close(self) -> None:
-        """Ends the session and gives the defaults back."""
+        """Ends the session and restores the defaults."""
         super().close()
         if not self._entered:
             return

@@ -1,4 +1,4 @@
-"""What the core's record of an observed step means: which nodes of the program each node of the step stands for.
+"""Labels for the core's record of an observed step: the nodes of the program that each node of the step stands for.
 
 Passes make one node of several. Such a node lists its members, and its time is divided among them by their arithmetic:
 an estimate, but the sum is what was measured. A step learns the labels of its nodes once, on its first trace.
@@ -22,7 +22,7 @@ RECORD: Final = [
     ("temporary", "i8"), ("thread", "i4"), ("first_output", "i4"), ("num_outputs", "i4"), ("waits", "i4"),
 ]  # fmt: skip
 
-_FED: Final = re.compile(r"_arg/(\d+)")  # What passes/prune.py calls a fed value.
+_FED: Final = re.compile(r"_arg/(\d+)")  # The name that passes/prune.py gives a fed value.
 _GUESSED_DEPTH: Final = 64  # How many products each element of a result takes where no shape is known.
 
 
@@ -51,7 +51,7 @@ class TracedNode(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A node of the program, and the part of a step's node that is its own."""
+    """A node of the program, and its share of the time of a step's node."""
 
     node: str
     op: str
@@ -81,7 +81,7 @@ def shares(node: TracedNode, nodes: Sequence[TracedNode], step: PlannedStep) -> 
 
 
 def _scope(node: TracedNode, nodes: Sequence[TracedNode]) -> str:
-    """What the names of the nodes of a called function begin with."""
+    """The prefix of the names of a called function's nodes."""
     return nodes[node.caller].name + "/" if node.caller >= 0 else ""
 
 
@@ -113,15 +113,15 @@ def _weight(op: str, planned: _Planned | None) -> float:
 
 
 def label(compiled: Any, step: PlannedStep) -> None:
-    """Tells a compiled step what to call its nodes in StepStats; does nothing where it knows already."""
+    """Gives the nodes of a compiled step their labels in StepStats, once."""
     first = compiled.num_labelled
     if first == compiled.num_traced_nodes:
         return
     nodes = [_as_fed(node, compiled.feeds) for node in traced_nodes(compiled)]
-    ends = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
+    last_members = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
     traced = {_scope(node, nodes) + member for node in nodes for member in node.members}
     traced.update(node.name for node in nodes if node.op != "Const")
-    compiled.label([_labels(node, nodes, ends, traced, step) for node in nodes[first:]])
+    compiled.label([_labels(node, nodes, last_members, traced, step) for node in nodes[first:]])
 
 
 def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
@@ -140,11 +140,13 @@ def _read_in_body(node: TracedNode, nodes: Sequence[TracedNode], step: PlannedSt
 
 
 def _labels(
-    node: TracedNode, nodes: Sequence[TracedNode], ends: Sequence[str], traced: Set[str], step: PlannedStep
+    node: TracedNode, nodes: Sequence[TracedNode], last_members: Sequence[str], traced: Set[str], step: PlannedStep
 ) -> list[tuple[str, str, float]]:
-    """Names, texts and shares: `name = Op(inputs)` as in TensorFlow, and of what the node is a part."""
+    """Names, texts and shares: `name = Op(inputs)` as in TensorFlow, and the fused node, if any."""
     parts = shares(node, nodes, step)
-    inputs = list(dict.fromkeys([*(ends[i] for i in node.inputs), *("^" + ends[i] for i in node.controls)]))
+    inputs = list(
+        dict.fromkeys([*(last_members[i] for i in node.inputs), *("^" + last_members[i] for i in node.controls)])
+    )
     if node.caller >= 0:
         inputs = [name for name in _read_in_body(node, nodes, step) if name in traced]
     if node.op == "_Recv" and node.name.endswith("/_recv"):

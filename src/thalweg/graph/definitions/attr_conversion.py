@@ -71,14 +71,14 @@ def _shape(op: OpDef, attr: AttrDef, value: Any) -> TensorShape:
 
 
 def _no_reader(message: Any) -> np.ndarray[Any, Any]:
-    raise NotImplementedError("Nothing has told attr_conversion how to read a TensorProto.")
+    raise NotImplementedError("No reader of TensorProtos is installed: see set_tensor_reader.")
 
 
 _read_tensor_message: Callable[[Any], np.ndarray[Any, Any]] = _no_reader
 
 
 def set_tensor_reader(reader: Callable[[Any], np.ndarray[Any, Any]]) -> None:
-    """Installs what reads a TensorProto that is given as the value of an attribute: graph.messages is above."""
+    """Installs the reader of TensorProtos that are given as attributes: graph.messages is a higher layer."""
     global _read_tensor_message
     _read_tensor_message = reader
 

@@ -35,7 +35,7 @@ class OpDef:
         name: The op type, such as 'MatMul'.
         stateful: Whether two runs may differ (variables, random numbers, queues): never folded, merged or dropped. What
             TensorFlow's OpDef says; `effect` says more.
-        effect: What running it means for others than the readers of its outputs.
+        effect: What a run does beside computing its outputs.
         flow: How tensors get from its inputs to its outputs.
         commutative: Whether the inputs may be swapped.
         aggregate: Whether it sums inputs of one shape, so that chains of it may be merged.
@@ -152,8 +152,8 @@ def define(
         signature: Inputs and outputs: `"a: T, n: N * T, i: int32, l: Tlist, r: Ref(T) -> output: T"`.
         attrs: Attributes: `"T: {float, double}, N: int >= 1, axis: int = 0, Tlist: list(type), p: {'SAME', 'VALID'}"`.
         shape: Function from a ShapeContext to the TensorShape of the output, or to a list with one per output.
-        effect: What running the op means for others than the readers of its outputs; nothing if not given.
-        flow: How tensors get from inputs to outputs, for control flow, calls and ops that pass their input on.
+        effect: What a run does beside computing outputs; nothing if not given.
+        flow: How tensors get from inputs to outputs, for control flow, calls and ops that forward their input.
         stateful: What TensorFlow's OpDef says; needed only where it does not follow from `effect`.
         commutative: Whether swapping the inputs changes nothing.
         aggregate: Whether the op adds up inputs of one shape.

@@ -1,4 +1,4 @@
-"""How much work an operation of a graph does, given the shapes of what it reads and returns."""
+"""How much work an operation of a graph does, given the shapes of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from thalweg.graph.tensor import Tensor
 
 
-def work_of(operation: Operation, shape_of: Callable[[Tensor], Shape | None], otherwise: bool = True) -> Work | None:
-    """The work of one run; None if a shape is not known, or the op's rule cannot do with the shapes.
+def work_of(
+    operation: Operation, shape_of: Callable[[Tensor], Shape | None], count_default: bool = True
+) -> Work | None:
+    """The work of one run; None if a shape is not known, or the op's rule does not accept the shapes.
 
     Args:
         operation: The operation.
         shape_of: The shapes of its inputs and outputs.
-        otherwise: Whether ops that state no rule count as one pass over their elements; if not, they have None too.
+        count_default: Whether ops that state no rule count as one pass over their elements; if not, they have None too.
     """
     rule = op_def(operation.type).work if is_defined(operation.type) else None
-    if rule is None and not otherwise:
+    if rule is None and not count_default:
         return None
     inputs, outputs = _shapes(operation.inputs, shape_of), _shapes(operation.outputs, shape_of)
     if inputs is None or outputs is None:

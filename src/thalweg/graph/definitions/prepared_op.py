@@ -1,6 +1,6 @@
 """PreparedOp: a definition in the form that resolving an op needs, computed once per op type.
 
-Programs build graphs of tens of thousands of nodes: whatever follows from the definition alone is not asked for again.
+Programs build graphs of tens of thousands of nodes: everything that follows from the definition alone is computed once.
 """
 
 from __future__ import annotations

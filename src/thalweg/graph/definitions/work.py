@@ -4,7 +4,7 @@ A family file states it beside its ops, as it states shapes and gradients:
 
     work(works.contraction(0), "MatMul")
 
-What nobody states counts as one pass over all inputs and outputs. These are estimates for placement
+Ops without a rule count as one pass over all inputs and outputs. These are estimates for placement
 (placement/costs.py); measurements replace them.
 """
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 class Work(NamedTuple):
-    """What one run of a node takes: floating-point operations, and bytes read and written."""
+    """The work of one run of a node: floating-point operations, and bytes read and written."""
 
     flops: float
     bytes: float
@@ -49,7 +49,7 @@ def one_pass(c: WorkContext) -> Work:
 
 
 def passes(operations: float) -> WorkFunction:
-    """So many operations for each element: transcendental functions, normalizations, random numbers."""
+    """A number of operations for each element: transcendental functions, normalizations, random numbers."""
 
     def rule(c: WorkContext) -> Work:
         return Work(operations * _most_elements(c), c.traffic())
@@ -59,12 +59,12 @@ def passes(operations: float) -> WorkFunction:
 
 
 def is_light(rule: WorkFunction | None) -> bool:
-    """Whether an op only passes over its elements, so that it may well be done where its input is."""
+    """Whether an op only passes over its elements, so that it may as well run on the device of its input."""
     return rule is None or rule in _LIGHT
 
 
 def free(c: WorkContext) -> Work:
-    """Nothing: the value is handed on, or is there already."""
+    """No work: the value is forwarded, or exists already."""
     return Work(0.0, 0.0)
 
 
@@ -72,7 +72,7 @@ _LIGHT.update((one_pass, free))
 
 
 def picking(c: WorkContext) -> Work:
-    """Reads of its first input only what it returns: gathers and slices."""
+    """Reads only the returned elements of its first input: gathers and slices."""
     return Work(0.0, float(sum(c.input_bytes[1:]) + 2 * sum(c.output_bytes)))
 
 

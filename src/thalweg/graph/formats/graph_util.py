@@ -67,7 +67,7 @@ def _with_nodes(graph_def: Any, nodes: Iterable[Any]) -> Any:
 
 @export("graph_util.remove_training_nodes")
 def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | None = None) -> Any:
-    """Returns a GraphDef without CheckNumerics nodes, and without Identity nodes that only pass a tensor on.
+    """Returns a GraphDef without CheckNumerics nodes, and without Identity nodes that only forward a tensor.
 
     Nodes with control inputs, or that others wait for, stay; so do the nodes named in `protected_nodes`.
     """
@@ -200,7 +200,7 @@ def _constant(node: Any, value: np.ndarray[Any, Any]) -> Any:
 
 
 def _value_node(node: Any, dtype: int) -> list[Any]:
-    """What a node that takes a handle becomes when it gets the value itself."""
+    """The nodes that replace a node with a handle input, if it gets the value instead."""
     copy = type(node)()
     copy.CopyFrom(node)
     if flow_of(node.op).passes_input:

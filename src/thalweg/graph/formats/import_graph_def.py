@@ -87,7 +87,7 @@ def checked_graph_def(graph_def: Any) -> Any:
     """The argument, if it is a GraphDef; a GraphDef of TensorFlow's own class is converted.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it is not a GraphDef.
     """
     from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
 
@@ -100,10 +100,10 @@ def checked_graph_def(graph_def: Any) -> Any:
 
 
 def check_versions(versions: Any) -> None:
-    """Refuses a GraphDef that says that this program is too old, or it too old for this program.
+    """Checks the versions of a GraphDef.
 
     Raises:
-        ValueError: If so.
+        ValueError: If this program is too old for the GraphDef, or the GraphDef for this program.
     """
     if versions.min_consumer > GRAPH_DEF_VERSION:
         raise ValueError(
@@ -154,14 +154,14 @@ def _converted_input_map(mapping: dict[str, Any], scope: str) -> dict[str, Any]:
 
 
 def _no_library(graph: Graph, library: Any) -> list[str]:
-    raise NotImplementedError("Nothing has told import_graph_def how to read functions.")
+    raise NotImplementedError("No reader of function libraries is installed: see set_library_reader.")
 
 
 _add_library: Callable[[Graph, Any], list[str]] = _no_library
 
 
 def set_library_reader(reader: Callable[[Graph, Any], list[str]]) -> None:
-    """Installs what adds a FunctionDefLibrary to a graph and returns the new names: functions/ is above graph/."""
+    """Installs the function that adds a FunctionDefLibrary to a graph and returns the names: functions/ is higher."""
     global _add_library
     _add_library = reader
 
@@ -489,7 +489,7 @@ def _unknown_input(source: Source) -> str:
 
 
 def _apply_hints(node: ImportedNode, op: Operation) -> None:
-    """Adds what the GraphDef's writer knew of the output shapes."""
+    """Adds the output shapes that the GraphDef states."""
     assert node.shape_hints is not None
     if len(node.shape_hints) != len(op.outputs):
         raise node_error(
@@ -508,13 +508,13 @@ def _apply_hints(node: ImportedNode, op: Operation) -> None:
 
 @contextmanager
 def _undone_on_error(graph: Graph) -> Iterator[None]:
-    """A block after whose failure the graph is what it was before. The caller holds the graph's lock."""
+    """A block that restores the graph if it fails. The caller holds the graph's lock."""
     count, version = len(graph._operations), graph._version
     names = dict(graph._names_in_use)
     try:
         yield
     except BaseException:
-        # A loop or branch may have captured tensors for the new nodes, and remembers that: nothing can be taken back.
+        # A loop or branch may have captured tensors for the new nodes, which cannot be undone.
         if graph._scopes.context is None:
             for op in graph._operations[count:]:
                 del graph._operations_by_name[op.name]

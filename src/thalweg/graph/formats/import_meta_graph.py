@@ -22,7 +22,7 @@ def read_meta_graph_file(filename: str) -> Any:
 
     Raises:
         OSError: If there is no such file.
-        ValueError: If it holds something else.
+        ValueError: If it does not hold a MetaGraphDef.
     """
     from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef  # Start-up time: protobuf is slow to import.
 
@@ -140,14 +140,14 @@ def _restore_collections(
 
 
 def _no_contexts(graph: Graph, meta_graph: Any, import_scope: str | None) -> None:
-    raise NotImplementedError("Nothing has told import_meta_graph how to restore loops and conditionals.")
+    raise NotImplementedError("No reader of loops and conditionals is installed: see set_context_reader.")
 
 
 _restore_contexts: Callable[[Graph, Any, str | None], None] = _no_contexts
 
 
 def set_context_reader(reader: Callable[[Graph, Any, str | None], None]) -> None:
-    """Installs what restores the loops and conditionals of imported nodes: control_flow/ is above graph/."""
+    """Installs the function that restores loops and conditionals of imported nodes: control_flow/ is higher."""
     global _restore_contexts
     _restore_contexts = reader
 

@@ -23,7 +23,7 @@ _MAX_LIST: Final = 2**20  # Outputs of one node; more can only come from a damag
 
 
 class ImportedNode(NamedTuple):
-    """What a NodeDef says, in the form in which a graph wants it."""
+    """A NodeDef in the form that `Graph.add_operation` takes."""
 
     name: str
     op_def: OpDef
@@ -167,7 +167,7 @@ def _input_types(name: str, definition: OpDef, attrs: dict[str, Any], count: int
             continue
         dtype = arg.dtype if arg.dtype is not None else attrs[arg.type_attr or ""]
         number = 1 if arg.number_attr is None else attrs[arg.number_attr]
-        if not 0 <= number <= count:  # Also keeps a wild number from becoming a list of that length.
+        if not 0 <= number <= count:  # Also keeps an absurd number from becoming a list of that length.
             raise node_error(
                 name,
                 f"attr '{arg.number_attr}' asks for {number} inputs '{arg.name}', but the node has {count} inputs"

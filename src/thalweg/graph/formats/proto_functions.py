@@ -13,7 +13,7 @@ _PROTO = "tensorboard.compat.proto."
 
 
 class ProtoFunctions(NamedTuple):
-    """What a collection's items are written as.
+    """The conversions of a collection's items.
 
     Attributes:
         proto_type: The protobuf class, or '<module>.<class>' to be imported when needed.
@@ -58,12 +58,12 @@ def register_proto_function(
 
 
 def proto_functions(collection_name: Any) -> ProtoFunctions | None:
-    """What was registered for a collection, or None."""
+    """The conversions registered for a collection, or None."""
     return _functions.get(collection_name) if isinstance(collection_name, str) else None
 
 
 def own_to_proto(item: Any, export_scope: str | None = None) -> Any:
-    """The message that an item makes of itself."""
+    """The result of an item's own `to_proto`."""
     return item.to_proto(export_scope=export_scope)
 
 

@@ -12,7 +12,7 @@ from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.messages import tensor_proto
 from thalweg.graph.tensor_shape import TensorShape
 
-_MAX_DEPTH: Final = 32  # Functions whose attributes are functions: nobody nests them deeper.
+_MAX_DEPTH: Final = 32  # Functions whose attributes are functions; deeper nesting is refused.
 
 
 class AttrPlaceholder:
@@ -36,7 +36,7 @@ class AttrPlaceholder:
 
 # Reading.
 
-# The fields of AttrValue, and what their values are called in op definitions.
+# The fields of AttrValue, and the kinds of their values in op definitions.
 KIND_OF_FIELD: Final[dict[str, str]] = {
     "s": "string", "i": "int", "f": "float", "b": "bool", "type": "type", "shape": "shape", "tensor": "tensor",
     "func": "func",
@@ -87,7 +87,7 @@ def read_any(value: Any, depth: int = 0) -> Any:
     """An attribute of any kind: what the AttrValue says it is. None if it says nothing.
 
     Raises:
-        ValueError: If it holds a type, shape or tensor that cannot be.
+        ValueError: If it holds an invalid type, shape or tensor.
     """
     field = value.WhichOneof("value")
     if field == "list":
@@ -114,7 +114,7 @@ def read_attr(value: Any, kind: str) -> Any:
     """An attribute of a known kind ('int', 'list(shape)', ...).
 
     Raises:
-        ValueError: If it is of another kind, or holds something that cannot be.
+        ValueError: If it is of another kind, or holds an invalid value.
     """
     field = value.WhichOneof("value")
     if kind[:5] != "list(":

@@ -1,4 +1,4 @@
-"""Op definitions as TensorFlow's OpDef protobufs: what a MetaGraphDef says of the ops that its graph uses."""
+"""Op definitions as TensorFlow's OpDef protobufs: a MetaGraphDef lists the ops that its graph uses."""
 
 from __future__ import annotations
 

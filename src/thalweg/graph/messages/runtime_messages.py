@@ -24,7 +24,7 @@ def make_messages(
     """Makes message classes; import protobuf late by calling this late.
 
     Args:
-        file_name: What to call the file that would define them.
+        file_name: The name of the (virtual) file that defines them.
         messages: For the name of each message, its fields.
         package: The package that the messages are in.
         oneofs: For a message whose fields exclude each other, the name of the choice.

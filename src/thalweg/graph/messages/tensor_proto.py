@@ -1,7 +1,7 @@
 """TensorProto in and out: arrays to TensorFlow's protobuf form of a tensor, in the same compact forms, and back.
 
-What comes in may come from anywhere: `make_ndarray` checks sizes before it allocates, and a constant that stands for
-more than `MAX_BYTES` is refused.
+Input is untrusted: `make_ndarray` checks sizes before it allocates, and a constant that stands for more than
+`MAX_BYTES` is refused.
 """
 
 from __future__ import annotations
