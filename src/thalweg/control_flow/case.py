@@ -33,7 +33,7 @@ def case(
         name: Name scope of the new nodes.
 
     Returns:
-        What the function returns; see `tf.cond`.
+        The values that the function returns; see `tf.cond`.
 
     Raises:
         TypeError: If `pred_fn_pairs` is not a list, tuple or dictionary of such pairs.
@@ -133,7 +133,7 @@ def switch_case(
         name: Name scope of the new nodes.
 
     Returns:
-        What the function returns; see `tf.cond`.
+        The values that the function returns; see `tf.cond`.
     """
     if isinstance(branch_fns, Mapping):
         numbered = sorted(branch_fns.items())

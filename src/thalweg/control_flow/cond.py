@@ -45,7 +45,7 @@ def cond(
 
     Returns:
         The values that both functions return, merged. A single element is taken out of its list unless `strict`; an
-        operation becomes a tensor that is there when the operation has run.
+        operation becomes a tensor that is ready when the operation has run.
 
     Raises:
         TypeError: If the functions are not callable, `pred` is a Python bool, or the structures differ.

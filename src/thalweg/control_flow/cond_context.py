@@ -23,9 +23,9 @@ class CondContext(ControlFlowContext):
     Attributes:
         pred: The condition, in the context around the conditional.
         pivot: A tensor that is alive exactly if the branch is taken.
-        branch: 1 for what happens if `pred` is true, 0 for the other.
+        branch: 1 for the branch that is taken if `pred` is true, 0 for the other.
         captures: From tensors outside to the Switch outputs by which the branch sees them.
-        conditional: The whole.
+        conditional: The conditional that it is a branch of.
     """
 
     def __init__(self, pred: Tensor, pivot: Tensor, branch: int, name: str, graph: Any = None) -> None:
@@ -89,7 +89,7 @@ class CondContext(ControlFlowContext):
 
 
 class Conditional:
-    """One cond: what autodiff sees as a single operation.
+    """One cond, which autodiff treats as a single operation.
 
     Attributes:
         pred: The condition.
@@ -127,25 +127,25 @@ class Conditional:
         return output
 
     def export(self, tensor: Tensor) -> Tensor:
-        """Makes a tensor of one branch a result; the other branch gives a stand-in of the same type, never used."""
+        """Makes a tensor of one branch a result; the other branch gives a dummy of the same type, never used."""
         found = self._exported.get(tensor)
         if found is None:
             branch = next(context for context in self.branches if context.contains(tensor))
             with in_context(branch.graph, branch.sibling):
-                other = _stand_in(tensor)
+                other = _dummy(tensor)
             values = (other, tensor) if branch.branch == 1 else (tensor, other)
             found = self._exported[tensor] = self.add_output(*values)
             found._handle_data = tensor._handle_data
         return found
 
     def record(self, output: Tensor, if_false: Tensor, if_true: Tensor) -> None:
-        """Says that the Merge of `output` joins these two values."""
+        """Records that the Merge of `output` joins these two values."""
         output.op._python_data = self
         self.outputs.append(output)
         self.values.append((if_false, if_true))
 
 
-def _stand_in(tensor: Tensor) -> Tensor:
+def _dummy(tensor: Tensor) -> Tensor:
     dtype = tensor.dtype.base_dtype
     if dtype is dtypes.resource:
         result: Tensor = apply("TensorArrayV3", np.int32(0), dtype=dtypes.float32)[0]

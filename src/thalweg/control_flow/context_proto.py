@@ -81,7 +81,7 @@ def while_to_proto(context: WhileContext, export_scope: str | None = None) -> An
     if context.maximum_iterations is not None:
         definition.maximum_iterations_name = name(context.maximum_iterations)
     _fill_values(definition.values_def, context, export_scope)
-    # TensorFlow counts the Exits to the loop, Thalweg to what is around it.
+    # TensorFlow counts Exits among the ops of the loop, Thalweg among those of the outer context.
     definition.values_def.values.extend(definition.loop_exit_names)
     _fill_nested(definition, context, export_scope)
     return definition

@@ -69,13 +69,13 @@ class _Restorer:
         return loop
 
     def _claim(self, context: Any, proto: Any) -> None:
-        """Says which ops are in the context, and how it sees tensors from outside."""
+        """Sets the context of its ops, and its captures."""
         external = proto.values_def.external_values
         for name in proto.values_def.values:
             op = self._tensor(name).op
             if name not in external and op.op_def.flow is not Flow.EXIT:
                 op._control_flow_context = context
-        # A context inside of another lists what the outer one captured as well: the ops themselves tell.
+        # A nested context lists the captures of the outer one as well: the contexts of the ops tell them apart.
         for name in external.values():
             tensor = self._tensor(name)
             op = tensor.op

@@ -19,7 +19,7 @@ def in_context(graph: Graph, context: ControlFlowContext | None, after: list[Ope
 
 
 def without_controllers(graph: Graph) -> Scope:
-    """A block in which the control dependencies of the blocks around it do not count."""
+    """A block without the control dependencies of the blocks around it."""
     return Scope(graph._scopes, lambda: ({"controllers": ()}, None))
 
 

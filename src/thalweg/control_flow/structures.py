@@ -59,7 +59,7 @@ def with_flow(array: Any, flow: Tensor) -> Any:
 
 
 def convert_atoms(structure: Any, convert: Any) -> Any:
-    """Applies `convert` to whatever is not already a tensor of some kind."""
+    """Applies `convert` to all atoms that are not tensors of some kind."""
     known = (Tensor, SparseTensor, IndexedSlices, Operation)
     return nest.map_structure(
         lambda atom: atom if isinstance(atom, known) or is_tensor_array(atom) else convert(atom), structure

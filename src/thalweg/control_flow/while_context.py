@@ -22,8 +22,8 @@ class LoopVariable:
 
     Attributes:
         enter: Its value before the loop, inside the frame; `enter.op.inputs[0]` is the one outside.
-        merge: Its value at the start of each iteration: what the condition sees.
-        body: Its value in an iteration that is run: what the body sees.
+        merge: Its value at the start of each iteration, which the condition reads.
+        body: Its value in an iteration that is run, which the body reads.
         next: Its value for the next iteration, inside the body.
         exit: Its value after the loop.
     """
@@ -52,7 +52,7 @@ class WhileContext(ControlFlowContext):
         variables: The loop variables. More can be added when the loop is finished (autodiff does).
         captures: From tensors outside to the constant Enters by which the loop sees them.
         pivot: The LoopCond.
-        pivot_for_pred: What ops of the condition without inputs wait for.
+        pivot_for_pred: The tensor that ops of the condition without inputs wait for.
         pivot_for_body: The same for the body; None as long as the condition is under construction.
     """
 
@@ -89,7 +89,7 @@ class WhileContext(ControlFlowContext):
         """Whether the loop was built with back_prop."""
         return self.back_prop
 
-    # What the graph asks.
+    # Called by the graph.
 
     def capture(self, tensor: Tensor) -> Tensor:
         """Brings a tensor from outside in through a constant Enter."""
@@ -122,7 +122,7 @@ class WhileContext(ControlFlowContext):
         return enter
 
     def control_inputs(self, control_inputs: list[Operation], inputs: Sequence[Tensor]) -> list[Operation]:
-        """Ties ops that only see constants to the pivot: once per iteration, and not in the last, unfinished one."""
+        """Ties ops that only read constants to the pivot: once per iteration, but not in the unfinished last one."""
         result = local_control_inputs(self, control_inputs)
         if not result and all(self._is_invariant(tensor) for tensor in inputs):
             pivot = self.pivot_for_body if self.pivot_for_body is not None else self.pivot_for_pred
@@ -209,7 +209,7 @@ class WhileContext(ControlFlowContext):
     def add_variable(
         self, initial: Tensor, update: Callable[[Tensor], Tensor], shape: TensorShape | None = None
     ) -> LoopVariable:
-        """Adds a variable to a finished loop: only new nodes, so that nothing that exists changes its meaning.
+        """Adds a variable to a finished loop: only adds nodes, and changes no existing one.
 
         Args:
             initial: Its value before the loop, outside.
