@@ -1,6 +1,6 @@
 """`tf.assign`, `tf.scatter_add` and their relatives: the functions behind which variables are updated.
 
-Each takes a tf.Variable (or what an update of one returned), or the output of a reference op of an imported graph.
+Each takes a tf.Variable (or the result of an update), or the output of a reference op of an imported graph.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
 
     Args:
         variable_creator: Gets the next creator and all arguments of tf.Variable as keywords; it may change them, call
-            `next_creator(**kwargs)`, and return that or something else.
+            `next_creator(**kwargs)`, and return its result or another object.
     """
     stack = _creators.by_graph.setdefault(get_default_graph(), [])
     stack.append(variable_creator)

@@ -27,7 +27,7 @@ def initialized_value(variable: Variable) -> Tensor:
 def guarded(initial: Tensor) -> Tensor:
     """`initial`, with reads of variables replaced so that it can be computed before those are initialized.
 
-    `tf.Variable(w * 2.0)` then works within one `global_variables_initializer()`, in whatever order that runs. A value
+    `tf.Variable(w * 2.0)` then works within one `global_variables_initializer()`, in any order of initializers. A value
     that does not depend on variables is returned as it is, and so is one that a loop computes.
     """
     if not _depends_on_variables(initial):

@@ -19,9 +19,9 @@ from thalweg.state.saveable import TableSaveable
 
 @export("contrib.lookup.LookupInterface")
 class LookupTable:
-    """What all tables share: their types, their handle, looking up and counting."""
+    """The base of all tables: types, handle, lookup and size."""
 
-    # What TensorFlow calls looking up and exporting, in the names of nodes.
+    # TensorFlow's words for lookup and export in names of nodes.
     _VERBS = ("Lookup", "Export")
 
     def __init__(self, handle: Tensor, key_dtype: Any, value_dtype: Any, default_value: Any, name: str) -> None:
@@ -56,7 +56,7 @@ class LookupTable:
 
     @property
     def default_value(self) -> Tensor:
-        """What keys that are not there give."""
+        """The value of missing keys."""
         return self._default_value
 
     def size(self, name: str | None = None) -> Tensor:
@@ -169,7 +169,7 @@ class MutableTable(LookupTable):
     insert_or_assign = insert
 
     def remove(self, keys: Any, name: str | None = None) -> Operation:
-        """Drops the entries of `keys`; those that are not there do not matter."""
+        """Drops the entries of `keys`; missing keys are ignored."""
         with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle, keys]):
             return apply_op("LookupTableRemoveV2", self._handle, self._checked(keys))
 

@@ -73,10 +73,10 @@ class Module:
     def _reachable(self, seen: set[int]) -> Iterator[Any]:
         seen.add(id(self))
         for key in sorted(vars(self)):
-            yield from _found(vars(self)[key], seen)
+            yield from _members(vars(self)[key], seen)
 
 
-def _found(value: Any, seen: set[int]) -> Iterator[Any]:
+def _members(value: Any, seen: set[int]) -> Iterator[Any]:
     if isinstance(value, Variable):
         yield value
     elif isinstance(value, Module):
@@ -85,7 +85,7 @@ def _found(value: Any, seen: set[int]) -> Iterator[Any]:
             yield from value._reachable(seen)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _found(item, seen)
+            yield from _members(item, seen)
     elif isinstance(value, dict):
         for key in sorted(value, key=str):
-            yield from _found(value[key], seen)
+            yield from _members(value[key], seen)

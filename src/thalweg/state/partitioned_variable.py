@@ -15,7 +15,7 @@ from thalweg.graph.tensor_shape import TensorShape
 
 
 class PartitionInfo(NamedTuple):
-    """What an initializer learns of the part it is called for."""
+    """The place of a part in its variable, for initializers."""
 
     full_shape: list[int]
     var_offset: list[int]

@@ -41,7 +41,7 @@ def variable_axis_size_partitioner(
     Args:
         max_shard_bytes: The most bytes in a part.
         axis: The dimension to cut along.
-        bytes_per_string_element: What a string counts as.
+        bytes_per_string_element: The bytes that a string counts as.
         max_shards: The most parts.
     """
     if max_shard_bytes < 1 or bytes_per_string_element < 1:
@@ -70,7 +70,7 @@ def min_max_variable_partitioner(
         max_partitions: The most parts.
         axis: The dimension to cut along.
         min_slice_size: The fewest bytes in a part.
-        bytes_per_string_element: What a string counts as.
+        bytes_per_string_element: The bytes that a string counts as.
     """
 
     def partitioner(shape: Any, dtype: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the checkpoint of an object consists of: tensors with names. Savers (train/checkpoints) write and restore it."""
+"""The tensors, with names, that the checkpoint of an object consists of; savers (train/checkpoints) use them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class SaveSpec:
 
 @export("train.experimental.SaveableObject")
 class SaveableObject:
-    """Something that is saved as one or more tensors. Subclasses override `restore`."""
+    """An object that is saved as one or more tensors. Subclasses override `restore`."""
 
     def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
-        """Keeps what is saved (`op`), its tensors, and the name that it is saved under."""
+        """Keeps the saved object (`op`), its tensors, and the name that it is saved under."""
         self.op = op
         self.specs = specs
         self.name = name
 
     @property
     def device(self) -> str:
-        """Where it is."""
+        """The device of its first tensor."""
         return self.specs[0].device
 
     @property
@@ -63,7 +63,7 @@ class SaveableObject:
 
 
 class TableSaveable(SaveableObject):
-    """A table that steps can change; restoring replaces all that is in it."""
+    """A table that steps can change; restoring replaces all its entries."""
 
     def __init__(self, table: Any, name: str) -> None:
         """Names the tensors as TensorFlow does."""

@@ -1,4 +1,4 @@
-"""What fills lookup tables: two tensors, or the lines of a text file."""
+"""Initializers of lookup tables: from two tensors, or from the lines of a text file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from thalweg.graph.tensor import Tensor
 
 @export("lookup.TextFileIndex", "contrib.lookup.TextFileIndex")
 class TextFileIndex:
-    """What a column number stands for besides a column: the whole line, or its number."""
+    """Special column numbers: the whole line, or its number."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
@@ -25,7 +25,7 @@ class TextFileIndex:
 
 @export("contrib.lookup.TableInitializerBase")
 class TableInitializer:
-    """What fills a table: knows its types and makes the operation."""
+    """The base of initializers: knows the types of a table and makes the operation that fills it."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         """Keeps the types."""
@@ -138,7 +138,7 @@ class TextFileInitializer(TableInitializer):
 
     @property
     def shared_name(self) -> str:
-        """Says which file is read, and how: equal tables share their memory."""
+        """Names the file and the way it is read: equal tables share their memory."""
         size, offset = self._attrs["vocab_size"], self._attrs["offset"]
         parts = ["hash_table", self._path, *([size] if size != -1 else []), self._attrs["key_index"],
                  self._attrs["value_index"], *([offset] if offset else [])]  # fmt: skip

@@ -116,7 +116,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         self._trainable = is_trainable(trainable, synchronization, name)
         if self._trainable and GraphKeys.TRAINABLE_VARIABLES not in collections:
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
-        # State outlives the branch or loop in which a program happens to create it.
+        # State outlives the branch or loop in which a program creates it.
         with control_dependencies(None), not_intercepted():
             self._build(initial_value, validate_shape, caching_device, name, dtype, shape)
         get_default_graph().add_to_collections(collections, self)
@@ -128,7 +128,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         kind = None if dtype is None else as_dtype(dtype).base_dtype
         with name_scope(name, "Variable", [] if callable(initial_value) else [initial_value]) as scope:
             handle_name = scope.rstrip("/")
-            # Beside whatever the caller puts it, as an optimizer its slots; else it is what others are put beside.
+            # Colocated as the caller asks (an optimizer's slots); otherwise others are colocated with the variable.
             place = {} if graph._scopes.colocation else {"_class": [b"loc:@" + handle_name.encode()]}
             with graph._attr_scope(place):
                 with name_scope("Initializer"), device(None):
@@ -157,7 +157,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
                 with device(caching_device):
                     self._cached_value = apply_one("Identity", self._graph_element)
 
-    # What it is.
+    # Properties.
 
     @property
     def name(self) -> str:
@@ -175,7 +175,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     @property
     def _source(self) -> Tensor:
-        """What it stands for in the graph: its handle, or its reference in a graph that TensorFlow 1 wrote."""
+        """Its tensor in the graph: its handle, or its reference in a graph that TensorFlow 1 wrote."""
         return self._handle if self._reference is None else self._reference
 
     @property
@@ -250,7 +250,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     @property
     def initial_value(self) -> Tensor | None:
-        """The tensor with the initial value. It is computed anew by whatever uses it."""
+        """The tensor with the initial value. Each step that uses it computes it again."""
         return self._initial_value
 
     # Its value.
@@ -265,7 +265,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         graph = get_default_graph()
         if not self._handle.device and not graph._scopes.colocation:
             return self._read()
-        # Beside the variable, whatever its reader is put beside: else the variable would have to go there too.
+        # On the device of the variable, not of its reader: else the variable would have to go there, too.
         with graph.colocate_with(None, ignore_existing=True), device(self._handle.device):
             return self._read()
 
@@ -312,7 +312,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             value = apply_one("ResourceGatherNd", self._handle, indices, dtype=self._dtype, name=scope)
         return apply_one("Identity", value)
 
-    # How others see it.
+    # Conversions.
 
     def _as_graph_element(self) -> Tensor:
         return self._graph_element
@@ -372,7 +372,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
 
 class UpdatedVariable(Variable):
-    """A variable as an update leaves it: what `assign` returns. Its value is read after the update."""
+    """The result of `assign`: the variable after an update. Its value is read after the update."""
 
     def __init__(self, variable: Variable, update: Operation) -> None:
         """Used by VariableUpdates."""
@@ -417,7 +417,7 @@ def _after_update(name: str) -> Callable[..., Any]:
     return ordered
 
 
-# What is done to an updated variable comes after the update. All public updates go through these.
+# Updates of an updated variable come after the update. All public updates go through these.
 for _name in (
     "_assign", "assign_add", "assign_sub", "count_up_to", "_scatter_rows", "_scatter_nd", "sparse_read", "gather_nd",
     "is_initialized",

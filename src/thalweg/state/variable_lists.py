@@ -17,7 +17,7 @@ from thalweg.state.assignment import is_variable_initialized
 
 @export("global_variables", deprecated=("all_variables",))
 def global_variables(scope: str | None = None) -> list[Any]:
-    """The variables that all parts of a program share: what tf.Variable makes by default.
+    """The variables that all parts of a program share: the default of tf.Variable.
 
     Args:
         scope: A regular expression that their names must match from the start.

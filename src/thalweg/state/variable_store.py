@@ -167,7 +167,7 @@ class VariableStore:
 
 
 def default_initializer(name: str, shape: TensorShape, dtype: DType) -> Any:
-    """What initializes a variable that does not say: scaled random numbers for floats, zeros for the rest."""
+    """The initializer of a variable without one: scaled random numbers for floats, zeros for other types."""
     if dtype.is_floating:
         return GlorotUniform()
     if dtype.is_integer or dtype.is_bool or dtype.name == "string":

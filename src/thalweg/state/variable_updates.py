@@ -27,7 +27,7 @@ class VariableUpdates:
         raise NotImplementedError
 
     def _updated(self, op: Operation, read_value: bool = True) -> Any:
-        """What an update returns: the variable as it is afterwards, or just the operation. Defined by Variable."""
+        """The result of an update: the variable as it is afterwards, or the operation. Defined by Variable."""
         raise NotImplementedError
 
     def assign(
@@ -155,7 +155,7 @@ class VariableUpdates:
         return self._as_slice(part) if type(part) is Tensor and part.op.type == "StridedSlice" else part
 
     def _as_slice(self, part: Tensor) -> Tensor:
-        """Makes a StridedSlice of the value something that can be assigned to."""
+        """Makes a StridedSlice of the value assignable."""
         part.__class__ = VariableSlice
         part.op._python_data = self
         return part

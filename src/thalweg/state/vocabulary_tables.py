@@ -38,7 +38,7 @@ export_value(FastHashSpec, "contrib.lookup.FastHashSpec")
 
 @export("contrib.lookup.StrongHashSpec")
 class StrongHashSpec(HasherSpec):
-    """A keyed hash, for words from strangers, who could otherwise send all of them into one bucket."""
+    """A keyed hash, for untrusted words: an attacker cannot send all of them into one bucket."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class IdTableWithHashBuckets(LookupTable):
 
     @property
     def default_value(self) -> Any:
-        """What the table gives for keys that are not there."""
+        """The table's value for missing keys."""
         return self._table.default_value if self._table is not None else None
 
     def size(self, name: str | None = None) -> Any:
