@@ -1,4 +1,4 @@
-"""Memory of devices: limits, and what their tensors hold."""
+"""Memory of devices: limits, and the bytes that tensors hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = "device_memory_limits"
 
 @export("experimental.set_memory_limit")
 def set_memory_limit(config: Any, device: str, limit_bytes: int) -> None:
-    """Limits what the tensors on a device may hold in sessions with this configuration.
+    """Limits the bytes that the tensors on a device may hold in sessions with this configuration.
 
     Memory is taken as it is needed; an operation that would go beyond the limit fails with ResourceExhaustedError, and
     its step with it. Devices without a limit share the machine's memory.
@@ -57,7 +57,7 @@ def memory_limits(config: Any) -> dict[str, int]:
 
 @export("experimental.get_memory_info")
 def get_memory_info(session: Any, device: str = "/cpu:0") -> dict[str, int]:
-    """What the tensors on a device of a session hold.
+    """The bytes that the tensors on a device of a session hold.
 
     Returns:
         Bytes: "current", "peak" and "limit", and how many "allocations" there were. While steps run, small tensors are

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.device_spec import add_device_type
 
-# What only passes tensors on, wherever they are, is there on every device.
-PASSING = frozenset({"Const", "Identity", "NoOp"})
+# Ops that only forward tensors: every device has them.
+FORWARDING = frozenset({"Const", "Identity", "NoOp"})
 
 
 class PluginKernel(NamedTuple):

@@ -156,6 +156,6 @@ def _host_inputs(node: Node) -> int:
 def _has_kernel(node: Node, device_type: str) -> bool:
     if device_type in ("CPU", NULL):
         return node.op_def is None or core.has_kernel(node.op)
-    if node.op in plugins.PASSING or node.op == "_Arg":
+    if node.op in plugins.FORWARDING or node.op == "_Arg":
         return True
     return plugins.loaded[device_type].kernel(node.op, node.attrs) is not None
