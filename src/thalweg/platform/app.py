@@ -12,11 +12,11 @@ __all__ = ["flags", "run"]
 
 
 def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | None = None) -> NoReturn:
-    """Parses the flags, calls the main function with what is left of the command line, and exits with its result.
+    """Parses the flags, calls the main function with the rest of the command line, and exits with its result.
 
     Args:
         main: The function; that of the main module if None.
-        argv: The command line, program name first; `sys.argv` if None. Flags that nobody defined reach `main`.
+        argv: The command line, program name first; `sys.argv` if None. Undefined flags reach `main`.
 
     Raises:
         SystemExit: Always: with main's result, or with 1 if a flag is wrong.
@@ -36,7 +36,7 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
 
 
 def _parse_absl_flags(argv: list[str]) -> list[str]:
-    """Parses what a program has defined with absl too: TensorFlow's flags are absl's. Thalweg never loads it itself."""
+    """Parses flags that a program has defined with absl: TensorFlow's flags are absl's. Thalweg never loads absl."""
     absl_flags = sys.modules.get("absl.flags")
     if absl_flags is None or absl_flags.FLAGS.is_parsed():
         return argv

@@ -1,16 +1,16 @@
-"""What Linux says about the processor, and whether that suffices for the native core."""
+"""The processor's model and flags, as Linux reports them, and whether they suffice for the native core."""
 
 import os
 from pathlib import Path
 from typing import NamedTuple
 
-# What x86-64-v3 adds to the baseline, in the kernel's spelling.
+# The flags that x86-64-v3 adds to the baseline, in the kernel's spelling.
 REQUIRED_FLAGS = frozenset({"avx2", "fma", "f16c", "bmi1", "bmi2", "movbe", "abm"})
 PACKAGE_DIR = Path(__file__).parents[1]
 
 
 class CpuInfo(NamedTuple):
-    """What Linux says about the first processor; empty where it says nothing."""
+    """Model and flags of the first processor, as Linux reports them; empty if it does not."""
 
     model: str
     flags: frozenset[str]
@@ -31,9 +31,9 @@ def read_cpu_info(path: str = "/proc/cpuinfo") -> CpuInfo:
 
 
 def require_instructions(cpu: CpuInfo, package_dir: Path = PACKAGE_DIR) -> None:
-    """Raises ImportError if the processor lacks what the core was compiled for.
+    """Raises ImportError if the processor lacks instructions that the core was compiled for.
 
-    Nothing is claimed where the system lists no flags, or where the core was built for another instruction set
+    Does nothing where the system lists no flags, or where the core was built for another instruction set
     (CMake leaves its name in `_core.march` beside the module).
     """
     missing = REQUIRED_FLAGS - cpu.flags
@@ -53,7 +53,7 @@ def quiet_openmp() -> None:
     """Keeps oneDNN's OpenMP threads from spinning for milliseconds after each kernel.
 
     Their core is needed by our own threads next (docs/decisions/0005-parallel-loops.md). libgomp reads its settings
-    from the environment when it is loaded, and has no other way; whoever has chosen already is left alone.
+    from the environment when it is loaded, and has no other way; settings that exist are kept.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")

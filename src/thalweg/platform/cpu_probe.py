@@ -2,7 +2,7 @@
 
 Processor flags alone are not to be trusted: virtual machines exist that announce AMX and then trap on it, and oneDNN's
 own choice ends the process there. So the announced instruction sets are tried from the best down, each in a child
-process that may die (cpu_probe_child.py), and the first that survives is the answer. It is kept in a small file per
+process that may die (cpu_probe_child.py), and the first that survives is the answer. It is cached in a small file per
 user, keyed by processor, kernel and oneDNN library; later processes read that file and nothing else.
 
 The core calls `max_isa` before its first use of oneDNN, so a program that never needs oneDNN pays nothing. Machines
@@ -62,12 +62,12 @@ def max_isa() -> str:
     return decide(read_cpu_info(), _cache_file, run_child)
 
 
-_asking = threading.Lock()
+_probe_lock = threading.Lock()
 
 
 def max_isa_once() -> str:
-    """`max_isa` for the core, whose threads may ask at the same time: the first finds out, the others wait."""
-    with _asking:
+    """`max_isa` for the core, whose threads may call it at the same time: the first probes, the others wait."""
+    with _probe_lock:
         return max_isa()
 
 
@@ -76,7 +76,7 @@ def decide(cpu: CpuInfo, cache_file: Callable[[CpuInfo], Path | None], probe: Ca
 
     Args:
         cpu: The processor's model and flags.
-        cache_file: Where the answer for this processor is kept, or None if nowhere.
+        cache_file: The file that caches the answer for this processor, or None.
         probe: Tells whether an instruction set works; raises Inconclusive if it cannot tell.
 
     Returns:
@@ -93,7 +93,7 @@ def decide(cpu: CpuInfo, cache_file: Callable[[CpuInfo], Path | None], probe: Ca
     try:
         answer = next((isa for isa in candidates if probe(isa)), safe)
     except Inconclusive:
-        return safe  # Not kept: the next process tries again.
+        return safe  # Not cached: the next process tries again.
     _write(path, answer)
     return answer
 

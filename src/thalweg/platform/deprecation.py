@@ -12,7 +12,7 @@ from thalweg.platform import logging
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_warned: Final[set[tuple[str, str, int]]] = set()  # (deprecated name, file, line) of what was warned about.
+_warned: Final[set[tuple[str, str, int]]] = set()  # (deprecated name, file, line) of past warnings.
 
 
 def _warn_once_per_call_site(name: str, text: str) -> None:

@@ -130,7 +130,7 @@ class Flag:
 class FlagValues:
     """The flags of a program and their values, each an attribute: `FLAGS.learning_rate`.
 
-    The first look at a value parses `sys.argv`, if nothing else has done so; flags that nobody defined are left alone.
+    The first look at a value parses `sys.argv`, if nothing else has done so; undefined flags are left alone.
     """
 
     _flags: dict[str, Flag]
@@ -178,7 +178,7 @@ class FlagValues:
         Args:
             argv: The program's name and its arguments: `--name=value`, `--name value`, `--name` and `--noname` for
                 booleans, with one dash or two. What follows `--` is not parsed.
-            known_only: Whether flags that nobody defined are left alone; otherwise they are an error.
+            known_only: Whether undefined flags are left alone; otherwise they are an error.
 
         Returns:
             The program's name and the arguments that are not flags.
@@ -255,11 +255,11 @@ class FlagValues:
         self.__dict__["_parsed"] = False
 
     def parse_once(self) -> None:
-        """Parses `sys.argv` unless a command line was parsed before; flags that nobody defined are left alone."""
+        """Parses `sys.argv` unless a command line was parsed before; undefined flags are left alone."""
         if not self._parsed:
             self(sys.argv or [""], known_only=True)
 
-    _parse_flags = parse_once  # what programs from before 1.5 call
+    _parse_flags = parse_once  # the name that programs from before 1.5 call
 
     def flag_values_dict(self) -> dict[str, Any]:
         """The names and values of all flags."""

@@ -39,7 +39,7 @@ FLAGS: Final = FlagValues()
 
 
 class FlagHolder:
-    """What a definition returns: the flag's name and, on demand, its value."""
+    """The result of a definition: the flag's name and, on demand, its value."""
 
     def __init__(self, flag_values: FlagValues, flag: Flag) -> None:
         self._flag_values = flag_values

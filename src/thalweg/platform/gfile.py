@@ -1,7 +1,7 @@
 """`tf.gfile`: files and directories, with TensorFlow's names, and Thalweg's errors in place of OSError.
 
 Paths may be strings, bytes or path objects, with or without `file://` in front. Other schemes raise UnimplementedError.
-Listings are sorted, so that a program does not depend on the order in which a file system happens to keep its entries.
+Listings are sorted, so that a program does not depend on the order in which a file system keeps its entries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Open = GFile
 
 
 class FileStatistics(NamedTuple):
-    """What `Stat` tells of a file: bytes, time of the last change in nanoseconds since 1970, whether a directory."""
+    """The result of `Stat`: bytes, time of the last change in nanoseconds since 1970, whether a directory."""
 
     length: int
     mtime_nsec: int
@@ -100,7 +100,7 @@ def Remove(filename: Any) -> None:
 
 
 def DeleteRecursively(dirname: Any) -> None:
-    """Deletes a directory with all that is in it (or a file); raises NotFoundError if there is none."""
+    """Deletes a directory with its contents (or a file); raises NotFoundError if there is none."""
     import shutil
 
     path = local_path(dirname)

@@ -27,7 +27,7 @@ def exists(path: Any) -> bool:
 
 
 def get_registered_schemes() -> list[str]:
-    """What paths may begin with, before `://`; nothing, for a local file."""
+    """The schemes that paths may begin with, before `://`; the empty one is that of local files."""
     return ["", "file"]
 
 
@@ -72,7 +72,7 @@ def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Deletes a directory with all that is in it; raises NotFoundError if there is none."""
+    """Deletes a directory with its contents; raises NotFoundError if there is none."""
     gfile.DeleteRecursively(path)
 
 

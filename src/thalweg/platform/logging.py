@@ -21,18 +21,18 @@ ERROR: Final = 40
 FATAL: Final = 50
 
 _lock: Final = threading.Lock()
-_made_logger: stdlib_logging.Logger | None = None
+_logger: stdlib_logging.Logger | None = None
 # How often each call has been made, by file, line and instruction: one line may hold several calls.
 _counts: Final[dict[tuple[str, int, int], int]] = {}
 
 
 def get_logger() -> stdlib_logging.Logger:
     """The standard library's logger behind this module, for a program that wants to add a handler."""
-    return _made_logger or _make_logger()
+    return _logger or _make_logger()
 
 
 def _make_logger() -> stdlib_logging.Logger:
-    global _made_logger
+    global _logger
     import logging as stdlib_logging
     import time
 
@@ -47,7 +47,7 @@ def _make_logger() -> stdlib_logging.Logger:
             return f"{level}{day}.{micros:06d} {record.thread} {place}] {super().format(record)}"
 
     class StderrHandler(stdlib_logging.Handler):
-        """Writes to what sys.stderr is at that moment, unless the root logger's handlers take care of the message."""
+        """Writes to the current sys.stderr, unless the root logger's handlers take care of the message."""
 
         def emit(self, record: stdlib_logging.LogRecord) -> None:
             if stdlib_logging.getLogger().handlers:
@@ -59,15 +59,15 @@ def _make_logger() -> stdlib_logging.Logger:
                 self.handleError(record)
 
     with _lock:
-        if _made_logger is None:
+        if _logger is None:
             logger = stdlib_logging.getLogger("thalweg")
             if logger.level == stdlib_logging.NOTSET:
                 logger.setLevel(WARN)
             handler = StderrHandler()
             handler.setFormatter(GlogFormatter())
             logger.addHandler(handler)
-            _made_logger = logger
-        return _made_logger
+            _logger = logger
+        return _logger
 
 
 # The `stacklevel` of every call makes the line of the message that of the user's call: 2 is the caller of the function
@@ -146,7 +146,7 @@ def TaskLevelStatusMessage(msg: Any) -> None:
 
 
 def flush() -> None:
-    """Writes out whatever handlers hold back."""
+    """Flushes the handlers."""
     for handler in get_logger().handlers:
         handler.flush()
 

@@ -1,4 +1,4 @@
-"""Runs a Python program inside of this process, for the commands that look at what it does or builds."""
+"""Runs a Python program inside of this process, for the commands that inspect its steps or its graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_program(script: str, arguments: Sequence[str] = (), name: str = "__main_
 
 
 def print_failure(error: BaseException, script: str) -> None:
-    """Prints an error of a program without the frames above it, which are none of its own."""
+    """Prints an error of a program without the frames of Thalweg above it."""
     shown = error.__traceback__
     while shown is not None and shown.tb_frame.f_code.co_filename != script:
         shown = shown.tb_next
