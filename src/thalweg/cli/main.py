@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand; what is wrong with its input is one line on standard error."""
+    """Runs one subcommand; errors in its input are one line on standard error."""
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -112,7 +112,7 @@ def _table(found: Sequence[Comparison], best: Comparison) -> str:
 
 
 class _Progress:
-    """A line on a terminal that says which strategy is at work; nothing elsewhere."""
+    """A line on a terminal with the strategy that is at work; prints nothing if there is no terminal."""
 
     def __init__(self, count: int) -> None:
         from thalweg.placement.planner import STRATEGIES  # Start-up time: see `run`.
@@ -160,7 +160,7 @@ def read_graph(path: str) -> Graph:
 
 
 class _ProgramError(Exception):
-    """A script has failed; it has been told why."""
+    """A script has failed; its error has been printed."""
 
 
 def _built_by(path: str) -> Graph:
