@@ -1,1 +1,1 @@
-"""Where the time and the memory of steps go: what `thalweg profile` and `tf.profiler` say of traced steps."""
+"""Where the time and the memory of steps go: the reports of `thalweg profile` and `tf.profiler` on traced steps."""

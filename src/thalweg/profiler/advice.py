@@ -22,7 +22,7 @@ _FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     "AdviceProto": (("checkers", 1, "map Checker"),),
 }
 _TOP: Final = 3  # how many of the most expensive are named
-_LEAST_UTILIZATION: Final = 0.5  # of an accelerator's time, below which somebody should look at it
+_LEAST_UTILIZATION: Final = 0.5  # of an accelerator's time; below it the checker reports the device
 
 
 def __getattr__(name: str) -> Any:
@@ -73,7 +73,7 @@ def _check_operations(profiler: Profiler) -> Iterable[str]:
     ]
     if nhwc and (not used or any(map(is_accelerator, used))):
         yield f"Operations on an accelerator use data_format NHWC; NCHW may be faster there: {_some(nhwc)}"
-    # What tf.nn.batch_normalization builds ends in this node; the fused op takes images.
+    # The last node of tf.nn.batch_normalization; the fused op takes images.
     small = [
         op.name for op in operations if op.name.endswith("batchnorm/add_1") and op.outputs[0].shape.rank in (None, 4)
     ]

@@ -1,7 +1,7 @@
 """The critical path of a step: the chain of nodes, each waiting for the one before, that took longest.
 
-No number of devices and threads makes the step shorter than this chain, so it says what to make faster. Transfers
-between devices and waiting for queues are part of it, with the time between the sender's end and the arrival.
+No number of devices and threads makes the step shorter than this chain, so these nodes are the ones to make faster.
+Transfers between devices and waiting for queues are part of it, with the time between the sender's end and the arrival.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from thalweg.profiler.step_records import Producers, Record
 
 
 class Link(NamedTuple):
-    """A node on the critical path, and what it adds to its length, in seconds."""
+    """A node on the critical path, and the seconds that it adds to the path."""
 
     record: Record
     seconds: float
@@ -33,7 +33,7 @@ def critical_path(records: Sequence[Record]) -> list[Link]:
         known = [producer for producer in inputs[id(record)] if id(producer) in length]
         longest = max(known, key=lambda producer: length[id(producer)], default=None)
         if record.waits and longest is not None:
-            # Before its value was sent, waiting is not this node's doing.
+            # Waiting before the value was sent counts for the sender, not for this node.
             adds[id(record)] = max(0, record.end - max(record.start, longest.end))
         else:
             adds[id(record)] = record.duration

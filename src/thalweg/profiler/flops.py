@@ -15,33 +15,33 @@ class Flops:
     """Floating-point operations of the nodes of one graph."""
 
     def __init__(self, graph: Any) -> None:
-        """Takes the graph; it says what nodes read, and the shapes that are known without running them."""
+        """Takes the graph, for the inputs of nodes and the static shapes."""
         self._operations = graph._operations_by_name
         self._shapes: dict[tuple[str, int], Shape] = {}
         self._counted: dict[tuple[str, Shape | None], float] = {}
-        self._last: dict[str, Shape] = {}  # what the last member of a fused node returned, by the node
+        self._fused_shapes: dict[str, Shape] = {}  # the output shape of each fused node
 
-    def look_at(self, records: Iterable[Record]) -> None:
+    def record_shapes(self, records: Iterable[Record]) -> None:
         """Notes the shapes that tensors had in a run."""
         for record in records:
             for output in record.outputs:
                 self._shapes[(record.node, output.slot)] = output.shape
             if record.kernel and record.outputs:
-                self._last[record.kernel] = record.outputs[0].shape
+                self._fused_shapes[record.kernel] = record.outputs[0].shape
 
     def of(self, record: Record) -> float:
         """The number of floating-point operations of a run; 0 if the op states none, or shapes are not known."""
         operation = self._operations.get(record.node)
         if operation is None or operation.type != record.op:
             return 0.0
-        made = record.outputs[0].shape if record.outputs else self._last.get(record.kernel)
+        made = record.outputs[0].shape if record.outputs else self._fused_shapes.get(record.kernel)
         key = (record.node, made)
         if key not in self._counted:
 
             def shape_of(tensor: Tensor) -> Shape | None:
                 found = self._shapes.get((tensor.op.name, tensor.value_index))
                 if found is None and tensor.op is operation and tensor.value_index == 0:
-                    found = made  # What a member of a fused node would have returned has the shape of the whole's.
+                    found = made  # The output of a member of a fused node has the shape of the fused node's.
                 return found or static_shape(tensor)
 
             work = work_of(operation, shape_of, count_default=False)

@@ -23,7 +23,7 @@ class AllocationMaximum(NamedTuple):
 
 
 class Alive(NamedTuple):
-    """A tensor that is alive at some time: who made it, and how large it is."""
+    """A tensor that is alive at some time: its producer and its size."""
 
     node: str
     slot: int
@@ -48,8 +48,8 @@ def maximum(records: Sequence[Record]) -> AllocationMaximum | None:
 def alive_at(records: Sequence[Record], time: int) -> list[Alive]:
     """The tensors that were made before a time and read after it or at it, the largest first.
 
-    A tensor lives from the end of its node to the end of its last reader. What shares memory (a node that writes its
-    result over its input, a variable that several nodes read) is named once, by the one that wrote last.
+    A tensor lives from the end of its node to the end of its last reader. Tensors that share a buffer (a node that
+    writes its result over its input, a variable that several nodes read) are listed once, by the last writer.
     """
     producers = Producers(records)
     until: dict[int, int] = {}
@@ -58,7 +58,7 @@ def alive_at(records: Sequence[Record], time: int) -> list[Alive]:
             until[id(producer)] = max(until.get(id(producer), 0), record.kernel_end)
     found: dict[int, tuple[int, Alive]] = {}
     for record in records:
-        # What nobody reads is fetched, or has gone at once.
+        # A tensor without readers is fetched, or freed at once.
         if record.end > time or until.get(id(record), record.end) < time:
             continue
         for output in record.outputs:

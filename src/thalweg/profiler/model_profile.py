@@ -24,7 +24,7 @@ from thalweg.profiler.tables import UNKNOWN_PLACE, Sources, operation_of
 from thalweg.profiler.timeline import trace_events
 
 ROOT: Final = "_TFProfRoot"
-# What can be selected and sorted by: the field that it is, and how it is shown.
+# The columns for `select` and `order_by`, and their fields.
 _COLUMNS: Final[dict[str, str]] = {
     "micros": "exec_micros", "cpu_micros": "cpu_exec_micros", "accelerator_micros": "accelerator_exec_micros",
     "bytes": "requested_bytes", "peak_bytes": "peak_bytes", "residual_bytes": "residual_bytes",
@@ -35,7 +35,7 @@ _SUMMED: Final = tuple(dict.fromkeys(_COLUMNS.values()))
 
 @dataclass
 class ProfileNode:
-    """A node of the tree: what it takes itself, and with all below it (`total_...`)."""
+    """A node of the tree: its own costs, and those with all nodes below it (`total_...`)."""
 
     name: str
     run_count: int = 0
@@ -244,7 +244,7 @@ def profile(
         run_meta: The RunMetadata of a step with RunOptions.FULL_TRACE, for times and memory.
         op_log: Accepted for TensorFlow's sake.
         cmd: "scope", "op", "graph" or "code".
-        options: What `ProfileOptionBuilder` builds; by default everything, by name.
+        options: The result of `ProfileOptionBuilder.build`; by default everything, by name.
 
     Returns:
         The root of the tree.
@@ -281,7 +281,7 @@ def _trainable(graph: Any) -> dict[str, int]:
 
 
 def _finish(node: ProfileNode, options: dict[str, Any], depth: int) -> None:
-    """Adds up, sorts and drops what is not shown, from the leaves on."""
+    """Adds up, sorts, and drops hidden nodes, from the leaves on."""
     for child in node.children:
         _finish(child, options, depth + 1)
     if options.get("account_displayed_op_only"):
@@ -300,7 +300,7 @@ def _finish(node: ProfileNode, options: dict[str, Any], depth: int) -> None:
 
 
 def _shown(children: list[ProfileNode], options: dict[str, Any]) -> list[ProfileNode]:
-    """The children that are shown; in the place of one that is not, those below it that are."""
+    """The children that are shown; a hidden child is replaced by its shown descendants."""
     found: list[ProfileNode] = []
     for child in children:
         if _matches(child.name, options["trim_name_regexes"]):

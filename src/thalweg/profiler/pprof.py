@@ -1,6 +1,6 @@
 """Writes profiles for pprof (https://github.com/google/pprof): a profile.proto, compressed by gzip.
 
-A sample is a node of the graph: what it took, and the call stack of the program that made it, innermost frame first.
+A sample is a node of the graph: its costs, and the call stack of the program that made it, innermost frame first.
 The message classes are made here by the published names and numbers of fields.
 """
 
@@ -41,7 +41,7 @@ _FIELDS: Final[dict[str, tuple[Field, ...]]] = {
     ),
 }  # fmt: skip
 
-# What can be written, and its unit.
+# The columns that can be written, and their units.
 UNITS: Final[dict[str, str]] = {
     "micros": "microseconds", "cpu_micros": "microseconds", "accelerator_micros": "microseconds", "bytes": "bytes",
     "peak_bytes": "bytes", "residual_bytes": "bytes", "output_bytes": "bytes", "params": "count", "float_ops": "count",
@@ -52,7 +52,7 @@ Frame = tuple[str, int, str, str]
 
 
 class Sample(NamedTuple):
-    """A node of the graph, the stack that made it (outermost frame first), and what it took, by column."""
+    """A node of the graph, the stack that made it (outermost frame first), and its costs, by column."""
 
     node: str
     op: str

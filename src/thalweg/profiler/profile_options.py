@@ -59,7 +59,7 @@ class ProfileOptionBuilder:
         min_micros: int = 1, min_bytes: int = 1, min_accelerator_micros: int = 0, min_cpu_micros: int = 0,
         min_peak_bytes: int = 0, min_residual_bytes: int = 0, min_output_bytes: int = 0,
     ) -> dict[str, Any]:  # fmt: skip
-        """Options that show what took time and memory; those below a bound of all kinds are left out."""
+        """Options that show nodes by time and memory; nodes below all bounds are left out."""
         return {
             **copy.deepcopy(_DEFAULTS), "max_depth": 10000, "min_bytes": min_bytes, "min_peak_bytes": min_peak_bytes,
             "min_residual_bytes": min_residual_bytes, "min_output_bytes": min_output_bytes, "min_micros": min_micros,
@@ -82,7 +82,7 @@ class ProfileOptionBuilder:
     def with_min_memory(
         self, min_bytes: int = 0, min_peak_bytes: int = 0, min_residual_bytes: int = 0, min_output_bytes: int = 0
     ) -> ProfileOptionBuilder:
-        """Shows nodes with so much memory."""
+        """Shows nodes with at least this much memory."""
         return self._with(
             min_bytes=min_bytes,
             min_peak_bytes=min_peak_bytes,
@@ -93,21 +93,21 @@ class ProfileOptionBuilder:
     def with_min_execution_time(
         self, min_micros: int = 0, min_accelerator_micros: int = 0, min_cpu_micros: int = 0
     ) -> ProfileOptionBuilder:
-        """Shows nodes that took so long."""
+        """Shows nodes that took at least this long."""
         return self._with(
             min_micros=min_micros, min_accelerator_micros=min_accelerator_micros, min_cpu_micros=min_cpu_micros
         )
 
     def with_min_parameters(self, min_params: int) -> ProfileOptionBuilder:
-        """Shows nodes with so many parameters."""
+        """Shows nodes with at least this many parameters."""
         return self._with(min_params=min_params)
 
     def with_min_float_operations(self, min_float_ops: int) -> ProfileOptionBuilder:
-        """Shows nodes with so many floating-point operations."""
+        """Shows nodes with at least this many floating-point operations."""
         return self._with(min_float_ops=min_float_ops)
 
     def with_min_occurrence(self, min_occurrence: int) -> ProfileOptionBuilder:
-        """Shows op types that occur so often."""
+        """Shows op types that occur at least this often."""
         return self._with(min_occurrence=min_occurrence)
 
     def with_accounted_types(self, account_type_regexes: list[str]) -> ProfileOptionBuilder:
@@ -151,7 +151,7 @@ class ProfileOptionBuilder:
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_pprof_output(self, pprof_file: str) -> ProfileOptionBuilder:
-        """Writes a profile for pprof, of what `select` names; for the view "code"."""
+        """Writes a profile for pprof, with the columns of `select`; for the view "code"."""
         return self._with(output=f"pprof:outfile={pprof_file}")
 
     def with_step(self, step: int) -> ProfileOptionBuilder:
@@ -159,7 +159,7 @@ class ProfileOptionBuilder:
         return self._with(step=step)
 
     def order_by(self, attribute: str) -> ProfileOptionBuilder:
-        """Sorts by one of what `select` accepts, or by "name"."""
+        """Sorts by a column of `select`, or by "name"."""
         return self._with(order_by=attribute)
 
     def select(self, attributes: list[str]) -> ProfileOptionBuilder:

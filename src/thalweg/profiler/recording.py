@@ -1,6 +1,6 @@
-"""Records the steps that sessions run while a block of code, or a whole program, runs: what profiles are made of.
+"""Records the steps that sessions run within a block of code, or a whole program, for profiles.
 
-While a recording is open it stands in the place of `Session.run`: without one, running a step costs nothing more.
+While a recording is open it replaces `Session.run`: without one, steps have no overhead.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class TracedStep(NamedTuple):
 
     Attributes:
         graph: Its graph.
-        key: Identifies what was compiled for it.
-        name: What was fetched, in words.
+        key: Identifies its compiled step.
+        name: The fetches, as text.
         step_stats: The serialized StepStats.
         seconds: How long `Session.run` took.
     """
@@ -62,12 +62,12 @@ class Recording:
             raise ValueError(f"`steps` must be at least 1 or None, got {steps}.")
         self._every, self._most = every, steps
         self._lock = threading.Lock()
-        self._kept: list[Any] = []  # What was compiled stays alive, so that its address stands for it.
+        self._compiled: list[Any] = []  # Keeps compiled steps alive, so that their addresses identify them.
         self.traced: list[TracedStep] = []
         self.count = 0  # steps that ran, traced or not
         self.seconds = 0.0  # that they took
         self.elapsed = 0.0
-        self._due = 0
+        self._num_candidates = 0
 
     def __enter__(self) -> Recording:
         """Begins."""
@@ -93,15 +93,15 @@ class Recording:
 
     def _is_due(self) -> bool:
         with self._lock:
-            due = self._due % self._every == 0 and (self._most is None or len(self.traced) < self._most)
-            self._due += 1
+            due = self._num_candidates % self._every == 0 and (self._most is None or len(self.traced) < self._most)
+            self._num_candidates += 1
             return due
 
     def _run(self, before: Any, session: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         start = time.perf_counter()
-        spent = None  # by the step alone, without what is done for its trace
+        spent = None  # seconds of the step alone, without the work for its trace
         try:
-            # Who asks for something special gets that, and a trace is taken along.
+            # A run with options of its own keeps them; its trace is recorded if it has one.
             if options is not None or run_metadata is not None or not self._is_due():
                 result = before(session, fetches, feed_dict, options, run_metadata)
                 spent = time.perf_counter() - start
@@ -113,7 +113,7 @@ class Recording:
             spent = time.perf_counter() - start
             metadata = _new_metadata()
             fill(metadata, ran.compiled, trace, ran.planned)
-            self._kept.append(ran.compiled)
+            self._compiled.append(ran.compiled)
             self._add(TracedStep(session.graph, id(ran.compiled), _in_words(fetches), _stats(metadata), spent))
             return result
         finally:
@@ -126,7 +126,7 @@ class Recording:
             self.traced.append(step)
 
     def profile(self) -> Profile:
-        """What the traced steps did. The first run of a step, which makes everything, counts only if it is the only."""
+        """The profile of the traced steps. The first run of a step, which compiles it, counts only if it is alone."""
         from tensorboard.compat.proto.step_stats_pb2 import StepStats  # Start-up time: protobuf is slow to import.
 
         profile = Profile(self.count, self.seconds, self.elapsed)
@@ -174,7 +174,7 @@ def _stats(metadata: Any) -> bytes:
 
 
 def _in_words(fetches: Any) -> str:
-    """What is fetched, shortly."""
+    """The fetches as short text."""
     try:
         names = [str(getattr(fetch, "name", fetch)) for fetch in flatten(fetches)]
     except (TypeError, ValueError):

@@ -16,7 +16,7 @@ def report(profile: Profile, top: int = 20) -> str:
     """Returns the whole profile.
 
     Args:
-        profile: What was recorded.
+        profile: The profile.
         top: How many rows of each table to show.
     """
     if not any(step.runs for step in profile.steps.values()):

@@ -1,6 +1,7 @@
-"""Reads StepStats into records: one run of a node each, with what it read, what it produced and how long it took.
+"""Reads StepStats into records: one run of a node each, with its inputs, outputs and times.
 
-StepStats come from here or from TensorFlow: what a record lacks there (nanoseconds, memory in use) is made up for.
+StepStats come from Thalweg or from TensorFlow: fields that TensorFlow's lack (nanoseconds, memory in use) are
+estimated.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Record:
         device: The full name of its device.
         thread: The number of the thread that it ran on.
         start: When it began.
-        end: When its outputs were there.
+        end: When its outputs were ready.
         inputs: The nodes that it read; those that it only waited for begin with "^".
-        outputs: What it produced.
+        outputs: The tensors that it produced.
         waits: Whether it waited and did not compute: a Recv, a Dequeue.
-        kernel: For a part of a fused node, the op type and the name of that; else "".
-        kernel_end: When that ended, or the node itself: until then its inputs are needed.
+        kernel: For a part of a fused node, the op type and the name of the fused node; else "".
+        kernel_end: When the fused node ended, or the node itself: until then its inputs are alive.
         taken: Bytes that it allocated.
         temporary: Bytes that it gave back before its end.
         in_use: Bytes that tensors of the device held at its end; -1 if unknown.
@@ -71,7 +72,7 @@ class Record:
 
     @property
     def output_bytes(self) -> int:
-        """The size of what it produced."""
+        """The bytes of its outputs."""
         return sum(output.bytes for output in self.outputs)
 
 
@@ -202,7 +203,7 @@ class Producers:
         runs = self._runs.get(name)
         if not runs:
             return None
-        # A value arrives while its Send still runs; everybody else begins after the end of what they read.
+        # A value arrives while its Send still runs; all other readers begin after their producers end.
         sent = record.op == "_Recv" or record.waits
         limit = record.end if sent else record.start
         at = bisect.bisect_right(runs, limit, key=lambda run: run.start)

@@ -27,7 +27,7 @@ class Row:
         key: The op type, the node, or the place in the program.
         seconds: The time that it took itself, in all traced steps.
         calls: How many times it ran.
-        bytes: The size of what it produced.
+        bytes: The bytes of its outputs.
         flops: Its arithmetic, as far as that is known.
         waited: The time that it waited, in seconds; not part of `seconds`.
         about: More about the key: a node's op type, a line's text.
@@ -44,10 +44,10 @@ class Row:
 
 @dataclass
 class Step:
-    """What was traced of one compiled step.
+    """The traced runs of one compiled step.
 
     Attributes:
-        name: What it fetches.
+        name: Its fetches, as text.
         graph: Its graph.
         seconds: How long each run took, as `Session.run` saw it.
         runs: The records of each.
@@ -86,10 +86,10 @@ class Profile:
         """Adds the records of one run of a step.
 
         Args:
-            records: What `records_of` gives.
+            records: The result of `records_of`.
             graph: The graph of the step, for the places where nodes were made.
             key: Identifies the step among those of the program.
-            name: What to call it.
+            name: Its name in reports.
             seconds: How long the run took.
             counts: Whether it is part of the tables: a first run is not if others follow.
         """
@@ -115,7 +115,7 @@ class Profile:
         for step in self.steps.values():
             flops = Flops(step.graph)
             for records in step.runs:
-                flops.look_at(records)
+                flops.record_shapes(records)
                 for record in records:
                     key, about = key_of(record, step.graph)
                     row = rows.get(key)

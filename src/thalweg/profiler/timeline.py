@@ -1,9 +1,9 @@
 """Timeline: the StepStats of a traced step as a Chrome trace, which chrome://tracing and Perfetto show.
 
-The trace is in the Trace Event Format: a process for each device, a row for each of its threads and for what waits;
-complete events ("X") for nodes, with the parts of a fused node within it; flow events ("s", "f") from a producer to
-its readers; counters ("C") for memory. Times are microseconds since midnight (UTC): so the traces of several steps can
-be put together, and a number holds their nanoseconds.
+The trace is in the Trace Event Format: a process for each device, a row for each of its threads and for nodes that
+wait; complete events ("X") for nodes, with the parts of a fused node within it; flow events ("s", "f") from a producer
+to its readers; counters ("C") for memory. Times are microseconds since midnight (UTC): so the traces of several steps
+can be put together, and a number holds their nanoseconds.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _groups(records: Iterable[Record]) -> list[list[Record]]:
     groups: list[list[Record]] = []
     for record in records:
         last = groups[-1][-1] if groups else None
-        # The last member of a group carries the name of the kernel: what follows that one is another run.
+        # The last member of a group carries the name of the kernel: later records belong to another run.
         if (
             last is not None
             and record.kernel
@@ -165,7 +165,7 @@ def _flows(records: list[Record], places: dict[int, Place], origin: int) -> list
     for record in records:
         for producer in producers.inputs(record, controls=False):
             number += 1
-            # What waits is reached by its value at its end; by then a Send may not have ended.
+            # A waiting node gets its value at its end; by then a Send may not have ended.
             arrives = max(record.start, record.end - 1) if record.waits else record.start
             leaves = max(producer.start, min(producer.end - 1, arrives))
             arrives = max(arrives, leaves)
