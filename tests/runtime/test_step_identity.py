@@ -42,7 +42,7 @@ def test_each_step_has_a_number_of_its_own(two_devices: Any) -> None:
 
 @pytest.mark.parametrize("step_id", [1, 2**63 - 1, -5])
 def test_a_step_has_the_number_that_its_caller_gives_it(two_devices: Any, step_id: int) -> None:
-    _, compiled, _ = two_devices._run_traced(tf.constant(1.0) * 2.0, None)
+    compiled = two_devices._run_traced(tf.constant(1.0) * 2.0, None)[1].compiled
     fetched, trace = compiled.run_traced([], step_id=step_id)
     assert fetched == [2.0]
     assert trace.step_id == step_id
