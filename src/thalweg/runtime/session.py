@@ -88,7 +88,7 @@ class BaseSession:
             raise TypeError(f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"')
         if target:
             raise errors.UnimplementedError(
-                None, None, f"Sessions with a remote target ({target!r}) are not there yet."
+                None, None, f"Sessions with a remote target ({target!r}) are not implemented yet."
             )
         self._graph = graph
         self._target = target
