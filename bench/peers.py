@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Folder of the virtual environment, and what it holds. Exact: a comparison names what it compares with.
+# Folder of the virtual environment, and its packages, with exact versions.
 PEERS = {
     "tensorflow": ("tf", "tensorflow-cpu==2.21.0"),
     "torch": ("torch", "torch==2.13.0"),

@@ -23,7 +23,7 @@ from table import Line, print_header, print_line
 
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = ("thalweg", *peers.PEERS)
-# The cases whose best sample, by whichever framework, is the machine's measured peak of a kind of work.
+# The cases whose best sample, of any framework, is the machine's measured peak of a kind of work.
 PEAKS = {"peak": "flops", "bandwidth": "bytes_moved"}
 
 
@@ -152,7 +152,7 @@ def start_workers(options):
 
 
 def parse_options():
-    """The command line, and what follows from it."""
+    """The command line, and the settings derived from it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="CASE", help=f"of: {', '.join(all_cases())}")
     parser.add_argument("--against", nargs="*", choices=list(peers.PEERS), default=list(peers.PEERS))

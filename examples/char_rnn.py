@@ -17,7 +17,7 @@ from thalweg.datasets import text
 
 
 class CharRNN:
-    """The graph: characters [batch, steps] and a state in; scores of what comes next, and the next state, out."""
+    """The graph: characters [batch, steps] and a state in; scores of the next characters, and the next state, out."""
 
     def __init__(self, symbols: int, units: int, layers: int) -> None:
         self.characters = tf.placeholder(tf.int32, [None, None], "characters")

@@ -51,7 +51,7 @@ class Agent:
         self.fallen = tf.placeholder(tf.bool, [None], "fallen")
         online, target, best = (tf.make_template(name, network) for name in ("online", "target", "best"))
         values = online(self.states)
-        # Double Q-learning: the online network chooses the next action, the target network says what it is worth.
+        # Double Q-learning: the online network chooses the next action, the target network estimates its value.
         ahead = chosen(target(self.following), tf.argmax(online(self.following), 1))
         goal = tf.stop_gradient(tf.where(self.fallen, -tf.ones_like(ahead), DISCOUNT * ahead))
         self.loss = tf.losses.huber_loss(goal, chosen(values, self.actions))

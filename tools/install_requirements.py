@@ -58,7 +58,7 @@ def install(missing: list[Requirement]) -> int:
 
 
 def main() -> int:
-    """Installs what is missing."""
+    """Installs missing packages."""
     wanted = requirements(sys.argv[1:])
     missing = [requirement for requirement in wanted if not is_satisfied(requirement)]
     if not missing:

@@ -1,4 +1,4 @@
-"""What it costs a session to measure its steps (`tf.placement.configure(costs=...)`): CPU time, in turn, new sessions.
+"""The cost of measuring the steps of a session (`tf.placement.configure(costs=...)`): CPU time, in turn, new sessions.
 
 The steps are those with the largest relative cost: 2,000 operations on scalars, and the training step of a small MLP.
 The first two samples (they number the nodes: some 0.3 microseconds a node) count as compilation of the step.

@@ -134,11 +134,11 @@ class DeadlineExceededError(_CodedError, code=DEADLINE_EXCEEDED):
 
 
 class NotFoundError(_CodedError, code=NOT_FOUND):
-    """Something that was asked for does not exist: a file, a directory, a tensor in a checkpoint."""
+    """A requested object does not exist: a file, a directory, a tensor in a checkpoint."""
 
 
 class AlreadyExistsError(_CodedError, code=ALREADY_EXISTS):
-    """Something that was to be created exists already: a file, a resource."""
+    """An object to be created exists already: a file, a resource."""
 
 
 class PermissionDeniedError(_CodedError, code=PERMISSION_DENIED):
@@ -146,7 +146,7 @@ class PermissionDeniedError(_CodedError, code=PERMISSION_DENIED):
 
 
 class ResourceExhaustedError(_CodedError, code=RESOURCE_EXHAUSTED):
-    """Something ran out: memory, disk space, a quota."""
+    """A resource is exhausted: memory, disk space, a quota."""
 
 
 class FailedPreconditionError(_CodedError, code=FAILED_PRECONDITION):

@@ -33,7 +33,7 @@ def summary(value: Any) -> str:
 
 
 def inline(text: str, link: Linker = plain) -> str:
-    """A paragraph: code spans go through `link`; signs that mean something in Markdown are escaped elsewhere."""
+    """A paragraph: code spans go through `link`; special characters of Markdown are escaped elsewhere."""
     pieces, end = [], 0
     for match in _SPAN.finditer(text):
         pieces += [_escaped(text[end : match.start()]), link(match[2])]

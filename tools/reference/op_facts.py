@@ -23,7 +23,7 @@ from thalweg.graph.definitions.op_signature import ArgDef, AttrDef
 
 @dataclass(frozen=True)
 class Source:
-    """A place in the repository: a file, a line, and what is there."""
+    """A place in the repository: a file, a line, and a description."""
 
     file: str
     line: int
@@ -31,7 +31,7 @@ class Source:
 
 
 def source_of(function: Any, what: str = "") -> Source | None:
-    """Where a Python function or class is defined; None for what is not in the repository."""
+    """Where a Python function or class is defined; None if that is outside of the repository."""
     function = inspect.unwrap(function)
     try:
         path = Path(inspect.getsourcefile(function) or "").resolve()

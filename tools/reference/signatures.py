@@ -12,7 +12,7 @@ _SIMPLE = (bool, int, float, str, bytes, type(None))
 
 
 def signature(value: Any, *, is_method: bool = False) -> str:
-    """The arguments of a function or class in parentheses, and what it returns."""
+    """The arguments of a function or class in parentheses, and the type of its result."""
     try:
         found = inspect.signature(value)
     except (ValueError, TypeError):

@@ -92,7 +92,7 @@ def parallel_interleave(
     buffer_output_elements: Any = None,
     prefetch_input_elements: Any = None,
 ) -> Transformation:
-    """`interleave` with all datasets of the cycle read ahead; a sloppy one takes what is there first."""
+    """`interleave` with all datasets of the cycle read ahead; with `sloppy`, elements come as they are ready."""
 
     def transformed(dataset: Dataset) -> Dataset:
         function = dataset_function(dataset, map_func, "Dataset_parallel_interleave")

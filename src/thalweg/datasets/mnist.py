@@ -40,7 +40,7 @@ def load(folder: str | Path | None = None) -> Mnist:
 
     Raises:
         FileNotFoundError: A file of the full set is missing.
-        ValueError: A file is not what it should be.
+        ValueError: A file is not a valid IDX file of the expected shape.
 
     Example:
         >>> from thalweg.datasets import mnist

@@ -15,7 +15,7 @@ from thalweg.ops.sparse.tensors import sparse_reshape
 
 
 class FeatureColumn:
-    """A column: it has a name, says what it parses, and makes tensors of features.
+    """A column: it has a name, describes the features to parse, and makes tensors of them.
 
     Columns are values: the annotations of a subclass are its fields, in order, as in a frozen dataclass (which would
     cost every import of the package some milliseconds). Equal columns are one to the TransformationCache.

@@ -28,7 +28,7 @@ class AttentionWrapperState(
     """The state: of the cell, the last attention, the number of steps, the last alignments, and their history."""
 
     def clone(self, **kwargs: Any) -> AttentionWrapperState:
-        """A state with some fields replaced; what is known of the shapes of the old ones is kept."""
+        """A state with some fields replaced; new tensors get the static shapes of the old ones."""
 
         def with_shape(old: Any, new: Any) -> Any:
             if hasattr(old, "shape") and hasattr(new, "set_shape"):

@@ -162,12 +162,12 @@ class FileWriter:
         self.add_event(event)
 
     def flush(self) -> None:
-        """Waits until everything that was added is in the file."""
+        """Waits until all events are in the file."""
         self._warn_if_closed()
         self._events.flush()
 
     def close(self) -> None:
-        """Writes everything out and closes the file."""
+        """Writes all events and closes the file."""
         self._events.close()
 
     def reopen(self) -> None:

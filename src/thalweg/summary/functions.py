@@ -39,7 +39,7 @@ def summary_scope(name: Any, family: Any = None, default_name: str | None = None
     scope_base = name if family is None else f"{family}/{name}"
     with name_scope(scope_base, default_name, values=values) as scope:
         tag = scope.rstrip("/")
-        # A family stands first in the tag, for TensorBoard groups by what is before the first slash.
+        # The family is the first part of the tag: TensorBoard groups by the text before the first slash.
         yield (tag if family is None else f"{family}/{tag}"), scope
 
 

@@ -33,7 +33,7 @@ def assert_shapes(
         name: The scope's name.
 
     Returns:
-        The operation that checks what is not known while the graph is built.
+        The operation that checks the sizes that are not static.
 
     Raises:
         ValueError: If a shape that is known does not fit.

@@ -480,7 +480,7 @@ def extract_glimpse(
     uniform_noise: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """Cuts a window out of each image; what lies outside of the image is noise.
+    """Cuts a window out of each image; pixels outside of the image are noise.
 
     Args:
         input: `[batch, height, width, channels]` of float32.

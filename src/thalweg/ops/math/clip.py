@@ -56,7 +56,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
 
     Args:
         t: Tensor or IndexedSlices.
-        clip_value_min: The smallest value that stays, a scalar or something that broadcasts to the shape of `t`.
+        clip_value_min: The smallest value that stays: a scalar, or a tensor that broadcasts to the shape of `t`.
         clip_value_max: The largest.
         name: The name of the result.
 

@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, means, products, extremes, logical ones, norms, and what is composed of them."""
+"""Reductions over axes: sums, means, products, extremes, logical ones, norms, and functions composed of them."""
 
 from __future__ import annotations
 

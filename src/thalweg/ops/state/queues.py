@@ -375,7 +375,7 @@ class RandomShuffleQueue(QueueBase):
         if seed1 is None or seed2 is None:
             seed1, seed2 = 0, 0
         elif seed is None and shared_name is not None:
-            # Every node that shares the queue must come to the same seeds, whatever its place in its graph.
+            # Every node that shares the queue must derive the same seeds, independent of its position in its graph.
             digest = hashlib.md5((str(seed1) + shared_name).encode(), usedforsecurity=False).hexdigest()
             seed2 = int(digest[:8], 16) & 0x7FFFFFFF
         handle = apply_one(

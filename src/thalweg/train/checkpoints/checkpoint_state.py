@@ -243,7 +243,7 @@ def remove_checkpoint(
 
     prefix = os.fsdecode(checkpoint_prefix)
     escaped = glob.escape(prefix)
-    # The index first: without it, what is left of a half-deleted checkpoint does not look like one.
+    # The index first: without it, the remaining files do not count as a checkpoint.
     patterns = [escaped + ".index", escaped + ".data-?????-of-?????"]
     if checkpoint_format_version != _V2:
         patterns = [prefix]

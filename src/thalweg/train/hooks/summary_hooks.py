@@ -79,7 +79,7 @@ class SummarySaverHook(SessionRunHook):
         self._next_step = step + 1
 
     def end(self, session: Any = None) -> None:
-        """Hands everything to the operating system."""
+        """Flushes the event file."""
         if self._summary_writer is not None:
             self._summary_writer.flush()
 

@@ -198,7 +198,7 @@ class _Evaluation:
 
 
 def _packed(values: Sequence[Any]) -> Array:
-    # Libraries want double precision, whatever the variables have.
+    # Libraries expect double precision, also for variables of another type.
     return np.concatenate([np.asarray(value, np.float64).ravel() for value in values])
 
 

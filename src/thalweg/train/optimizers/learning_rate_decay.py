@@ -159,7 +159,7 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Returns a rate that falls to `end_learning_rate` within `decay_steps` steps, along a power of what is left.
+    """Returns a rate that falls to `end_learning_rate` within `decay_steps` steps, by a power of the remaining part.
 
     Args:
         learning_rate: The rate at step 0.

@@ -94,9 +94,9 @@ class DynamicLossScale(LossScale):
         """Creates a scale.
 
         Args:
-            initial_loss_scale: What it starts from. Too large a value is soon corrected.
+            initial_loss_scale: The first scale. Too large a value is soon corrected.
             increment_period: After how many steps in a row with finite gradients it is multiplied.
-            multiplier: By what it is multiplied, and divided when a gradient is not finite.
+            multiplier: The factor of growth; the scale is divided by it when a gradient is not finite.
         """
         super().__init__()
         self._initial_loss_scale = float(initial_loss_scale)
@@ -105,7 +105,7 @@ class DynamicLossScale(LossScale):
 
     @property
     def initial_loss_scale(self) -> float:
-        """What it starts from."""
+        """The first scale."""
         return self._initial_loss_scale
 
     @property

@@ -81,7 +81,7 @@ def enable_mixed_precision_graph_rewrite(
 ) -> Optimizer:
     """Makes steps of the default graph compute products in 16 bits, and wraps the optimizer with a loss scale.
 
-    Matrix products and convolutions run in `dtype`, with what lies between them where that is safe. Variables, losses,
+    Matrix products and convolutions run in `dtype`, with the ops between them where that is safe. Variables, losses,
     sums and updates stay in float32. Graphs are rewritten when a step is compiled, so call this before the first one.
 
     Args:

@@ -265,7 +265,7 @@ class Optimizer:
             return tensor
 
     def _call_if_callable(self, param: Any) -> Any:
-        """A hyperparameter, or what it returns if it is a function."""
+        """A hyperparameter; if it is a function, its result."""
         return param() if callable(param) else param
 
     def _tensor_of(self, param: Any, name: str) -> Tensor:
