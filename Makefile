@@ -27,7 +27,7 @@ CONFIGURE = $(CMAKE) -S . -G Ninja --log-level=WARNING \
 	-DPython_EXECUTABLE=$(PY) -DCMAKE_MAKE_PROGRAM=$(VENV_PATH)/bin/ninja
 
 export PYTHONPATH := $(CURDIR)/src
-export NINJA_STATUS := [%f/%t %es]$(subst ,, )
+export NINJA_STATUS := [%f/%t, %w elapsed, %W left]$(subst ,, )
 
 .DEFAULT_GOAL := help
 .PHONY: help requirements build test demo lint format bench docs wheel sanitize fuzz clean
