@@ -2,7 +2,6 @@
 #include "compute/elementwise/elementwise.h"
 #include "compute/elementwise/post_ops.h"
 #include "compute/matmul/product.h"
-#include "compute/onednn/engine.h"
 #include "compute/products/sgemm.h"
 #include "compute/weights/weight_cache.h"
 #include "tensor/reduced_floats.h"
@@ -155,7 +154,7 @@ struct MatMul : Kernel {
               " elements are not packed from a matrix of shape ", Shape{inner, columns});
       return {std::make_shared<const Tensor>(b), inner, columns};
     }
-    if (!keep || transpose_a || a.rank() != 2 || b.rank() != 2 || onednn_uses_avx512()) return {};
+    if (!keep || transpose_a || a.rank() != 2 || b.rank() != 2) return {};
     const int64_t inner = a.dim(1), columns = b.dim(transpose_b ? 0 : 1);
     const double work = static_cast<double>(a.dim(0)) * inner * columns;
     if (b.dim(transpose_b ? 1 : 0) != inner || work <= kSmallProduct) return {};
@@ -206,7 +205,7 @@ struct FusedMatMul : MatMul {
     const Tensor &a = ctx.input(0), &b = ctx.input(1), &c = ctx.input(2);
     if (a.dtype() != DType::float32) return false;
     const Packed packed = packed_weights(ctx);
-    if (!packed.weights && (onednn_uses_avx512() || a.rank() != 2 || b.rank() != 2)) return false;
+    if (!packed.weights && (a.rank() != 2 || b.rank() != 2)) return false;
     const int64_t rows = a.dim(transpose_a), inner = a.dim(!transpose_a);
     const int64_t columns = packed.weights ? packed.columns : b.dim(!transpose_b);
     const Shape shape{rows, columns};

@@ -1,7 +1,6 @@
 // Gradient descent along a product: var -= alpha * (a * b), without storing the product. Passes make this node
 // (passes/fuse_updates.py) of the gradient of a matrix and its update, which reads and writes everything once more.
 #include "compute/matmul/product.h"
-#include "compute/onednn/engine.h"
 #include "compute/products/sgemm.h"
 #include "compute/training/training.h"
 
@@ -30,7 +29,7 @@ struct ProductDescent : Kernel {
     const MatrixLayout la = layout_of(a.dim(0), a.dim(1), transpose_a, 0);
     const MatrixLayout lb = layout_of(b.dim(0), b.dim(1), transpose_b, 0);
     const double work = static_cast<double>(s.rows) * s.columns * s.inner;
-    if (work > kSmallProduct && s.inner <= kLongest && !onednn_uses_avx512())
+    if (work > kSmallProduct && s.inner <= kLongest)
       return variable->replace(shape, [&](Tensor& out, const Tensor& in) {
         if (out.raw() != in.raw()) std::copy_n(in.flat<float>(), in.num_elements(), out.flat<float>());
         products::sgemm({s.rows,

@@ -20,8 +20,8 @@
 #include "python/function.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
-#include "python/peer_rendezvous.h"
 #include "python/opaque.h"
+#include "python/peer_rendezvous.h"
 #include "python/pixels.h"
 #include "python/python_kernel.h"
 #include "python/records.h"
@@ -119,8 +119,6 @@ NB_MODULE(_core, m) {
       },
       "op"_a, "How many operands an element-wise op that can be fused has; 0 for all others.");
   m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
-  m.def(
-      "packs_products", [] { return !onednn_uses_avx512(); }, "Whether float32 products run on our own packed loops.");
   m.def(
       "kernel_dtypes",
       [](const std::string& op, const std::string& attr) {

@@ -57,10 +57,6 @@ bool has(const std::vector<PostOp>& post_ops, PostOp::Kind kind) {
   return std::any_of(post_ops.begin(), post_ops.end(), [=](const PostOp& op) { return op.kind == kind; });
 }
 
-// Up to this many elements the gradient of a filter of one pixel is best made as a plain product of matrices. oneDNN's
-// passes over a larger result, one for each block of pixels, cost more than the reorders of its convolution.
-constexpr int64_t kPointwiseFilter = 48 * 1024;
-
 // The pixels that a filter of one pixel meets, without padding.
 Tensor strided_pixels(const ConvolutionShape& s, const float* input) {
   Tensor found(DType::float32, Shape{s.batch * s.out_area(), s.in_channels});
@@ -78,9 +74,9 @@ Tensor strided_pixels(const ConvolutionShape& s, const float* input) {
   return found;
 }
 
+// The gradient of a filter of one pixel as a product of matrices: faster than oneDNN's convolution with its reorders.
 bool pointwise_filter_gradient(const ConvolutionShape& s, const ConvolutionData& data) {
   if (s.channels_first || s.groups != 1 || !is_pointwise(s)) return false;
-  if (s.filter_size() > kPointwiseFilter && fits_onednn(ConvolutionPass::filter_gradient, s)) return false;
   for (int i = 0; i < 3; ++i)
     if (s.before[i] != 0 || (s.out[i] - 1) * s.stride[i] >= s.in[i]) return false;
   const float* input = static_cast<const float*>(data.input);

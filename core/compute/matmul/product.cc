@@ -3,7 +3,6 @@
 
 #include "compute/elementwise/elementwise.h"
 #include "compute/matmul/gemm.h"
-#include "compute/onednn/engine.h"
 #include "compute/products/sgemm.h"
 
 namespace thalweg {
@@ -15,6 +14,18 @@ double work_of(const ProductShape& s) { return static_cast<double>(s.rows) * s.c
 bool is_tiny(const ProductShape& s) {
   const double work = work_of(s);
   return work <= 1024 || (work <= kSmallProduct && (s.rows <= 2 || s.columns == 1));
+}
+
+// Whether the number of threads may decide how oneDNN sums up: it cuts a long inner dimension among them if the left
+// operand is transposed.
+bool is_cut_by_threads(const ProductShape& s, const MatrixLayout& la) {
+  return la.column_stride != 1 && s.inner >= 2048;
+}
+
+// By oneDNN, unless that is not worth it or does not give the same bits with any number of threads.
+bool onednn_product(DType dtype, const ProductShape& s, const MatrixLayout& la, const void* a, const MatrixLayout& lb,
+                    const void* b, void* c) {
+  return work_of(s) > kSmallProduct && !is_cut_by_threads(s, la) && onednn_matmul(dtype, s, la, a, lb, b, c);
 }
 
 template <typename T>
@@ -122,10 +133,7 @@ void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const v
   };
   switch (dtype) {
     case DType::float32:
-      if (is_tiny(s) || (work_of(s) <= kSmallProduct && onednn_uses_avx512())) return own.template operator()<float>();
-      if (!onednn_uses_avx512()) return packed_product(s, la, a, lb, b, c);
-      if (!onednn_matmul(dtype, s, la, a, lb, b, c)) own.template operator()<float>();
-      return;
+      return is_tiny(s) ? own.template operator()<float>() : packed_product(s, la, a, lb, b, c);
     case DType::float64:
       return own.template operator()<double>();
     case DType::int32:
@@ -135,11 +143,10 @@ void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const v
     case DType::uint64:
       return own.template operator()<uint64_t>();
     case DType::float16:
-      if (work_of(s) <= kSmallProduct || !onednn_matmul(dtype, s, la, a, lb, b, c))
-        widened_product<half, float>(DType::float32, s, la, a, lb, b, c);
+      if (!onednn_product(dtype, s, la, a, lb, b, c)) widened_product<half, float>(DType::float32, s, la, a, lb, b, c);
       return;
     case DType::bfloat16:
-      if (work_of(s) <= kSmallProduct || !onednn_matmul(dtype, s, la, a, lb, b, c))
+      if (!onednn_product(dtype, s, la, a, lb, b, c))
         widened_product<bfloat16, float>(DType::float32, s, la, a, lb, b, c);
       return;
     case DType::uint8:

@@ -5,14 +5,22 @@
 #include <string_view>
 
 #include "compute/onednn/engine.h"
+#include "compute/onednn/filter_gradient.h"
 #include "compute/weights/filter_cache.h"
 #include "tensor/tensor.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
-namespace {
 
 using dnnl::memory;
+
+struct BlockedInput {
+  memory::desc layout;
+  Tensor data;
+};
+
+namespace {
+
 using Tag = memory::format_tag;
 
 constexpr int64_t kConvolution = 2;  // The first part of the key of each kind of primitive.
@@ -27,19 +35,16 @@ struct Problem {
   const std::vector<PostOp>& post_ops;
   bool bias;
   int threads;
+  int64_t all_out_channels;  // of the output and the filter in memory; the shape may have some of them
 
+  DType dtype_of(Part part) const {
+    return part == kFilter && pass == ConvolutionPass::filter_gradient ? DType::float32 : dtype;
+  }
   PrimitiveKey key() const {
-    PrimitiveKey key = {kConvolution,
-                        static_cast<int64_t>(pass),
-                        static_cast<int64_t>(dtype),
-                        threads,
-                        bias,
-                        shape.spatial,
-                        shape.channels_first,
-                        shape.batch,
-                        shape.in_channels,
-                        shape.out_channels,
-                        shape.groups};
+    PrimitiveKey key = {kConvolution,      static_cast<int64_t>(pass), static_cast<int64_t>(dtype),
+                        threads,           all_out_channels,           bias,
+                        shape.spatial,     shape.channels_first,       shape.batch,
+                        shape.in_channels, shape.out_channels,         shape.groups};
     for (const auto* sizes : {&shape.in, &shape.filter, &shape.out, &shape.stride, &shape.dilation, &shape.before})
       key.insert(key.end(), sizes->begin(), sizes->end());
     for (const PostOp& op : post_ops) {
@@ -70,7 +75,20 @@ memory::desc layout_of(const Problem& p, Part part, bool any) {
   }
   const memory::dims sizes = last(part == kFilter ? s.filter : part == kInput ? s.in : s.out, s.spatial);
   dims.insert(dims.end(), sizes.begin(), sizes.end());
-  return memory::desc(dims, onednn_type(p.dtype), any ? Tag::any : tag);
+  const memory::data_type type = onednn_type(p.dtype_of(part));
+  if (any || part == kInput || p.all_out_channels == s.out_channels)
+    return memory::desc(dims, type, any ? Tag::any : tag);
+  // Some channels of NHWC, or some outputs of HWIO: the channels of an output, or the outputs of a filter, lie side by
+  // side; all other dimensions follow from the last to the first, in steps of all channels.
+  memory::dims strides(dims.size(), 1);
+  int64_t step = p.all_out_channels;
+  for (size_t i = dims.size() - 1; i > 1; --i) {
+    if (part == kFilter && i == dims.size() - 1) strides[1] = step, step *= dims[1];
+    strides[i] = step;
+    step *= dims[i];
+  }
+  if (part == kOutput) strides[0] = step;
+  return memory::desc(dims, type, strides);
 }
 
 dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
@@ -114,6 +132,25 @@ dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
   return attr;
 }
 
+// Whether the bits of what an implementation computes, forward or towards the input, depend on the number of threads
+// for which it was made, or it is slower than our own loops. oneDNN tells no more than its name. The first kind was
+// found by trial (docs/decisions/0018-same-bits.md): convolutions by batches of products choose by the number of
+// threads over which part of filter and channels a block sums (where the filter is one pixel, they do not), and the
+// general product may cut the sums.
+bool is_excluded(std::string_view name) {
+  auto contains = [&](std::string_view part) { return name.find(part) != name.npos; };
+  return contains("gemm") || (contains("brgconv") && !contains("brgconv_1x1")) || contains("sse41") ||
+         name.starts_with("ref");
+}
+
+// The first implementation that is good, or false.
+template <typename Descriptor>
+bool settle(Descriptor& descriptor) {
+  while (is_excluded(descriptor.impl_info_str()))
+    if (!descriptor.next_impl()) return false;
+  return true;
+}
+
 // A primitive for the given layouts of input and output, or for whichever oneDNN prefers (`any`).
 CachedPrimitive make(const Problem& p, bool any) {
   const ConvolutionShape& s = p.shape;
@@ -123,6 +160,7 @@ CachedPrimitive make(const Problem& p, bool any) {
   try {
     const memory::desc in = layout_of(p, kInput, any), out = layout_of(p, kOutput, any);
     const memory::desc filter = layout_of(p, kFilter, true);
+    const memory::desc forward_filter(filter.get_dims(), onednn_type(p.dtype), Tag::any);
     const memory::desc bias = p.bias ? memory::desc({s.out_channels}, memory::data_type::f32, Tag::x) : memory::desc();
     const memory::dims stride = last(s.stride, s.spatial), before = last(s.before, s.spatial);
     memory::dims gaps = last(s.dilation, s.spatial), after;
@@ -133,23 +171,23 @@ CachedPrimitive make(const Problem& p, bool any) {
     const bool forward = p.pass == ConvolutionPass::forward;
     const dnnl::primitive_attr attr = attributes_of(p.post_ops);
     dnnl::convolution_forward::primitive_desc hint(
-        engine, forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, direct, in, filter,
-        bias, out, stride, gaps, before, after, attr);
+        engine, forward ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training, direct, in,
+        forward_filter, bias, out, stride, gaps, before, after, attr);
     auto keep = [&](const auto& pd, dnnl::primitive primitive, std::vector<std::pair<int, memory::desc>> arguments) {
-      const std::string_view name = pd.impl_info_str();
-      if (name.starts_with("ref") || (name.find("gemm") != name.npos && !p.post_ops.empty())) return;
       result.primitive = std::move(primitive);
       result.arguments = std::move(arguments);
       result.scratchpad = pd.scratchpad_desc();
       result.available = true;
     };
     if (forward) {
+      if (!settle(hint)) return result;
       keep(hint, dnnl::convolution_forward(hint),
            {{DNNL_ARG_SRC, hint.src_desc()}, {DNNL_ARG_WEIGHTS, hint.weights_desc()}, {DNNL_ARG_DST, hint.dst_desc()}});
       if (p.bias && result.available) result.arguments.push_back({DNNL_ARG_BIAS, hint.bias_desc()});
     } else if (p.pass == ConvolutionPass::input_gradient) {
       dnnl::convolution_backward_data::primitive_desc pd(engine, direct, in, filter, out, stride, gaps, before, after,
                                                          hint, attr);
+      if (!settle(pd)) return result;
       keep(pd, dnnl::convolution_backward_data(pd),
            {{DNNL_ARG_DIFF_SRC, pd.diff_src_desc()},
             {DNNL_ARG_WEIGHTS, pd.weights_desc()},
@@ -157,6 +195,7 @@ CachedPrimitive make(const Problem& p, bool any) {
     } else {
       dnnl::convolution_backward_weights::primitive_desc pd(engine, direct, in, filter, out, stride, gaps, before,
                                                             after, hint, attr);
+      if (!settle(pd)) return result;
       keep(pd, dnnl::convolution_backward_weights(pd),
            {{DNNL_ARG_SRC, pd.src_desc()},
             {DNNL_ARG_DIFF_WEIGHTS, pd.diff_weights_desc()},
@@ -188,11 +227,14 @@ CachedPrimitive make_reorder(const memory::desc& from, const memory::desc& to) {
 // One of the three tensors: where the caller has it, and where the primitive wants it.
 class Operand {
  public:
-  Operand(const Problem& p, Part part, const PrimitiveKey& key, const memory::desc& wanted, void* data)
-      : given_(layout_of(p, part, false)), wanted_(wanted), key_(key), part_(part), data_(data) {
+  Operand(Part part, const PrimitiveKey& key, const memory::desc& given, const memory::desc& wanted, void* data)
+      : given_(given), wanted_(wanted), key_(key), part_(part), data_(data) {
     if (given_ != wanted_) copy_ = Tensor(DType::uint8, Shape{static_cast<int64_t>(wanted_.get_size())});
   }
+  // Whether the layouts differ.
+  bool moved() const { return copy_.defined(); }
   void* data() const { return moved() ? copy_.raw() : data_; }
+  const Tensor& copy() const { return copy_; }
   // Takes the tensor that was put into the wanted layout by an earlier step, or puts it there for the next ones.
   void bring_cached(WeightCache<Tensor>& cache, const Tensor& source) {
     if (!moved()) return;
@@ -209,7 +251,6 @@ class Operand {
   }
 
  private:
-  bool moved() const { return copy_.defined(); }
   const CachedPrimitive& reorder(int64_t direction, const memory::desc& from, const memory::desc& to) const {
     PrimitiveKey key = key_;
     key.push_back(-1 - part_);
@@ -243,38 +284,104 @@ CachedPrimitive choose(const Problem& p) {
   return first.available ? first : make(p, !any);
 }
 
-}  // namespace
+// Whether a convolution is faster image by image. Without strides, or with little work, all at once is as good.
+bool is_faster_by_image(const ConvolutionShape& s) {
+  constexpr double kEnoughWork = 4 << 20;  // multiplications for an image
+  const bool strided = s.stride != std::array<int64_t, 3>{1, 1, 1};
+  return s.batch > 1 && strided && s.filter_area() > 1 && !s.channels_first && s.groups == 1 &&
+         s.work() >= s.batch * kEnoughWork;
+}
 
-bool onednn_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShape& shape,
-                        const std::vector<PostOp>& post_ops, const ConvolutionData& data) {
-  if (onednn_type(dtype) == memory::data_type::undef) return false;
-  onednn_engine();
+// Runs a primitive on operands in the layouts of the caller, brought into its own where they differ; on several
+// images of which the problem has one, if the layouts are the same.
+bool run(const Problem& problem, const ConvolutionData& data, int64_t images = 1,
+         const BlockedInput* blocked = nullptr) {
+  const ConvolutionPass pass = problem.pass;
   const bool forward = pass == ConvolutionPass::forward;
-  const OnednnThreads threads(forward ? intra_op_threads() : undivided_intra_op_threads());
-  const Problem problem{pass, dtype, shape, post_ops, data.bias != nullptr, threads.count()};
   const PrimitiveKey key = problem.key();
   auto primitive = PrimitiveCache::global().get(key, [&] { return choose(problem); });
   if (!primitive->available) return false;
+  auto wanted = [&](Part part) { return primitive->arguments[part].second; };
   auto operand = [&](Part part, void* pointer) {
-    return Operand(problem, part, key, primitive->arguments[part].second, pointer);
+    return Operand(part, key, layout_of(problem, part, false), wanted(part), pointer);
   };
-  const Operand input = operand(kInput, data.input);
+  const Operand input = blocked && blocked->layout == wanted(kInput)
+                            ? Operand(kInput, key, blocked->layout, blocked->layout, blocked->data.raw())
+                            : operand(kInput, data.input);
   Operand filter = operand(kFilter, data.filter);
   const Operand output = operand(kOutput, data.output);
+  if (images > 1 && (input.moved() || output.moved())) return false;
   bool adds = false;
-  for (const PostOp& op : post_ops) adds |= op.kind == PostOp::sum;
+  for (const PostOp& op : problem.post_ops) adds |= op.kind == PostOp::sum;
   if (pass != ConvolutionPass::input_gradient) input.bring();
   if (data.cache)
     filter.bring_cached(data.cache->layout, *data.cache_source);
   else if (pass != ConvolutionPass::filter_gradient)
     filter.bring();
   if (!forward || adds) output.bring();
-  if (data.bias)
-    primitive->run({input.data(), filter.data(), output.data(), data.bias});
-  else
-    primitive->run({input.data(), filter.data(), output.data()});
+  const int64_t width = size_of(problem.dtype);
+  const int64_t input_bytes = problem.shape.input_size() * width, output_bytes = problem.shape.output_size() * width;
+  for (int64_t i = 0; i < images; ++i) {
+    const void* in = static_cast<const char*>(input.data()) + i * input_bytes;
+    const void* out = static_cast<const char*>(output.data()) + i * output_bytes;
+    if (data.bias)
+      primitive->run({in, filter.data(), out, data.bias});
+    else
+      primitive->run({in, filter.data(), out});
+  }
   (forward ? output : pass == ConvolutionPass::input_gradient ? input : filter).fetch();
   return true;
+}
+
+}  // namespace
+
+bool onednn_convolution(ConvolutionPass pass, DType dtype, const ConvolutionShape& shape,
+                        const std::vector<PostOp>& post_ops, const ConvolutionData& data) {
+  if (onednn_type(dtype) == memory::data_type::undef) return false;
+  onednn_engine();
+  if (pass == ConvolutionPass::filter_gradient) return onednn_filter_gradient(dtype, shape, data);
+  const OnednnThreads threads(intra_op_threads());
+  if (is_faster_by_image(shape)) {
+    ConvolutionShape image = shape;
+    image.batch = 1;
+    if (run({pass, dtype, image, post_ops, data.bias != nullptr, threads.count(), shape.out_channels}, data,
+            shape.batch))
+      return true;
+  }
+  return run({pass, dtype, shape, post_ops, data.bias != nullptr, threads.count(), shape.out_channels}, data);
+}
+
+namespace {
+
+Problem problem_of(const FilterGradientPiece& p) {
+  static const std::vector<PostOp> none;
+  return {ConvolutionPass::filter_gradient, p.dtype, p.shape, none, false, 1, p.all_out_channels};
+}
+
+}  // namespace
+
+std::shared_ptr<const BlockedInput> onednn_blocked_input(const FilterGradientPiece& piece) {
+  const Problem problem = problem_of(piece);
+  const PrimitiveKey key = problem.key();
+  std::shared_ptr<const CachedPrimitive> primitive;
+  {
+    const OnednnThreads one(problem.threads);
+    primitive = PrimitiveCache::global().get(key, [&] { return choose(problem); });
+  }
+  if (!primitive->available) return nullptr;
+  const OnednnThreads threads(intra_op_threads());
+  PrimitiveKey reorder_key = key;
+  reorder_key.push_back(threads.count());
+  const memory::desc& wanted = primitive->arguments[kInput].second;
+  const Operand input(kInput, reorder_key, layout_of(problem, kInput, false), wanted, piece.data.input);
+  if (!input.moved()) return nullptr;
+  input.bring();
+  return std::make_shared<const BlockedInput>(BlockedInput{wanted, input.copy()});
+}
+
+bool onednn_filter_gradient_piece(const FilterGradientPiece& piece, const BlockedInput* input) {
+  const OnednnThreads threads(1);
+  return run(problem_of(piece), piece.data, 1, input);
 }
 
 }  // namespace thalweg

@@ -64,16 +64,6 @@ const dnnl::engine& onednn_engine() {
   return *ready.load(std::memory_order_acquire);
 }
 
-bool onednn_uses_avx512() {
-  // The first use asks Python, and must not do so while others, who may have the GIL, wait for the constant below.
-  onednn_engine();
-  static const bool answer = [] {
-    const int isa = static_cast<int>(dnnl::get_effective_cpu_isa());
-    return (isa & static_cast<int>(dnnl::cpu_isa::avx512_core)) == static_cast<int>(dnnl::cpu_isa::avx512_core);
-  }();
-  return answer;
-}
-
 dnnl::stream& onednn_stream() {
   thread_local dnnl::stream stream(onednn_engine());
   return stream;

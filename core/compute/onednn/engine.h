@@ -30,10 +30,6 @@ void set_isa_probe(std::function<std::string()> probe);
 // The engine of the CPU. Thread-safe.
 const dnnl::engine& onednn_engine();
 
-// Whether oneDNN's kernels have vectors of 16 floats here. Our own loops are compiled for 8, and leave it the work
-// then.
-bool onednn_uses_avx512();
-
 // The calling thread's stream. Work on it is done when the call that submitted it returns.
 dnnl::stream& onednn_stream();
 

@@ -16,14 +16,17 @@ constexpr int kTileRows = 6;
 constexpr int kTileColumns = 16;
 constexpr int kRowsAhead = 8;  // of a B that is not packed yet
 
-// How the elements of A lie that one tile needs: element (i, p) at a[i * row_stride + p * inner_stride].
+// How the elements of A lie that one tile needs: element (i, p) at a[i * row_stride + p * inner_stride]. Those of the
+// next tile follow at a + tile_stride(inner).
 struct RowsOfA {  // rows of a row-major matrix, read where they are
   int64_t row_stride;
   static constexpr int64_t inner_stride = 1;
+  int64_t tile_stride(int64_t) const { return kTileRows * row_stride; }
 };
 struct PackedA {  // kTileRows elements of column after column
   static constexpr int64_t row_stride = 1;
   static constexpr int64_t inner_stride = kTileRows;
+  static int64_t tile_stride(int64_t inner) { return kTileRows * inner; }
 };
 
 // How a finished tile gets into C, which lies at c[i * row_stride + j].
@@ -109,7 +112,47 @@ template <int kRows, Aside kAside, typename LayoutOfA>
   store_tile<kRows>(sums, c, out);
 }
 
+// Two tiles of kTileRows rows below each other, on processors with AVX-512: a register holds all columns of a row, and
+// twelve rows are as many independent chains as twelve registers of a single tile are elsewhere. Each sum is formed in
+// the same order as in `tile`, so that bits are the same.
+template <typename LayoutOfA>
+[[gnu::target("avx512f")]] void two_tiles(int64_t inner, const float* upper, LayoutOfA layout, const float* b,
+                                          int64_t b_stride, float* c, const TileOfC& out, const float* next) {
+  constexpr int kRows = 2 * kTileRows;
+  __m512 sums[kRows];
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i) {
+    sums[i] = _mm512_setzero_ps();
+    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride + kTileColumns - 1), _MM_HINT_T0);
+  }
+  const int64_t row_stride = layout.row_stride;
+  const float* lower = upper + layout.tile_stride(inner);
+  for (int64_t p = 0; p < inner; ++p) {
+    const __m512 row = _mm512_loadu_ps(b);
+#pragma GCC unroll 6
+    for (int i = 0; i < kTileRows; ++i) {
+      sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(upper[i * row_stride]), row, sums[i]);
+      sums[kTileRows + i] = _mm512_fmadd_ps(_mm512_set1_ps(lower[i * row_stride]), row, sums[kTileRows + i]);
+    }
+    if (next != nullptr) _mm_prefetch(reinterpret_cast<const char*>(next + p * kTileColumns), _MM_HINT_T0);
+    upper += LayoutOfA::inner_stride;
+    lower += LayoutOfA::inner_stride;
+    b += b_stride;
+  }
+  const __m512 scale = _mm512_set1_ps(out.scale);
+#pragma GCC unroll 12
+  for (int i = 0; i < kRows; ++i, c += out.row_stride)
+    _mm512_storeu_ps(c, out.accumulate ? _mm512_add_ps(_mm512_loadu_ps(c), _mm512_mul_ps(sums[i], scale)) : sums[i]);
+}
+
 }  // namespace detail
+
+// Whether the processor has registers of sixteen floats.
+inline bool has_wide_registers() {
+  static const bool answer = __builtin_cpu_supports("avx512f");
+  return answer;
+}
 
 // Calls with.operator()<kRows>() for a number of rows from 1 to kTileRows.
 template <typename With>
@@ -142,6 +185,14 @@ void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, co
     else
       detail::tile<kRows, detail::Aside::nothing>(inner, a, layout, b, b_stride, c, out, next);
   });
+}
+
+// The same for two tiles below each other, of kTileRows rows and kTileColumns columns each. Only if the processor
+// has_wide_registers.
+template <typename LayoutOfA>
+void multiply_two_tiles(int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride, float* c,
+                        const TileOfC& out, const float* next = nullptr) {
+  detail::two_tiles(inner, a, layout, b, b_stride, c, out, next);
 }
 
 // The same, with B's rows copied to `packed` on the way, for the tiles that follow.

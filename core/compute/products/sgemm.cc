@@ -14,11 +14,12 @@ constexpr int64_t kRowBlock = 192;     // rows of A that stay in the second-leve
 constexpr int64_t kColumnBlock = 256;  // columns of B that a thread packs at a time, and that stay there as well
 // A row-major A is read where it is, if so few columns use it that packing would cost more.
 constexpr int64_t kFewColumns = 256;
+constexpr int64_t kCacheWay = 1024;  // floats after which addresses meet in a first-level cache
 // Of A, this much is packed at a time, for all threads.
 constexpr int64_t kMostPacked = 4 << 20, kMostPackedInner = 4096;
 constexpr size_t kMostKept = 1 << 20;  // floats that a thread keeps
-// With so few rows the packing of B counts.
-constexpr int64_t kFewRows = 96;
+// With so few rows the packing of B counts (and pairs of tiles gain nothing).
+constexpr int64_t kFewRows = 96, kFewRowsOfPairs = 48;
 // A transposed B with so few rows of A to meet: it is cheaper to compute the transposed product.
 constexpr int64_t kRowsToTranspose = 96;
 constexpr int64_t kSlices = 8;                // blocks of the inner dimension whose products are formed at once
@@ -98,6 +99,9 @@ struct Operands {
       body(x.a.at(i, p), RowsOfA{x.a.row_stride});
   }
 
+  // Whether the rows of an A that is not packed compete for the same few places of the first-level cache.
+  bool rows_collide() const { return !packed_a && x.a.row_stride % kCacheWay == 0; }
+
   const Product& x;
   const int64_t depth;
   std::optional<Packed> packed_a, packed_b;
@@ -109,12 +113,21 @@ void multiply_block(const Operands& operands, Range rows, Range columns) {
   const int64_t depth = operands.depth, panels = ceil_div(columns.size(), kTileColumns);
   const int64_t rows_at_once = equal_parts(rows.size(), kRowBlock, kTileRows);
   float* own_b = operands.packed_b ? nullptr : scratch(0, depth * kTileColumns * panels);
+  const bool two_tiles = has_wide_registers() && !operands.rows_collide();
 
   auto multiply_panel = [&](Range some, int64_t p, int64_t length, int64_t j) {
     const float* b = own_b != nullptr ? own_b + (j - columns.begin) * length : operands.packed_b->at(j, p, length);
     const int width = static_cast<int>(std::min<int64_t>(kTileColumns, columns.end - j));
     const TileOfC out{x.c_stride, width, x.accumulate || p > 0, x.scale};
-    for (int64_t i = some.begin; i < some.end; i += kTileRows) {
+    int64_t i = some.begin;
+    if (two_tiles && width == kTileColumns)
+      for (; i + 2 * kTileRows <= some.end; i += 2 * kTileRows) {
+        const float* next = i + 2 * kTileRows >= some.end ? b + length * kTileColumns : nullptr;
+        operands.with_a(i, p, length, [&](const float* a, auto layout) {
+          multiply_two_tiles(length, a, layout, b, kTileColumns, x.c + i * x.c_stride + j, out, next);
+        });
+      }
+    for (; i < some.end; i += kTileRows) {
       const int height = static_cast<int>(std::min<int64_t>(kTileRows, some.end - i));
       // The last rows fetch the next panel from the second-level cache, or from further away, into the first.
       const float* next = i + kTileRows >= some.end ? b + length * kTileColumns : nullptr;
@@ -188,7 +201,7 @@ void multiply_blocks(const Product& x, int64_t depth, bool parallel) {
 
   Operands operands(x, depth);
   if (x.a.column_stride != 1 || x.columns > kFewColumns) operands.pack_a(parallel);
-  const bool few_rows = x.b.column_stride == 1 && row_block <= kFewRows;
+  const bool few_rows = x.b.column_stride == 1 && row_block <= (has_wide_registers() ? kFewRowsOfPairs : kFewRows);
   if (!few_rows && across() == 1 && down() > 1) operands.pack_b(parallel);
   const int64_t blocks = down() * across();
   parallel_for(blocks, parallel ? 1 : blocks, [&](int64_t begin, int64_t end) {

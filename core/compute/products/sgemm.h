@@ -1,7 +1,8 @@
-// The float32 matrix product in our own loops, on AVX2, on the threads that all kernels share.
+// The float32 matrix product in our own loops, on AVX2 or AVX-512, on the threads that all kernels share.
 //
 // oneDNN's product is as fast for large row-major matrices, but loses up to half of its speed where an operand is
-// transposed, as it is in every gradient, and its OpenMP team waits for all of its members. All threads pack A into
+// transposed (as in every gradient) or has few rows, its OpenMP team waits for all of its members, and how it rounds
+// depends on their number. All threads pack A into
 // the order of the micro kernel first, unless it is read so rarely that it does not pay; then each takes blocks of C
 // and packs the part of B that it needs, so that all that a tile reads comes in one stretch from the nearest cache.
 #pragma once
@@ -23,7 +24,8 @@ struct Product {
 constexpr int64_t kLongestWhole = 384;
 
 // c = a * b, or c += scale * a * b. Any size may be 0. How a sum is rounded depends on `inner` only: not on the number
-// of threads, nor on how operands lie or are packed. Spreads over threads if `parallel`. Thread-safe.
+// of threads, nor on how operands lie or are packed, nor on the width of the registers. Spreads over threads if
+// `parallel`. Thread-safe.
 void sgemm(const Product& product, bool parallel = true);
 
 // The number of floats that `pack_b` needs.

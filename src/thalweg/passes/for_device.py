@@ -20,12 +20,10 @@ class TaskKernels(NamedTuple):
 
     Attributes:
         operands_of: How many operands an op that can be fused element by element has; 0 for all others.
-        packs_products: Whether matrix products read packed right-hand sides.
         is_synchronous: Whether a node has a kernel that never waits, so that it may run inside a lowered loop.
     """
 
     operands_of: Callable[[str], int]
-    packs_products: bool
     is_synchronous: Callable[[Node], bool]
 
 
@@ -56,6 +54,4 @@ def fused(graph: StepGraph, options: PassOptions, kernels: TaskKernels, changes_
         graph = fuse(graph, kernels.operands_of)
     if not changes_resources:
         graph = keep_weights(graph)
-    if kernels.packs_products:
-        graph = pack_weights(graph)
-    return lower_loops(graph, kernels.is_synchronous)
+    return lower_loops(pack_weights(graph), kernels.is_synchronous)

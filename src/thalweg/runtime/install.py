@@ -83,7 +83,7 @@ def local_kernels(functions: Mapping[str, PlannedFunction] | None = None) -> Tas
             return False
         return node.op == "_Loop" or not core.is_async(node.op)
 
-    return TaskKernels(core.operands_of_rows, core.packs_products(), is_synchronous)
+    return TaskKernels(core.operands_of_rows, is_synchronous)
 
 
 def supports(op: str, attr: str, dtype: DType) -> bool:
