@@ -108,7 +108,7 @@ using ResultOf = std::conditional_t<std::is_same_v<Returned, Compute<T>>, T, Ret
 
 // out[i] = F(in[i]) for one row. T is a type that is computed in as it is.
 template <typename F, typename T, typename R>
-void unary_row(const void* from, void* to, int64_t n) {
+[[gnu::hot]] void unary_row(const void* from, void* to, int64_t n) {
   const T* in = static_cast<const T*>(from);
   R* out = static_cast<R*>(to);
   if constexpr (std::is_same_v<T, float> && requires { F::near_limit; }) {
@@ -144,7 +144,8 @@ template <typename F, typename T, typename R>
 // out[i] = F(a[i], b[i]) for one row: contiguous operands; a stride of 0 is a scalar. Both strides are 0 only where n
 // is 1. `out` may be one of the operands.
 template <typename F, typename T, typename R>
-void binary_row(const void* from_a, int64_t stride_a, const void* from_b, int64_t stride_b, void* to, int64_t n) {
+[[gnu::hot]] void binary_row(const void* from_a, int64_t stride_a, const void* from_b, int64_t stride_b, void* to,
+                             int64_t n) {
   const T* a = static_cast<const T*>(from_a);
   const T* b = static_cast<const T*>(from_b);
   R* out = static_cast<R*>(to);
