@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "compute/products/sgemm.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
@@ -157,14 +158,30 @@ void multiply_directly(int64_t rows, int64_t columns, int64_t inner, const Matri
   }
 }
 
+template <typename T>
+constexpr bool has_packed_product = std::is_same_v<T, double> || std::is_same_v<T, uint32_t>;
+
 }  // namespace
 
 template <typename T>
 void gemm(int64_t rows, int64_t columns, int64_t inner, const MatrixLayout& a_layout, const T* a,
           const MatrixLayout& b_layout, const T* b, T* c, bool parallel) {
   const bool direct = columns == 1 || rows <= 2 || static_cast<double>(rows) * columns * inner <= 1024;
+  if constexpr (std::is_same_v<T, float>) {
+    if (!direct)
+      return products::sgemm({rows,
+                              columns,
+                              inner,
+                              {a, a_layout.row_stride, a_layout.column_stride},
+                              {b, b_layout.row_stride, b_layout.column_stride},
+                              c,
+                              columns},
+                             parallel);
+  }
   auto stripe = [&](int64_t begin, int64_t end) {
-    auto* multiply = direct ? &multiply_directly<T> : &multiply_rows<T>;
+    auto* multiply = &multiply_directly<T>;
+    if constexpr (has_packed_product<T>)
+      if (!direct) multiply = &multiply_rows<T>;
     multiply(end - begin, columns, inner, a_layout, a + begin * a_layout.row_stride, b_layout, b, c + begin * columns);
   };
   const double work_per_row = static_cast<double>(columns) * static_cast<double>(inner);
