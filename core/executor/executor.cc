@@ -28,7 +28,7 @@ void Executor::abort(const Error& error) {
   }
   cancellation().cancel();
   if (rendezvous()) rendezvous()->abort(error);
-  // The values that it expects from other executors may not come any more.
+  // The values that this executor expects from others may never come.
   if (take_or_notify()) make_resume();
 }
 
@@ -62,7 +62,7 @@ void Executor::start_async(const NodeItem& node, Tensor* inputs, FrameIteration 
                                                   self->ended(started, std::move(error), std::move(*holder), Tensor());
                                                 });
   *holder = context;
-  // Bad input is reported like any other failure: the step waits for what this kernel has to say.
+  // Bad input is reported like any other failure: the step waits until this kernel reports.
   try {
     static_cast<AsyncKernel&>(*node.kernel).start(context);
   } catch (const std::exception& exception) {
@@ -179,7 +179,7 @@ void Executor::tick() {
 }
 
 bool Executor::advance() {
-  // What the host keeps for a device with memory of its own is not that memory.
+  // Host memory used on behalf of a device with its own memory is not charged to the device's account.
   AccountScope account(plan_->device().memory ? nullptr : plan_->device().account);
   while (true) {
     if (!interrupted()) {

@@ -56,7 +56,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     called_ = called;
     if (stats != nullptr) stats->prepare(*plan_, id());
   }
-  // The observer, if it wants to know what runs within nodes of this step; else null.
+  // The observer, if it records the nodes that run within nodes of this step; else null.
   StepStats* observer() const { return stats_ != nullptr && stats_->looks_inside() ? stats_ : nullptr; }
   // Called now and then by the driving thread of `run`; throwing Error aborts the step.
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
@@ -131,7 +131,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   bool advance();
   void make_resume();
   std::vector<Tensor> collect();
-  // Drops what the step left behind, and keeps the state for another one.
+  // Drops the tensors that the step left in its state, and keeps the state for another step.
   void give_back();
 
   std::shared_ptr<const Plan> plan_;
@@ -157,7 +157,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::optional<Error> error_;
 };
 
-// The observer of a step, if it wants to know what runs within nodes.
+// The observer of a step, if it records the nodes that run within nodes.
 inline StepStats* observer_of(Step& step) {
   auto* executor = dynamic_cast<Executor*>(&step);
   return executor != nullptr ? executor->observer() : nullptr;

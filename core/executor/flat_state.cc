@@ -61,7 +61,7 @@ void FlatState::drain(Executor& executor) {
   }
   for (int i = 0; i < node.num_inputs; ++i)
     if (i >= 64 || (node.kept >> i & 1) == 0) slots_[node.first_slot + i].reset();
-  // A kernel may have taken a constant along.
+  // A kernel may have moved a constant out of its slot.
   for (const auto& [input, value] : node.constants)
     if (!slots_[node.first_slot + input].defined()) slots_[node.first_slot + input] = value;
 }
@@ -69,7 +69,7 @@ void FlatState::drain(Executor& executor) {
 [[gnu::always_inline]] inline void FlatState::pass_on(const NodeItem& node) {
   Tensor* outputs = outputs_.data();
   require_outputs(node.def, node.num_outputs, outputs);
-  // Inputs go first: a consumer of a forwarded buffer must find itself its only owner.
+  // Inputs are released first: the consumer of a forwarded buffer must be its only owner.
   release_inputs(node);
   fill_slots(node, outputs);
   for (int i = 0; i < node.num_outputs; ++i) outputs[i].reset();
@@ -140,7 +140,7 @@ void FlatState::arrive(const NodeItem& node, Tensor value) {
     if (!waits) make_ready(at);
     return;
   }
-  // Nothing else to wait for: its readers have it without the node being run.
+  // The node waits for nothing else: its value goes straight to its readers.
   fill_slots(node, &value);
   notify(node);
 }

@@ -127,7 +127,7 @@ void FrameState::drain(Executor& executor) {
   while (can_start() && !executor.interrupted() && !executor.has_mail()) {
     Ready ready = take_ready();
     const NodeItem& node = *ready.node;
-    // A dead Send still runs: the other side must learn that nothing will come.
+    // A dead Send still runs: the Recv must get the dead token.
     if (!ready.dead || node.kind == NodeKind::send || node.kind == NodeKind::handover) {
       const FrameIteration at{ready.frame->number, ready.iteration->number};
       Tensor* inputs = ready.iteration->slots.data() + node.first_slot;
@@ -227,7 +227,8 @@ void FrameState::exit(const Ready& ready, Tensor* outputs) {
   if (!ready.dead) {
     activate(*ready.node, false, outputs, true, ready.frame->parent, ready.frame->parent_iteration);
   } else if (ready.iteration == ready.frame->newest()) {
-    // Every iteration but the last has dead Exits; they are told to the outside only if the whole loop was dead.
+    // Every iteration but the last has dead Exits; they are propagated to the parent frame only if the whole loop was
+    // dead.
     ready.frame->dead_exits.push_back(ready.node);
   }
 }

@@ -12,7 +12,7 @@
 namespace thalweg {
 namespace {
 
-// What the calling thread drives, and what it has taken besides.
+// The joint step that the calling thread drives, and the executors that it has taken.
 struct Driven {
   const JointStep* step = nullptr;
   Taken* taken = nullptr;

@@ -31,7 +31,7 @@ namespace thalweg {
 
 class JointStep final : public Step, public Driver, public std::enable_shared_from_this<JointStep> {
  public:
-  // What one device does: its plan, and which of the step's feeds and fetches are those of the plan.
+  // The part of one device: its plan, and the indices of the plan's feeds and fetches in those of the step.
   struct Part {
     std::shared_ptr<const Plan> plan;
     std::vector<int32_t> feeds;
@@ -75,7 +75,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   std::vector<std::shared_ptr<Executor>> executors_;
   std::function<void()> poll_;
   std::atomic<int> active_{0};       // threads that are inside of an executor
-  std::atomic<int64_t> changes_{0};  // what spinning threads watch: counts executors made ready, and the end
+  std::atomic<int64_t> changes_{0};  // watched by spinning threads: counts executors made ready, and the end
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;

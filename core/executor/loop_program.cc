@@ -143,7 +143,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
     run_items(num_condition_, items_.size(), *scratch, site);
     for (int k = 0; k < num_variables_; ++k) variables[k] = std::move(slots[next_slot_ + k]);
   }
-  // What the last condition computed for a body that did not run.
+  // Drop the values that the last condition computed for a body that did not run.
   for (const Item& item : items_)
     for (int k = 0; k < item.num_inputs; ++k)
       if (k >= 64 || (item.kept >> k & 1) == 0) scratch->slots[item.first_slot + k].reset();

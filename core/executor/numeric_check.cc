@@ -20,7 +20,7 @@ bool is_checked(DType dtype) {
   return found;
 }
 
-// Only nodes that passes have made stand for several; asking about the name first is cheaper.
+// Only nodes made by passes are fused; comparing the name first is cheaper than a cast.
 DivisibleKernel* divisible_kernel(const NodeDef& node, Kernel* kernel) {
   return node.op.starts_with('_') ? dynamic_cast<DivisibleKernel*>(kernel) : nullptr;
 }
@@ -106,7 +106,7 @@ std::string describe(const Tensor& t) {
   return cat(t.dtype(), t.shape(), ": ", what, " of ", t.num_elements(), " elements");
 }
 
-// Whether there is something to look at. What is in a device's own memory is not for the host to read.
+// Whether the tensor can be checked: the host cannot read a device's own memory.
 bool is_looked_at(const Tensor& t) {
   return t.defined() && is_checked(t.dtype()) && t.num_elements() > 0 && !t.on_device();
 }
@@ -135,7 +135,7 @@ NumericCheck::Inputs NumericCheck::before(const NodeDef& node, Kernel* kernel, c
       continue;
     }
     out.finite &= !not_finite_.contains(t.raw());
-    // What another node made, and only this one reads, may be written over: that node was looked at.
+    // The output of another node with this one as its only reader may be overwritten: it has been checked.
     if (divisible || !t.writable() || fed_.contains(t.raw()) || reads_.contains(t.raw())) out.held[i] = t;
   }
   return out;
@@ -152,10 +152,10 @@ void NumericCheck::after(const NodeDef& node, Kernel* kernel, Context* ctx, Inpu
   size_t first = 0;
   while (first < count && !is_bad(outputs[first])) ++first;
   if (first < count) {
-    // Nodes that ran within this one, of a loop or a function, have been looked at.
+    // Nodes that ran within this one, of a loop or a function, have been checked.
     const bool within = ctx != nullptr && findings_.size() > inputs.findings;
     const bool made_here = !within && were_finite(node, inputs);
-    // A part may read only what is finite, whatever the others read.
+    // One op of a fused node may have finite inputs although others have not.
     if (!look_at_parts(node, kernel, ctx, inputs) && made_here)
       note(node, cat("output ", first, ", ", describe(outputs[first])));
   }

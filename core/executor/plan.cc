@@ -38,10 +38,10 @@ bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) 
 
 }  // namespace
 
-// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: whose results have
-// no readers, and those that only they read (the gradient of a variable, say, and its update); then the only reader of
-// what has just been computed; then the one farthest from the end of the step; ties by the order in which the graph was
-// built. In a plan for one device of several, where others may wait, the order was planned before.
+// Topological order. Among ready nodes asynchronous ones start first, then those that free memory: nodes whose results
+// have no readers, and their only inputs (the gradient of a variable, say, and its update); then the only reader of the
+// latest result; then the node farthest from the end of the step; ties by the order in which the graph was built. In a
+// plan for one device of several, where other devices may wait, the passes have decided the order.
 std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
   int32_t n = static_cast<int32_t>(specs.size());
   std::vector<int32_t> waiting(n, 0);
@@ -73,14 +73,14 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
              specs[i].def.op, "); only NextIteration may lead back to a Merge");
   }
   const bool planned = std::any_of(specs.begin(), specs.end(), [](const NodeSpec& s) { return s.priority >= 0; });
-  // How far the end is, and how far a node without readers.
+  // Distances to the end of the step, and to a node without readers.
   constexpr int32_t kSoonFreed = 2;
   std::vector<double> distance(n, 0);
-  std::vector<int32_t> kept(n, 0);
+  std::vector<int32_t> freed_after(n, 0);
   for (size_t at = order.size(); at-- > 0;) {
     const int32_t from = order[at];
     for (int32_t to : consumers[from]) distance[from] = std::max(distance[from], distance[to] + 1);
-    for (int32_t to : readers[from]) kept[from] = std::max(kept[from], kept[to] + 1);
+    for (int32_t to : readers[from]) freed_after[from] = std::max(freed_after[from], freed_after[to] + 1);
     if (planned) distance[from] = specs[from].priority;
   }
 
@@ -90,7 +90,7 @@ std::vector<int32_t> Plan::schedule(const std::vector<NodeSpec>& specs) const {
     // Nodes without inputs (constants, handles, those that only pass control on) cost nothing, and one that frees a
     // large tensor may wait for them. A variable that is read and changed without an order between is read first.
     if (specs[i].inputs.empty() || specs[i].def.op == "ReadVariableOp") return kFirst;
-    if (kept[i] <= kSoonFreed && !planned) return kFrees;
+    if (freed_after[i] <= kSoonFreed && !planned) return kFrees;
     return distance[i];
   };
   auto later = [&](int32_t a, int32_t b) {
@@ -134,7 +134,7 @@ int32_t Plan::output_frame(const NodeItem& item) const {
 // Gives every node its static frame: Enter leads into the frame that it names, Exit back out of it.
 void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<int32_t>& order) {
   frames_.push_back({});
-  std::map<std::pair<int32_t, std::string>, int32_t> by_name;  // and by the frame around it
+  std::map<std::pair<int32_t, std::string>, int32_t> by_name;  // by parent frame and name
   std::vector<int32_t> position(specs.size());
   for (size_t at = 0; at < order.size(); ++at) position[order[at]] = static_cast<int32_t>(at);
   for (size_t at = 0; at < order.size(); ++at) {
@@ -299,7 +299,7 @@ void Plan::keep_constants() {
 
 namespace {
 
-// Hands on what has arrived.
+// Passes on the value that has arrived.
 struct Arrival : Kernel {
   void compute(Context& ctx) override { ctx.set_output(0, ctx.take_input(0)); }
 };

@@ -38,7 +38,7 @@ struct NodeItem {
   NodeKind kind = NodeKind::plain;
   bool loop_merge = false;      // a Merge that closes a loop
   bool constant_enter = false;  // an Enter whose value every iteration sees
-  bool cut = false;             // a linked Recv of 16 bits: its kernel makes what arrives of what was handed over
+  bool cut = false;             // a linked Recv of 16 bits: its kernel truncates the value that was handed over
   int32_t num_inputs = 0;
   int32_t num_outputs = 0;
   int32_t first_slot = 0;
@@ -56,7 +56,7 @@ struct NodeItem {
 };
 
 struct FrameInfo {
-  std::string name;  // what the graph calls the loop
+  std::string name;  // the loop's name in the graph
   uint64_t name_hash = 0;
   int32_t parent = -1;
   int32_t parallel_iterations = 1;

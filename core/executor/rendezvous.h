@@ -26,7 +26,7 @@ class Rendezvous {
   virtual ~Rendezvous() = default;
   // The number of the step, which all its tasks know it by.
   int64_t step() const { return step_; }
-  // `at` tells apart what is sent in the iterations of a loop.
+  // `at` tells apart the values that one Send sends in the iterations of a loop.
   virtual void send(const Key& key, FrameIteration at, Tensor value) = 0;
   virtual void recv(const Key& key, FrameIteration at, Receive receive) = 0;
   // Takes the value if it is there.

@@ -17,7 +17,7 @@ std::string hex(uint64_t number) {
   return out;
 }
 
-// Text from strangers, cut to a line of printable characters for an error message.
+// Untrusted text, cut to a line of printable characters for an error message.
 std::string quoted(std::string_view text) {
   constexpr size_t kMost = 80;
   std::string out = "'";

@@ -1,5 +1,5 @@
-// RendezvousKey: what a Send and its Recv agree on: the sending device and its incarnation, the receiving device, and
-// the name of the tensor. Frame and iteration are not part of it: they differ between the runs of one Send.
+// RendezvousKey: the name under which a Send and its Recv meet: the sending device and its incarnation, the receiving
+// device, and the name of the tensor. Frame and iteration are not part of it: they differ between the runs of one Send.
 //
 // As text, for messages between tasks, errors and logs, a transfer is
 //
@@ -38,7 +38,7 @@ class RendezvousKey {
     return parts_ == other.parts_ || (hash_ == other.hash_ && parts_->name == other.parts_->name);
   }
 
-  // The text of one transfer, and back. `parse` takes text from strangers: InvalidArgumentError says what is wrong with
+  // The text of one transfer, and back. `parse` accepts untrusted text: InvalidArgumentError says what is wrong with
   // it, and quotes no more of it than fits a line.
   std::string transfer(FrameIteration at) const;
   static std::pair<RendezvousKey, FrameIteration> parse(std::string_view transfer);

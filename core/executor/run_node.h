@@ -1,9 +1,9 @@
-// run_node: one run of one node on the calling thread. Everything that runs nodes does it with this: executors, the
-// bodies of functions that run within a step, lowered loops, and fused nodes that are computed op by op.
+// run_node: one run of one node on the calling thread. All callers that run nodes use it: executors, the bodies of
+// functions that run within a step, lowered loops, and fused nodes that are computed op by op.
 //
-// A run is begun and ended in the records of the step's observer, if it has one; without an observer it costs what the
-// kernel costs and two branches. Whatever exception leaves the kernel leaves here as an Error that names the node;
-// where nodes run within nodes, the innermost one.
+// A run is begun and ended in the records of the step's observer, if it has one; without an observer it adds two
+// branches to the kernel. An exception of the kernel is thrown on as an Error that names the node; where nodes run
+// within nodes, the innermost one.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -12,7 +12,7 @@ namespace thalweg {
 
 class StepStats;
 
-// What the nodes of one step and device have in common.
+// The context that the nodes of one step and device share.
 struct NodeSite {
   Device& device;
   Step& step;
@@ -20,17 +20,17 @@ struct NodeSite {
   bool called = false;         // as part of a function that the innermost begun node calls
 };
 
-// The error that an exception stands for.
+// The Error equivalent of an exception.
 Error error_of(const std::exception& exception);
 // Throws the exception that is being handled again, as an Error that names the node.
 [[noreturn]] void rethrow_from(const NodeDef& node);
 [[noreturn]] void fail_unset(const NodeDef& node, int output);
-// What the observer notes: the number of the run's record, and how it ended.
+// The observer's notes: the number of the run's record, and its end.
 int32_t begin_observed(const NodeSite& site, const NodeDef& def, Kernel* kernel, const Tensor* inputs);
 void end_observed(const NodeSite& site, int32_t record, bool ended, Kernel* kernel, Context& ctx,
                   const Tensor* outputs);
 
-// `work(ctx, record)` is what the node does: true if it has ended, false if an asynchronous kernel has been started,
+// `work(ctx, record)` does the node's work: true if it has ended, false if an asynchronous kernel has been started,
 // which will report later. `record` is the number of the run's record.
 template <typename Work>
 [[gnu::always_inline]] inline bool run_node(const NodeSite& site, const NodeDef& def, Kernel* kernel, Tensor* inputs,

@@ -1,4 +1,4 @@
-// State: how far one step has come. Two implementations: FlatState for graphs without control flow, FrameState for the
+// State: the progress of one step. Two implementations: FlatState for graphs without control flow, FrameState for the
 // rest. A state is touched by one thread at a time, the one that currently drives the step, so it needs no locks.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace thalweg {
 
 class Executor;
 
-// A node that asynchronous work was started for: what `complete` needs to go on from there.
+// A node whose asynchronous kernel was started: the position from which `complete` continues.
 struct Started {
   const NodeItem* node;
   void* frame;
@@ -36,7 +36,7 @@ class State {
   virtual void arrive(const NodeItem& node, Tensor value) = 0;
   // The fetched values; an empty tensor where a fetch was dead.
   virtual std::span<Tensor> fetched() = 0;
-  // Drops everything that the step left behind, so that the state can serve the next one.
+  // Drops the tensors that the step left, so that the next step can reuse the state.
   virtual void clear() = 0;
 };
 

@@ -1,4 +1,4 @@
-// What an observer notes about the end of a node.
+// The observer's notes at the end of a node.
 #include "executor/stats.h"
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 namespace thalweg {
 namespace {
 
-// What the tensors of the device hold whose executor this thread drives.
+// The bytes held by tensors of the device whose executor this thread drives.
 int64_t in_use() {
   const Account* account = current_account();
   return account != nullptr ? account->bytes_in_use() : Allocator::cpu().bytes_in_use();
@@ -91,7 +91,7 @@ void StepStats::Caller::end(std::shared_ptr<StepStats> call) const {
 
 void StepStats::Calls::add(Call call) {
   const size_t runs = call.stats->runs().size();
-  call.stats->calls_ = nullptr;  // or what it belongs to would own it
+  call.stats->calls_ = nullptr;  // or the Calls would own themselves
   std::lock_guard lock(mutex_);
   if (runs_ + runs > kMostRuns) {
     left_out_ += runs;
@@ -110,7 +110,7 @@ std::vector<StepStats::Call> StepStats::Calls::take(size_t& left_out) {
 std::vector<StepStats::Call> StepStats::take_calls() { return calls_ ? calls_->take(left_out_) : std::vector<Call>(); }
 
 void StepStats::check_outputs(int32_t at, const NodeDef& def, Kernel* kernel, Context* ctx, const Tensor* outputs) {
-  // Nearly always the last one: only what is asynchronous ends out of turn.
+  // Nearly always the last one: only asynchronous nodes end out of order.
   auto begun = std::find_if(inputs_.rbegin(), inputs_.rend(), [at](const auto& each) { return each.first == at; });
   NumericCheck::Inputs inputs;
   if (begun != inputs_.rend()) {

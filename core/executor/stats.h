@@ -6,9 +6,9 @@
 // written here when the driver picks it up. Names and protobufs are made after the step (executor/trace.h), from the
 // NodeDefs that the records point to: plans must live until then, and the bodies of called functions are kept here.
 //
-// Nodes within nodes, those of lowered loops and of functions, have the record of the node around them as parent. What
-// runs in the call of an asynchronous node is driven by other threads, and has an observer of its own: a Caller, taken
-// when the node starts, makes it, and brings it back when the call has ended.
+// Nodes within nodes, those of lowered loops and of functions, have the record of the node around them as parent. The
+// nodes of a function that an asynchronous node calls are driven by other threads, and have an observer of their own: a
+// Caller, taken when the node starts, makes that observer, and returns it when the call has ended.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ struct NodeRun {
   int32_t thread = 0;
   int32_t first_output = 0;
   int32_t num_outputs = 0;
-  bool waits = false;   // asynchronous: the time from its start to its end, on whatever threads
+  bool waits = false;   // asynchronous: the time from its start to its end, on any threads
   bool called = false;  // belongs to a function that the parent calls
 };
 
@@ -55,7 +55,7 @@ class StepStats {
  public:
   struct Options {
     bool numerics = false;
-    bool details = true;  // outputs, memory, and what runs within nodes; otherwise only when each node ran
+    bool details = true;  // outputs, memory, and nodes within nodes; otherwise only when each node ran
     bool runs = true;     // when each node ran
   };
   // So many runs are recorded; those that come after them are left out.
@@ -125,7 +125,7 @@ class StepStats {
   }
   // An asynchronous kernel ended at this time on this thread.
   void arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread);
-  // A value came from another executor of the step; what it is like was noted there.
+  // A value came from another executor of the step, which has recorded its size.
   void received(const NodeItem& node, const Tensor& value) {
     MemoryTrace* senders = memory_trace;
     end(begin(node.def), 1, &value);
@@ -156,10 +156,10 @@ class StepStats {
   // The node that runs now; for the driving thread.
   Caller caller();
 
-  // Keeps what records point to until the observer goes.
+  // Keeps a function's body, which records point to, as long as the observer.
   void keep(std::shared_ptr<const void> body) { kept_.insert(std::move(body)); }
 
-  // Whether it wants to know what runs within nodes.
+  // Whether it records the nodes that run within nodes.
   bool looks_inside() const { return options_.details || numerics_; }
   static int32_t this_thread();
 
@@ -168,7 +168,7 @@ class StepStats {
   const std::vector<NodeRun>& runs() const { return runs_; }
   const std::vector<OutputRun>& outputs() const { return outputs_; }
   size_t left_out() const { return left_out_; }
-  // Names of nodes of the program, and what is not finite about them. Before the plans and bodies go.
+  // Names of nodes of the program, and descriptions of their NaNs and infinities. Call it while plans and bodies live.
   std::vector<std::pair<std::string, std::string>> findings() const;
   // An asynchronous call that has ended.
   struct Call {
@@ -177,13 +177,13 @@ class StepStats {
     int32_t record;  // of the calling node
     std::shared_ptr<StepStats> stats;
   };
-  // All calls within the step, also those within calls. What ends later is lost.
+  // All calls within the step, also those within calls. Calls that end later are lost.
   std::vector<Call> take_calls();
 
  private:
   void check_outputs(int32_t at, const NodeDef& def, Kernel* kernel, Context* ctx, const Tensor* outputs);
   void describe(NodeRun& run, int num_outputs, const Tensor* outputs);
-  // While a node runs, its record holds what the thread's counters were before.
+  // While a node runs, its record holds the thread's counters from before the run.
   void remember_memory(NodeRun& run) {
     if (open_ < 0) memory_trace = &memory_;
     run.taken = memory_.taken;
@@ -198,7 +198,7 @@ class StepStats {
   std::unique_ptr<NumericCheck> numerics_;
   std::vector<NodeRun> runs_;
   std::vector<OutputRun> outputs_;
-  int32_t next_ = 0;   // what the next node gets where runs are not recorded
+  int32_t next_ = 0;   // the next node's number where runs are not recorded
   int32_t open_ = -1;  // the innermost record that has not ended
   size_t left_out_ = 0;
   MemoryTrace memory_;
@@ -208,7 +208,7 @@ class StepStats {
   int64_t call_ = 0;              // the number of the call that it observes
 };
 
-// Where the callers of a step leave what they have seen.
+// Collects the observers of a step's asynchronous calls.
 class StepStats::Calls {
  public:
   int64_t next_number() { return ++last_number_; }

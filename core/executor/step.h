@@ -1,6 +1,6 @@
-// Step: what the kernels of one running step share: its number, its cancellation, its rendezvous.
+// Step: the state that the kernels of one running step share: its number, its cancellation, its rendezvous.
 //
-// Whoever starts a step numbers it: all parts of a step have the same number, in every process, and so have the
+// The starter of a step numbers it: all parts of a step have the same number, in every process, and so have the
 // functions that it calls. A session draws one with `new_id`; a master sends the one it drew to all its tasks.
 #pragma once
 
@@ -23,7 +23,7 @@ class Step {
   // Positive numbers in a row that starts at a random one: two processes hardly ever draw the same.
   static int64_t new_id();
   int64_t id() const { return id_; }
-  // Where its own resources (TensorArrays, stacks) are said to live.
+  // The container of the step's own resources (TensorArrays, stacks).
   std::string container() const { return "step_" + std::to_string(id_); }
   Cancellation& cancellation() { return cancellation_; }
   // Shared by the executors of all devices that take part in the step.

@@ -24,7 +24,7 @@ NodeTable::NodeTable(const std::vector<std::shared_ptr<const Plan>>& plans) {
   for (size_t i = 0, n = entries_.size(); i < n; ++i) add_with_loops(*entries_[i].def, entries_[i].part, -1);
 }
 
-// Adds what is in a lowered loop, and in the loops within it.
+// Adds the nodes of a lowered loop, and of the loops within it.
 void NodeTable::add_with_loops(const NodeDef& def, int32_t part, int32_t caller) {
   const AttrValue* program = def.find("program");
   if (program == nullptr || !std::holds_alternative<std::shared_ptr<const LoopProgram>>(*program)) return;
@@ -85,7 +85,7 @@ Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr
   const TraceClock::Scale scale;
   for (size_t i = 0; i < plans.size(); ++i) {
     std::vector<StepStats::Call> calls = stats[i].take_calls();
-    // What a call was made by comes before it.
+    // A calling call comes before the calls it made.
     std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
     parts_.push_back({plans[i]->device().name, {}, {}, stats[i].left_out()});
     std::unordered_map<int64_t, std::vector<int32_t>> kept;  // for each call the records of its runs
@@ -172,7 +172,7 @@ void put_output(std::string& out, const OutputRun& output) {
   put(out, 6, static_cast<int64_t>(reinterpret_cast<uintptr_t>(output.data)));
 }
 
-// What only the last of several records of a node has: memory and outputs.
+// Memory and outputs: only the last of several records of a node has them.
 void put_results(std::string& out, const TraceRecord& record, const std::vector<OutputRun>& outputs) {
   {
     const Within used(out, 6);

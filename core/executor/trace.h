@@ -1,11 +1,11 @@
-// Trace: what the observers of a step have seen, told after the step in numbers and as a StepStats protobuf.
+// Trace: the records of a step's observers, given after the step as arrays and as a StepStats protobuf.
 //
 // NodeTable numbers the nodes of a compiled step: those of its plans and of its lowered loops at once, those of called
 // functions when they first run (they are called "caller/node" then). Thread-safe.
 //
-// A node that passes have made of several has labels: the nodes of the user's program that it stands for, with the
-// share of its time that each of them gets. In the protobuf each has a record of its own, one after the other within
-// the time of the node: so every one of them has a time, and the sum is that of the node.
+// A fused node has labels: the nodes of the user's program that it replaces, with the share of its time that each of
+// them gets. In the protobuf each has a record of its own, one after the other within the time of the node: so every
+// one of them has a time, and the sum is that of the node.
 #pragma once
 
 #include <array>
@@ -43,10 +43,10 @@ class NodeTable {
   // The number of a node that ran under `parent` (-1 for none).
   int32_t number(const NodeDef& def, int32_t part, int32_t parent, bool called);
   size_t size() const;
-  // How many have labels; they get them in order.
+  // The number of nodes that have labels; nodes get them in the order of their numbers.
   size_t labelled() const;
   void label(std::vector<std::vector<Label>> labels);
-  // Entries stay where they are; only labels change, once.
+  // The reference stays valid; only labels change, once.
   const Entry& operator[](size_t i) const;
 
  private:
@@ -83,7 +83,7 @@ class Trace {
     std::vector<OutputRun> outputs;
     size_t left_out = 0;
   };
-  // Takes what the observers of the plans' executors have seen.
+  // Takes the records of the observers of the plans' executors.
   Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr<const Plan>>& plans,
         std::deque<StepStats>& stats);
 
