@@ -93,7 +93,7 @@ template <typename... Parts>
   throw_error(code, {MessagePart(parts)...});
 }
 
-// Checks what comes from the user: both sides of a mismatch belong into the message.
+// Checks user input: both sides of a mismatch belong into the message.
 template <typename... Parts>
 inline void require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]

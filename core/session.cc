@@ -98,7 +98,7 @@ Session::Running::~Running() {
 }
 
 void Session::cancel_steps() {
-  // Aborting under the lock keeps each step alive meanwhile: its guard cannot leave without it.
+  // Aborting under the lock keeps each step alive meanwhile: its guard needs the lock to unregister it.
   std::lock_guard lock(mutex_);
   closed_ = true;
   for (Step* step : running_) step->abort(Error(Code::cancelled, "the session was closed while this step was running"));

@@ -1,5 +1,5 @@
-// Device: where kernels run: a full name, a type that selects kernels, its incarnation, what its tensors hold, and its
-// resources.
+// Device: where kernels run: a full name, a type that selects kernels, its incarnation, the account of its memory, and
+// its resources.
 #pragma once
 
 #include <memory>

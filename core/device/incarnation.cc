@@ -13,7 +13,7 @@ namespace thalweg {
 
 uint64_t device_incarnation(const std::string& device) {
   static std::mutex mutex;
-  // By process, too: the child of a fork is another one.
+  // By process, too: the child of a fork is another process.
   static auto& known = *new std::map<std::pair<pid_t, std::string>, uint64_t>();
   std::lock_guard lock(mutex);
   uint64_t& incarnation = known[{getpid(), device}];

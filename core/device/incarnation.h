@@ -1,8 +1,8 @@
 // device_incarnation: a random number for each device of this process, which tells it from a device of the same name in
-// another process, or in the one that takes this one's place.
+// another process, or in the process that replaces this one after a crash.
 //
 // A transfer names the incarnation of its source (executor/rendezvous_key.h), and a part of a step that was planned for
-// another incarnation is refused: whoever comes back after a crash has lost its state.
+// another incarnation is refused: a task that restarts after a crash has lost its state.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// NamedResource: how the op that gives a handle to a resource finds it: by container and name, or by the node's name.
+// NamedResource: how an op that outputs the handle of a resource finds it: by container and name, or by the node's
+// name.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -14,8 +15,8 @@ class NamedResource {
   }
   const std::string& name() const { return name_; }
 
-  // The resource, made now if it is not there. A named container may be reset between steps, so it is looked up each
-  // time; the session's own is not, and one look is enough.
+  // The resource, made now if it does not exist. A named container may be reset between steps, so it is looked up each
+  // time; the session's own is not, and one look-up is enough.
   template <typename T>
   std::shared_ptr<T> find(Device& device, const std::function<std::shared_ptr<T>()>& make) const {
     return device.resources.find_or_make<T>(container_, name_, make);
@@ -34,14 +35,14 @@ template <typename T>
 class HandleKernel : public Kernel {
  public:
   explicit HandleKernel(const Construction& c) : named_(c) {}
-  void compute(Context& ctx) override { ctx.set_output(0, kept_.defined() ? kept_ : find(ctx.device())); }
+  void compute(Context& ctx) override { ctx.set_output(0, handle_.defined() ? handle_ : find(ctx.device())); }
 
  protected:
   virtual std::shared_ptr<T> make() const = 0;
-  // Fails if a resource that was there before is not the one that the node declares.
+  // Fails if an existing resource differs from the node's declaration.
   virtual void check(const T& found) const = 0;
   void prepare(const Construction& c) {
-    if (named_.lasts()) kept_ = find(c.device());
+    if (named_.lasts()) handle_ = find(c.device());
   }
   const std::string& name() const { return named_.name(); }
 
@@ -52,7 +53,7 @@ class HandleKernel : public Kernel {
     return named_.handle(device, std::move(found));
   }
   NamedResource named_;
-  Tensor kept_;
+  Tensor handle_;
 };
 
 }  // namespace thalweg

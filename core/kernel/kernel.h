@@ -1,4 +1,5 @@
-// Kernel: the implementation of one op on one device type; Context: what one execution of it sees.
+// Kernel: the implementation of one op on one device type; Context: the inputs, outputs and surroundings of one
+// execution.
 //
 // A kernel object belongs to one node. It is made once, from the node's attributes (throw Error for bad ones), and then
 // run by any number of steps at the same time: `compute` must not change members without a lock. Stateful ops keep one
@@ -8,8 +9,8 @@
 // It must check every shape, size and index before it touches memory. An output left unset is an error, except for the
 // control-flow kernels, where an unset output is the dead token.
 //
-// An AsyncKernel may finish later and on another thread: `start` takes the context along and calls `done()` or
-// `fail(error)` exactly once. It must not block, and must register with the step's cancellation before it waits.
+// An AsyncKernel may finish later and on another thread: `start` keeps the context and calls `done()` or `fail(error)`
+// exactly once. It must not block, and must register with the step's cancellation before it waits.
 #pragma once
 
 #include <functional>
@@ -71,7 +72,7 @@ class Context {
     outputs_[i] = Tensor(def_->output_dtypes[i], std::move(shape));
     return outputs_[i];
   }
-  // Output i in the buffer of an input that nobody else sees, if shape and element width agree; else a new one. The
+  // Output i in the buffer of an input without another reference, if shape and element width agree; else a new one. The
   // input stays readable: it shares the memory, so the kernel must read element k before it writes element k.
   Tensor& forward_or_allocate(std::initializer_list<int> candidates, int i, const Shape& shape) {
     DType dtype = def_->output_dtypes[i];
@@ -114,8 +115,8 @@ class Kernel {
   virtual void compute(Context& ctx) = 0;
 };
 
-// A kernel of a node that stands for several: it can also run them one by one, for whoever wants to know which of them
-// did what, and shows each of them with what it read and made.
+// A kernel of a fused node. For observers it can also run the ops of the node one by one, and pass each of them on with
+// its inputs and its output.
 class DivisibleKernel : public Kernel {
  public:
   using Part = std::function<void(const NodeDef& node, std::span<const Tensor> inputs, const Tensor& output)>;

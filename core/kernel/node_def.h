@@ -1,4 +1,4 @@
-// NodeDef: what a kernel is made from: a node's name, op type, device, attributes and element types.
+// NodeDef: the description that a kernel is made from: a node's name, op type, device, attributes and element types.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ struct NodeDef {
   const AttrValue* find(std::string_view name) const;
 
   // The attribute as a T: one of the alternatives of AttrValue, int or float. An absent one, or one of another type, is
-  // an error of whoever made the node.
+  // an internal error: graph construction checks attributes.
   template <typename T>
   T attr(std::string_view name) const;
   template <typename T>

@@ -28,8 +28,8 @@ std::vector<DType> types_of(const NodeDef& def, const std::string& attr) {
   return {};
 }
 
-// Whose kernels a node on a device uses. The null device leaves what it must compute to the host's; on a plug-in's, the
-// nodes that only pass tensors on, and those that control a loop, are the host's too.
+// The device type whose kernels a node uses. The null device uses the host's for values that it must compute; on a
+// plug-in's device, nodes that only pass tensors on, and those that control a loop, use the host's too.
 const std::string& table_of(const NodeDef& def, const Device& device) {
   static const std::string kHost = "CPU";
   static const std::unordered_set<std::string> kPassing = {"_Send",         "_Recv", "NoOp",   "Identity",

@@ -18,8 +18,9 @@
 
 namespace thalweg {
 
-// What an element-wise kernel computes, as loops over rows of float32, so that several can be fused into one pass over
-// memory (kernels/fused_elementwise.cc). A stride of 0 is a scalar; both are 0 only where n is 1. Rows may be the same.
+// The function of an element-wise kernel, as loops over rows of float32, so that several can be fused into one pass
+// over memory (kernels/fused_elementwise.cc). A stride of 0 is a scalar; both are 0 only where n is 1. Rows may be the
+// same.
 using UnaryRow = void (*)(const void* in, void* out, int64_t n);
 using BinaryRow = void (*)(const void* a, int64_t stride_a, const void* b, int64_t stride_b, void* out, int64_t n);
 struct Rows {
@@ -46,19 +47,19 @@ class Registry {
  public:
   static Registry& global();
   void add(Registration registration);
-  // Makes the kernel of a node, or says which kernels there are.
+  // Makes the kernel of a node; the error of a missing one lists the existing ones.
   std::unique_ptr<Kernel> create(const NodeDef& def, Device& device) const;
   bool has(const std::string& op, const std::string& device_type) const;
   // Whether any of the op's kernels is asynchronous.
   bool is_async(const std::string& op) const;
-  // The loops of an element-wise op over rows of float32, if it has such.
+  // The loops of an element-wise op over rows of float32, or nulls.
   Rows rows(const std::string& op) const;
   std::vector<std::string> ops(const std::string& device_type) const;
   // The element types that the op's kernels accept for an attribute (empty: any).
   std::vector<DType> allowed(const std::string& op, const std::string& attr) const;
 };
 
-// Whatever does not depend on the kernel's type is compiled once, in registry.cc.
+// Code that does not depend on the kernel's type is compiled once, in registry.cc.
 class RegistrationBuilder {
  public:
   explicit RegistrationBuilder(std::string_view op);

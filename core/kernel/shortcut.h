@@ -1,7 +1,7 @@
 // Shortcuts: native code that a kernel written in Python tries first, without the GIL.
 //
-// A shortcut returns false, having set no output, for whatever it does not want to decide; then Python is asked. It may
-// throw like any kernel. Registration happens before main.
+// A shortcut returns false, having set no output, for inputs that it does not handle; then the Python kernel runs. It
+// may throw like any kernel. Registration happens before main.
 #pragma once
 
 #include <functional>

@@ -40,7 +40,7 @@ Account* Account::open(const std::string& owner) {
 }
 
 void Account::close() {
-  // What is still charged belongs to tensors that somebody holds; then the account is theirs.
+  // Live tensors are still charged to it: then the account is not reused.
   if (bytes_in_use() != 0) return;
   std::lock_guard lock(spare().mutex);
   spare().accounts.push_back(this);

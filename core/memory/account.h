@@ -1,13 +1,14 @@
-// Account: what the tensors of one device hold: bytes now and at most, the limit, how many blocks were asked for.
+// Account: the memory that the tensors of one device hold: bytes now and at their peak, the limit, the number of
+// allocations.
 //
 // Every block of a tensor is charged to the account of the device that allocated it, for as long as the block lives,
-// wherever the tensor goes: a Send to another CPU device hands the buffer over without a copy, and its owner goes on
-// paying for it. The block remembers its account, so any thread may release it.
+// wherever the tensor goes: a Send to another CPU device hands the buffer over without a copy, and the bytes stay on
+// the account of the device that allocated it. The block remembers its account, so any thread may release it.
 //
 // The executor makes its device's account the current one of the thread that drives it (AccountScope); helpers of
-// parallel loops and the thread pool take over the account of whoever gave them the work. So kernels allocate without
-// knowing about accounts, and what asynchronous ones allocate later is charged to their device too. Without a current
-// account (fed arrays, constants while a step is compiled) memory counts for the process only.
+// parallel loops and threads of the pool take over the account of the thread that submitted the work. So kernels
+// allocate without knowing about accounts, and later allocations of asynchronous kernels are charged to their device
+// too. Without a current account (fed arrays, constants while a step is compiled) memory counts for the process only.
 //
 // Blocks above 32 KB are counted at once. Smaller ones are counted per thread and handed on when 64 KB have come
 // together and when the thread's scope ends, because they are allocated every few nanoseconds: while steps run the
@@ -36,11 +37,11 @@ class alignas(64) Account {
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   void reset_peak() { peak_.store(bytes_in_use(), std::memory_order_relaxed); }
 
-  // Charges bytes that are asked for at once; fails with ResourceExhausted, charging nothing, beyond the limit.
-  // `asked` is what the message says, without what rounding adds.
+  // Charges an allocation at once; fails with ResourceExhausted, charging nothing, beyond the limit. `asked` is the
+  // size in the error message, before rounding.
   void charge(int64_t bytes, int64_t asked);
   void discharge(int64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
-  // Adds what a thread has counted on its own.
+  // Adds the bytes and allocations that a thread has counted on its own.
   void settle(int64_t bytes, int64_t allocations);
 
  private:
@@ -58,7 +59,7 @@ class alignas(64) Account {
 // The account that this thread's allocations are charged to, or null.
 Account* current_account();
 
-// Makes an account the thread's current one for as long as it lives; settles what the thread has counted at its end.
+// Makes an account the thread's current one for as long as it lives; settles the thread's own counts at its end.
 class AccountScope {
  public:
   explicit AccountScope(Account* account);

@@ -1,7 +1,7 @@
 // The caching allocator's size classes and free lists, and what its threads count for accounts.
 //
-// The free lists keep so much that the memory taken from the system exceeds what tensors held at their peak by at most
-// an eighth or 256 MB; what lay idle longest goes first, and everything when a session is closed.
+// The free lists are bounded so that the memory taken from the system exceeds the peak of the tensors' memory by at
+// most an eighth or 256 MB; blocks that lay idle longest are freed first, and all when a session is closed.
 #include "memory/allocator.h"
 
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ constexpr size_t kSmallLimit = 32 * 1024;
 constexpr size_t kHugePageSize = size_t{2} << 20;
 // Enough for a step with a thousand small tensors alive at once.
 constexpr size_t kBytesPerThreadClass = 256 * 1024;
-// How far the memory taken from the system may exceed what tensors held at their peak: this, or an eighth of the peak.
+// How far the memory taken from the system may exceed the peak of the tensors' memory: this, or an eighth of the peak.
 constexpr int64_t kLeastSpare = int64_t{256} << 20;
 
 // Classes are powers of two cut into eight steps: at most an eighth of a block is wasted.
@@ -65,7 +65,7 @@ struct SharedCache {
   std::mutex mutex;
   std::map<int, std::vector<Block>> blocks;
   int64_t bytes = 0;
-  int64_t peak = 0;  // of what tensors held, since the last trim
+  int64_t peak = 0;  // of the tensors' memory, since the last trim
   uint64_t releases = 0;
 
   void* take(int size_class) {
@@ -98,7 +98,8 @@ SharedCache& shared_cache() {
 
 constexpr int64_t kLateBytes = 64 * 1024;
 
-// What one thread keeps: free blocks, and what its small blocks come to since it last told the current account.
+// The cache of one thread: free blocks, and the sizes of its small blocks that are not settled with the current
+// account.
 struct ThreadCache {
   std::vector<void*> blocks[kSmallClasses];
   bool alive = true;
@@ -138,7 +139,7 @@ struct ThreadCache {
 
 thread_local ThreadCache thread_cache;
 
-// What the control group of a container allows; the machine's memory would be promised in vain there.
+// The memory limit of a container's control group, which may be below the machine's memory.
 int64_t container_limit() {
   for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::ifstream file(path);

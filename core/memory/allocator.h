@@ -2,8 +2,8 @@
 // system, because the page faults of a fresh 16 MB block cost more than an element-wise kernel over it.
 //
 // Thread-safe. Small blocks (up to 32 KB) are cached per thread without a lock, larger ones in one shared list whose
-// size is bounded. The process's figures count the larger blocks that tensors hold, not what the cache keeps; what a
-// device's tensors hold is in its account (memory/account.h). A request beyond the limit of either (the machine's
+// size is bounded. The process's figures count the larger blocks that tensors hold, not those in the cache; the bytes
+// of a device's tensors are in its account (memory/account.h). A request beyond the limit of either (the machine's
 // memory unless set) fails with ResourceExhausted; it never ends the process.
 #pragma once
 
@@ -22,7 +22,7 @@ class Allocator {
   // A block, charged to the thread's current account, which `charged` then names; null if there is none.
   void* allocate(size_t bytes, Account*& charged);
   void release(void* block, size_t bytes, Account* charged);
-  // A block for as long as one kernel runs, which no device pays for.
+  // A block for as long as one kernel runs, charged to no device.
   void* allocate(size_t bytes);
   void release(void* block, size_t bytes) { release(block, bytes, nullptr); }
 

@@ -1,7 +1,6 @@
-// MemoryTrace: what one thread takes from the allocator and gives back while a traced node runs on it.
+// MemoryTrace: the bytes that one thread allocates and releases while a traced node runs on it.
 //
-// Blocks above 32 KB only: smaller ones come and go without anybody counting. What helpers of a parallel loop take is
-// not seen.
+// Blocks above 32 KB only: smaller ones are not counted. Allocations by helpers of a parallel loop are not seen.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@ namespace thalweg {
 
 struct MemoryTrace {
   int64_t taken = 0;  // in all
-  int64_t held = 0;   // taken and not given back; what was there before and is given back counts against it
+  int64_t held = 0;   // taken minus given back, including blocks that were allocated before the node ran
   int64_t most = 0;   // of `held`
 
   void take(int64_t bytes) {

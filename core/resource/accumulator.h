@@ -1,8 +1,8 @@
-// Accumulators: gradients from many steps, summed until somebody takes their mean or sum.
+// Accumulators: gradients from many steps, summed until a step takes their mean or sum.
 //
 // A gradient carries the step for which it was computed; one for a step before the accumulator's own is stale, and is
-// dropped without a word. Taking waits until enough gradients have come, starts anew, and moves the accumulator's step
-// on by one: what is under way then for the old step will be stale. Takers are served in the order of their arrival.
+// dropped silently. Taking waits until enough gradients have come, starts anew, and moves the accumulator's step on by
+// one: gradients still being computed for the old step will be stale. Takers are served in the order of their arrival.
 // Thread-safe; nothing blocks.
 #pragma once
 

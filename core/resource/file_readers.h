@@ -1,4 +1,4 @@
-// The kinds of readers: what is a record of a file, and its key.
+// The kinds of readers: how a file is cut into records, and their keys.
 #pragma once
 
 #include <string>

@@ -229,7 +229,7 @@ Tensor HashTable::find(const Tensor& given, const Tensor& otherwise) const {
   require_initialized();
   int64_t n = keys.num_elements() / key_shape_.num_elements();
   parallel_for(n, 4096, [&](int64_t begin, int64_t end) {
-    // In groups, so that the memory that one key needs is on its way while others are looked up.
+    // In groups, so that the memory of one key is prefetched while others are looked up.
     constexpr int64_t kGroup = 16;
     uint64_t hashes[kGroup];
     for (int64_t first = begin; first < end; first += kGroup) {

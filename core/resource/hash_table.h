@@ -32,7 +32,7 @@ class HashIndex {
   uint64_t hash_of(std::string_view key) const;
   // The entry of a key, or -1.
   int64_t find(std::string_view key, uint64_t hash) const;
-  // Starts loading what `find` will look at: first the slot, then, from the slot, the entry.
+  // Prefetches the memory that `find` will read: first the slot, then, from the slot, the entry.
   void prefetch_slot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
   void prefetch_entry(uint64_t hash) const;
 

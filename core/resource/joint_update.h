@@ -2,8 +2,9 @@
 //
 // The constructor locks the variables in the order of their addresses, so that updates that share variables never wait
 // for each other in a circle; it refuses a variable that is given twice or has no value. `prepare` then says where the
-// new values go: into the old tensors where nobody else sees them, else into new ones. Check everything before writing:
-// if the change throws before `commit`, values that were shared stay as they were. The locks go with the object.
+// new values go: into the old tensors where the variable holds the only reference, else into new ones. Check everything
+// before writing: if the change throws before `commit`, values that were shared stay as they were. The locks go with
+// the object.
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@ class ResourceManager {
  public:
   using Maker = std::function<std::shared_ptr<Resource>()>;
 
-  // The resource under (container, name), made now if it is not there. One of another kind is an error.
+  // The resource under (container, name), made now if it does not exist. One of another kind is an error.
   template <typename T>
   std::shared_ptr<T> find_or_make(const std::string& container, const std::string& name, const Maker& make) {
     std::shared_ptr<Resource> found = find_or_make_any(container, name, make);

@@ -15,7 +15,7 @@ Queue::Tuple row_of(std::span<const Tensor> batch, int64_t index) {
   return out;
 }
 
-// What stays beyond the step must not be memory of somebody else's.
+// Elements outlive the step, so they must not be in borrowed memory.
 Queue::Tuple owned(std::span<const Tensor> tuple) {
   Queue::Tuple out;
   out.reserve(tuple.size());
@@ -196,7 +196,7 @@ class Queue::Dequeue : public Waiter {
       const int64_t wanted = wanted_, size = queue_.count();
       withdraw();
       if (!up_to_ || queue_.count() == 0) {
-        // What waits to be enqueued is about to be refused; only then is it known that there is nothing more.
+        // Waiting enqueues are about to be refused; only then is the queue known to get no more elements.
         if (up_to_ && !queue_.line(kEnqueues).empty()) return Progress::some;
         error_ = Error(Code::out_of_range,
                        cat(queue_.kind(), " '", queue_.name(), "' is closed and has insufficient elements (requested ",

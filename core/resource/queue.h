@@ -3,8 +3,9 @@
 // Nothing here blocks. `enqueue`, `dequeue` and their siblings either finish at once or become an *attempt* that waits
 // in line, without a thread, until the queue has room or elements; the callback then runs, without the lock, on
 // whichever thread made that possible. Attempts of one direction are served strictly in the order of their arrival: the
-// first in line may take elements (or fill room) piece by piece, and those behind it wait. What an attempt has taken is
-// put back to where it came from if the attempt ends without success, because the queue was closed or its step ended.
+// first in line may take elements (or fill room) piece by piece, and those behind it wait. The elements that an attempt
+// has taken are put back in their places if the attempt ends without success, because the queue was closed or its step
+// ended.
 //
 // Closing is an attempt among the enqueues: those before it are still served. Closing with cancellation ends them
 // instead. A closed queue refuses enqueues (CancelledError), and dequeues beyond its last element (OutOfRangeError).
@@ -44,7 +45,7 @@ class Queue : public Waitable {
   const std::vector<DType>& dtypes() const { return options_.dtypes; }
   const Options& options() const { return options_; }
 
-  // Bad tuples throw InvalidArgument; everything else is told to the callback.
+  // Bad tuples throw InvalidArgument; all other errors go to the callback.
   void enqueue(Tuple tuple, Cancellation& cancellation, Done done);
   // One element for each row of the tensors.
   void enqueue_many(Tuple batch, Cancellation& cancellation, Done done);
@@ -53,7 +54,8 @@ class Queue : public Waitable {
   void dequeue_many(int64_t count, bool up_to, Cancellation& cancellation, Taken taken);
   void close(bool cancel_pending_enqueues, Cancellation& cancellation, Done done);
 
-  // The same without waiting: false, with nothing changed, if it would have to. Throw what the callback would get.
+  // The same without waiting: false, with nothing changed, if it would have to wait. Throw the error that the callback
+  // would get.
   bool try_enqueue(std::span<const Tensor> tuple);
   bool try_enqueue_many(std::span<const Tensor> batch);
   bool try_dequeue(Tuple& tuple);
@@ -94,7 +96,7 @@ class Queue : public Waitable {
   void check_request(int64_t count) const;
   Tuple empty_batch() const;
   Error closed_error() const;
-  // After a change without waiting: lets those go on who wait for it.
+  // After a change without waiting: serves the waiters that it lets go on.
   bool serve_others(size_t line, std::unique_lock<std::mutex>& lock);
 
   bool closed_ = false;

@@ -21,7 +21,7 @@ inline Tensor take_row(const Tensor& batch, int64_t index) {
   return row;
 }
 
-// Copies an element into a row of the same size; takes its strings along if nobody else sees them.
+// Copies an element into a row of the same size; moves its strings if the element holds the only reference.
 inline void put_row(Tensor& batch, int64_t index, Tensor& element) {
   const int64_t count = element.num_elements();
   void* to = static_cast<char*>(batch.raw()) + static_cast<size_t>(index * count) * size_of(batch.dtype());

@@ -1,6 +1,6 @@
-// RandomShuffleQueue: elements leave in random order, and some always stay to be mixed with what comes.
+// RandomShuffleQueue: elements leave in random order, and some always stay to be mixed with later ones.
 //
-// The order is a function of the seeds and of what was enqueued and dequeued before: TensorFlow's, number for number.
+// The order is a function of the seeds and of the enqueues and dequeues before: TensorFlow's, number for number.
 #pragma once
 
 #include "random/philox.h"

@@ -16,8 +16,8 @@ struct Reader::Request {
   Queue& queue() const { return handle.get<Queue>(); }
 };
 
-// Holds the turn for as long as a thread works on the reader. Whoever gives it back serves those who came meanwhile,
-// unless the first of them waits for its queue: then the turn was only borrowed.
+// Holds the turn for as long as a thread works on the reader. The thread that gives it back serves the reads that came
+// meanwhile, unless the first of them waits for its queue: then the turn was only borrowed.
 class Reader::Turn {
  public:
   explicit Turn(Reader& reader) : reader_(reader) {
@@ -103,7 +103,7 @@ bool Reader::serve_first(const std::shared_ptr<Request>& request) {
   try {
     if (!read_some(request->queue(), request->count, records)) {
       give_back(State::waiting);
-      // The thread that fills the queue has other things to do than to read files.
+      // On the pool: the enqueuing thread, which runs the callback, must not be held up by reading files.
       request->queue().dequeue(
           request->cancellation, [self = shared_from_this(), request](std::optional<Error> error, Queue::Tuple tuple) {
             ThreadPool::shared().submit([self, request, error = std::move(error), tuple = std::move(tuple)] {

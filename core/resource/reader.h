@@ -33,7 +33,7 @@ class Reader : public Resource, public std::enable_shared_from_this<Reader> {
   explicit Reader(std::string name) : name_(std::move(name)) {}
 
   // Reads up to `count` records, at least one: no more than the work in progress has. False, with nothing changed, if
-  // that would mean waiting for work. Throws what the callback of `read` would get.
+  // that would mean waiting for work. Throws the error that the callback of `read` would get.
   bool try_read(Queue& queue, int64_t count, Records& records);
   // The handle keeps the queue alive.
   void read(ResourceHandle queue, int64_t count, Cancellation& cancellation, Done done);

@@ -1,8 +1,8 @@
 // Staging areas: small stores between two parts of a pipeline, limited by elements and bytes.
 //
 // StagingArea is first in, first out. MapStagingArea holds elements by key, whose components may come one by one; an
-// element can be had when it is complete. Limits of 0 mean none. Whoever finds an area full, or without what it wants,
-// waits without a thread, as for queues. Thread-safe.
+// element can be taken when it is complete. Limits of 0 mean none. A put into a full area, or a get of an absent
+// element, waits without a thread, as for queues. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@ struct StagingLimits {
   int64_t bytes = 0;
 };
 
-// What both have in common: how much is in them.
+// The base of both: counts the bytes in an area.
 class StagingStore : public Waitable {
  public:
   using Tuple = std::vector<Tensor>;
@@ -35,7 +35,7 @@ class StagingStore : public Waitable {
     return (limits_.elements == 0 || elements < limits_.elements) &&
            (limits_.bytes == 0 || bytes_ + bytes <= limits_.bytes);
   }
-  // Waits for `advance`, which leaves what it took in the tuple.
+  // Waits for `advance`, which leaves the element that it took in the tuple.
   void begin_taking(size_t line, std::function<Progress(Tuple&)> advance, Cancellation& cancellation, Taken taken);
 
   const StagingLimits limits_;
@@ -63,7 +63,7 @@ class MapStagingArea : public StagingStore {
   const char* kind() const override { return "a map staging area"; }
   // Some components of the element under a key.
   void put(int64_t key, std::vector<int64_t> components, Tuple values, Cancellation& cancellation, Done done);
-  // Components of a complete element; each can be had once, and the element is gone with the last.
+  // Components of a complete element; each can be taken once, and the element is gone with the last.
   void get(int64_t key, std::vector<int64_t> components, Cancellation& cancellation, Taken taken);
   // The same for the element with the smallest key, which comes first among the tensors.
   void get_any(std::vector<int64_t> components, Cancellation& cancellation, Taken taken);

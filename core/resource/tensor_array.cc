@@ -15,7 +15,7 @@ Tensor zeros(DType dtype, const Shape& shape) {
   return out;
 }
 
-// a + b, in the buffer of `a` if nobody else sees it.
+// a + b, in the buffer of `a` if that is its only reference.
 Tensor sum(Tensor a, const Tensor& b) {
   Tensor out = a.writable() ? std::move(a) : a.clone();
   dispatch(out.dtype(), Numbers{}, [&]<typename T>() {
@@ -160,7 +160,8 @@ std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, st
   // The gradients have as many elements as the array now has: it must not grow any more.
   options_.dynamic_size = false;
   Options options = options_;
-  // What was written several times to a gradient array was added up, so each of those writes reads its own gradient.
+  // Values written to one index of a gradient array were added up: each of those writes reads the one gradient of the
+  // sum.
   options.clear_after_read = !options_.is_gradient;
   options.is_gradient = true;
   options.identical_element_shapes = false;

@@ -2,8 +2,9 @@
 //
 // An element is written once and, by default, read once: that is what makes writing and reading each other's gradients.
 // The gradient of an array is another array, kept by the first under the name of the gradient computation that asked
-// for it; it adds up what is written to one index, and an element that was never written reads as zeros. Storage grows
-// with the highest index written, so a large size alone costs nothing. Thread-safe: iterations of a loop run at once.
+// for it; it adds up the values written to one index, and an element that was never written reads as zeros. Storage
+// grows with the highest index written, so a large size alone costs nothing. Thread-safe: iterations of a loop run at
+// once.
 #pragma once
 
 #include <map>

@@ -20,7 +20,8 @@ class Variable : public Resource {
   const char* kind() const override { return "a variable"; }
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
-  // The shape that the handle op declared; a value of another shape is possible where nothing asked to validate it.
+  // The shape that the handle op declared; a value of another shape is possible where the assignment did not validate
+  // it.
   const PartialShape& declared_shape() const { return shape_; }
 
   bool initialized() {
@@ -50,7 +51,7 @@ class Variable : public Resource {
     value_ = std::move(copy);
   }
   // Calls change(out, in) under the lock: every element of `out` is written, from that of `in`. Both are one tensor if
-  // nobody else sees it. Saves the copy that `update` makes for updates that write all elements.
+  // the variable holds the only reference. Saves the copy that `update` makes for updates that write all elements.
   template <typename Change>
   void replace(const Shape& shape, const Change& change) {
     std::lock_guard lock(mutex_);

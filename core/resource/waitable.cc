@@ -45,7 +45,7 @@ void Waitable::begin(size_t index, std::shared_ptr<Waiter> waiter, Cancellation&
     waiter->line_ = &line.waiters;
     waiter->place_ = line.waiters.insert(line.waiters.end(), waiter);
     flush(finished);
-    if (!waiter->over_) {
+    if (!waiter->ended_) {
       // Registered only now, when it is known to wait: most do not.
       waiter->cancellation_ = &cancellation;
       waiter->token_ = cancellation.add([self = shared_from_this(), waiter] { self->cancel(waiter); });
@@ -61,9 +61,9 @@ void Waitable::cancel(const std::shared_ptr<Waiter>& waiter) {
   Finished finished;
   {
     std::lock_guard lock(mutex_);
-    if (waiter->over_) return;
-    waiter->over_ = true;
-    waiter->token_ = -1;  // it runs just now: there is nothing to remove
+    if (waiter->ended_) return;
+    waiter->ended_ = true;
+    waiter->token_ = -1;  // the callback is running: there is nothing to remove
     waiter->line_->erase(waiter->place_);
     waiter->error_ = Error(Code::cancelled, waiter->when_cancelled_);
     waiter->withdraw();
@@ -85,7 +85,7 @@ bool Waitable::serve(Line& line, Finished& finished) {
     }
     changed = changed || progress != Progress::none;
     if (progress == Progress::complete) {
-      waiter->over_ = true;
+      waiter->ended_ = true;
       at = line.waiters.erase(at);
       finished.push_back(std::move(waiter));
     } else if (line.in_order) {
@@ -107,7 +107,7 @@ void Waitable::flush(Finished& finished) {
 
 void Waitable::end_all(size_t index, const Error& error, Finished& finished) {
   for (std::shared_ptr<Waiter>& waiter : lines_[index].waiters) {
-    waiter->over_ = true;
+    waiter->ended_ = true;
     waiter->error_ = error;
     waiter->withdraw();
     finished.push_back(std::move(waiter));

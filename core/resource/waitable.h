@@ -1,10 +1,10 @@
 // Waitable: a resource on which operations wait in line, without a thread, until its state lets them go on.
 //
-// An operation that cannot finish at once becomes a *waiter*. Whoever changes the resource calls `flush` under the
-// lock: waiters that can now go on do, until nothing changes any more, and those that finished are handed to `report`,
-// which calls them back without the lock. A line in order serves its first waiter before all others, even if a later
-// one could go on; in a line without order each goes on when it can. A waiter registers with its step's Cancellation
-// only when it really waits; when the step ends, it is withdrawn and told so.
+// An operation that cannot finish at once becomes a *waiter*. An operation that changes the resource calls `flush`
+// under the lock: waiters that can now go on do, until nothing changes any more, and those that finished are handed to
+// `report`, which calls them back without the lock. A line in order serves its first waiter before all others, even if
+// a later one could go on; in a line without order each goes on when it can. A waiter registers with its step's
+// Cancellation only when it really waits; when the step ends, it is withdrawn and told so.
 //
 // Lock order: `mutex_`, then that of a Cancellation. The step of a waiter stays alive until the waiter has reported.
 #pragma once
@@ -27,7 +27,7 @@ class Waiter {
   virtual ~Waiter() = default;
   // Goes on as far as the resource lets it. Under the lock. `error_` and `complete` end it with an error.
   virtual Progress advance() = 0;
-  // The step has ended: gives back what it has taken. Under the lock.
+  // The step has ended: puts back the elements that it has taken. Under the lock.
   virtual void withdraw() {}
   // Calls back, exactly once, without the lock.
   virtual void report(std::optional<Error> error) = 0;
@@ -41,7 +41,7 @@ class Waiter {
   const char* when_cancelled_ = "";
   Cancellation* cancellation_ = nullptr;
   int64_t token_ = -1;
-  bool over_ = false;  // no longer in line
+  bool ended_ = false;  // no longer in line
   Line* line_ = nullptr;
   Line::iterator place_;
 };
@@ -56,7 +56,7 @@ class Waitable : public Resource, public std::enable_shared_from_this<Waitable> 
  protected:
   using Finished = std::vector<std::shared_ptr<Waiter>>;
   struct Line {
-    const char* when_cancelled;  // what a waiter is told whose step has ended
+    const char* when_cancelled;  // the error text for a waiter whose step has ended
     bool in_order = true;
     Waiter::Line waiters{};
     bool empty() const { return waiters.empty(); }
@@ -74,7 +74,7 @@ class Waitable : public Resource, public std::enable_shared_from_this<Waitable> 
   // Without the lock.
   static void report(Finished& finished);
 
-  std::mutex mutex_;  // guards the lines, and whatever the subclass has
+  std::mutex mutex_;  // guards the lines, and the state of the subclass
 
  private:
   void cancel(const std::shared_ptr<Waiter>& waiter);

@@ -1,4 +1,4 @@
-// Cancellation: tells whatever waits inside a step that the step has ended.
+// Cancellation: tells the waiting operations of a step that the step has ended.
 //
 // A callback registered with `add` runs at most once, on the cancelling thread, without the lock. `remove` returns
 // false when the callback has run or is running: the registrant then must not complete the operation a second time.

@@ -23,8 +23,8 @@ thread_local const std::atomic<int>* sharers = nullptr;
 // One loop under way. It lives on its caller's stack: the caller takes it off the list, so that no helper can join any
 // more, and then waits for those that have.
 //
-// Each worker has a stretch of the loop to begin with, the same one in every loop: what it wrote in one loop it finds
-// in its cache in the next. Whoever is done with his own takes pieces of the others'.
+// Each worker has a stretch of the loop to begin with, the same one in every loop: data written in one loop is in its
+// core's cache in the next. A worker that has finished its own stretch steals pieces of the others'.
 class Loop {
  public:
   Loop(const void* body, void (*invoke)(const void*, int64_t, int64_t), int64_t n, int64_t grain, int threads)
@@ -58,7 +58,7 @@ class Loop {
   };
 
   // Pieces become smaller towards the end, so that all threads finish together, and one that was held up leaves little
-  // behind. Where they begin and end does not depend on who takes them.
+  // behind. Where they begin and end does not depend on the thread that takes them.
   void take(Stretch& from) {
     int64_t begin = from.next.load(std::memory_order_relaxed);
     while (begin < from.end) {
@@ -123,8 +123,8 @@ class Crew {
   }
 
   void help(int worker) {
-    // Kernels follow each other closely: looking out for some microseconds is cheaper than sleeping and being woken.
-    constexpr int kLookouts = 2000;
+    // Kernels follow each other closely: spinning for some microseconds is cheaper than a sleep and a wake-up.
+    constexpr int kSpins = 2000;
     std::unique_lock lock(mutex_);
     while (true) {
       if (Loop* loop = join()) {
@@ -135,7 +135,7 @@ class Crew {
         }
         loop->helping.fetch_sub(1, std::memory_order_release);
         int64_t seen = arrivals_.load(std::memory_order_acquire);
-        for (int i = 0; i < kLookouts && arrivals_.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
+        for (int i = 0; i < kSpins && arrivals_.load(std::memory_order_acquire) == seen; ++i) __builtin_ia32_pause();
         lock.lock();
       } else {
         wake_.wait(lock);

@@ -25,7 +25,7 @@ void ThreadPool::submit(std::function<void()> work) {
     if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_)
       threads_.emplace_back([this] { loop(); });
   }
-  // Whoever is woken needs the lock at once.
+  // After the lock is released, because the woken thread needs it at once.
   wake_.notify_one();
 }
 

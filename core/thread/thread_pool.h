@@ -1,5 +1,6 @@
 // A pool of threads for work that must not run on the caller: steps continued by a completed asynchronous kernel,
-// partial runs, timers. Threads start when first needed; `submit` never blocks. The destructor runs what was submitted.
+// partial runs, timers. Threads start when first needed; `submit` never blocks. The destructor runs all submitted work
+// first.
 #pragma once
 
 #include <chrono>
