@@ -72,7 +72,7 @@ void Background::close() {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    // The task itself may drop the last reference to what it works for: then it ends when it returns.
+    // The task itself may drop the last reference to its owner: then the task ends when it returns.
     if (!running_ || runner_ == std::this_thread::get_id()) return;
   }
   blocking([this] {

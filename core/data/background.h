@@ -3,7 +3,7 @@
 //
 // `rouse` makes sure that the task runs, or runs again if it is about to stop. The task calls `body`, without locks,
 // until it returns false; a rouse that came meanwhile calls it again. `close` waits for the task to end and keeps it
-// from starting again: whoever owns what the body uses calls it first of all in its destructor. Thread-safe, except
+// from starting again: the owner of the body's data calls it first of all in its destructor. Thread-safe, except
 // `close`. As a waker it rouses.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace thalweg {
 
-// The step of pulls that no step of a user's waits for: it is interrupted when they are no longer wanted.
+// The step of pulls made ahead of any user's step: it is interrupted when their elements are no longer needed.
 class OwnStep final : public Step {
  public:
   void tick() override {}

@@ -4,7 +4,7 @@
 namespace thalweg {
 namespace {
 
-// A batch size is a claim: memory is set aside for so many rows at first, and grows as elements come.
+// A batch size is not to be trusted: this much memory is allocated for rows at first, and grows as elements come.
 constexpr size_t kFirstBytes = size_t{64} << 20;
 
 }  // namespace

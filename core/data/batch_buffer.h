@@ -1,6 +1,6 @@
 // BatchBuffer: elements gathered into one tensor per component, each copied straight to its row.
 //
-// The rows are allocated when the first element shows their shape. Strings of an element that nobody else sees are
+// The rows are allocated when the first element shows their shape. Strings of an element without another reference are
 // moved, not copied. Not thread-safe.
 #pragma once
 
@@ -15,7 +15,7 @@ class BatchBuffer {
   bool full() const { return size_ == capacity_; }
   // Fails, without keeping anything of it, for an element whose shapes differ from the first one's.
   void add(Element& element);
-  // The batch of what was added; empties the buffer.
+  // The batch of the added elements; empties the buffer.
   void take(Element& out);
   void clear() {
     rows_.clear();
@@ -34,7 +34,7 @@ class BatchBuffer {
   std::vector<Shape> shapes_;  // of the elements
 };
 
-// Copies or, where nobody else sees them, moves the elements of `from` to `to`.
+// Copies or, where `from` holds the only reference, moves the elements of `from` to `to`.
 void put_elements(const Tensor& from, void* to);
 
 }  // namespace thalweg

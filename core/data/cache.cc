@@ -2,8 +2,8 @@
 //
 // The first pass that reaches the end of the input fills the cache; iterators made later read it. The file is written
 // under another name and renamed when it is complete, so that there never is half a cache; several programs may write
-// the same one. Its content is: a line that says what it is, then each element as its length (8 bytes), the masked
-// CRC-32C of its bytes (4) and the bytes.
+// the same one. Its content is: a line that identifies the format, then each element as its length (8 bytes), the
+// masked CRC-32C of its bytes (4) and the bytes.
 #include <unistd.h>
 
 #include <atomic>
@@ -214,7 +214,7 @@ class FileCache final : public UnaryDataset {
       ended = in.integer() != 0;
       int64_t position = in.integer();
       if (in.integer() != 0) {
-        // What was written before is lost: this pass goes on without a cache.
+        // The elements written before are lost: this pass goes on without a cache.
         input = dataset->iterate(making);
         input->restore(in);
         broken = true;

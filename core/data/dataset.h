@@ -2,10 +2,10 @@
 //
 // An element is a row of tensors whose types, and as far as known shapes, the dataset declares. Iterators form a tree
 // like the datasets they were made from, and are *pulled*: `next` fills `out` and returns `element`, returns `end`, or
-// returns `later` when it has to wait for somebody else's work. It never blocks. After `later` the waker that the
-// iterator was made with is called, once, from any thread and without locks held, when it is worth pulling again; the
-// stages keep what they have gathered so far in their members. An Error thrown by `next` is the fate of one element:
-// pulling again goes on behind it.
+// returns `later` when it has to wait for work of another thread or kernel. It never blocks. After `later` the waker
+// that the iterator was made with is called, once, from any thread and without locks held, when it is worth pulling
+// again; the stages keep partial results in their members. An Error thrown by `next` concerns one element: the next
+// pull continues after it.
 //
 // A tree is pulled by one thread at a time, so its stages need no locks. A stage that works ahead (prefetch, parallel
 // map) has a tree of its own below it, and guards only the border.
@@ -32,16 +32,16 @@ class Waker {
   virtual void wake() = 0;
 };
 
-// What an iterator is made with.
+// The arguments of making an iterator.
 struct Making {
   Device& device;
-  std::shared_ptr<Waker> waker;  // of whoever will pull
+  std::shared_ptr<Waker> waker;  // of the consumer
   bool deterministic = true;     // whether parallel stages keep the order of their input
 
   Making woken_by(std::shared_ptr<Waker> other) const { return {device, std::move(other), deterministic}; }
 };
 
-// What a pull is made for: the step whose thread makes it. Functions run within it.
+// The context of a pull: the step whose thread makes it. Functions run within that step.
 struct Pull {
   Step& step;
 };

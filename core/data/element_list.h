@@ -1,4 +1,4 @@
-// ElementList: a dataset of elements that are already there: windows, groups, buckets.
+// ElementList: a dataset of elements in memory: windows, groups, buckets.
 #pragma once
 
 #include "data/dataset.h"

@@ -11,7 +11,7 @@
 
 namespace thalweg {
 
-// A function and the tensors that it is given beside its arguments.
+// A function and its captured tensors.
 struct Called {
   std::shared_ptr<const Function> function;
   std::shared_ptr<const Element> captured;
@@ -29,10 +29,10 @@ class FunctionCall {
 
   // Whether a call was begun and is not finished.
   bool pending() const { return pending_ != nullptr || again_; }
-  // Begins a call if none is pending, with the elements of `args`, which are taken. True: `results` are there.
+  // Begins a call if none is pending, with the elements of `args`, which are taken. True: `results` are set.
   bool finish(Pull& pull, Element& args, Element& results);
 
-  // What a pending call was begun with, without the captured ones.
+  // The arguments of a pending call, without the captured ones.
   const Element& args() const { return args_; }
   // A pending call is saved as its arguments, and begun again.
   void save(StateWriter& out) const;
@@ -45,12 +45,12 @@ class FunctionCall {
   const std::shared_ptr<const Element> captured_;
   const std::shared_ptr<Waker> waker_;
   Element args_;        // of the pending call
-  bool again_ = false;  // restored: args_ are to be called with
+  bool again_ = false;  // restored: the call with args_ must be begun again
   std::shared_ptr<Pending> pending_;
 };
 
-// For kernels: the function of an attribute, checked against the types of what it is called with and what is expected
-// of it (null: anything), and the captured arguments among the inputs.
+// For kernels: the function of an attribute, checked against the types of its arguments and of the expected results
+// (null: any), and the captured arguments among the inputs.
 std::shared_ptr<const Function> function_attr(Context& ctx, const char* attr, const std::vector<DType>& arguments,
                                               const Element& captured, const std::vector<DType>* results);
 Element inputs_between(Context& ctx, int first, int last);

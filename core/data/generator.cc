@@ -24,7 +24,7 @@ class Generator final : public Dataset {
         OwnStep step;
         end(step);
       } catch (const std::exception&) {
-        // The consumer has gone: there is nobody to tell.
+        // The consumer is gone: the error is dropped.
       }
     }
     static std::vector<Tensor> run(const Called& called, Step& step, const Element& state) {

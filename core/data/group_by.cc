@@ -192,7 +192,7 @@ class GroupByWindow final : public UnaryDataset {
     Doing doing = Doing::pull;
     Element element, args, results;
     int64_t key = 0;
-    std::vector<Element> given;  // what `current` was made of
+    std::vector<Element> given;  // the elements of `current`
     std::unique_ptr<DatasetIterator> current;
     bool ended = false;
   };

@@ -37,7 +37,7 @@ class Interleave final : public UnaryDataset {
 
  private:
   struct Place {
-    Element args;  // what the dataset was made of, to make it again
+    Element args;  // the arguments that the dataset was made from, to make it again
     std::unique_ptr<DatasetIterator> iterator;
   };
   struct Walk final : UnaryIterator {

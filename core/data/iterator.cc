@@ -80,7 +80,7 @@ void Traversal::request(std::shared_ptr<AsyncContext> ctx, Deliver deliver) {
       return;
     }
   }
-  // Those who came meanwhile, but no more: others must not keep this thread.
+  // Serves the requests that came meanwhile, but no later ones: they must not keep this thread.
   drive(static_cast<int64_t>(waiting));
 }
 

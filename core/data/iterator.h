@@ -1,9 +1,9 @@
 // IteratorResource: the iterator that a session's steps share; Traversal: one walk along a dataset on behalf of them.
 //
 // Steps ask with asynchronous kernels. A request that can be served at once is served on its own thread; while one is
-// being served, others queue up, and are served in order by whoever is at it, then by a thread of the pool: a waiting
-// request holds no thread, and its step's cancellation removes it. A request in the queue keeps its traversal alive,
-// even when the iterator has been initialized anew meanwhile.
+// being served, others queue up, and are served in order by the thread that is serving, then by a thread of the pool: a
+// waiting request holds no thread, and its step's cancellation removes it. A request in the queue keeps its traversal
+// alive, even when the iterator has been initialized anew meanwhile.
 #pragma once
 
 #include <deque>
@@ -43,7 +43,7 @@ class Traversal final : public Waker, public std::enable_shared_from_this<Traver
   void drive(int64_t most);
   void enqueue(Request request, bool first);
   void cancel(AsyncContext* ctx);
-  // Runs `body` as the driver, waiting until nobody else is.
+  // Runs `body` as the driver, after waiting for the present driver to stop.
   void exclusively(const std::function<void()>& body);
 
   std::unique_ptr<DatasetIterator> iterator_;  // the driver's

@@ -52,7 +52,7 @@ struct OneShot : Kernel {
   const std::shared_ptr<Function> factory;
   std::string name;
   const Signature signature;
-  std::mutex mutex;  // held while the dataset is made: steps that come meanwhile want the same one
+  std::mutex mutex;  // held while the dataset is made: steps that come meanwhile get the same one
 };
 
 void make_iterator(Context& ctx) { ctx.resource<IteratorResource>(1).initialize(dataset_input(ctx, 0)); }

@@ -1,7 +1,7 @@
 // StateWriter and StateReader: the position of an iterator as bytes, and back.
 //
-// Iterators write their state in a fixed order; `tag` marks whose it is, so that a state is never read by a pipeline of
-// another shape. Bytes may come from anywhere: the reader checks all of them, and fails with DataLoss. Handles
+// Iterators write their state in a fixed order; `tag` names the kind of iterator, so that a state is never read by a
+// pipeline of another shape. Bytes are not trusted: the reader checks all of them, and fails with DataLoss. Handles
 // (resources, datasets inside elements) cannot be written.
 #pragma once
 

@@ -14,9 +14,9 @@
 namespace thalweg {
 namespace {
 
-constexpr double kChunkSeconds = 50e-6;  // what a worker should do between two looks at the others
+constexpr double kChunkSeconds = 50e-6;  // work between two acquisitions of the lock
 constexpr size_t kLargestChunk = 32;
-constexpr double kCheapSeconds = 3e-6;  // what passing an element between threads costs at least
+constexpr double kCheapSeconds = 3e-6;  // the least cost of passing an element between threads
 // Workers that are inside a call, by thread: closing from there must not wait for itself.
 thread_local const ParallelCalls* working_for = nullptr;
 
@@ -24,7 +24,7 @@ thread_local const ParallelCalls* working_for = nullptr;
 
 std::shared_ptr<ParallelCalls> ParallelCalls::make(Options options, const Dataset& input, const Making& making) {
   std::shared_ptr<ParallelCalls> made(new ParallelCalls(std::move(options), making.waker));
-  // The input must not own what owns it.
+  // The input must not own its owner.
   struct Relay final : Waker {
     explicit Relay(std::weak_ptr<ParallelCalls> to) : to(std::move(to)) {}
     void wake() override {
@@ -114,7 +114,7 @@ void ParallelCalls::run_calls(Lock& lock, Step& step, const std::vector<Call*>& 
   std::optional<SerialScope> serial;
   if (options_.calls > 1) serial.emplace();
   for (Call* call : mine) {
-    if (call->done) continue;  // its element could not be had
+    if (call->done) continue;  // its element failed
     try {
       std::vector<Tensor> all = std::move(call->args);
       all.insert(all.end(), options_.captured->begin(), options_.captured->end());
@@ -200,7 +200,7 @@ Pulled ParallelCalls::next(Pull& pull, Element& out) {
       return Pulled::element;
     }
     if (ended_ && calls_.empty() && !pulling_) return Pulled::end;
-    // The caller is one of the threads that may be at it.
+    // The caller counts as one of the `calls` threads.
     if (workers_ < options_.calls && room()) {
       ++workers_;
       bool worked = work(lock, pull.step);
@@ -263,7 +263,7 @@ void ParallelCalls::save(StateWriter& out) {
       else
         out.element(call->results);
     }
-    // Nobody works now, but the input may want to wake us before it can stand still.
+    // No worker is left, but an input with threads of its own may have to call the waker before it can stop.
     lock.unlock();
     input_->save(out);
     lock.lock();

@@ -1,10 +1,9 @@
 // ParallelCalls: a function of the input's elements, several calls at once, the results in order or as they come.
 //
-// Workers on the thread pool take turns pulling the input, a few elements at a time, and run the function on what they
-// pulled: cheap functions are called in chunks, so that passing them between threads costs little, and very cheap ones
-// by the consumer alone. A consumer that finds nothing ready works, too, before it waits. Not more than `calls` threads
-// are at it, and not more results wait than so many chunks. Kernels inside the function run serially when calls run
-// side by side.
+// Workers on the thread pool take turns pulling the input, a few elements at a time, and run the function on them:
+// cheap functions are called in chunks, so that passing them between threads costs little, and very cheap ones by the
+// consumer alone. A consumer that finds nothing ready works, too, before it waits. At most `calls` threads work, and at
+// most so many chunks of results wait. Kernels inside the function run serially when calls run side by side.
 //
 // A function that waits (asynchronous kernels) is started instead, with at most `calls` of them under way.
 #pragma once
@@ -52,7 +51,7 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
   void run_calls(Lock& lock, Step& step, const std::vector<Call*>& mine);
   void start_call(Lock& lock, Call* call);
   void finished(Lock& lock, Call* call);
-  // Brings in another worker if there is something for it to do.
+  // Starts another worker if there is work for it.
   void recruit();
   void worker();
   Call* ready() const;
@@ -74,10 +73,10 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
   size_t chunk_ = 1;
   double mean_seconds_ = -1;  // of an element, its pull included; negative: not known yet
   bool pulling_ = false;
-  bool stalled_ = false;  // the input said `later`, and has not woken us yet
-  bool woken_ = false;    // it did while it was being pulled
+  bool stalled_ = false;  // the input returned `later`, and has not called the waker yet
+  bool woken_ = false;    // the waker was called while the input was being pulled
   bool ended_ = false;
-  bool waiting_ = false;  // the consumer was told `later`
+  bool waiting_ = false;  // `next` has returned `later` to the consumer
   bool held_ = false;
   bool closed_ = false;
 };

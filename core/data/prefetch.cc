@@ -8,7 +8,7 @@
 namespace thalweg {
 namespace {
 
-constexpr int64_t kChosenSize = 16;  // where the size is left to us
+constexpr int64_t kChosenSize = 16;  // for autotuning
 
 class Prefetching final : public DatasetIterator {
  public:
@@ -21,14 +21,14 @@ class Prefetching final : public DatasetIterator {
 
   Pulled next(Pull&, Element& out) override {
     std::optional<Error> error;
-    bool hungry = false;
+    bool refill = false;
     Pulled pulled = Pulled::element;
     {
       std::lock_guard lock(mutex_);
       if (items_.empty()) {
         if (ended_) return Pulled::end;
         waiting_ = true;
-        hungry = true;
+        refill = true;
         pulled = Pulled::later;
       } else {
         Item& item = items_.front();
@@ -37,11 +37,11 @@ class Prefetching final : public DatasetIterator {
         if (spare_.size() < 4) spare_.push_back(std::move(item.element));
         items_.pop_front();
         // Half empty is early enough: to wake the task for each element would cost more than the element.
-        hungry = !ended_ && items_.size() <= capacity_ / 2;
+        refill = !ended_ && items_.size() <= capacity_ / 2;
       }
-      if (hungry) hungry = !std::exchange(asked_, true);
+      if (refill) refill = !std::exchange(asked_, true);
     }
-    if (hungry) task_->rouse();
+    if (refill) task_->rouse();
     if (error) throw *error;
     return pulled;
   }
@@ -120,7 +120,7 @@ class Prefetching final : public DatasetIterator {
       more = !ended_ && items_.size() < capacity_;
     }
     if (wanted) {
-      // Whoever is woken may let go of this iterator.
+      // The woken consumer may drop the last reference to this iterator.
       std::shared_ptr<Waker> consumer = consumer_;
       consumer->wake();
     }
@@ -135,8 +135,8 @@ class Prefetching final : public DatasetIterator {
   std::deque<Item> items_;
   std::vector<Element> spare_;
   bool ended_ = false;
-  bool waiting_ = false;  // a pull was told `later`
-  bool asked_ = false;    // the task was roused, and has not looked yet
+  bool waiting_ = false;  // a pull has returned `later`
+  bool asked_ = false;    // the task was roused, and has not reset this yet
 };
 
 class Prefetch final : public UnaryDataset {

@@ -8,7 +8,7 @@
 namespace thalweg {
 namespace {
 
-// Where each iterator gets its seeds from: new ones for each round, or the same ones again.
+// The source of an iterator's seeds: new ones for each round, or the same ones again.
 class RoundSeeds {
  public:
   RoundSeeds(uint64_t seed, uint64_t seed2, bool reshuffle) : generator_(seed, seed2), reshuffle_(reshuffle) {}

@@ -5,7 +5,7 @@
 namespace thalweg {
 namespace {
 
-// Counts elements off; where it stands is all that there is to save.
+// Counts elements down; saves the count beside the position of its input.
 struct CountingIterator : UnaryIterator {
   CountingIterator(std::unique_ptr<DatasetIterator> input, int64_t count, const char* tag)
       : UnaryIterator(std::move(input)), left(count), tag(tag) {}
@@ -23,7 +23,7 @@ struct CountingIterator : UnaryIterator {
   const char* const tag;
 };
 
-// `Walk` says what the count means.
+// `Walk` gives the count its meaning.
 template <typename Walk>
 class Counting final : public UnaryDataset {
  public:
