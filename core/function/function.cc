@@ -53,7 +53,7 @@ void Function::check(const std::vector<Tensor>& args) const {
 }
 
 Error Function::located(const Error& error) const {
-  // Nobody reads where each of a thousand calls was made.
+  // The places of a thousand nested calls are not worth reading.
   constexpr size_t kLongest = 4096;
   if (error.message().size() > kLongest) return Error(error.code(), error.message());
   if (error.node().empty()) return Error(error.code(), cat(error.message(), " [function '", name_, "']"));
@@ -86,7 +86,7 @@ std::vector<Tensor> Function::run(Cancellation& parent, std::vector<Tensor> args
 }
 
 std::vector<Tensor> Function::run_within(const Body& body, Step& parent, std::vector<Tensor> args) const {
-  // Gives the state back whatever happens; after a complete run, with the results moved out, it is as good as new.
+  // Gives the state back, also after an error; after a complete run, with the results moved out, it is as good as new.
   struct Borrowed {
     explicit Borrowed(const Plan& plan) : plan(plan), state(plan.take_state()) {}
     ~Borrowed() {

@@ -12,7 +12,7 @@
 //
 // `start` runs it on the thread pool and calls `done` there, once; a body that waits (for a queue) holds no thread.
 // The cancellation, or the step, must live until then. Both forms end with CancelledError once the parent is cancelled.
-// What runs in it is seen in the trace of a step if the node that calls is given (`caller_in`).
+// The nodes of the call are in the trace of a step if the calling node is given (`caller_in`).
 //
 // An error keeps its code, and its message says in which node of which function it happened.
 #pragma once
@@ -39,7 +39,7 @@ class Function : public std::enable_shared_from_this<Function> {
   // A function is declared first and gets its body later, because a body may call the function itself.
   Function(std::string name, std::vector<Argument> arguments, std::vector<DType> results, bool blocking);
   void define(std::shared_ptr<Device> device, std::shared_ptr<const Plan> plan);
-  // Drops the body, and with it the functions that it calls: what a session does with its functions when it goes.
+  // Drops the body, and with it the functions that it calls; called by the destructor of the session.
   void forget();
 
   const std::string& name() const { return name_; }
@@ -62,7 +62,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::shared_ptr<const Body> body() const;
   void check(const std::vector<Tensor>& args) const;
   std::vector<Tensor> run_within(const Body& body, Step& parent, std::vector<Tensor> args) const;
-  // A call that runs as a step of its own: what it belongs to.
+  // The parent of a call that runs as a step of its own.
   struct Parent {
     explicit Parent(Cancellation& cancellation) : cancellation(cancellation) {}
     explicit Parent(Step& step) : cancellation(step.cancellation()), depth(step.depth() + 1), id(step.id()) {}

@@ -9,15 +9,15 @@
 namespace thalweg {
 
 inline bool stack_is_low() {
-  // Where the system sets no limit to a stack, or a very large one, memory would be: recursion ends before that. It is
-  // counted from the thread's first call: what the C library keeps at the top of a stack may be large.
+  // Where the system sets no limit to a stack, or a very large one, memory would be the limit: recursion ends at kMost.
+  // It is counted from the thread's first call: the C library's data at the top of a stack may be large.
 #ifdef __SANITIZE_THREAD__
   // The sanitizer keeps the calls behind every allocation: gigabytes for those of a deep recursion.
   static constexpr size_t kMost = size_t{512} << 10;
 #else
   static constexpr size_t kMost = size_t{16} << 20;
 #endif
-  // The address that the stack must not grow below. What is kept free is for the deepest kernel.
+  // The address that the stack must not grow below. The rest is for the deepest kernel.
   static const auto find_limit = []() -> uintptr_t {
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;

@@ -18,7 +18,7 @@ struct tw_node {
 namespace thalweg {
 namespace {
 
-// What a plug-in made for one node. Calls hold it too: they may outlive the plan of a cancelled step.
+// A plug-in's kernel for one node. Calls hold it too: they may outlive the plan of a cancelled step.
 struct Made {
   Made(const tw_kernel& table, const NodeDef& node, std::shared_ptr<PluginMemory> owner)
       : table(table), def(node), memory(std::move(owner)) {
@@ -139,7 +139,7 @@ int32_t input(tw_call number, int32_t index, tw_tensor* out) {
   return 1;
 }
 
-// Runs `body` for an output of a call; what fails is kept for whoever issued the call.
+// Runs `body` for an output of a call; an error is kept for the kernel that issued the call.
 template <typename Body>
 int32_t with_output(tw_call number, int32_t index, int32_t rank, const int64_t* dims, const Body& body) {
   auto call = Calls::shared().issuing(number);
@@ -203,7 +203,7 @@ class PluginKernel : public PromptKernel {
   PluginKernel(const tw_kernel& table, const NodeDef& def, std::shared_ptr<PluginMemory> memory)
       : made_(std::make_shared<Made>(table, def, std::move(memory))) {}
 
-  // Issues the work; its outputs are there at once for what is issued next. The step waits for the work to end.
+  // Issues the work; work issued later may use its outputs at once. The step waits for the work to end.
   bool attempt(Context& ctx) override {
     auto call = std::make_shared<Call>();
     call->made = made_;

@@ -1,4 +1,4 @@
-// What the host offers to plug-ins: the other half of device_plugin.h.
+// The host's functions for plug-ins: the other half of device_plugin.h.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace thalweg {
 
 const tw_host& host_interface();
-// What a plug-in reports, if it is an error.
+// The error in a plug-in's report, if any.
 std::optional<Error> error_of(const tw_error* error);
 
 }  // namespace thalweg

@@ -125,7 +125,7 @@ void PluginMemory::upload(Tensor host, Account* account, Arrived arrived) {
   const uint64_t bytes = host.bytes();
   void* number = Copies::shared().begin([host = std::move(host), on_device = std::move(on_device),
                                          arrived = std::move(arrived)](std::optional<Error> error) mutable {
-    host = Tensor();  // what is not needed any more is gone when the step hears of the end
+    host = Tensor();  // freed before the step hears of the end
     arrived(error, error ? Tensor() : std::move(on_device));
   });
   plugin_.table->copy_to_device(handle_, from, to, bytes, &Copies::done, number);
@@ -149,15 +149,15 @@ void PluginMemory::download(Tensor on_device, Account* account, Arrived arrived)
 
 DeviceMemory::Arrived cancellable(Step& step, DeviceMemory::Arrived arrived) {
   struct Once {
-    std::atomic<bool> over{false};
+    std::atomic<bool> reported{false};
     std::atomic<int64_t> token{-1};
     DeviceMemory::Arrived arrived;
   };
   auto once = std::make_shared<Once>();
   once->arrived = std::move(arrived);
   auto finish = [once, &step](std::optional<Error> error, Tensor value) {
-    if (once->over.exchange(true)) return;
-    // The step lives until it has been told.
+    if (once->reported.exchange(true)) return;
+    // The step lives until `arrived` has been called.
     step.cancellation().remove(once->token);
     std::exchange(once->arrived, nullptr)(std::move(error), std::move(value));
   };
@@ -168,7 +168,7 @@ DeviceMemory::Arrived cancellable(Step& step, DeviceMemory::Arrived arrived) {
 }
 
 void deliver(Tensor value, Device& device, bool to_host, DeviceMemory::Arrived arrived) {
-  // What fails at once is reported like what fails later.
+  // An error thrown at once is reported like a later one.
   auto guarded = [](const DeviceMemory::Arrived& report, const auto& body) {
     try {
       body();

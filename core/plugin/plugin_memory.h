@@ -38,11 +38,11 @@ class PluginMemory : public DeviceMemory, public std::enable_shared_from_this<Pl
   void* handle_;
 };
 
-// The same report, which says Cancelled when the step ends before; what comes later is dropped. The step must live
-// until `arrived` has been called.
+// A callback that forwards the first of two reports: that of the copy, or Cancelled when the step ends. The step must
+// live until `arrived` has been called.
 DeviceMemory::Arrived cancellable(Step& step, DeviceMemory::Arrived arrived);
 
-// Copies a tensor, wherever it is, to where a device wants it: its own memory, or the host's.
+// Copies a tensor from any memory to that of a device or, with `to_host`, of the host.
 void deliver(Tensor value, Device& device, bool to_host, DeviceMemory::Arrived arrived);
 
 }  // namespace thalweg

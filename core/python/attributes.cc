@@ -23,7 +23,7 @@ PartialShape shape_from_python(nb::handle shape) {
 }
 
 // A loop that a Python object owns. The pointer that nanobind makes asks for the GIL in its own way, which would end
-// the process if a thread lets go of a step while the interpreter ends (python/gil.h).
+// the process if a thread releases the last reference to a step while the interpreter ends (python/gil.h).
 std::shared_ptr<const LoopProgram> loop_from_python(nb::handle value) {
   const LoopProgram* loop = nb::cast<LoopProgram*>(value);
   value.inc_ref();
@@ -103,7 +103,7 @@ AttrValue attr_from_python(nb::handle value) {
   if (dtype_of_array(p) != DType::invalid) return tensor_of(value);
   if (nb::isinstance<LoopProgram>(value)) return loop_from_python(value);
   if (nb::isinstance<Function>(value)) return nb::cast<std::shared_ptr<Function>>(value);
-  // Whatever else only Python kernels read.
+  // Other values are read by Python kernels only.
   return std::monostate{};
 }
 

@@ -51,7 +51,7 @@ Tensor feed_from_python(const FeedSpec& spec, PyObject* value) {
 }
 
 nb::object to_python(Tensor tensor) {
-  // A fed array must not come back as an alias of the user's memory, nor the zeros that everybody shares.
+  // A fed array must not come back as an alias of the user's memory, nor as the shared zeros of the null device.
   if (tensor.buffer() && tensor.buffer()->kind() != Buffer::Kind::own) tensor = tensor.clone();
   try {
     return nb::steal(python_from_tensor(std::move(tensor)));
@@ -120,7 +120,7 @@ class CompiledStep {
   }
 
   // Runs the step, which has no feeds, again and again without the lock, until it fails. Now and then it asks whether
-  // to stop: a queue runner spends its life here, and does not hold up the program's other threads.
+  // to stop: a queue runner's thread stays here, and does not hold up the program's other threads.
   void run_repeatedly(nb::callable should_stop) {
     require(feeds_.empty(), "a step that is repeated has no feeds, got ", feeds_.size());
     constexpr auto kInterval = std::chrono::milliseconds(20);
@@ -159,7 +159,7 @@ class CompiledStep {
     return nb::make_tuple(fetched, Trace(nodes(), plans(), stats));
   }
 
-  // The fetched values, and what was not finite: names of nodes of the program, and what is wrong with their results.
+  // The fetched values, and the findings: names of nodes of the program, and descriptions of their NaNs and infinities.
   nb::object run_checked(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     std::deque<StepStats> stats = observers({.numerics = true, .details = false, .runs = false});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });

@@ -1,4 +1,4 @@
-// CompiledStep: a plan with the names, types and shapes of its feeds: what Session.run calls once per step.
+// CompiledStep: a plan with the names, types and shapes of its feeds; Session.run calls it once per step.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -45,7 +45,7 @@ nb::list plugin_kernels(const std::string& type) {
   return out;
 }
 
-// Asks the Python side; shapes come back as lists of dimensions.
+// Calls the Python rule, which returns shapes as lists of dimensions.
 std::vector<std::vector<int64_t>> ask_for_shapes(PyObject* rule, const std::string& key,
                                                  const std::vector<Tensor>& inputs) {
   WithGil gil;
@@ -69,7 +69,7 @@ std::vector<std::vector<int64_t>> ask_for_shapes(PyObject* rule, const std::stri
 void bind_devices(nb::module_& m, nb::class_<Session>& session) {
   session
       .def("memory_info", &memory_info, "device"_a,
-           "What the tensors of a device hold: current, peak, limit, allocations.")
+           "The memory of a device's tensors: bytes now, peak and limit, and the number of allocations.")
       .def(
           "set_memory_limit",
           [](Session& s, const std::string& device, int64_t bytes) { s.device(device)->account->set_limit(bytes); },

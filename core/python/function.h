@@ -1,4 +1,4 @@
-// The binding of functions and of what a session does with them.
+// The binding of functions, and of a session's operations on them.
 #pragma once
 
 #include <nanobind/nanobind.h>

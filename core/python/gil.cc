@@ -17,7 +17,8 @@ std::atomic<bool> Gil::ending_{false};
 std::atomic<int> Gil::inside_{0};
 
 void Gil::entering() {
-  // First counted, then looking: `end_threads` does it the other way round, so that one of them sees the other.
+  // Counts itself, then reads the flag; `end_threads` sets the flag, then reads the count: so one of them sees the
+  // other.
   inside_.fetch_add(1);
   if (!ending_.load() || ender.load() == std::this_thread::get_id()) return;
   inside_.fetch_sub(1);
@@ -27,7 +28,7 @@ void Gil::entering() {
 void Gil::end_threads() {
   ender.store(std::this_thread::get_id());
   ending_.store(true);
-  // A Python function that a kernel runs may take long; a program that ends does not wait for ever.
+  // A Python function that a kernel runs may take long; the end of a program does not wait for it for ever.
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   PyThreadState* thread = PyEval_SaveThread();
   while (inside_.load() > 0 && std::chrono::steady_clock::now() < limit)

@@ -1,4 +1,4 @@
-// The interpreter's lock, and what becomes of threads that want it while the interpreter ends.
+// The interpreter's lock, and threads that ask for it while the interpreter ends.
 //
 // Python ends a daemon thread that asks for the lock after the main thread has finished: it unwinds the thread's stack,
 // which C++ answers by ending the process. A program that leaves queue runners behind would so end with an abort. Here

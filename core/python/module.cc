@@ -88,7 +88,7 @@ NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict att
 
 NB_MODULE(_core, m) {
   m.doc() = "Thalweg's native core.";
-  // A program may end while a session or a step is still referred to; that is no news to its user.
+  // A program may end while a session or a step is still referred to: no leak worth a warning.
   nb::set_leak_warnings(false);
   try {
     init_numpy();
@@ -117,7 +117,7 @@ NB_MODULE(_core, m) {
         const Rows rows = Registry::global().rows(op);
         return rows.binary ? 2 : rows.unary ? 1 : 0;
       },
-      "op"_a, "How many operands an element-wise op that can be fused has; 0 for all others.");
+      "op"_a, "The number of operands of an element-wise op that can be fused; 0 for all others.");
   m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
   m.def(
       "kernel_dtypes",
@@ -128,7 +128,7 @@ NB_MODULE(_core, m) {
       },
       "op"_a, "attr"_a, "The DataType numbers that the op's kernels accept for an attribute; empty: any.");
   m.def("reset_containers", [](const std::vector<std::string>& names) { ResourceManager::reset_shared(names); });
-  m.def("waits", &Waitable::waits, "How many operations on queues and the like have had to wait so far.");
+  m.def("waits", &Waitable::waits, "The number of operations on queues and similar resources that have waited.");
   m.def("allocator_stats", [] {
     Allocator& a = Allocator::cpu();
     nb::dict out;
@@ -162,7 +162,7 @@ NB_MODULE(_core, m) {
         });
       },
       "probe"_a,
-      "Sets the function that names the best instruction set for oneDNN; asked once, at oneDNN's first use.");
+      "Sets the function that names the best instruction set for oneDNN; called once, at oneDNN's first use.");
   m.def("probe_onednn", &probe_onednn, "isa"_a,
         "Runs small matrix products with oneDNN capped to an instruction set; may end the process.");
 

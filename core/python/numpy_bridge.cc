@@ -13,7 +13,7 @@
 namespace thalweg {
 namespace {
 
-// Below this many bytes a copy is cheaper than keeping somebody else's object alive.
+// Below this many bytes a copy is cheaper than a reference to the Python object.
 constexpr npy_intp kCopyBelow = 4096;
 
 constexpr size_t kTypes = 24;

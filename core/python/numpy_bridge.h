@@ -9,7 +9,7 @@ namespace thalweg {
 
 // Must run once, from the module's initialization. Throws if NumPy cannot be imported.
 void init_numpy();
-// Tells the NumPy descriptor of an element type that NumPy does not have itself (bfloat16, the quantized types).
+// Registers the NumPy descriptor of an element type that NumPy does not have itself (bfloat16, the quantized types).
 void register_descr(DType dtype, PyObject* descr);
 
 // The element type of a NumPy array; invalid if there is none.
@@ -20,7 +20,8 @@ DType dtype_of_array(PyObject* array);
 enum class Sharing { borrow, copy };
 Tensor tensor_from_python(PyObject* value, DType dtype, Sharing sharing);
 
-// A new reference: an ndarray, or the scalar for rank 0. The tensor's buffer is handed over if nobody else holds it.
+// A new reference: an ndarray, or the scalar for rank 0. The tensor's buffer is handed over if this is the only
+// reference.
 PyObject* python_from_tensor(Tensor tensor, bool scalars = true);
 // A read-only ndarray that shares the tensor's memory (strings are copied): the view for kernels written in Python.
 PyObject* view_from_tensor(const Tensor& tensor);

@@ -1,8 +1,8 @@
 // PeerRendezvous: the rendezvous of a step of which other processes run parts, with Python carrying tensors over.
 //
-// What is sent to a device of this process stays here. For anything else `outgoing` is called with the text of the
-// transfer (executor/rendezvous_key.h) and the tensor, on the thread that sends it, without a lock held; what comes
-// from other processes is handed to `deliver`, before or after the step asks for it.
+// Values sent to a device of this process stay here. For anything else `outgoing` is called with the text of the
+// transfer (executor/rendezvous_key.h) and the tensor, on the thread that sends it, without a lock held; values from
+// other processes are handed to `deliver`, before or after the step asks for them.
 #pragma once
 
 #include <nanobind/nanobind.h>

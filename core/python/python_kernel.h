@@ -12,7 +12,7 @@ namespace thalweg {
 // `function(inputs: list[ndarray], attrs: dict) -> ndarray or sequence of them`, for every element type.
 void register_python_kernel(const std::string& op, nanobind::callable function);
 
-// The error that a Python exception stands for: Thalweg's own classes keep their code. Clears nothing.
+// The Error equivalent of a Python exception: Thalweg's own classes keep their code. Clears nothing.
 Error error_from_python(nanobind::python_error& exception);
 
 }  // namespace thalweg

@@ -20,7 +20,7 @@ namespace {
 // Text that need not be UTF-8, such as a path.
 std::string to_string(nb::bytes bytes) { return {bytes.c_str(), bytes.size()}; }
 
-// Nobody waits for a lock while holding the GIL.
+// Releases the GIL while waiting for the lock: the lock's holder may need the GIL.
 std::unique_lock<std::mutex> locked(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) {
@@ -41,7 +41,7 @@ class FileIterator {
     std::unique_lock lock = locked(mutex_);
     std::string_view record;
     bool found = reader_.has_value();
-    if (ready()) {  // What is in memory is not worth giving the GIL away.
+    if (ready()) {  // A record in memory is not worth releasing the GIL.
       found = reader_->next(record);
     } else if (found) {
       nb::gil_scoped_release release;
@@ -86,7 +86,7 @@ class FileWriter {
 
   void write(nb::bytes record) {
     auto lock = locked(mutex_);
-    constexpr size_t kWorthIt = 64 * 1024;  // Below that, giving the GIL away costs more than it brings.
+    constexpr size_t kWorthIt = 64 * 1024;  // Below that, releasing the GIL costs more than it gains.
     std::string_view content(record.c_str(), record.size());
     if (content.size() < kWorthIt) return writer_.write(content);
     nb::gil_scoped_release release;
@@ -117,7 +117,7 @@ nb::class_<FileIterator<Reader>> bind(nb::module_& m, const char* name, const ch
           nb::sig("def __iter__(self) -> collections.abc.Iterator[bytes]"))
       .def("__next__", &Iterator::next)
       .def("close", &Iterator::close, "Closes the file; there are no more records then.")
-      .def("seek", &Iterator::seek, "position"_a, "Goes on at a position that was asked for before.")
+      .def("seek", &Iterator::seek, "position"_a, "Continues at a `position` of before.")
       .def_prop_ro("position", &Iterator::position, "Where the next record begins, in decompressed bytes.");
 }
 

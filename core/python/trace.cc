@@ -69,7 +69,7 @@ void Samples::add(NodeTable& nodes, const std::deque<StepStats>& stats) {
   plan_next();
 }
 
-// Waits until what measuring has cost, beyond what a step takes anyway, is a hundredth of the time since.
+// Postpones the next sample until the extra cost of this one is a hundredth of the time since.
 void Samples::plan_next() {
   if (every_.load(std::memory_order_relaxed) >= 0) return;
   const Clock::time_point end = Clock::now();
@@ -95,7 +95,7 @@ std::map<int32_t, Samples::Times> Samples::times() const {
 }
 
 void bind_trace(nb::module_& m) {
-  nb::class_<Trace>(m, "Trace", "What an observed step did.")
+  nb::class_<Trace>(m, "Trace", "The records of an observed step.")
       .def_prop_ro("step_id", &Trace::step, "The number of the step.")
       .def_prop_ro("devices",
                    [](const Trace& t) {
@@ -122,8 +122,8 @@ void bind_trace(nb::module_& m) {
           "device"_a, "The outputs that records refer to: (slot, dtype, shape, bytes, address).")
       .def(
           "left_out", [](const Trace& t, size_t device) { return t.parts().at(device).left_out; }, "device"_a,
-          "How many runs came after the most that are recorded.")
-      .def_prop_ro("findings", &Trace::findings, "Nodes, and what is not finite about them.")
+          "The number of runs beyond the limit, which are not recorded.")
+      .def_prop_ro("findings", &Trace::findings, "Nodes, and descriptions of their NaNs and infinities.")
       .def(
           "step_stats",
           [](const Trace& t) {

@@ -1,4 +1,4 @@
-// Traces of steps as Python sees them, and what a session's sampled steps have measured.
+// Traces of steps as Python sees them, and the times of a session's sampled steps.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,13 +15,13 @@ namespace thalweg {
 void bind_trace(nanobind::module_& m);
 
 // The nodes of a table from number `first` on: (device's number, caller, name, op, inputs, controls, names of the nodes
-// that it stands for, their ops).
+// that it replaces, their ops).
 nanobind::list nodes_to_python(const NodeTable& nodes, size_t first);
 // Labels for the nodes that have none yet: a list of (node, text, share) for each.
 void label_from_python(NodeTable& nodes, nanobind::list labels);
 
-// Times of nodes in the steps that are measured. Measuring costs time, so few steps are: every n-th, or ever fewer
-// (then what it costs vanishes among the others). Thread-safe.
+// Times of nodes in the steps that are measured. Measuring costs time, so few steps are: every n-th, or ever fewer, so
+// that the cost is a small part of the time. Thread-safe.
 class Samples {
  public:
   using Clock = std::chrono::steady_clock;
