@@ -37,8 +37,8 @@ struct NodeDef {
 
   const AttrValue* find(std::string_view name) const;
 
-  // The attribute as a T: one of the alternatives of AttrValue, int or float. An absent one, or one of another type, is
-  // an internal error: graph construction checks attributes.
+  // The attribute as a T: one of the alternatives of AttrValue, int or float. InvalidArgument if it is absent or of
+  // another type.
   template <typename T>
   T attr(std::string_view name) const;
   template <typename T>

@@ -40,8 +40,8 @@ class CsvFields {
     value_ = record_.substr(begin, at_ - begin);
   }
 
-  // The place of the next delimiter, or of what must not stand in a field without quotes; the record's size if none is
-  // left. Looks at sixteen bytes at once, the last time perhaps at some a second time.
+  // The place of the next delimiter, quote or line end; the record's size if none is left. Compares sixteen bytes at
+  // once; the last sixteen may overlap those before.
   size_t next_special(size_t from) const {
     constexpr size_t kWidth = sizeof(__m128i);
     const size_t size = record_.size();

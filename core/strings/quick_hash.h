@@ -46,7 +46,7 @@ inline uint64_t quick_hash(std::string_view text) {
   size_t n = text.size();
   uint64_t h = quick::kC ^ n;
   for (; n > 16; at += 16, n -= 16) h = quick::mix(load(at, 8) ^ quick::kA, load(at + 8, 8) ^ h);
-  // What is left, from both ends: the loads overlap unless it is exactly as long as the two.
+  // The remaining bytes, from both ends: the loads overlap unless there are exactly as many as the two load.
   uint64_t head = 0, tail = 0;
   if (n >= 8) {
     head = load(at, 8);

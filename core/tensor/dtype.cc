@@ -35,7 +35,7 @@ size_t size_of(DType dtype) {
     case DType::string:
       return sizeof(std::string);
     case DType::resource:
-    case DType::variant:  // a handle without a name: whatever it holds is counted and immutable
+    case DType::variant:  // a handle without a name: its object is counted and immutable
       return sizeof(ResourceHandle);
     case DType::invalid:
       return 0;

@@ -13,7 +13,7 @@ namespace thalweg {
 class Resource {
  public:
   virtual ~Resource() = default;
-  // What kind of state it is, in words for error messages and debugging ("Variable", "FIFOQueue").
+  // The kind of state, for error messages and debugging ("a variable", "FIFOQueue").
   virtual const char* kind() const = 0;
 };
 

@@ -1,7 +1,7 @@
 // Shape: the dimensions of a dense tensor and their product, checked for sign and overflow once, when made.
 //
 // Up to four dimensions live inside the object, more on the heap: copying a scalar's or a matrix's shape never
-// allocates. PartialShape is what attributes and feeds declare: any dimension, or the rank, may be unknown.
+// allocates. PartialShape is a shape as attributes and feeds declare it: any dimension, or the rank, may be unknown.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 // Tensor: a dense array: an element type, a shape, and a reference to a buffer. Buffer: counted memory.
 //
 // Copying a Tensor shares its buffer. A buffer that more than one tensor refers to is immutable by convention: a kernel
-// may write into an input only when `writable()` says that nobody else can see it. A *borrowed* buffer belongs to
-// somebody outside (a fed NumPy array): it is never written, and whoever keeps a tensor beyond the step copies it first
-// (`owned()`). *Zeros* are memory that everybody shares and nobody writes: what the null device computes. A *device*
+// may write into an input only when `writable()` says that its reference is the only one. A *borrowed* buffer is memory
+// with an owner outside of the core (a fed NumPy array): it is never written, and a kernel that keeps a tensor beyond
+// the step copies it first (`owned()`). *Zeros* are shared, read-only memory: the values of the null device. A *device*
 // buffer is in the memory of a device that the host cannot read (device/device.h): `raw()` is that device's address,
-// and no kernel of the host ever gets to see such a tensor. A default-constructed Tensor is empty (`!defined()`); the
-// executor uses that as the dead token.
+// and no kernel of the host gets such a tensor. A default-constructed Tensor is empty (`!defined()`); the executor uses
+// that as the dead token.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class Buffer {
 
   // Uninitialized memory for `count` elements; strings and handles are constructed empty.
   static Buffer* allocate(DType dtype, int64_t count);
-  // Memory of somebody else's; `release(owner)` is called when the last reference goes.
+  // Memory with another owner; `release(owner)` is called when the last reference goes.
   static Buffer* borrow(void* data, size_t bytes, void* owner, void (*release)(void*), Kind kind = Kind::borrowed);
 
   void ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -36,12 +36,12 @@ class Buffer {
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
   Kind kind() const { return kind_; }
   bool borrowed() const { return kind_ == Kind::borrowed; }
-  // Whom to ask about memory that is not our own.
+  // The owner of borrowed or device memory.
   void* owner() const { return owner_; }
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  // Identifies the contents among all buffers that ever were, for those who keep something made of them; `changed` is
-  // for whoever writes into a buffer that others may have stamped: a variable.
+  // Identifies the contents among all buffers of the process, for caches of values derived from them. A variable that
+  // writes in place calls `changed`: the contents then get a new stamp.
   uint64_t stamp();
   void changed() { stamp_.store(0, std::memory_order_relaxed); }
 
@@ -52,7 +52,7 @@ class Buffer {
   std::atomic<int32_t> refs_{1};
   DType dtype_ = DType::invalid;
   Kind kind_ = Kind::own;
-  std::atomic<uint64_t> stamp_{0};  // 0: nobody has asked yet
+  std::atomic<uint64_t> stamp_{0};  // 0: none given yet
   int64_t count_ = 0;
   size_t bytes_ = 0;
   void* data_ = nullptr;
@@ -139,7 +139,7 @@ class Tensor {
     return flat<T>()[0];
   }
 
-  // Nobody else can see the elements, so a kernel may overwrite them.
+  // The buffer has no other reference, so a kernel may overwrite the elements.
   bool writable() const {
     return buffer_ && buffer_->unique() && buffer_->kind() == Buffer::Kind::own && data_ == buffer_->data();
   }

@@ -12,7 +12,7 @@ inline uint16_t upper_bits(uint32_t value) {
   return static_cast<uint16_t>(value >> 16 | (nan ? 0x40u : 0u));
 }
 
-// What arrives.
+// The value at the receiver.
 inline uint32_t from_upper_bits(uint16_t bits) { return uint32_t{bits} << 16; }
 
 }  // namespace thalweg
