@@ -1,4 +1,4 @@
-// ByteSource: bytes in order from somewhere; FileSource: from a file.
+// ByteSource: a stream of bytes; FileSource: the bytes of a file.
 //
 // A source belongs to one thread at a time. Files are read, not mapped: a mapped file that another process shortens
 // ends this process with a bus error.
@@ -17,7 +17,7 @@ class ByteSource {
   virtual size_t read(char* to, size_t size) = 0;
   // Goes on at `position`, counted in the bytes that `read` gives; reading behind the end finds nothing.
   virtual void seek(uint64_t position) = 0;
-  // About how many bytes there are in all; 0 if that is not known. For reserving memory, nothing else.
+  // About how many bytes there are in all; 0 if that is not known. For reserving memory only.
   virtual uint64_t size_hint() const { return 0; }
 };
 
@@ -26,7 +26,7 @@ std::string local_path(const std::string& path);
 
 class FileSource : public ByteSource {
  public:
-  // Opens a regular file; `path` is what errors call it.
+  // Opens a regular file; errors name `path`.
   explicit FileSource(std::string path);
   ~FileSource() override;
   FileSource(const FileSource&) = delete;

@@ -28,7 +28,7 @@ Matrix squared(const Matrix& m) {
   return out;
 }
 
-// What 2^k zero bytes do to a checksum, for all k.
+// The linear maps of 2^k zero bytes on a checksum, for all k.
 const std::array<Matrix, 64>& powers() {
   static const std::array<Matrix, 64> table = [] {
     Matrix bit;

@@ -5,9 +5,9 @@
 //   FeatureLists { map<string, FeatureList> feature_list = 1; }   FeatureList { repeated Feature feature = 1; }
 //   Feature { oneof: BytesList bytes_list = 1; FloatList float_list = 2; Int64List int64_list = 3; }
 //
-// Nothing is copied or allocated on the way. The bytes may come from anybody: every length is checked, and each
-// function returns false at the first byte that makes no sense. Fields may come in any order, unknown ones are skipped,
-// repeated numbers may be packed or not, and a message given twice is merged, which for bytes means: joined (`Joiner`).
+// Nothing is copied or allocated on the way. The bytes are not trusted: every length is checked, and each function
+// returns false at the first malformed byte. Fields may come in any order, unknown ones are skipped, repeated numbers
+// may be packed or not, and a message given twice is merged, which for bytes means: joined (`Joiner`).
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class Cursor {
     uint64_t size;
     return varint(&size) && take(size, out);
   }
-  // The value of a field that nobody asked for. Groups, which nothing has written for a decade, make no sense.
+  // Skips the value of an unknown field. Groups, which are deprecated, count as malformed.
   bool skip(uint32_t tag) {
     uint64_t number;
     std::string_view ignored;
@@ -91,8 +91,8 @@ class Cursor {
 
 inline constexpr uint32_t bytes_tag(uint32_t field) { return field << 3 | 2; }
 
-// Whether a message is exactly one field of bytes with this (one-byte) tag, and then its content: what nearly all of
-// the messages inside an Example are. The functions below try this first.
+// Whether a message is exactly one field of bytes with this (one-byte) tag, and then its content. Nearly all messages
+// inside an Example are; the functions below try this first.
 inline bool is_one_field(std::string_view message, uint32_t tag, std::string_view* content) {
   if (message.size() < 2 || static_cast<uint8_t>(message[0]) != tag) return false;
   size_t length = static_cast<uint8_t>(message[1]), head = 2;
@@ -106,7 +106,7 @@ inline bool is_one_field(std::string_view message, uint32_t tag, std::string_vie
   return true;
 }
 
-// Keeps what had to be joined because a message came in several pieces; rare, but allowed.
+// Keeps the joined bytes of messages that came in several pieces; rare, but allowed.
 class Joiner {
  public:
   void add(std::string_view more, std::string_view* whole) {
@@ -144,7 +144,7 @@ inline bool read_pair(std::string_view message, Joiner& joiner, std::string_view
 
 // One entry of a map. A key given twice within it is replaced, a value given twice merged.
 inline bool read_entry(std::string_view entry, Joiner& joiner, std::string_view* key, std::string_view* value) {
-  // A short key, then the value: as everybody writes it.
+  // A short key, then the value: the usual order.
   if (size_t n = entry.size(), length = n > 3 ? static_cast<uint8_t>(entry[1]) : n;
       length < 0x80 && length + 3 < n && static_cast<uint8_t>(entry[0]) == bytes_tag(1) &&
       is_one_field(entry.substr(length + 2), bytes_tag(2), value)) {
@@ -303,7 +303,7 @@ struct Appended {
   }
 };
 
-// A sink that fills a row of known length; `seen` counts also what found no room.
+// A sink that fills a row of known length; `seen` also counts values beyond the room.
 template <typename T>
 struct Filled {
   T* out;

@@ -1,4 +1,4 @@
-// EntryLayout: what stands before the values in an entry of an Example's map, remembered from the example before.
+// EntryLayout: the bytes before the values in an entry of an Example's map, remembered from the example before.
 //
 // The k-th entries of two examples mostly have the same key and kind of list, and differ in the values and in the four
 // lengths around them:
@@ -7,7 +7,7 @@
 //
 // so that one comparison of these bytes, with the lengths shifted by as much as the entry is longer, takes the place of
 // decoding five messages. Entries with lengths of more than one byte are recognized only if they are as long as before.
-// Whatever is not recognized has to be decoded by the functions of example.h.
+// Other entries have to be decoded by the functions of example.h.
 #pragma once
 
 #include <cstdint>
@@ -93,7 +93,7 @@ class EntryLayout {
   Bytes mask_ = {};     // 255 in the bytes before the values
   uint8_t first_length_ = 0;
   int64_t size_ = 0;     // of the values
-  uint32_t prefix_ = 0;  // the bytes before the values; 0: nothing is known
+  uint32_t prefix_ = 0;  // the bytes before the values; 0: no entry is remembered
   bool is_short_ = false;
   Kind kind_ = Kind::none;
   int found_ = -1;

@@ -68,7 +68,7 @@ bool is_temporary(std::string_view name) {
          name.find_first_not_of("0123456789abcdef", at + kMark.size()) == std::string_view::npos;
 }
 
-// Removes what killed processes left; the lock of the directory is held, so that no file is just being created.
+// Removes files of killed processes; the lock of the directory is held, so that no file is just being created.
 void remove_abandoned(const std::string& directory) {
   static std::mutex mutex;
   static std::set<std::string> seen;  // Once per directory: listing it is not free.

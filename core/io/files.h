@@ -10,7 +10,7 @@
 
 namespace thalweg {
 
-// Throws the Error that an errno stands for, naming the file.
+// Throws the Error equivalent of an errno, naming the file.
 [[noreturn]] void fail_with_errno(int number, const std::string& what, const std::string& path);
 
 std::string directory_of(const std::string& path);
@@ -41,9 +41,9 @@ class PendingFile {
   void append(const void* data, size_t size);
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
-  // Brings everything to the disk.
+  // Flushes all data to the disk.
   void sync();
-  // Leaves the file to whoever renamed it.
+  // Gives up ownership: the destructor will not remove the file, which the caller has renamed.
   void forget() { path_.clear(); }
   // Gives it its name; the data must be synced.
   void rename_to(const std::string& path);

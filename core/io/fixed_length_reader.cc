@@ -20,7 +20,7 @@ FixedLengthReader::FixedLengthReader(std::string path, const FixedLengthFormat& 
 
 bool FixedLengthReader::next(std::string_view& record) {
   if (position_ != input_.position()) {
-    // Passing over what lies between: a seek would miss that the file ends before.
+    // Skips by reading: a seek would miss that the file ends before.
     if (position_ < input_.position()) input_.seek(position_);
     input_.skip(position_ - input_.position());
     if (position_ != input_.position()) return false;

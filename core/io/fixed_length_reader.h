@@ -1,8 +1,8 @@
 // FixedLengthReader: records of one size, between a header and a footer that are passed over.
 //
-// A record begins `hop_bytes` after the one before (0: right behind it), so that records may overlap or have gaps. What
-// is left between the last whole record and the footer is ignored; `remainder` tells how much it was, for callers to
-// whom that is an error. A reader belongs to one thread at a time.
+// A record begins `hop_bytes` after the one before (0: right behind it), so that records may overlap or have gaps.
+// Bytes between the last whole record and the footer are ignored; `remainder` counts them, for callers that treat them
+// as an error. A reader belongs to one thread at a time.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct FixedLengthFormat {
   int64_t footer_bytes = 0;
   int64_t hop_bytes = 0;
 
-  // Throws InvalidArgument for sizes that make no sense.
+  // Throws InvalidArgument for invalid sizes.
   void check() const;
 };
 
@@ -28,7 +28,7 @@ class FixedLengthReader {
                     size_t buffer_bytes = 0);
 
   const std::string& path() const { return input_.path(); }
-  // The next record, replacing what is in `record`; false at the end of the file.
+  // The next record, replacing the content of `record`; false at the end of the file.
   bool next(std::string& record);
   // The same, valid until the next call.
   bool next(std::string_view& record);

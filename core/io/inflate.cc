@@ -16,7 +16,7 @@ using namespace prefix_codes;
 constexpr size_t kWindow = 32 * 1024;
 constexpr size_t kChunk = 128 * 1024;
 constexpr size_t kInputBytes = 64 * 1024;
-// A match may go this far beyond where decoding stops: its length, and the last copied word.
+// A match may write this far beyond the limit of decoding: its length, and the last copied word.
 constexpr size_t kSlack = 258 + 16;
 constexpr int kLiteralRoot = 10, kDistanceRoot = 8;
 
@@ -55,7 +55,7 @@ constexpr auto kLiteralSymbols = literal_symbols();
 constexpr auto kDistanceSymbols = distance_symbols();
 constexpr auto kLengthSymbols = length_symbols();
 
-// Copies a match onto what follows it; may write up to 15 bytes more.
+// Copies the match at `distance` before `to`; may write up to 15 bytes more.
 inline void copy_match(unsigned char* to, size_t distance, size_t length) {
   const unsigned char* from = to - distance;
   if (distance >= 8) {
@@ -126,7 +126,7 @@ void Inflate::restart() {
   position_ = 0;
 }
 
-// Makes some more output, if there is any; goes through as many states as that takes.
+// Produces more output, if there is any; goes through as many states as that takes.
 void Inflate::produce() {
   if (produced_ >= kWindow + kChunk) {
     size_t shift = produced_ - kWindow;
@@ -292,7 +292,7 @@ void Inflate::read_codes() {
 
 void Inflate::copy_stored(size_t limit) {
   while (stored_left_ > 0 && produced_ < limit) {
-    if (count_ >= 8) {  // What is among the bits comes first.
+    if (count_ >= 8) {  // The bytes in the bit buffer come first.
       output_[produced_++] = static_cast<unsigned char>(take(8));
       if (overrun()) corrupted("it is cut off");
       --stored_left_;

@@ -1,9 +1,9 @@
 // Inflate: decompresses zlib (RFC 1950) and gzip (RFC 1952) streams of deflated data (RFC 1951) as they are read.
 //
 // Our own, because a fresh machine has no zlib to link to (docs/decisions/0009-compressed-files.md). Damaged input
-// gives a DataLoss error that names the file and the place, after all that was before the damage; it never reads or
-// writes out of bounds, and always comes to an end. The checksum at the end of a stream is verified. Several gzip
-// members in a row are one stream; what follows a zlib stream is not looked at, as in TensorFlow.
+// gives a DataLoss error that names the file and the place, after the output of all bytes before the damage; it never
+// reads or writes out of bounds, and always comes to an end. The checksum at the end of a stream is verified. Several
+// gzip members in a row are one stream; bytes after a zlib stream are ignored, as in TensorFlow.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace thalweg {
 
 class Inflate : public ByteSource {
  public:
-  // `name` is what errors call the input.
+  // Errors call the input `name`.
   Inflate(std::string name, std::unique_ptr<ByteSource> input, Compression format);
   size_t read(char* to, size_t size) override;
   // Backwards from the beginning of the input; forwards from here.
@@ -53,7 +53,7 @@ class Inflate : public ByteSource {
   State state_ = State::member;
   bool last_block_ = false;
   bool first_member_ = true;
-  std::optional<Error> failure_;  // what reading ends with once all output is served
+  std::optional<Error> failure_;  // thrown once all output is served
 
   std::unique_ptr<unsigned char[]> input_;
   size_t in_ = 0, in_end_ = 0;
@@ -63,7 +63,7 @@ class Inflate : public ByteSource {
   uint32_t count_ = 0;     // of bits
   uint32_t past_end_ = 0;  // bytes of zeros in `bits_` that were not in the input
 
-  // The last 32 KiB, which matches refer to, and what follows them.
+  // The last 32 KiB, which matches refer to, and the output after them.
   std::unique_ptr<unsigned char[]> output_;
   size_t produced_ = 0, served_ = 0;
   size_t history_start_ = 0;  // where this member's bytes begin

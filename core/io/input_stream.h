@@ -1,7 +1,7 @@
-// InputStream: the bytes of a file in order, decompressed, through a buffer that can be looked into without a copy.
+// InputStream: the bytes of a file in order, decompressed, through a buffer that can be read without a copy.
 //
-// What `peek` and `available` return stays valid until the next call that is not const. A stream belongs to one thread
-// at a time. The end of the file is no error, and a file that has grown meanwhile can be read on.
+// Views from `peek` and `available` stay valid until the next call that is not const. A stream belongs to one thread at
+// a time. The end of the file is no error, and a file that has grown meanwhile can be read on.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace thalweg {
 
 class InputStream {
  public:
-  // What the last-level private cache holds easily: bytes are checked and copied while they are there.
+  // Fits into the last-level private cache: bytes are checked and copied while they are cached.
   static constexpr size_t kBufferBytes = 256 * 1024;
 
   explicit InputStream(std::string path, Compression compression = Compression::none, size_t buffer_bytes = 0);
@@ -27,26 +27,27 @@ class InputStream {
   // Goes on elsewhere; in a compressed file, by decompressing all that is before.
   void seek(uint64_t position);
 
-  // The next `size` bytes; fewer only if the file ends before. Memory grows with what is there, not with `size`.
+  // The next `size` bytes; fewer only if the file ends before. Memory grows with the bytes of the file, not with
+  // `size`.
   std::string_view peek(size_t size) {
     if (end_ - begin_ < size) [[unlikely]]
       fill(size);
     return {buffer_.get() + begin_, std::min(size, end_ - begin_)};
   }
-  // What is in the buffer, at least one byte; empty at the end of the file.
+  // The bytes in the buffer, at least one; empty at the end of the file.
   std::string_view available() {
     if (begin_ == end_) fill(1);
     return {buffer_.get() + begin_, end_ - begin_};
   }
-  // What `available` would show without reading on.
+  // The bytes in the buffer, without reading more.
   std::string_view buffered() const { return {buffer_.get() + begin_, end_ - begin_}; }
   size_t capacity() const { return capacity_; }
-  // Passes bytes that `peek` or `available` has shown.
+  // Consumes bytes that `peek` or `available` has returned.
   void advance(size_t size) {
     begin_ += size;
     position_ += size;
   }
-  // Passes any number of bytes; returns how many there were.
+  // Consumes any number of bytes; returns how many there were.
   uint64_t skip(uint64_t size);
   // Appends the next `size` bytes, or those that are left; returns how many. Calls `seen(view)` on each piece.
   template <typename Seen>
@@ -74,7 +75,7 @@ class InputStream {
   std::unique_ptr<ByteSource> source_;
   std::unique_ptr<char[]> buffer_;
   size_t capacity_;
-  size_t begin_ = 0, end_ = 0;  // what of the buffer is filled and not yet passed
+  size_t begin_ = 0, end_ = 0;  // the part of the buffer that is filled and not yet consumed
   uint64_t position_ = 0;
 };
 

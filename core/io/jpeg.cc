@@ -1,4 +1,4 @@
-// libjpeg loaded at run time, its errors caught by setjmp as it wants it.
+// libjpeg loaded at run time, its errors caught by setjmp, as its interface requires.
 #include "io/jpeg.h"
 
 #include <dlfcn.h>
@@ -27,11 +27,11 @@ struct Library {
   int (*resync_to_restart)(Decompressor*, int wanted);
 };
 
-// Never unloaded; null until it is there.
+// Never unloaded; null until it is loaded.
 std::atomic<const Library*> library{nullptr};
 
 constexpr int kHeaderRead = 1;
-// A header can claim any size: pictures beyond this are left to the kernel that complains.
+// A header can claim any size: pictures beyond this are left to the kernel in Python, which reports an error.
 constexpr uint64_t kMostPixels = uint64_t{1} << 28;
 
 // One file being decoded. No function that calls the library has objects with destructors: errors jump out of it.
@@ -43,7 +43,7 @@ class Decoder {
   }
   Decoder(const Decoder&) = delete;
 
-  // Whether the library's structures are those that we know.
+  // Whether the library's structures have the sizes declared in libjpeg.h.
   bool create() {
     state_.error = functions_.std_error(&error_);
     error_.error_exit = [](Decompressor* state) { std::longjmp(of(state).jump_, 1); };
@@ -62,8 +62,8 @@ class Decoder {
     source_.init = [](Decompressor*) {};
     source_.end = [](Decompressor*) {};
     source_.resync_to_restart = functions_.resync_to_restart;
-    // All bytes were there from the start: whoever wants more has a file that ends early. It comes to a stop, or meets
-    // an end that it did not have, which makes libjpeg invent the rest.
+    // All bytes are in the buffer from the start: a request for more means that the file ends early. Decoding then
+    // stops or, with `invent_rest`, gets an end marker, after which libjpeg extrapolates the rest.
     source_.fill = [](Decompressor*) -> int { return 0; };
     if (options.invent_rest)
       source_.fill = [](Decompressor* state) -> int {
@@ -95,7 +95,7 @@ class Decoder {
 
   Shape shape() const { return Shape{state_.output_height, state_.output_width, state_.output_components}; }
 
-  // Whether all lines are there, or as many as are enough; the others are black.
+  // Whether all lines were decoded, or at least the part `enough`; the others are black.
   bool read_pixels(uint8_t* out, double enough) {
     constexpr unsigned kRows = 16;
     uint8_t* rows[kRows];

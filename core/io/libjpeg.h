@@ -1,8 +1,8 @@
 // The part of libjpeg's binary interface that decoding takes: version 62, as libjpeg-turbo has kept it since 2010.
 //
-// The library is not linked but loaded at run time, from where another package has it (io/jpeg.h), so its header is not
-// there when Thalweg is built. The library compares version and size of `Decompressor` with its own before it touches
-// one: should the interface ever differ, it is refused.
+// The library is not linked but loaded at run time, from another package (io/jpeg.h), so its header is missing when
+// Thalweg is built. The library compares version and size of `Decompressor` with its own before it touches one: should
+// the interface ever differ, it is refused.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +70,7 @@ struct Decompressor {
   int output_scan_number;
   unsigned output_mcu_row;
 
-  // What follows is the library's own.
+  // The following fields are private to the library.
   void* coef_bits;
   void* tables[12];
   int data_precision;

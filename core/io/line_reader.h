@@ -16,7 +16,7 @@ class LineReader {
       : input_(std::move(path), compression, buffer_bytes) {}
 
   const std::string& path() const { return input_.path(); }
-  // The next line, replacing what is in `line`; false at the end of the file.
+  // The next line, replacing the content of `line`; false at the end of the file.
   bool next(std::string& line);
   // The same, valid until the next call.
   bool next(std::string_view& line);

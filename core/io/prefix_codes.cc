@@ -36,7 +36,7 @@ bool PrefixCodes::build(const uint8_t* lengths, int count, int most_root_bits, c
     left = left * 2 - of_length[n];
     if (left < 0) return false;
   }
-  // Incomplete: only no code at all, or one of a single bit, which is what a block with one distance has.
+  // Incomplete: valid only without codes, or with one code of a single bit, as in a block with one distance.
   if (left > 0 && !(used == 0 || (used == 1 && longest == 1))) return false;
   root_bits = std::clamp(longest, 1, most_root_bits);
   entries.assign(size_t{1} << root_bits, entry(invalid, 0, 0) | 1);

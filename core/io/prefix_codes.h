@@ -10,7 +10,7 @@
 namespace thalweg {
 namespace prefix_codes {
 
-// An entry of a table: how many bits to take, what it is, how many extra bits follow (or how many bits index the second
+// An entry of a table: how many bits to take, its kind, how many extra bits follow (or how many bits index the second
 // table), and a value: the literal, the base of a length or distance, or where the second table begins.
 enum Kind : uint32_t { literal = 0, base = 1, end_of_block = 2, second_table = 3, invalid = 4 };
 constexpr uint32_t entry(Kind kind, uint32_t extra, uint32_t value) { return value << 16 | extra << 8 | kind << 5; }

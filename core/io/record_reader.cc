@@ -21,7 +21,7 @@ void RecordReader::lost(uint64_t position, const char* what) {
   fail(Code::data_loss, input_.path(), "; ", what, " at ", position);
 }
 
-// Looks at the header, without passing it.
+// Reads the header without consuming it.
 bool RecordReader::read_length(uint64_t* length) {
   std::string_view header = input_.peek(kHeader);
   if (header.size() < kHeader) [[unlikely]] {
@@ -34,7 +34,7 @@ bool RecordReader::read_length(uint64_t* length) {
   return true;
 }
 
-// The record as a view into the buffer, passed; false if it is too large for that.
+// Consumes the record as a view into the buffer; false if it is too large for that.
 bool RecordReader::next_in_buffer(uint64_t length, std::string_view& record) {
   if (length > input_.capacity() - kHeader - kFooter) return false;
   std::string_view all = input_.peek(kHeader + static_cast<size_t>(length) + kFooter);

@@ -20,7 +20,7 @@ class RecordReader {
       : input_(std::move(path), compression, buffer_bytes) {}
 
   const std::string& path() const { return input_.path(); }
-  // The next record, replacing what is in `record`; false at the end of the file.
+  // The next record, replacing the content of `record`; false at the end of the file.
   bool next(std::string& record);
   // The same, valid until the next call.
   bool next(std::string_view& record);

@@ -1,7 +1,7 @@
 // RecordWriter: writes a TFRecord file through a large buffer (record_reader.h has the format).
 //
-// What is written reaches the file when the buffer is full, and with `flush` and `close`; the destructor closes, and
-// drops errors. Not thread-safe.
+// Records reach the file when the buffer is full, and with `flush` and `close`; the destructor closes, and drops
+// errors. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class RecordWriter {
   RecordWriter(const RecordWriter&) = delete;
 
   void write(std::string_view content);
-  // Hands everything to the operating system.
+  // Writes the buffer to the file.
   void flush();
   // Nothing can be written after this; closing again does nothing.
   void close();

@@ -10,7 +10,7 @@ namespace {
 
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
-// Entry [k][b]: what byte b does to the checksum when k more bytes follow it.
+// Entry [k][b]: the effect of byte b on the checksum when k more bytes follow it.
 constexpr Tables crc_tables() {
   Tables out{};
   for (uint32_t i = 0; i < 256; ++i) {

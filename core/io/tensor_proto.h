@@ -1,7 +1,7 @@
 // The values in a TensorProto message: its raw content, or the repeated field of its element type.
 //
-// The bytes may come from anybody: every length is checked, and `read` is false at the first one that makes no sense.
-// Values are not checked against the shape; whoever makes a tensor of them compares the counts first.
+// The bytes are not trusted: every length is checked, and `read` is false at the first malformed one. Values are not
+// checked against the shape; a caller that makes a tensor of them compares the counts first.
 #pragma once
 
 #include <string_view>
@@ -36,8 +36,8 @@ struct Values {
 // The fields of a message, those of the values as of type `wanted`.
 bool read(std::string_view message, DType wanted, Values& out);
 
-// Fills a tensor from the repeated field: the last value given stands for all that are left out; none at all means
-// zeros, or empty strings.
+// Fills a tensor from the repeated field: the last value is repeated for all that are left out; without values, zeros
+// or empty strings.
 void fill(const Values& values, Tensor& out);
 
 }  // namespace thalweg::tensor_proto

@@ -20,7 +20,7 @@ void make_directories(const std::string& directory) {
   size_t slash = directory.rfind('/');
   if (slash == std::string::npos || slash == 0) return;
   make_directories(directory.substr(0, slash));
-  mkdir(directory.c_str(), 0777);  // What goes wrong here is reported when the file is opened.
+  mkdir(directory.c_str(), 0777);  // An error here is reported when the file is opened.
 }
 
 }  // namespace

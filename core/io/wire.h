@@ -1,5 +1,5 @@
-// Protobuf's wire format, as much of it as small messages need: writing fields, and walking over the fields of bytes
-// that came from anywhere. Fields with default values are left out by the caller, as proto3 does.
+// Protobuf's wire format, as much of it as small messages need: writing fields, and walking over the fields of
+// untrusted bytes. Fields with default values are left out by the caller, as proto3 does.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ inline void put_double(std::string& out, int field, double value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Walks over the fields of a message. `next` is false at the end and at the first byte that makes no sense; `ok` tells
-// which it was.
+// Walks over the fields of a message. `next` is false at the end and at the first malformed byte; `ok` tells them
+// apart.
 class Reader {
  public:
   explicit Reader(std::string_view message) : rest_(message) {}
