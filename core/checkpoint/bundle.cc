@@ -143,7 +143,7 @@ void commit_bundle(const std::string& prefix, const std::vector<std::string>& da
   int count = static_cast<int>(data.size());
   DirectoryLock lock(directory);
   bool replacing = exists(index_path(prefix));
-  // Without an index, data files of these names are nobody's.
+  // Without an index, data files of these names belong to no bundle.
   int staged = count;
   while (replacing && any_exists(prefix, count, staged)) ++staged;
   int renamed = 0;
@@ -161,7 +161,7 @@ void commit_bundle(const std::string& prefix, const std::vector<std::string>& da
       write_index(prefix, entries, count);
       staged = count;
     } catch (const Error&) {
-      // The bundle is whole, under the names that it has.
+      // The bundle is complete under its staged names.
     }
   }
   if (replacing) remove_other_shards(prefix, staged);
@@ -174,7 +174,7 @@ BundleWriter::BundleWriter(std::string prefix)
             require(!prefix_.empty() && prefix_.back() != '/',
                     "a checkpoint needs a prefix that is a path with a name, got '", prefix_, "'");
             mkdir(directory_of(prefix_).c_str(),
-                  0777);  // If it is there, or cannot be made, creating the file will tell.
+                  0777);  // If it cannot be made, creating the file fails.
             return data_path(prefix_, 0, 1);
           }(),
           false) {}

@@ -1,4 +1,4 @@
-// Tensor bundles, TensorFlow's checkpoint format: `prefix.index`, a table of names and where their values are, and
+// Tensor bundles, TensorFlow's checkpoint format: `prefix.index`, a table of names and the places of their values, and
 // `prefix.data-0000i-of-0000n`, the values.
 //
 // A bundle comes into being, or replaces another one of the same prefix, in one instant: the renaming of its index. At

@@ -14,7 +14,7 @@ namespace thalweg {
 // One stored value and where its bytes go.
 struct BundleReader::Piece {
   Tensor tensor;      // Of the stored shape.
-  std::string bytes;  // What strings are made from.
+  std::string bytes;  // Of strings, to be decoded.
   const ReadableFile* file = nullptr;
   BundleEntry entry;
   std::string name;
@@ -238,7 +238,7 @@ std::vector<Tensor> BundleReader::read(const std::vector<Request>& requests) {
       continue;
     }
     Tensor result(entry(requests[out.size()].name).dtype, want.slice.shape());
-    // Slices that overlap may hide a gap: never show what was in memory before.
+    // Slices that overlap may hide a gap: never expose old memory.
     if (is_plain(result.dtype())) std::memset(result.raw(), 0, result.bytes());
     TensorSlice box;
     for (size_t i = 0; i < want.sources.size(); ++i) {

@@ -13,7 +13,7 @@
 namespace thalweg {
 namespace {
 
-// What SavedTensorSlices and its parts call their fields.
+// The field numbers of SavedTensorSlices and its parts.
 constexpr int kMeta = 1, kData = 2, kTensor = 1, kVersions = 2;
 constexpr int kName = 1, kShape = 2, kType = 3, kSlices = 4;
 constexpr int kDataSlice = 2, kDataValues = 3;
@@ -172,7 +172,7 @@ std::vector<Tensor> OldFormatReader::read(const std::vector<Request>& requests) 
       pieces.push_back({value(request.name, part, found.dtype, known.shape()), known, shared});
       covered += static_cast<uint64_t>(shared.shape().num_elements());
     }
-    // What is there is read before memory is taken for all of it: the shape may be a lie.
+    // The stored parts are read before memory is taken for the whole tensor: the shape may be wrong.
     require(covered >= static_cast<uint64_t>(wanted.shape().num_elements()), "the checkpoint ", files_[0],
             " does not have all parts of ", request.name, ": of the slice ", wanted.str(), " only ", covered,
             " elements are there");
@@ -181,7 +181,7 @@ std::vector<Tensor> OldFormatReader::read(const std::vector<Request>& requests) 
       continue;
     }
     Tensor result(found.dtype, wanted.shape());
-    // Slices that overlap may hide a gap: never show what was in memory before.
+    // Slices that overlap may hide a gap: never expose old memory.
     if (is_plain(result.dtype())) std::memset(result.raw(), 0, result.bytes());
     for (const Piece& piece : pieces) copy_box(piece.value, piece.slice, result, wanted, piece.shared);
     out.push_back(std::move(result));

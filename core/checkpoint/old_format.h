@@ -1,5 +1,5 @@
-// The checkpoint format of TensorFlow before 0.12 ("V1"): a table (checkpoint/table.h) per file, whose first row, of
-// the empty key, says which tensors and slices of tensors there are; the others are the values of one slice each.
+// The checkpoint format of TensorFlow before 0.12 ("V1"): a table (checkpoint/table.h) per file, whose first row, with
+// the empty key, lists the tensors and slices of tensors; the others are the values of one slice each.
 //
 //   SavedTensorSlices { SavedTensorSliceMeta meta = 1; SavedSlice data = 2; }
 //   SavedTensorSliceMeta { repeated SavedSliceMeta tensor = 1; VersionDef versions = 2; }
@@ -7,7 +7,7 @@
 //                    repeated TensorSliceProto slice = 4; }
 //   SavedSlice { string name = 1; TensorSliceProto slice = 2; TensorProto data = 3; }
 //
-// Old models come in it. Files are read and written as a whole, in memory.
+// Old models use it. Files are read and written as a whole, in memory.
 #pragma once
 
 #include <map>

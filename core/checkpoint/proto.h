@@ -1,7 +1,6 @@
 // The bytes of protobufs and tables: variable-length and fixed-width integers, and protobuf fields.
 //
-// Readers work on bytes that anybody may have written: they never read beyond the end, and throw DataLoss with the name
-// of what was being read.
+// Readers work on untrusted bytes: they never read beyond the end, and throw DataLoss with the name `what` of the data.
 #pragma once
 
 #include <cstdint>

@@ -31,11 +31,11 @@ class CheckpointReader {
   virtual std::vector<std::string> names() const = 0;
 
  protected:
-  // The part of a stored tensor that is wanted, with its lengths known; throws InvalidArgument if there is none such.
+  // The requested part of a stored tensor, with its lengths known; throws InvalidArgument if it does not fit.
   static TensorSlice wanted_slice(const Request& request, const Stored& stored);
 };
 
-// What is there under a prefix: a bundle (checkpoint/bundle.h), or the files of the old format
+// Opens the checkpoint with a prefix: a bundle (checkpoint/bundle.h), or the files of the old format
 // (checkpoint/old_format.h) that it names or that fit it as a pattern. Throws NotFound.
 std::unique_ptr<CheckpointReader> open_checkpoint(const std::string& prefix);
 

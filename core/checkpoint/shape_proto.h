@@ -1,4 +1,4 @@
-// Shapes and element types as checkpoints store them. What is read may be anything: bad values throw DataLoss.
+// Shapes and element types as checkpoints store them. Stored values are not trusted: bad ones throw DataLoss.
 #pragma once
 
 #include <span>

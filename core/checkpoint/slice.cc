@@ -26,7 +26,7 @@ int64_t whole_number(std::string_view text, std::string_view all) {
   return value;
 }
 
-// Order-preserving codes: comparing the bytes of two codes compares what they stand for.
+// Order-preserving codes: comparing the bytes of two codes compares their values.
 void put_number(std::string& out, uint64_t value) {
   int bytes = 0;
   for (uint64_t rest = value; rest != 0; rest >>= 8) ++bytes;

@@ -1,5 +1,5 @@
 // Sorted tables in LevelDB's file format: the index of a checkpoint. Keys in order, in blocks that share prefixes, each
-// with a checksum; then a block that says where the blocks are, and a footer.
+// with a checksum; then a block with the places of the blocks, and a footer.
 //
 // Both sides work in memory: an index has some hundred bytes per tensor. The writer lays the bytes out as TensorFlow's
 // does (block size, restarts, shortened separators, no compression). The reader checks all of them when made.
