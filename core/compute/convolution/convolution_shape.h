@@ -25,7 +25,7 @@ class ConvolutionAttributes {
   // A tensor's shape as a program computed it. Without batch and channels, those of `grad` and `filter` are meant.
   Shape input_sizes(const Tensor& sizes, const Shape& filter, const Shape& grad) const;
   Shape filter_sizes(const Tensor& sizes) const;
-  // What the passes allow (passes/choose_algorithms.py).
+  // The order of summation that the passes allow (passes/choose_algorithms.py).
   Sums sums() const { return sums_; }
 
  private:

@@ -128,15 +128,16 @@ void rectify(bool six, T* elements, int64_t count) {
   });
 }
 
-// By oneDNN, with the post-ops in it. Its relu makes 0 of NaN: where it may have done so, all is done again with our
-// own. That gives the same bits if there was none after all: processors tell of NaN in lanes that nobody wants, too.
+// By oneDNN, with the post-ops in it. Its relu makes 0 of NaN: where it may have done so, the convolution is repeated
+// with our own relu. That gives the same bits if there was no NaN after all: processors also report NaN in unused lanes
+// of a vector.
 template <typename T>
 bool fused_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                        const ConvolutionData& data) {
   const bool sums = has(post_ops, PostOp::sum), six = has(post_ops, PostOp::relu6);
   const bool hides_nan = six || (has(post_ops, PostOp::relu) && !sums);
   if (!hides_nan) return onednn_convolution(pass, dtype_of<T>, s, post_ops, data);
-  if (post_ops.size() > 1) return false;  // What the output held before, an addend, could not be had a second time.
+  if (post_ops.size() > 1) return false;  // The addend in the output would be lost before the second run.
   InvalidOperations invalid;
   if (!onednn_convolution(pass, dtype_of<T>, s, post_ops, data)) return false;
   if (!invalid.any()) return true;
@@ -145,7 +146,7 @@ bool fused_convolution(ConvolutionPass pass, const ConvolutionShape& s, const st
   return true;
 }
 
-// The only place where an algorithm is chosen. What oneDNN cannot fuse is done afterwards.
+// The only place where an algorithm is chosen. Post-ops that oneDNN cannot fuse are applied afterwards.
 template <typename T>
 void plain_convolution(ConvolutionPass pass, const ConvolutionShape& s, const std::vector<PostOp>& post_ops,
                        const ConvolutionData& data) {

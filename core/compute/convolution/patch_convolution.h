@@ -1,7 +1,7 @@
 // Convolution as a product of matrices: patches of the input, one per row, times the filter.
 //
-// For what oneDNN does not do: float64, integers, paddings larger than the filter; and for sizes so small that setting
-// up a primitive would take longer.
+// For cases that oneDNN does not support: float64, integers, paddings larger than the filter; and for sizes so small
+// that setting up a primitive would take longer.
 #pragma once
 
 #include "compute/onednn/convolution.h"

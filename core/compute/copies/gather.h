@@ -1,4 +1,4 @@
-// Gathering rows: what Gather, GatherV2, GatherNd and their relatives on variables share.
+// Gathering rows: the functions shared by Gather, GatherV2, GatherNd and their relatives on variables.
 //
 // All functions check every index before they read, and report the first bad one with its position and its bounds.
 #pragma once

@@ -1,4 +1,4 @@
-// Scattering rows: what the scatter ops on tensors and on variables share.
+// Scattering rows: the functions shared by the scatter ops on tensors and on variables.
 //
 // First the indices become offsets (`row_offsets`, `tuple_offsets` of gather.h, which check them), then `combine_rows`
 // merges one row of updates into the target at each offset, in the order of the offsets: of several assignments to one

@@ -1,4 +1,4 @@
-// What a NumPy-style index selects: the box that begin, end, strides and five masks describe for a given shape.
+// SliceBox: the elements that a NumPy-style index selects, from begin, end, strides and five masks, for a given shape.
 //
 // Shared by the strided-slice kernels and by those that assign to a slice of a variable.
 #pragma once

@@ -52,7 +52,7 @@ class Broadcast {
 // Calls row(out_offset, a_offset, b_offset, count) for each run along the innermost merged dimension.
 void for_each_row(const Broadcast& broadcast, const std::function<void(int64_t, int64_t, int64_t, int64_t)>& row);
 
-// The unsigned type of the same width, for what does not depend on the sign; quantized types count as integers.
+// The unsigned type of the same width, for loops that do not depend on the sign; quantized types count as integers.
 inline DType unsigned_of(DType dtype) {
   switch (dtype) {
     case DType::int8:
@@ -102,7 +102,7 @@ inline void dispatch_for(DType dtype, const Body& body) {
   }
 }
 
-// The element type of a result, from what the functor returns.
+// The element type of a result, from the functor's return type.
 template <typename T, typename Returned>
 using ResultOf = std::conditional_t<std::is_same_v<Returned, Compute<T>>, T, Returned>;
 
@@ -112,7 +112,7 @@ template <typename F, typename T, typename R>
   const T* in = static_cast<const T*>(from);
   R* out = static_cast<R*>(to);
   if constexpr (std::is_same_v<T, float> && requires { F::near_limit; }) {
-    // Block by block: one large argument sends only its neighbours the slow way.
+    // Block by block: one large argument makes only its own block slow.
     for (int64_t begin = 0; begin < n; begin += 1024) {
       int64_t end = std::min(n, begin + 1024);
       bool all_near = true;
@@ -131,7 +131,7 @@ template <typename F, typename T, typename R>
   }
 }
 
-// Types of which loops with a scalar operand are worth code of their own; others read the scalar from a row of copies.
+// Types that have separate loops for a scalar operand; others read the scalar from a row of copies.
 template <typename T>
 inline constexpr bool has_scalar_loops = std::is_same_v<T, float> || !std::is_trivially_copyable_v<T>;
 

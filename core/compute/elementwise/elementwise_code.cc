@@ -1,4 +1,5 @@
-// Translates a chain of ops into a loop: registers for values, calls of vector functions for what is no instruction.
+// Translates a chain of ops into a loop: registers for values, calls of vector functions for ops without an
+// instruction.
 //
 // The code is a function of (inputs, scalars, out, bytes). Values that are needed after a call have a place in the
 // frame, because a call may change every vector register; inputs and scalars are read again from where they are.
@@ -20,7 +21,7 @@ namespace thalweg {
 namespace {
 
 constexpr int kVectorBytes = 32;
-// What comes before the values in the array of scalars that the code sees: masks of the sign and of the rest, and zero.
+// The first entries of the array of scalars that the code reads: masks of the sign and of the other bits, and zero.
 enum Constant { kSign, kRest, kZero, kNumConstants };
 
 // Instructions on packed floats (VEX.256.0F), by their opcode.
@@ -200,7 +201,7 @@ class Translation {
     return compute(instruction, left, operand(right));
   }
   bool compute(Packed instruction, int left, const Operand& right) {
-    release();  // The result may take the register of an operand that nobody reads later.
+    release();  // The result may take the register of an operand that no later op reads.
     const int target = free_register();
     out_.packed(instruction, target, left, right);
     hold(target, result());
@@ -214,7 +215,7 @@ class Translation {
     if (op.right < 0) {
       out_.packed(Packed::load, 0, -1, left);
     } else {
-      // The left one waits until the right one has left register 0.
+      // The left operand is loaded after the right one has left register 0.
       out_.packed(Packed::load, kScratch, -1, left);
       out_.packed(Packed::load, 1, -1, operand(op.right));
       out_.packed(Packed::load, 0, -1, {Operand::in_register, kScratch});
@@ -246,7 +247,7 @@ class Translation {
   int free_register() {
     for (int r = 0; r < kRegisters; ++r)
       if (holds_[r] < 0) return r;
-    // The one that is needed last goes to the frame.
+    // Spills the value that is needed last to the frame.
     int found = -1;
     for (int r = 0; r < kRegisters; ++r) {
       const int value = holds_[r];

@@ -16,7 +16,7 @@ namespace thalweg::functors {
 
 template <typename T>
 inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
-// What integers are computed in: no narrower than unsigned, so that nothing is promoted to a signed type.
+// The type that integers are computed in: no narrower than unsigned, so that nothing is promoted to a signed type.
 template <typename T>
 using Wrap = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 

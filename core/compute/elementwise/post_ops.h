@@ -1,4 +1,4 @@
-// What follows a contraction (a convolution, a matrix product) element by element: fused into it, or done right after.
+// Element-wise ops after a contraction (a convolution, a matrix product): fused into it, or applied right after.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ struct Entry {
     #Name, { .binary = &binary<functors::Name> } \
   }
 
-// Those without a branch or a call in their inner loop; chains with others go through memory.
+// The functors without a branch or a call in their inner loop; chains with other functors go through memory.
 constexpr Entry kFunctions[] = {
     THALWEG_UNARY_ENTRY(Exp),           THALWEG_UNARY_ENTRY(Expm1),
     THALWEG_UNARY_ENTRY(Log),           THALWEG_UNARY_ENTRY(Log1p),

@@ -102,7 +102,7 @@ THALWEG_VECTOR float log(float x) {
 
 THALWEG_VECTOR float log1p(float x) {
   float u = 1.0f + x;
-  // What rounding took from the sum, relative to it.
+  // The rounding error of the sum, relative to it.
   float lost = x >= 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
   float result = log_normal(u, 0.0f, lost / u);
   result = x == -1.0f ? -kInfinity : result;

@@ -1,4 +1,4 @@
-// What the kernels that resize images share: sizes, the map from output to input coordinates, and resampling by taps.
+// The base of the kernels that resize images: sizes, the map from output to input coordinates, and resampling by taps.
 //
 // Resizing is separable. Along one axis every output position reads a few input positions (taps) with fixed weights;
 // the forward pass combines whole rows, each of them resampled horizontally at most once, and the gradient is the
@@ -58,7 +58,7 @@ inline std::pair<int64_t, int64_t> image_size(const Tensor& size) {
   return {value[0], value[1]};
 }
 
-// Refuses to start what needs more scratch memory than there is: loops in parallel must not fail halfway.
+// Throws if a kernel needs more scratch memory than the machine has: parallel loops must not fail halfway.
 inline void require_scratch(double bytes_per_thread) {
   const Allocator& allocator = Allocator::cpu();
   if (bytes_per_thread * intra_op_threads() > static_cast<double>(allocator.limit() - allocator.bytes_in_use()))
@@ -188,13 +188,14 @@ void resample(const Tensor& images, const Extent& in, const Taps<K>& down, const
   });
 }
 
-// The transpose of `resample`: adds every gradient to the pixels that its output was made of. `sums` must be zero.
+// The transpose of `resample`: adds every gradient to the pixels that its output was computed from. `sums` must be
+// zero.
 template <int K, typename A>
 void resample_transposed(const float* grads, const Extent& in, const Taps<K>& down, const Taps<K>& across, A* sums) {
   const int64_t width = in.columns * in.channels, grad_width = across.size() * in.channels;
   require_scratch(static_cast<double>(sizeof(A)) * static_cast<double>(width));
   int64_t work = std::max<int64_t>(1, down.size() * (grad_width + width) / std::max<int64_t>(1, in.rows));
-  // A range owns input rows; a gradient row that touches two ranges is looked at by both.
+  // A range owns input rows; a gradient row that touches two ranges is read by both.
   parallel_for(in.batch * in.rows, std::max<int64_t>(1, kElementGrain / work), [&](int64_t begin, int64_t end) {
     std::vector<A> row(static_cast<size_t>(width));
     for (int64_t image = begin / in.rows; image * in.rows < end; ++image) {

@@ -1,4 +1,4 @@
-// The product of matrices of any element type, by whatever does it fastest.
+// The product of matrices of any element type, by the fastest implementation.
 #pragma once
 
 #include "compute/onednn/matmul.h"

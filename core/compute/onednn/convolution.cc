@@ -98,8 +98,8 @@ dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
   for (const PostOp& op : post_ops) switch (op.kind) {
       case PostOp::relu:
         if (added) {
-          // What was added to is gone, the convolution cannot be done again if there was NaN (convolve.cc): x times
-          // (0 if x < 0, 1 else) keeps it, at some cost; + 0 makes 0 of -0.
+          // The addend is overwritten, so the convolution cannot be repeated if there was NaN (convolve.cc): x times (0
+          // if x < 0, 1 else) keeps NaN, at some cost; + 0 makes 0 of -0.
           list.append_eltwise(algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0);
           list.append_eltwise(algorithm::eltwise_linear, 1, 0);
         } else {
@@ -132,18 +132,18 @@ dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
   return attr;
 }
 
-// Whether the bits of what an implementation computes, forward or towards the input, depend on the number of threads
-// for which it was made, or it is slower than our own loops. oneDNN tells no more than its name. The first kind was
-// found by trial (docs/decisions/0018-same-bits.md): convolutions by batches of products choose by the number of
-// threads over which part of filter and channels a block sums (where the filter is one pixel, they do not), and the
-// general product may cut the sums.
+// Whether the results of an implementation, forward or towards the input, depend on the number of threads for which it
+// was made, or it is slower than our own loops. oneDNN gives no more than its name. The first kind was found by trial
+// (docs/decisions/0018-same-bits.md): convolutions by batches of products choose by the number of threads over which
+// part of filter and channels a block sums (where the filter is one pixel, they do not), and the general product may
+// cut the sums.
 bool is_excluded(std::string_view name) {
   auto contains = [&](std::string_view part) { return name.find(part) != name.npos; };
   return contains("gemm") || (contains("brgconv") && !contains("brgconv_1x1")) || contains("sse41") ||
          name.starts_with("ref");
 }
 
-// The first implementation that is good, or false.
+// The first implementation that is not excluded, or false.
 template <typename Descriptor>
 bool settle(Descriptor& descriptor) {
   while (is_excluded(descriptor.impl_info_str()))
@@ -151,7 +151,7 @@ bool settle(Descriptor& descriptor) {
   return true;
 }
 
-// A primitive for the given layouts of input and output, or for whichever oneDNN prefers (`any`).
+// A primitive for the given layouts of input and output, or for those that oneDNN prefers (`any`).
 CachedPrimitive make(const Problem& p, bool any) {
   const ConvolutionShape& s = p.shape;
   const auto direct = dnnl::algorithm::convolution_direct;
@@ -165,7 +165,7 @@ CachedPrimitive make(const Problem& p, bool any) {
     const memory::dims stride = last(s.stride, s.spatial), before = last(s.before, s.spatial);
     memory::dims gaps = last(s.dilation, s.spatial), after;
     for (int64_t& gap : gaps) --gap;
-    // oneDNN wants the padding that the output's size implies, which may be negative where the stride skips the end.
+    // oneDNN expects the padding implied by the output's size, which may be negative where the stride skips the end.
     for (int i = 3 - s.spatial; i < 3; ++i)
       after.push_back((s.out[i] - 1) * s.stride[i] + s.extent(i) - s.in[i] - s.before[i]);
     const bool forward = p.pass == ConvolutionPass::forward;
@@ -202,7 +202,7 @@ CachedPrimitive make(const Problem& p, bool any) {
             {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
     }
   } catch (const dnnl::error& error) {
-    // Whatever oneDNN refuses (sizes, types, post-ops), our own loops do.
+    // Our own loops compute what oneDNN rejects (sizes, types, post-ops).
     if (error.status == dnnl_out_of_memory) fail(Code::resource_exhausted, "oneDNN has no memory for a convolution");
   }
   return result;
@@ -224,7 +224,7 @@ CachedPrimitive make_reorder(const memory::desc& from, const memory::desc& to) {
   return result;
 }
 
-// One of the three tensors: where the caller has it, and where the primitive wants it.
+// One of the three tensors, in the caller's layout and in that of the primitive.
 class Operand {
  public:
   Operand(Part part, const PrimitiveKey& key, const memory::desc& given, const memory::desc& wanted, void* data)
@@ -235,7 +235,7 @@ class Operand {
   bool moved() const { return copy_.defined(); }
   void* data() const { return moved() ? copy_.raw() : data_; }
   const Tensor& copy() const { return copy_; }
-  // Takes the tensor that was put into the wanted layout by an earlier step, or puts it there for the next ones.
+  // Uses the tensor that an earlier step has reordered, or reorders it for the next steps.
   void bring_cached(WeightCache<Tensor>& cache, const Tensor& source) {
     if (!moved()) return;
     copy_ = *cache.get({&source}, key_, [&] {

@@ -54,7 +54,7 @@ const dnnl::engine& onednn_engine() {
     std::lock_guard lock(probe_mutex);
     probe = isa_probe;
   }
-  // AVX2 is what this core is compiled for: safe where nobody was there to ask.
+  // This core is compiled for AVX2, which is therefore safe without a probe.
   const std::string isa = probe ? probe() : "AVX2";
   static std::once_flag once;
   std::call_once(once, [&] {

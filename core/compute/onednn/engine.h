@@ -1,14 +1,14 @@
 // oneDNN as the kernels see it: one engine, a stream per thread, and a cache of primitives that threads share.
 //
-// No function of oneDNN may run before `onednn_engine()` has been called once: it caps the instruction set at what
-// really works on this machine (docs/decisions/0002-instruction-set.md). The answer comes from the function given to
-// `set_isa_probe`, which Python supplies. It is asked at the first use, outside of any lock of ours, because it takes
-// the GIL: a thread that waits for the GIL never holds something that a thread with the GIL waits for. Several threads
-// may ask at once; the function must stand that, and the first answer counts.
+// No function of oneDNN may run before `onednn_engine()` has been called once: it caps the instruction set at the best
+// that really works on this machine (docs/decisions/0002-instruction-set.md). The answer comes from the function given
+// to `set_isa_probe`, which Python supplies. It is asked at the first use, outside of any lock of ours, because it
+// takes the GIL: a thread that waits for the GIL never holds a lock that a thread with the GIL waits for. Several
+// threads may ask at once: the function must be thread-safe, and the first answer counts.
 //
 // A primitive is costly to make (some 100 microseconds) and cheap to run. `PrimitiveCache` keeps the most recently used
-// ones by a key of whatever distinguishes them: kind, types, sizes, strides, threads. Primitives get their scratch
-// memory from the caller, so that one of them may run on many threads at the same time.
+// ones by key: kind, types, sizes, strides, threads. Primitives get their scratch memory from the caller, so that one
+// of them may run on many threads at the same time.
 #pragma once
 
 #include <functional>
@@ -36,8 +36,8 @@ dnnl::stream& onednn_stream();
 // oneDNN's name of an element type; undef if it has none.
 dnnl::memory::data_type onednn_type(DType dtype);
 
-// For the time of its life, oneDNN uses this many threads, or as many as an earlier one says that is still alive. (The
-// number that a thread may use changes while its devices share the cores; what belongs together goes by one number.)
+// While it lives, oneDNN uses this many threads, or the number of an earlier OnednnThreads that is still alive. (The
+// number that a thread may use changes while its devices share the cores; a primitive is made and run with one number.)
 class OnednnThreads {
  public:
   explicit OnednnThreads(int wanted);
@@ -51,11 +51,11 @@ class OnednnThreads {
   int count_ = 1, before_ = 0, outer_ = 0;
 };
 
-// What distinguishes a primitive from others.
+// The key of a primitive in the cache.
 using PrimitiveKey = std::vector<int64_t>;
 
 // A primitive and the layouts of its arguments, in the order in which `run` takes them. Without a primitive
-// (`!available`) oneDNN has no implementation: that, too, is worth remembering.
+// (`!available`) oneDNN has no implementation: that is cached, too.
 struct CachedPrimitive {
   bool available = false;
   dnnl::primitive primitive;
@@ -71,7 +71,7 @@ class PrimitiveCache {
   static PrimitiveCache& global();
   explicit PrimitiveCache(size_t capacity) : capacity_(capacity) {}
 
-  // The primitive of a key, made by `make` if it is not there. Two threads may both make it; one of the two is kept.
+  // The primitive of a key, made by `make` if it is not cached. Two threads may both make it; one of the two is kept.
   std::shared_ptr<const CachedPrimitive> get(const PrimitiveKey& key, const std::function<CachedPrimitive()>& make);
   size_t size() const;
 

@@ -15,7 +15,7 @@ namespace thalweg {
 bool onednn_filter_gradient(DType dtype, const ConvolutionShape& shape, const ConvolutionData& data);
 
 // A piece of a gradient: some images and some output channels of a convolution. The output and the filter have
-// `all_out_channels` in memory; the data points to the first of the piece. The filter is float32, whatever the dtype.
+// `all_out_channels` in memory; the data points to the first of the piece. The filter is float32 for every dtype.
 struct FilterGradientPiece {
   DType dtype;
   ConvolutionShape shape;
@@ -23,11 +23,11 @@ struct FilterGradientPiece {
   ConvolutionData data;
 };
 
-// An input in the layout that a primitive wants.
+// An input in the layout that a primitive expects.
 struct BlockedInput;
 
-// The input of a piece, for all pieces with the same images, by all threads. Null if they are better off with their
-// data.input, or if oneDNN has nothing good for the piece.
+// The input of a piece, for all pieces with the same images, by all threads. Null if the layout of data.input is as
+// fast, or if oneDNN has no fast implementation for the piece.
 std::shared_ptr<const BlockedInput> onednn_blocked_input(const FilterGradientPiece& piece);
 
 // Computes a piece, on the calling thread. `input` may be null. False as for onednn_convolution.

@@ -1,9 +1,9 @@
 // Whether oneDNN met NaN while it computed: x86 takes the maximum of NaN and 0 for 0, so that a fused relu hides NaN,
-// but the processor notes (in a flag of the thread) that one of the two was none that can be compared.
+// but the processor sets a flag of the thread when it compares with NaN.
 //
-// The flags of the calling thread and of its OpenMP team, on which oneDNN computes, are looked at. They are raised by
-// 0 * inf and inf - inf too. A flag that something else had raised before on a thread of the team counts as well: the
-// answer may be true without NaN, then, but is never false with it.
+// The flags of the calling thread and of its OpenMP team, on which oneDNN computes, are read. They are raised by 0 *
+// inf and inf - inf too. A flag that earlier work has raised on a thread of the team counts as well: so the answer may
+// be true without NaN, but is never false with it.
 #pragma once
 
 #include "compute/onednn/engine.h"
@@ -12,9 +12,9 @@ namespace thalweg {
 
 class InvalidOperations {
  public:
-  // Forgets what happened on the calling thread. oneDNN works on the same team until the end of this object's life.
+  // Clears the flag of the calling thread. oneDNN works on the same team until the end of this object's life.
   InvalidOperations();
-  // Whether there was an invalid operation since; forgets it.
+  // Whether there was an invalid operation since; clears the flags.
   bool any();
 
  private:

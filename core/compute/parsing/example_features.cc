@@ -288,7 +288,7 @@ void FeatureReader::read_fixed(Block& block, int64_t row, size_t f, const Found&
   const Shape& shape = wanted_[f].row;
   example::Filled<T> sink{fixed_[f].template flat<T>() + row * shape.num_elements(), shape.num_elements()};
   if (!read_found<T>(block, row, f, found, sink)) return missing(row, f);
-  // Naming the place is work: only where it is needed, here and below.
+  // The text of the place costs time: it is made for errors only, here and below.
   if (sink.seen != sink.room)
     fail(Code::invalid_argument, name_.at(row, wanted_[f].key), "Number of ",
          std::is_same_v<T, std::string> ? "bytes" : list_name(example::kind_of<T>),

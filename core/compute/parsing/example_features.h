@@ -1,7 +1,7 @@
-// Reading the Features of a batch of examples into tensors: what parse_example and parse_sequence_example share.
+// Reading the Features of a batch of examples into tensors, for parse_example and parse_sequence_example.
 //
-// A batch is cut into blocks of consecutive rows, which threads read independently. What has a fixed length goes
-// straight into its output; everything else is collected in one Column per feature and block, and joined at the end.
+// A batch is cut into blocks of consecutive rows, which threads read independently. Features of fixed length go
+// straight into their outputs; all others are collected in one Column per feature and block, and joined at the end.
 #pragma once
 
 #include <span>
@@ -17,17 +17,17 @@ namespace thalweg {
 
 using ExampleTypes = Types<DType::float32, DType::int64, DType::string>;
 
-// One feature that an op looks for.
+// One feature that an op parses.
 struct Wanted {
   enum class Form : uint8_t { sparse, fixed, padded, ragged };
   std::string key;
   DType dtype = DType::invalid;
   Form form = Form::sparse;
   PartialShape declared;  // of a dense one
-  Shape row;              // what a row of a fixed one, or one element along the padded dimension, looks like
+  Shape row;              // the shape of a row of fixed length, or of one element along the padded dimension
 };
 
-// The features that an op looks for, found by their keys. Immutable.
+// The features that an op parses, by key. Immutable.
 class WantedFeatures {
  public:
   // Throws if a key occurs twice.
@@ -42,10 +42,10 @@ class WantedFeatures {
   std::vector<int> slots_;  // open addressing; -1 where empty
 };
 
-// A dense feature, from what the attributes of an op say: of fixed length, or with an unknown first dimension.
+// A dense feature, from the attributes of an op: of fixed length, or with an unknown first dimension.
 Wanted dense_feature(std::string key, DType dtype, const PartialShape& declared, int i);
-// All that an op looks for, from its keys and attributes: sparse features, then dense, then ragged ones. Throws if
-// there are not as many keys as types.
+// All features that an op parses, from its keys and attributes: sparse features, then dense, then ragged ones. Throws
+// if there are not as many keys as types.
 std::vector<Wanted> list_wanted(const std::vector<std::string>& sparse_keys, const std::vector<DType>& sparse_types,
                                 const std::vector<std::string>& dense_keys, const std::vector<DType>& dense_types,
                                 const std::vector<PartialShape>& dense_shapes,
@@ -55,7 +55,7 @@ std::vector<std::string> key_vector(const Tensor& keys, const char* what);
 // Checks the default (or padding) of a dense feature; throws if it does not fit.
 void check_default(const Wanted& wanted, const Tensor& value, int i);
 
-// Who an example is, for error messages.
+// The name of an example, for error messages.
 struct ExampleName {
   const Tensor& names;  // empty, or one name per row
   bool single;
@@ -78,7 +78,7 @@ struct CachedMemory {
   using value_type = T;
   CachedMemory() = default;
   template <typename U>
-  CachedMemory(const CachedMemory<U>&) {}  // NOLINT: implicit, as the standard wants it
+  CachedMemory(const CachedMemory<U>&) {}  // NOLINT: implicit, as the standard requires
   T* allocate(size_t n) { return static_cast<T*>(Allocator::cpu().allocate(n * sizeof(T))); }
   void deallocate(T* block, size_t n) { Allocator::cpu().release(block, n * sizeof(T)); }
   template <typename U>
@@ -89,7 +89,7 @@ struct CachedMemory {
 template <typename T>
 using CachedVector = std::vector<T, CachedMemory<T>>;
 
-// What a block has collected of a feature. On cache lines of its own: every block is written by another thread.
+// The values of a feature in one block. On cache lines of its own: every block is written by another thread.
 struct alignas(128) Column {
   CachedVector<float> floats;
   CachedVector<int64_t> ints;
@@ -124,7 +124,7 @@ class KeyGuesser {
 
  private:
   struct Guess {
-    std::string key;  // a copy: the bytes of the last example may be gone
+    std::string key;  // a copy: the bytes of the last example may be freed
     int found = -1;
   };
   int search(const WantedFeatures& wanted, std::string_view key, size_t place);
@@ -164,7 +164,7 @@ class FeatureReader {
   };
   enum class Reading : uint8_t { fixed_floats, fixed_ints, fixed_strings, floats, ints, strings };
 
-  // Notes where the features of an example are; false if the bytes are no Features message.
+  // Records the places of the features of an example; false if the bytes are no Features message.
   bool find_entries(Block& block, std::string_view features);
   template <typename T>
   void read_fixed(Block& block, int64_t row, size_t f, const Found& found);
@@ -183,7 +183,7 @@ class FeatureReader {
   const std::vector<Tensor> defaults_;
   const RecordBlocks& blocks_;
   const ExampleName name_;
-  std::vector<Reading> readings_;  // what to do for each feature, without looking at all that it is
+  std::vector<Reading> readings_;  // how to read each feature, without the rest of its description
   std::vector<Tensor> fixed_;
   std::vector<std::vector<Column>> columns_;  // by feature and block
   std::vector<Block> state_;

@@ -14,8 +14,8 @@ namespace thalweg {
 class RecordBlocks {
  public:
   explicit RecordBlocks(const Tensor& records) : rows_(records.num_elements()) {
-    // As many bytes as make waking another thread worth it; and no more blocks than spread the work evenly, because
-    // what each of them collects is allocated by itself.
+    // As many bytes as are worth waking another thread; and no more blocks than spread the work evenly, because the
+    // columns of each block are allocated separately.
     constexpr size_t kBytes = 96 * 1024;
     size_t bytes = 0;
     for (int64_t i = 0; i < rows_; ++i) bytes += records.strings()[i].size() + sizeof(std::string);

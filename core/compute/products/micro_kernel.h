@@ -33,7 +33,7 @@ struct PackedA {  // kTileRows elements of column after column
 struct TileOfC {
   int64_t row_stride;
   int columns;      // the tile's own: 1 to kTileColumns
-  bool accumulate;  // adds to what is there,
+  bool accumulate;  // adds to the values in C,
   float scale = 1;  // so many times
 };
 
@@ -72,7 +72,7 @@ inline void store_tile(const __m256 (&sums)[kRows][2], float* c, const TileOfC& 
   }
 }
 
-// What a tile does beside its sums: it fetches a panel of B, or packs the one that it reads.
+// Work of a tile beside its sums: prefetching a panel of B, or packing the one that it reads.
 enum class Aside { nothing, fetch, pack };
 
 template <int kRows, Aside kAside, typename LayoutOfA>
@@ -83,7 +83,7 @@ template <int kRows, Aside kAside, typename LayoutOfA>
 #pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
     sums[i][0] = sums[i][1] = _mm256_setzero_ps();
-    // C comes from far away, and the tile cannot leave the registers before it is there.
+    // Prefetches C, which is rarely cached: the tile stays in the registers until its line has come.
     _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride + kTileColumns - 1), _MM_HINT_T0);
   }
@@ -173,9 +173,9 @@ template <typename With>
   }
 }
 
-// C = A * B (or C += A * B) for `rows` <= kTileRows rows of A and kTileColumns columns of B, whose row p begins at
-// b + p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns. Meanwhile as many packed
-// rows of B as these are asked for at `next`, unless it is null.
+// C = A * B (or C += A * B) for `rows` <= kTileRows rows of A and kTileColumns columns of B, whose row p begins at b +
+// p * b_stride. All kTileColumns of B are read, also where the tile has fewer columns. Meanwhile as many packed rows of
+// B are prefetched from `next`, unless it is null.
 template <typename LayoutOfA>
 void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
                    float* c, const TileOfC& out, const float* next = nullptr) {

@@ -2,7 +2,7 @@
 //
 // B is packed in panels of kTileColumns columns, each with its rows one after the other; A in panels of kTileRows rows,
 // each column by column. The last panel is filled up with zeros. Packed memory is read once per tile and stays in the
-// cache, whatever the strides of the matrix (powers of two would make all of its rows compete for the same places).
+// cache for any strides of the matrix (powers of two would map all of its rows to the same cache sets).
 #pragma once
 
 #include <algorithm>
@@ -59,10 +59,10 @@ inline void transpose_8x8(const float* from, int64_t from_stride, float* to, int
 }  // namespace detail
 
 // Rows are packed in groups: all panels of a few rows, then the next rows. So the matrix is read in long stretches,
-// which the processor foresees, and the packed panels are written in whole cache lines.
+// which the hardware prefetcher follows, and the packed panels are written in whole cache lines.
 constexpr int64_t kRowsAtOnce = 8;
-// Of a transposed B, whole cache lines of eight columns: the lines of more, if a power of two apart, would compete for
-// the same places of the cache before they are used up.
+// Of a transposed B, whole cache lines of eight columns: the lines of more columns, if a power of two apart, would
+// evict each other from the cache before they are used up.
 constexpr int64_t kLine = 16;
 constexpr int64_t kLinesAhead = 4;
 
@@ -83,7 +83,7 @@ inline void pack_a_rows(const float* from, int64_t row_stride, float* panel) {
   for (int i = 0; i < kTileRows; ++i) r[i] = _mm256_loadu_ps(from + i * row_stride);
   r[6] = r[7] = _mm256_setzero_ps();
   transpose_8x8(r);
-  // Each column's last two floats are overwritten by the next column; the last column has nobody to do so.
+  // Each column's last two floats are overwritten by the next column; the last column has no next one.
 #pragma GCC unroll 7
   for (int i = 0; i < 7; ++i) _mm256_storeu_ps(panel + i * kTileRows, r[i]);
   _mm_storeu_ps(panel + 7 * kTileRows, _mm256_castps256_ps128(r[7]));
@@ -92,8 +92,8 @@ inline void pack_a_rows(const float* from, int64_t row_stride, float* panel) {
 
 }  // namespace detail
 
-// pack_b_block for a B with row_stride 1: its columns are read along, few at a time, which takes few pages, and the
-// lines that follow are asked for in time.
+// pack_b_block for a B with row_stride 1: its columns are read lengthwise, few at a time, which takes few pages, and
+// the next lines are prefetched.
 inline void pack_transposed_b(const Matrix& b, int64_t begin, int64_t inner, int64_t first, int64_t columns,
                               float* to) {
   const int64_t whole = columns / kTileColumns * kTileColumns, lines = inner / kLine * kLine;

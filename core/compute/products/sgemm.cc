@@ -47,8 +47,8 @@ int64_t equal_parts(int64_t size, int64_t most, int64_t unit) {
   return ceil_div(ceil_div(size, ceil_div(size, most)), unit) * unit;
 }
 
-// The blocks of the inner dimension: equal, and as long as lets a panel of B stay in the first-level cache. They decide
-// how sums are rounded, so that nothing else may.
+// The blocks of the inner dimension: equal, and as long as lets a panel of B stay in the first-level cache. They alone
+// decide how sums are rounded.
 int64_t depth_of(int64_t inner) { return equal_parts(inner, kLongestWhole, 8); }
 
 // An operand in panels, block after block of the inner dimension, packed by all threads.
@@ -146,8 +146,8 @@ void multiply_block(const Operands& operands, Range rows, Range columns) {
   }
 }
 
-// The same for a row-major B and so few rows that packing counts: the first tile packs what it reads, panel by panel,
-// and the others find it in the nearest cache.
+// The same for a row-major B and so few rows that packing counts: the first tile packs the rows of B that it reads,
+// panel by panel, and the others read them from the nearest cache.
 void multiply_few_rows(const Operands& operands, Range rows, Range columns) {
   const Product& x = operands.x;
   const int64_t depth = operands.depth, tiles = ceil_div(rows.size(), kTileRows);
@@ -184,7 +184,7 @@ void multiply_few_rows(const Operands& operands, Range rows, Range columns) {
 
 // A is packed once, by all threads, and so is a narrow B; otherwise each block of C packs the B that it needs.
 void multiply_blocks(const Product& x, int64_t depth, bool parallel) {
-  // Blocks as large as leave enough of them for all threads.
+  // Blocks as large as possible with enough of them for all threads.
   const int threads = parallel ? intra_op_threads() : 1;
   const int64_t wanted = threads == 1 ? 1 : std::max(8, 3 * threads);
   int64_t row_block = x.rows, column_block = kColumnBlock;

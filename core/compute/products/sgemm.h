@@ -1,10 +1,10 @@
 // The float32 matrix product in our own loops, on AVX2 or AVX-512, on the threads that all kernels share.
 //
 // oneDNN's product is as fast for large row-major matrices, but loses up to half of its speed where an operand is
-// transposed (as in every gradient) or has few rows, its OpenMP team waits for all of its members, and how it rounds
-// depends on their number. All threads pack A into
-// the order of the micro kernel first, unless it is read so rarely that it does not pay; then each takes blocks of C
-// and packs the part of B that it needs, so that all that a tile reads comes in one stretch from the nearest cache.
+// transposed (as in every gradient) or has few rows, its OpenMP team waits for all of its members, and its rounding
+// depends on their number. All threads pack A into the order of the micro kernel first, unless it is read too rarely
+// for that to pay; then each takes blocks of C and packs the part of B that it needs, so that a tile reads contiguous
+// memory from the nearest cache.
 #pragma once
 
 #include "compute/products/pack.h"

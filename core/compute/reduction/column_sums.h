@@ -1,7 +1,7 @@
 // Sums over the rows of a matrix, several at a time: gradients of biases, of scales, and batch statistics.
 //
-// The rows are cut into pieces of a fixed size, whatever the number of threads, and the pieces' sums are added in
-// order: equal input gives equal sums. At most `kPieces` partial sums are kept.
+// The rows are cut into pieces of a fixed size, for any number of threads, and the pieces' sums are added in order:
+// equal input gives equal sums. At most `kPieces` partial sums are kept.
 #pragma once
 
 #include "compute/elementwise/elementwise.h"
@@ -24,7 +24,8 @@ struct RowPieces {
   int64_t rows, size, count;
 };
 
-// out[0, width) = the sum of what add(begin, end, sums) adds to zeroed sums for rows [begin, end).
+// out[0, width) = the total of the sums of all pieces, where add(begin, end, sums) adds rows [begin, end) to zeroed
+// sums.
 template <typename C, typename Add>
 void sum_pieces(int64_t rows, int64_t columns, int64_t width, C* out, const Add& add) {
   const RowPieces pieces(rows, columns);

@@ -68,7 +68,7 @@ struct alignas(kWidestTotal) Totals {
   char bytes[n * kWidestTotal];
 };
 
-// One reduction: a tensor, where its elements go, and the loops.
+// One reduction: a tensor, the layout of kept and reduced dimensions, and the loops.
 class Reducing {
  public:
   Reducing(const Tensor& in, const ReductionLayout& layout, const ReductionLoops& loops, int variant, Tensor& out)

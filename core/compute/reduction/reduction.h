@@ -1,10 +1,11 @@
 // The loops that all reductions share: any subset of axes, vectorized, parallel, and the same sum on any thread count.
 //
-// Adjacent dimensions that are both kept or both reduced are merged first; what remains ends either in a run that is
-// reduced (rows of a matrix) or in a run that is kept (columns). Work is cut by sizes alone, never by the number of
-// threads, so that results do not depend on the machine.
+// Adjacent dimensions that are both kept or both reduced are merged first; the innermost of the merged dimensions is
+// either a run that is reduced (rows of a matrix) or a run that is kept (columns). Work is cut by sizes alone, never by
+// the number of threads, so that results do not depend on the machine.
 //
-// Only what touches elements is a template (ReductionLoops); how the work is cut is compiled once, in reduction.cc.
+// Only the loops over elements are templates (ReductionLoops); the code that cuts the work is compiled once, in
+// reduction.cc.
 //
 // A reducer R over elements T has two accumulator types: `Block`, in which some hundred elements are combined at full
 // vector speed, and `Total`, wider where T is a narrow float, which combines the blocks. It offers

@@ -1,4 +1,5 @@
-// What all optimizer steps share: finding and checking variables, and spreading the loop of a rule over their elements.
+// The base of all optimizer steps: finding and checking variables, and spreading the loop of a rule over their
+// elements.
 #include "compute/training/training.h"
 
 #include "compute/copies/elements.h"

@@ -13,7 +13,7 @@
 // training.cc, which finds and checks the variables, converts elements of 16 bits, and spreads the work over threads.
 //
 // The loops are plain, so that they vectorize: a rule has no branches but selections, and calls no function but sqrt.
-// Rows that are named several times are updated several times, in order, whatever the number of threads.
+// Rows that are named several times are updated several times, in order, with any number of threads.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// WeightCache: what a kernel has made of its weights (another layout, a transformed copy), kept until the weights
+// WeightCache: a value derived from a kernel's weights (another layout, a transformed copy), kept until the weights
 // change.
 //
 // A pass marks the kernels of steps that change no variables (passes/keep_weights.py); for them, weights are packed
@@ -18,7 +18,7 @@ namespace thalweg {
 template <typename Made>
 class WeightCache {
  public:
-  // make(), or what it returned for the same sources and the same variant (sizes, or whatever else it depends on).
+  // make(), or its earlier result for the same sources and the same variant (sizes, or other parameters of `make`).
   template <typename Make>
   std::shared_ptr<const Made> get(std::initializer_list<const Tensor*> sources, const std::vector<int64_t>& variant,
                                   const Make& make) {

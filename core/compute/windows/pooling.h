@@ -1,6 +1,6 @@
-// What the pooling kernels share: where the windows lie, and how loops over them are spread over the cores.
+// The base of the pooling kernels: the places of the windows, and parallel loops over them.
 //
-// A tensor is seen as [batch, three spatial dimensions, channels], whatever its data format: two spatial dimensions are
+// A tensor is seen as [batch, three spatial dimensions, channels], for every data format: two spatial dimensions are
 // followed by one of size 1, and with channels before space every channel is an image of its own. Windows are numbered
 // in row-major order; a window is cut off at the edges, so that padding never takes part.
 #pragma once
@@ -78,10 +78,10 @@ void for_each_window_row(const Windows& w, const Body& body) {
   });
 }
 
-// Calls body(image, begin, end) for bands of input rows, in parallel: whoever has the band alone writes to it.
+// Calls body(image, begin, end) for bands of input rows, in parallel: only the thread of a band writes to it.
 template <typename Body>
 void for_each_band(const Windows& w, const Body& body) {
-  // A window that reaches into two bands is worked on twice, so bands are not too narrow.
+  // A window that reaches into two bands is computed twice, so bands are not too narrow.
   int64_t grain = std::max(pooling_grain(w.in_row() * 4), std::min(w.in[0], 4 * w.window[0]));
   parallel_for(w.batch * w.in[0], grain, [&](int64_t begin, int64_t end) {
     while (begin < end) {
@@ -134,7 +134,7 @@ inline void for_channels(int64_t channels, const Body& body) {
   for (; c < channels; ++c) body.template operator()<Single<T>, 1>(c);
 }
 
-// What a window covers of the three spatial dimensions.
+// The part of the three spatial dimensions that a window covers.
 struct Box {
   Windows::Range a, b, c;
   int64_t size() const { return a.size() * b.size() * c.size(); }
@@ -151,7 +151,8 @@ inline void for_each_pixel(const Windows& w, const Box& box, const Visit& visit)
     }
 }
 
-// Calls body(pixel of the output, box) for each window of row `i`; `rows` is what they cover of the first dimension.
+// Calls body(pixel of the output, box) for each window of row `i`; `rows` is the part of the first dimension that they
+// cover.
 template <typename Body>
 inline void for_each_window(const Windows& w, int64_t i, Windows::Range rows, const Body& body) {
   Box box{rows, {}, {}};

@@ -11,8 +11,8 @@
 namespace thalweg::winograd {
 namespace {
 
-constexpr int64_t kFloatsInCache = 3 << 19;  // what the tiles of one thread may take
-constexpr int64_t kFloatsShared = 6 << 20;   // what the tiles of all threads may take
+constexpr int64_t kFloatsInCache = 3 << 19;  // the limit for the tiles of one thread
+constexpr int64_t kFloatsShared = 6 << 20;   // the limit for the tiles of all threads
 constexpr int64_t kSmallFilter = 160 * 160;  // channels in times out: the transformed filter stays in the cache
 
 int64_t ceil_div(int64_t n, int64_t d) { return (n + d - 1) / d; }

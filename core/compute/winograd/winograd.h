@@ -2,8 +2,8 @@
 //
 // Data are NHWC, filters HWIO, float32. The image is cut into tiles of 4 by 4 outputs; each tile is transformed, the 36
 // points of all tiles are multiplied with those of the filter as 36 matrix products, and the results are transformed
-// back. Rounding errors are some ten times those of the direct sum (relative to the largest term: 1e-5), which is
-// why it is a pass, and not this file, that allows it: docs/decisions/0007-convolution.md.
+// back. Rounding errors are some ten times those of the direct sum (relative to the largest term: 1e-5), so a pass
+// decides whether to allow it: docs/decisions/0007-convolution.md.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -16,11 +16,11 @@ struct Problem {
   int64_t pad_top, pad_left;  // zeros before the image; those after it follow from the sizes
 };
 
-// Whether Winograd's algorithm is expected to be faster than the direct one. False for what it cannot do: channels
-// that are not multiples of eight.
+// Whether Winograd's algorithm is expected to be faster than the direct one. False for unsupported sizes: channels that
+// are not multiples of eight.
 bool is_faster(const Problem& problem);
 
-// What happens to each output before it is stored.
+// The operations on each output before it is stored.
 struct Epilogue {
   const float* bias = nullptr;  // of out_channels
   bool relu = false;
