@@ -1,4 +1,4 @@
-// Conditional accumulators: the ops that make them, apply gradients to them and take what has come together.
+// Conditional accumulators: the ops that make them, apply gradients to them and take their mean or sum.
 #include "executor/step.h"
 #include "kernel/completion.h"
 #include "kernel/handle_kernel.h"

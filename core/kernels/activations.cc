@@ -43,7 +43,7 @@ struct LeakyRelu : Kernel {
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) {
           Compute<T> x = in[i];
-          to[i] = T(x * (x > 0 ? Compute<T>(1) : slope));  // A choice of numbers does not branch.
+          to[i] = T(x * (x > 0 ? Compute<T>(1) : slope));  // A selection of numbers does not branch.
         }
       });
     });

@@ -28,8 +28,8 @@ void avg_pool(const Windows& w, const T* in, T* out) {
   });
 }
 
-// Sums of the gradients of the windows that cover a row, each divided by the size of its window; `shares` has one over
-// what each covers of the other dimensions.
+// Sums of the gradients of the windows that cover a row, each divided by the size of its window; `shares` holds the
+// reciprocal of the part of the other dimensions that each window covers.
 template <typename T>
 void add_window_rows(const Windows& w, const T* grad, const std::vector<T>& shares, int64_t row, T* columns) {
   const Windows::Range a = w.touching(0, row, row + 1);
@@ -66,7 +66,7 @@ void gather(const Windows& w, const T* columns, Windows::Range b, Windows::Range
   });
 }
 
-// Row by row of the result: what the windows above each column give, added up once, and from that each element.
+// Row by row of the result: the gradients of the windows over each column are added up once, and give each element.
 template <typename T>
 void avg_pool_grad(const Windows& w, const T* grad, T* out) {
   std::vector<T> shares;

@@ -1,7 +1,7 @@
 // Candidate samplers: classes drawn for losses over many classes, with how often each was to be expected.
 //
 // The streams are TensorFlow's: the same seeds draw the same classes. Sampling without replacement ("unique") rejects
-// what was drawn before; the expected counts then follow from the number of tries.
+// classes drawn before; the expected counts then follow from the number of tries.
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -149,7 +149,7 @@ struct FixedUnigram {
       (height[h] < 1.0 ? low : high).push_back(h);
     }
     for (size_t i = 0; i < n; ++i) columns_[i].share = static_cast<float>(height[i]);
-    // What is left over is full, but for rounding.
+    // The remaining columns are full, but for rounding.
     for (const auto* rest : {&high, &low})
       for (int32_t i : *rest) columns_[i] = {1.0f, i};
   }
@@ -161,7 +161,7 @@ struct FixedUnigram {
 };
 
 // Every class starts with the weight 1 and gains one whenever it is among the true classes: the distribution follows
-// the data. Prefix sums of what was gained are kept in a Fenwick tree, whose zero pages cost nothing until touched.
+// the data. Prefix sums of the gains are kept in a Fenwick tree, whose zero pages cost nothing until touched.
 struct LearnedUnigram {
   explicit LearnedUnigram(const Construction& c) : range(c.attr<int64_t>("range_max")), total_(range) {
     require(range < kMaxInt32, "range_max must be below 2^31-1, got ", range);

@@ -1,7 +1,7 @@
 // Cast: from every number type to every other, in two steps, so that n types need not n * n loops.
 //
 // Blocks of the source are widened to one of six carriers (no step if it is one already), and from there converted to
-// the target. A float outside an integer's range becomes what x86 makes of it: the smallest integer.
+// the target. A float outside an integer's range becomes the smallest integer, as in x86's conversion.
 #include "compute/elementwise/elementwise.h"
 
 namespace thalweg {

@@ -28,7 +28,7 @@ void save(Context& ctx) {
   const std::string& prefix = text(ctx, 0, "prefix");
   int count = ctx.num_inputs() - 3;
   check_names(ctx, count);
-  // Everything that can be wrong is looked at before the first byte is written.
+  // All inputs are checked before the first byte is written.
   std::vector<ShapeAndSlice> slices(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     const std::string& spec = ctx.input(2).strings()[i];
@@ -45,14 +45,14 @@ void save(Context& ctx) {
   writer.finish();
 }
 
-// What tells one version of a file from the next.
+// Inode and time of modification, which tell one version of a file from the next.
 std::pair<uint64_t, int64_t> identity(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return {0, 0};
   return {info.st_ino, info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
 }
 
-// Reads tensors of a checkpoint that somebody may be replacing at the time.
+// Reads tensors of a checkpoint that another process may be replacing at the time.
 std::vector<Tensor> read_tensors(const std::string& prefix, const std::vector<CheckpointReader::Request>& requests) {
   for (int attempt = 0;; ++attempt) {
     auto before = identity(index_path(prefix));

@@ -159,7 +159,8 @@ class Beam {
     return [this](int32_t a, int32_t b) { return nodes_[a].now.total > nodes_[b].now.total; };
   }
   void sort_beam() { std::stable_sort(beam_.begin(), beam_.end(), better()); }
-  // What flows from a prefix into its extension: if that repeats the last label, a blank must have come between.
+  // The probability that goes from a prefix into its extension: if that repeats the last label, a blank must lie
+  // between.
   static T from(const Node& parent, int32_t label) {
     return parent.label == label ? parent.before.blank : parent.before.total;
   }

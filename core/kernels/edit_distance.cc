@@ -89,7 +89,7 @@ struct EditDistance : Kernel {
         std::span<const int64_t> a(order_h.data() + starts_h[g], starts_h[g + 1] - starts_h[g]);
         std::span<const int64_t> b(order_t.data() + starts_t[g], starts_t[g + 1] - starts_t[g]);
         float result = static_cast<float>(distance(ctx.input(1).flat<T>(), a, ctx.input(4).flat<T>(), b));
-        // Against nothing, anything is infinitely wrong; nothing is right.
+        // Against an empty truth, the normalized distance is infinite, and 0 for an empty hypothesis.
         if (normalize_ && !b.empty()) result /= static_cast<float>(b.size());
         if (normalize_ && b.empty() && result > 0) result = std::numeric_limits<float>::infinity();
         out.flat<float>()[g] = result;

@@ -1,7 +1,8 @@
 // The ops that call functions: PartitionedCall and its kin, If, Case, While, For.
 //
-// What an op calls, and when, is one small class for each (a Logic with a Run for each execution). Where none of its
-// functions waits, a node runs the calls on the step's thread; else it starts them on the thread pool, one by one.
+// Each op has a small class that decides which functions it calls, and when (a Logic with a Run for each execution).
+// Where none of its functions waits, a node runs the calls on the step's thread; else it starts them on the thread
+// pool, one by one.
 #include "function/function.h"
 #include "kernel/registry.h"
 
@@ -18,7 +19,7 @@ struct Call {
 
 void check_call(const Construction& c, const Function& function, size_t num_leading,
                 const std::vector<DType>& results) {
-  // Inputs that lead the others steer the node; the rest are the function's arguments.
+  // The leading inputs (a condition, a branch index) control the node; the rest are the function's arguments.
   const size_t given = c.num_inputs() - num_leading;
   require(function.arguments().size() == given, "function '", function.name(), "' takes ", function.arguments().size(),
           " arguments, the node passes ", given);
@@ -106,7 +107,7 @@ struct While {
             cond->results().size());
     check_call(c, *cond, 0, cond->results());
     check_call(c, *body, 0, c.def().output_dtypes);
-    // What goes in one time is what came out the time before.
+    // The outputs of one iteration are the inputs of the next.
     require(c.def().input_dtypes == c.def().output_dtypes, "the inputs and outputs of a loop must have the same types");
   }
   bool blocking() const { return cond->blocking() || body->blocking(); }

@@ -1,6 +1,6 @@
-// _FusedConv2D: a convolution with what follows it, which a pass has gathered into one node.
+// _FusedConv2D: a convolution and the ops after it, which a pass has fused into one node.
 //
-// `fused_ops` lists what follows, in order: at most one of BiasAdd (argument: bias) and FusedBatchNorm (scale, offset,
+// `fused_ops` lists those ops, in order: at most one of BiasAdd (argument: bias) and FusedBatchNorm (scale, offset,
 // mean, variance), first; then at most one Add (a tensor like the result), and activations. The arguments come in the
 // same order.
 #include <cmath>

@@ -93,7 +93,8 @@ struct FusedElementwise : DivisibleKernel {
         return compute_in_parts(ctx, nullptr);
     }
     const Shape result = *shape;
-    // Blocks of the output are written after all that is read of the same elements, so it may take over an input.
+    // A block of the output is written after all inputs of the same elements are read, so the output may alias an
+    // input.
     for (int i = 0; i < num_inputs; ++i)
       if (ctx.input(i).writable() && ctx.input(i).shape() == result)
         return in_blocks(ctx, ctx.forward_or_allocate({i}, 0, result));
@@ -168,7 +169,7 @@ struct FusedElementwise : DivisibleKernel {
     return found;
   }
 
-  // What each value does from one element to the next: 1, or 0 for a scalar.
+  // The stride of each value: 1, or 0 for a scalar.
   void find_strides(Context& ctx, const Tensor& out, int64_t* strides) const {
     for (int i = 0; i < num_inputs; ++i) strides[i] = out.num_elements() != 1 && ctx.input(i).shape() == out.shape();
     for (size_t i = 0; i < ops.size(); ++i)

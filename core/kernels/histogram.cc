@@ -72,7 +72,7 @@ void histogram_fixed_width(Context& ctx) {
     for (int64_t i = 0; i < values.num_elements(); ++i) {
       const double x = static_cast<double>(p[i]);
       require(!std::isnan(x), "values must not contain NaN");
-      // What lies outside of the range counts for the bin at that end.
+      // Values outside of the range count for the bin at that end.
       const double bin = std::floor((x - low) / step);
       ++out[static_cast<int64_t>(std::clamp(bin, 0.0, static_cast<double>(bins - 1)))];
     }

@@ -1,4 +1,4 @@
-// ExtractGlimpse: windows of one size around a point of each image; what lies outside is noise or zero.
+// ExtractGlimpse: windows of one size around a point of each image; pixels outside of the image are noise or zero.
 #include "compute/images/resize.h"
 #include "compute/random/random_state.h"
 #include "random/distributions.h"

@@ -100,7 +100,7 @@ std::vector<Cover> covers(int64_t in, int64_t out, const ResizeOptions& options)
     for (int64_t v = first; v < last; ++v) {
       auto left = static_cast<float>(v), right = static_cast<float>(v + 1);
       float part = left < from ? (right > to ? scale : right - from) : (right > to ? to - left : 1.0f);
-      // What reaches beyond the image (rounding, aligned corners) counts for the last pixel.
+      // The part beyond the image (rounding, aligned corners) counts for the last pixel.
       if (v >= in && !cover.weight.empty())
         cover.weight.back() += part;
       else

@@ -11,7 +11,7 @@
 namespace thalweg {
 namespace {
 
-// What all nodes that stand for a table have in common.
+// The base of all nodes that output the handle of a table.
 struct Declared : Kernel {
   explicit Declared(const Construction& c)
       : key(c.attr<DType>("key_dtype")),
@@ -50,7 +50,7 @@ struct Create : Declared {
   Tensor cached;
 };
 
-// A table that nobody else can name: one for each time that the node runs.
+// An anonymous table: a new one each time that the node runs.
 template <bool is_static>
 struct CreateAnonymous : Declared {
   using Declared::Declared;

@@ -117,7 +117,7 @@ struct MatMul : Kernel {
         keep(c.attr<bool>("_keep_weights", false) && c.input_dtype(1) == DType::float32),
         packed_size(c.attr<std::vector<int64_t>>("_packed", {})) {
     const bool packed = !packed_size.empty();
-    // Attributes may come from anybody: so large that the number of elements overflows.
+    // Attributes are not trusted: they may be so large that the number of elements overflows.
     auto is_size = [](int64_t n) { return n > 0 && n <= int64_t{1} << 31; };
     require(!packed || (packed_size.size() == 2 && is_size(packed_size[0]) && is_size(packed_size[1]) && !transpose_a &&
                         c.input_dtype(1) == DType::float32),
@@ -167,8 +167,8 @@ struct MatMul : Kernel {
   WeightCache<Tensor> cache;
 };
 
-// A product with what follows it, which a pass has gathered into one node: `fused_ops` is BiasAdd or Add (of a matrix
-// of the product's shape), then at most one activation.
+// A product and the ops after it, which a pass has fused into one node: `fused_ops` is BiasAdd or Add (of a matrix of
+// the product's shape), then at most one activation.
 struct FusedMatMul : MatMul {
   explicit FusedMatMul(const Construction& c) : MatMul(c) {
     const auto names = c.attr<std::vector<std::string>>("fused_ops", {});
@@ -200,7 +200,8 @@ struct FusedMatMul : MatMul {
     dispatch(ctx.output_dtype(0), Floats{},
              [&]<typename T>() { finish<T>(ctx, biased || summed ? ctx.input(2).flat<T>() : nullptr); });
   }
-  // Adds the product to the matrix, in its own buffer if nobody else sees it. False if there is no such way.
+  // Adds the product to the matrix, in place if the input holds the only reference. False if types or sizes rule it
+  // out.
   bool accumulate(Context& ctx) {
     const Tensor &a = ctx.input(0), &b = ctx.input(1), &c = ctx.input(2);
     if (a.dtype() != DType::float32) return false;
@@ -210,7 +211,7 @@ struct FusedMatMul : MatMul {
     const int64_t columns = packed.weights ? packed.columns : b.dim(!transpose_b);
     const Shape shape{rows, columns};
     if ((!packed.weights && b.dim(transpose_b) != inner) || !(c.shape() == shape)) return false;
-    if (inner > products::kLongestWhole) return false;  // It would be rounded otherwise than by two nodes.
+    if (inner > products::kLongestWhole) return false;  // The sum would be rounded differently from two nodes.
     Tensor& out = ctx.forward_or_allocate({2}, 0, shape);
     if (out.raw() != c.raw()) {
       float* to = out.flat<float>();

@@ -1,4 +1,4 @@
-// MaxPool in two and three dimensions, and its gradients: what goes to a window's maximum, or comes from there.
+// MaxPool in two and three dimensions, and its gradients, which go to a window's maximum, or come from there.
 //
 // The gradients look for the maximum again, which costs less than to remember it: `orig_output` only has to fit. Of
 // equal elements the first counts; NaN is never the maximum, as in TensorFlow.
@@ -109,7 +109,7 @@ void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
   });
 }
 
-// The second gradient: what a change of the input, in the direction `grad`, changes at each maximum.
+// The second gradient: the change of each maximum for a change of the input in the direction `grad`.
 template <typename T>
 void max_pool_grad_grad(const Windows& w, const T* in, const T* grad, T* out) {
   for_each_window_row(w, [&](int64_t image, int64_t row) {
@@ -131,7 +131,7 @@ void check_size(const Windows& w) {
   require(w.in[0] * w.in[1] * w.in[2] < (int64_t{1} << 31), "an image of shape ", w.in_shape, " is too large");
 }
 
-// Calls body with the type that elements are computed in, and a tensor of it to write to; brings that into `out`.
+// Calls body with the type that elements are computed in, and a tensor of it to write to; converts that into `out`.
 template <typename Body>
 void compute_wide(Tensor& out, const Body& body) {
   const DType wide = wide_type(out.dtype());

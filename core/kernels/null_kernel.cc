@@ -38,7 +38,7 @@ ShapeRule& shape_rule() {
   return *rule;
 }
 
-// The values of small integer inputs may decide on shapes: they are part of what a shape was computed for.
+// The values of small integer inputs may decide on shapes: they are part of the cache's key.
 constexpr int64_t kMostValues = 256;
 constexpr size_t kMostShapes = 64;
 
@@ -85,7 +85,7 @@ class Null : public Kernel {
       auto found = computed_.find(described);
       if (found != computed_.end()) return found->second;
     }
-    if (!shape_rule()) fail(Code::internal, "nobody knows the shapes of ", key_);
+    if (!shape_rule()) fail(Code::internal, "no shape rule is installed for ", key_);
     std::vector<std::vector<int64_t>> shapes = shape_rule()(key_, inputs);
     if (static_cast<int>(shapes.size()) != ctx.num_outputs())
       fail(Code::internal, "expected ", ctx.num_outputs(), " shapes for ", key_, ", got ", shapes.size());

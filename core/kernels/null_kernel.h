@@ -1,9 +1,9 @@
-// The null device: `_Null` nodes stand for operations that it schedules and does not compute.
+// The null device: `_Null` nodes replace operations that it schedules and does not compute.
 //
 // Their outputs have the right type and shape and are zeros, in memory that all of them share: a tensor of any size
 // costs its header. Strings are empty. A shape that is not known when the step is compiled follows from the inputs'
-// when the node runs: a function of the Python side knows the rule of the op, and is asked once for each combination of
-// shapes.
+// when the node runs: a Python function applies the shape function of the op, and is called once for each combination
+// of shapes.
 #pragma once
 
 #include <functional>

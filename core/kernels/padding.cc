@@ -38,7 +38,7 @@ bool unpadded(const std::vector<Padding>& paddings) {
   return std::all_of(paddings.begin(), paddings.end(), [](Padding p) { return p.before == 0 && p.after == 0; });
 }
 
-// Puts the input where it belongs inside of the output.
+// Copies the input into the interior of the output.
 void copy_interior(const Tensor& in, Tensor& out, const std::vector<Padding>& paddings) {
   std::vector<int64_t> from = strides_of(in.shape()), to = strides_of(out.shape());
   std::vector<CopyDim> dims;
@@ -111,7 +111,7 @@ struct MirrorPad : Kernel {
     if (out.num_elements() == 0) return;
     copy_interior(in, out, paddings);
     std::vector<int64_t> to = strides_of(out.shape());
-    // From the innermost dimension out: what a slab is copied from is complete in all dimensions behind it.
+    // From the innermost dimension out: the source of a slab is complete in all inner dimensions.
     for (int d = in.rank() - 1; d >= 0; --d) {
       int64_t base = 0;
       std::vector<CopyDim> dims;

@@ -42,14 +42,14 @@ struct ParseExample : Kernel {
         list_wanted(sparse_keys, sparse_types, dense_keys, dense_types, dense_shapes, ragged_keys, ragged_types));
   }
 
-  // The bytes of each example are somewhere else in memory: ask for those of a later one before they are needed.
+  // The bytes of each example are somewhere else in memory: prefetch those of a later one.
   static constexpr int64_t kAhead = 8;
   static void prefetch(const std::string& text) {
     for (size_t at = 0, end = std::min<size_t>(text.size(), 512); at < end; at += 64)
       __builtin_prefetch(text.data() + at);
   }
 
-  // The keys rarely change between steps: what was made of them is kept with the identity of their buffers.
+  // The keys rarely change between steps: the parsed features are cached by the stamps of the keys' buffers.
   std::shared_ptr<const WantedFeatures> find_wanted(Context& ctx) {
     if constexpr (keys == Keys::as_attributes) return wanted;
     int first = 2, count = keys == Keys::as_vectors ? 3 : static_cast<int>(sparse_types.size() + dense_types.size());

@@ -179,7 +179,7 @@ class ListReader {
 
 enum class Version { first, second, single };
 
-// What one half of an op (context or feature lists) looks for.
+// The features of one half of an op (context or feature lists).
 struct Half {
   Half(const Construction& c, const std::string& prefix, bool is_context, bool with_ragged)
       : sparse_types(c.attr<std::vector<DType>>(prefix + "sparse_types")),

@@ -1,4 +1,4 @@
-// Assert, Print, StringFormat, CheckNumerics and Timestamp: ops that look at values for people.
+// Assert, Print, StringFormat, CheckNumerics and Timestamp: ops that report values to the user.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -188,7 +188,7 @@ struct Dequantize : Kernel {
 };
 REGISTER(kernel("Dequantize").types("T", Quantized{}).make<Dequantize>());
 
-// Rounds floats to what `num_bits` integers can represent.
+// Rounds floats to the values that `num_bits` integers can represent.
 struct QuantizeAndDequantize : Kernel {
   explicit QuantizeAndDequantize(const Construction& c)
       : signed_(c.attr<bool>("signed_input", true)),

@@ -16,7 +16,7 @@ struct QuantizedConvolution : Kernel {
 
   struct Range {
     double low, high;
-    // What one step of 8 bits stands for.
+    // The real number of one step of 8 bits.
     double step() const { return (high - low) / 255; }
   };
   static Range range(Context& ctx, int i, const char* what) {

@@ -18,7 +18,7 @@ std::string list_of(const std::vector<T>& items) {
   return "[" + out + "]";
 }
 
-// What all kinds have in common; Q is the queue's class. Any kind of queue may be there already.
+// The base of all kinds; Q is the queue's class. The look-up accepts any Queue: `check` reports one of another kind.
 template <typename Q>
 struct Create : HandleKernel<Queue> {
   explicit Create(const Construction& c) : HandleKernel(c) {

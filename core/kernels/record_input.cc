@@ -1,8 +1,8 @@
 // RecordInput: batches of records from files, without end, in an order that is shuffled anew in each pass.
 //
-// Records wait in a buffer, from which a batch takes some at random; what it takes is filled up from several files at
-// once, round robin. Each pass over the files has an order of its own, and starts at another of them if a shift is
-// asked for. The node keeps its place between steps; steps that run at once get batches one after the other.
+// Records wait in a buffer, from which a batch takes some at random; the buffer is refilled from several files at once,
+// round robin. Each pass over the files has an order of its own, and starts at another of them if a shift is asked for.
+// The node keeps its place between steps; steps that run at once get batches one after the other.
 #include <glob.h>
 
 #include <algorithm>
@@ -52,11 +52,11 @@ struct RecordInput : Kernel {
     }
   }
 
-  // Fills the buffer up, or with what one pass over the files has.
+  // Fills the buffer up, at most to the end of a pass over the files.
   void fill() {
     while (static_cast<int64_t>(buffer.size()) < capacity) {
       if (open.empty() && next_file == files.size()) {
-        if (!buffer.empty()) return;  // The next pass begins when this one has been given out.
+        if (!buffer.empty()) return;  // The next pass begins when the records of this one are taken.
         begin_pass();
       }
       while (static_cast<int64_t>(open.size()) < parallelism && next_file < files.size())

@@ -12,7 +12,7 @@ void scatter_new(Context& ctx) {
   require(sizes.rank() == 1, "shape must be a vector, got shape ", sizes.shape());
   Tensor& out = ctx.allocate(0, Shape(to_int64s(sizes)));
   zero_elements(out.dtype(), out.raw(), out.num_elements());
-  // Every element is touched at most once unless indices repeat: adding to zero is what repeats need.
+  // Updates are added to zeros, so that repeated indices add up.
   scatter_nd(out.dtype() == DType::string ? Combine::assign : Combine::add, out, ctx.input(0), ctx.input(1));
 }
 

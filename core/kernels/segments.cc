@@ -34,7 +34,7 @@ BinaryLoop loop_of(Combine how, DType dtype) {
   }
 }
 
-// What a segment without rows has: one element.
+// The value of a segment without rows: one element.
 Tensor initial_value(Combine how, DType dtype) {
   Tensor out(dtype, Shape{});
   dispatch(dtype, Numbers{}, [&]<typename T>() {

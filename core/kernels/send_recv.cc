@@ -53,7 +53,7 @@ struct Send : Kernel {
   bool compress;
 };
 
-// Where the tensors of a device are that has this name: in the host's memory, unless the device is a plug-in's.
+// Whether tensors of the device with this name are in the host's memory: all but those of plug-ins.
 bool is_host(const std::string& device) {
   return device.empty() || device.find("/device:CPU:") != std::string::npos ||
          device.find("/device:NULL:") != std::string::npos;

@@ -83,7 +83,7 @@ struct CrossEntropy {
   const T* labels;
   T* losses;
 
-  // An impossible class that is not wanted costs nothing.
+  // A class with label 0 and probability 0 costs nothing.
   static C term(C label, C cost) { return label == C(0) ? C(0) : label * cost; }
 
   void several(const C* x, C* out, int64_t first, int64_t rows) const {

@@ -2,7 +2,7 @@
 //
 // An element and its position become one unsigned number, such that smaller numbers come first: larger elements before
 // smaller ones, equal ones by position, NaN behind everything. So every algorithm below sorts plain integers, and the
-// order is total whatever the values are.
+// order is total for all values.
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -173,7 +173,7 @@ struct NthElement : Kernel {
 };
 REGISTER(kernel("NthElement").types("T", Reals{}).make<NthElement>());
 
-// A row with a prediction that is not finite says nothing: its answer is false.
+// For a row with a prediction that is not finite, the result is false.
 struct InTopK : Kernel {
   explicit InTopK(const Construction& c) : k_(c.num_inputs() == 2 ? c.attr<int64_t>("k") : 0) {}
   void compute(Context& ctx) override {

@@ -14,7 +14,7 @@ std::string row_of(const int64_t* row, int64_t rank) {
   return text + "]";
 }
 
-// Widened indices, so that what follows exists once.
+// Widened indices, so that the code below is compiled once.
 std::vector<int64_t> widened(const Tensor& indices) {
   return to_int64s(indices.rank() == 1 ? indices : indices.reshaped(Shape{indices.num_elements()}));
 }

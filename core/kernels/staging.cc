@@ -46,7 +46,7 @@ std::vector<Tensor> inputs_from(Context& ctx, int first) {
   return out;
 }
 
-// Tensors become outputs if they have their types: two nodes may disagree about what the area holds.
+// Tensors become outputs if they have their types: two nodes may declare different types for one area.
 StagingStore::Taken to_outputs(std::shared_ptr<AsyncContext> ctx) {
   return [ctx = std::move(ctx)](std::optional<Error> error, StagingStore::Tuple values) {
     if (error) return ctx->fail(*std::move(error));

@@ -124,7 +124,7 @@ void copy_all(const std::vector<Tensor>& values, Tensor& out) {
   });
 }
 
-// The shape of the elements of an empty array: what the node declares, or else the array.
+// The shape of the elements of an empty array: that of the node or, if unknown, of the array.
 std::vector<int64_t> empty_shape(const PartialShape& declared, const PartialShape& array, const std::string& name) {
   const PartialShape& shape = declared.fully_defined() ? declared : array;
   if (!shape.fully_defined())

@@ -47,7 +47,7 @@ void read(Context& ctx) { ctx.set_output(0, variable_of(ctx, ctx.output_dtype(0)
 struct Assign : Kernel {
   explicit Assign(const Construction& c) : validate(c.attr<bool>("validate_shape", false)) {}
   void compute(Context& ctx) override {
-    // Moved, so that the variable becomes the only owner of a value that nobody else needs.
+    // Moved, so that the variable becomes the only owner of a value without other readers.
     ctx.resource<Variable>(0).assign(ctx.take_input(1), validate);
   }
   bool validate;
@@ -100,7 +100,7 @@ void shape_of(Context& ctx) {
   });
 }
 
-// A variable keeps its place and only loses its value: handles that steps hold on to stay meaningful.
+// A variable stays in its container and only loses its value: handles that steps hold stay valid.
 void destroy(Context& ctx) {
   const Tensor& handle = ctx.input(0);
   require(handle.num_elements() == 1, "expected one resource handle, got shape ", handle.shape());
@@ -111,7 +111,7 @@ void destroy(Context& ctx) {
     ctx.device().resources.erase(named.container, named.name);
 }
 
-// Reads share the variable's buffer until somebody writes.
+// Nothing to do: reads always share the variable's buffer until a write.
 void disable_copy_on_read(Context& ctx) { ctx.resource<Variable>(0); }
 
 REGISTER(kernel("VarHandleOp").make<VarHandle>());
