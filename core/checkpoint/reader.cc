@@ -1,4 +1,4 @@
-// Telling the formats of checkpoints from each other, and what their readers share.
+// Telling the formats of checkpoints from each other, and the functions that their readers share.
 #include "checkpoint/reader.h"
 
 #include "checkpoint/bundle.h"

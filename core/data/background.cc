@@ -1,4 +1,4 @@
-// The task's life.
+// Starting, stopping and pausing the background task.
 #include "data/background.h"
 
 #include "thread/blocking.h"

@@ -1,4 +1,4 @@
-// Datasets as tensors, and what the kernels that make them share.
+// Datasets as tensors, and the functions that the kernels of datasets share.
 #include "data/dataset.h"
 
 namespace thalweg {

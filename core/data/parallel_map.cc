@@ -1,4 +1,4 @@
-// Parallel calls: who pulls, who runs, who waits.
+// Parallel calls: threads that pull, that run the function, and that wait.
 #include "data/parallel_map.h"
 
 #include <chrono>

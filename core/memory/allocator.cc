@@ -1,4 +1,4 @@
-// The caching allocator's size classes and free lists, and what its threads count for accounts.
+// The caching allocator's size classes and free lists, and the per-thread counts for accounts.
 //
 // The free lists are bounded so that the memory taken from the system exceeds the peak of the tensors' memory by at
 // most an eighth or 256 MB; blocks that lay idle longest are freed first, and all when a session is closed.

@@ -1,4 +1,4 @@
-// Loading device plug-ins, and checking that they are what they say.
+// Loading device plug-ins, and checking that they fit the interface.
 #include "plugin/plugin.h"
 
 #include <dlfcn.h>

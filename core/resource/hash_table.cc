@@ -1,4 +1,4 @@
-// Hash tables: entries and slots, and what the ops do with them.
+// Hash tables: entries and slots, and the operations on them.
 #include "resource/hash_table.h"
 
 #include <cmath>
