@@ -126,7 +126,7 @@ void Executor::post(Completion completion) {
 bool Executor::take_or_notify() {
   uint8_t holder = holder_.load();
   while (true) {
-    // The holder clears the flag before it reads the inbox, and so will see what is there now.
+    // The holder clears the flag before it reads the inbox, and so will see the new completion.
     if (holder == kMail) return false;
     const bool free = holder == kFree;
     if (!holder_.compare_exchange_weak(holder, kMail)) continue;

@@ -69,8 +69,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // one. Whenever the step waits it gives the thread back, to be resumed.
   using Finished = std::function<void(std::optional<Error>, std::vector<Tensor>)>;
   void start(std::vector<Tensor> feeds, Finished finished);
-  // The same without a thread: the caller has to `resume` it. False, and the executor is free, if it must be handed
-  // something first.
+  // The same without a thread: the caller has to `resume` it. False, and the executor is free, if it must be handed a
+  // value first.
   bool prepare(std::span<Tensor> feeds, Finished finished);
   // For the driver: goes on until the step ends or waits. Executors that values were handed over to are added to
   // `taken`.
@@ -92,7 +92,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     if ((++ticks_ & 1023) == 0) tick();
     return true;
   }
-  // For the states: whether there may be something in the inbox.
+  // For the states: whether the inbox may hold completions.
   bool has_mail() const { return holder_.load(std::memory_order_relaxed) == kMail; }
   const Plan& plan() const { return *plan_; }
 
@@ -106,7 +106,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     bool handed_over = false;
     Tensor* outputs() { return context ? context->outputs() : &value; }
   };
-  // Whether the executor has a holder; kMail: it has, and there may be something in the inbox.
+  // Whether the executor has a holder; kMail: it has, and the inbox may hold completions.
   enum Holder : uint8_t { kFree, kHeld, kMail };
   NodeSite site() { return {plan_->device(), *this, stats_, called_}; }
   // While this thread runs a node, other threads must drive the executors that it has taken.
@@ -121,7 +121,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // An asynchronous kernel has ended, on any thread: `context` has its outputs, or it has a single one, `value`.
   void ended(const Started& started, std::optional<Error> error, std::shared_ptr<AsyncContext> context, Tensor value);
   void post(Completion completion);
-  // Called after something was put into the inbox. True if the executor was free: now the caller holds it.
+  // Called after a completion was put into the inbox. True if the executor was free: now the caller holds it.
   bool take_or_notify();
   void hand_over(const NodeItem& send, Tensor value);
   // Takes a value from the thread that drives `from`.

@@ -28,7 +28,8 @@ class State {
   virtual void begin(std::span<Tensor> feeds) = 0;
   // Whether there is a node to run now.
   virtual bool can_start() const = 0;
-  // Runs ready nodes until there are none, the step is interrupted, or something has arrived: that may be more urgent.
+  // Runs ready nodes until there are none, the step is interrupted, or a value has arrived, whose readers may be more
+  // urgent.
   virtual void drain(Executor& executor) = 0;
   // Propagates the outputs of an asynchronous kernel; call drain() afterwards.
   virtual void complete(const Started& started, Tensor* outputs) = 0;

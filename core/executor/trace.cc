@@ -191,7 +191,7 @@ void put_results(std::string& out, const TraceRecord& record, const std::vector<
 void put_node(std::string& out, const NodeTable::Label& label, int64_t start, int64_t end, const TraceRecord& record,
               const std::vector<OutputRun>* outputs) {
   // Microseconds are those of the ends, so that neighbours stay neighbours; but TensorBoard takes an operation of 0
-  // microseconds for one that did not run, which is right only for what was fed.
+  // microseconds for one that did not run, which is right only for feeds.
   const int64_t least = record.end > record.start ? 1 : 0;
   const int64_t micros = std::max(least, end / 1000 - start / 1000);
   const Within message(out, 2);

@@ -67,7 +67,8 @@ struct FusedElementwise : DivisibleKernel {
       for (int value : {ops[i].left, ops[i].right})
         if (value >= 0) last[value] = static_cast<int>(i);
     for (size_t i = 0; i < ops.size(); ++i) {
-      // Taken before the operands' places are given back: no loop writes what it still reads at another speed.
+      // Taken before the operands' buffers are freed: a loop must not overwrite an operand that it reads at another
+      // stride.
       if (free.empty()) free.push_back(num_places++);
       place[num_inputs + i] = ops[i].place = free.back();
       free.pop_back();

@@ -125,7 +125,7 @@ void adjust_contrast(Context& ctx) {
   const int64_t channels = images.dim(rank - 1);
   Tensor& out = ctx.forward_or_allocate({0}, 0, images.shape());
   if (out.num_elements() == 0) return;
-  // Several pixels side by side, whatever the number of channels, make loops that vectorize.
+  // Several pixels side by side, with any number of channels, make loops that vectorize.
   const int64_t stripe = channels * std::max<int64_t>(1, 1024 / channels), total = pixels * channels;
   dispatch(images.dtype(), Adjustable{}, [&]<typename T>() {
     parallel_for(batch, 1, [&](int64_t begin, int64_t end) {

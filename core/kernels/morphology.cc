@@ -69,7 +69,7 @@ class FilterWindows {
     });
   }
 
-  // Also where it comes from. A place at which nothing wins belongs to the first pair.
+  // The same, with the pair that each sum comes from; the first pair where no sum wins.
   void winners(int64_t image, int64_t y, int64_t x, T* best, int64_t* pixel, int64_t* element) const {
     std::fill_n(best, depth_, lowest_);
     bool first = true;

@@ -96,7 +96,7 @@ class Queue : public Waitable {
   void check_request(int64_t count) const;
   Tuple empty_batch() const;
   Error closed_error() const;
-  // After a change without waiting: serves the waiters that it lets go on.
+  // After a change without waiting: serves the waiters that can now go on.
   bool serve_others(size_t line, std::unique_lock<std::mutex>& lock);
 
   bool closed_ = false;

@@ -75,7 +75,7 @@ SliceBox resolve_slice(const Shape& shape, const Tensor& begin, const Tensor& en
         box.sizes.push_back(1);
         box.stride.push_back(source[axis]);
       } else {
-        // A stride beyond the size selects at most one element, whatever it is.
+        // Any stride beyond the size selects at most one element.
         int64_t stride = std::clamp(step[i], -size - 1, size + 1);
         from = clamped(first[i], has(masks.begin, i), true, size, stride);
         int64_t to = clamped(last[i], has(masks.end, i), false, size, stride);
