@@ -45,13 +45,13 @@ class MemoryCache final : public UnaryDataset {
 
  private:
   struct Walk final : DatasetIterator {
-    Walk(const MemoryCache& dataset, const Making& making) : memory(dataset.memory_), kept(memory->get()) {
-      if (!kept) input = dataset.input()->iterate(making);
+    Walk(const MemoryCache& dataset, const Making& making) : memory(dataset.memory_), cached(memory->get()) {
+      if (!cached) input = dataset.input()->iterate(making);
     }
     Pulled next(Pull& pull, Element& out) override {
-      if (kept) {
-        if (at >= kept->size()) return Pulled::end;
-        out = (*kept)[at++];
+      if (cached) {
+        if (at >= cached->size()) return Pulled::end;
+        out = (*cached)[at++];
         return Pulled::element;
       }
       if (!input) return Pulled::end;
@@ -66,9 +66,9 @@ class MemoryCache final : public UnaryDataset {
     }
     void save(StateWriter& out) override {
       out.tag("CacheDataset");
-      out.integer(kept != nullptr);
+      out.integer(cached != nullptr);
       out.integer(static_cast<int64_t>(at));
-      const std::vector<Element>& all = kept ? *kept : gathered;
+      const std::vector<Element>& all = cached ? *cached : gathered;
       out.integer(static_cast<int64_t>(all.size()));
       for (const Element& element : all) out.element(element);
       out.integer(input != nullptr);
@@ -82,9 +82,9 @@ class MemoryCache final : public UnaryDataset {
       for (int64_t n = in.count(); n > 0; --n) all.push_back(in.element());
       if (whole) {
         memory->set(std::move(all));
-        kept = memory->get();
+        cached = memory->get();
       } else {
-        kept = nullptr;
+        cached = nullptr;
         gathered = std::move(all);
       }
       if (in.integer() == 0)
@@ -95,7 +95,7 @@ class MemoryCache final : public UnaryDataset {
         fail(Code::failed_precondition, "the cache has been filled since the iterator's position was saved");
     }
     const std::shared_ptr<Memory> memory;
-    std::shared_ptr<const std::vector<Element>> kept;
+    std::shared_ptr<const std::vector<Element>> cached;
     size_t at = 0;
     std::unique_ptr<DatasetIterator> input;
     std::vector<Element> gathered;

@@ -69,7 +69,7 @@ class Csv final : public Dataset {
     void parse(Element& out) {
       CsvFields fields(record, format->delimiter, format->quotes);
       out.resize(format->types.size());
-      size_t kept = 0, choice = 0;
+      size_t output = 0, choice = 0;
       for (int64_t column = 0; fields.next(); ++column) {
         if (!format->selected.empty()) {
           if (choice == format->selected.size()) break;
@@ -78,10 +78,10 @@ class Csv final : public Dataset {
         } else if (std::binary_search(format->excluded.begin(), format->excluded.end(), column)) {
           continue;
         }
-        if (kept < out.size()) out[kept] = value(fields.value(), kept);
-        ++kept;
+        if (output < out.size()) out[output] = value(fields.value(), output);
+        ++output;
       }
-      require(kept == out.size(), "Expect ", out.size(), " fields but have ", kept, " in record");
+      require(output == out.size(), "Expect ", out.size(), " fields but have ", output, " in record");
     }
     Tensor value(std::string_view field, size_t i) const {
       const Tensor& otherwise = format->defaults[i];

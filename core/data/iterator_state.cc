@@ -42,12 +42,12 @@ void StateWriter::variant(const ResourceHandle& value) {
     tensor(boxed->value());
     return;
   }
-  const auto* kept = dynamic_cast<const ElementList*>(value.resource.get());
-  if (kept == nullptr)
+  const auto* list = dynamic_cast<const ElementList*>(value.resource.get());
+  if (list == nullptr)
     fail(Code::failed_precondition, "an element that holds ", value.resource ? value.resource->kind() : "nothing",
          " cannot be saved");
   integer(kKept);
-  const Signature& signature = kept->signature();
+  const Signature& signature = list->signature();
   integer(static_cast<int64_t>(signature.types.size()));
   for (size_t i = 0; i < signature.types.size(); ++i) {
     integer(static_cast<int64_t>(signature.types[i]));
@@ -55,8 +55,8 @@ void StateWriter::variant(const ResourceHandle& value) {
     integer(shape.known_rank ? static_cast<int64_t>(shape.dims.size()) : -1);
     for (int64_t size : shape.dims) integer(size);
   }
-  integer(kept->cardinality());
-  for (const std::vector<Tensor>& each : kept->elements()) element(each);
+  integer(list->cardinality());
+  for (const std::vector<Tensor>& each : list->elements()) element(each);
 }
 
 void StateWriter::element(const std::vector<Tensor>& value) {

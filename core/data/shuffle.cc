@@ -71,7 +71,7 @@ class Shuffle final : public UnaryDataset {
         Pulled pulled = round->next(pull, spare);
         if (pulled == Pulled::later) return pulled;
         if (pulled == Pulled::element) {
-          fruitful = true;
+          round_has_elements = true;
           buffer.push_back(std::move(spare));
           if (!recycled.empty()) {
             spare = std::move(recycled.back());
@@ -80,9 +80,9 @@ class Shuffle final : public UnaryDataset {
           continue;
         }
         round.reset();
-        if (left < 0 && !fruitful) left = 0;
+        if (left < 0 && !round_has_elements) left = 0;
         if (left > 0) --left;
-        fruitful = false;
+        round_has_elements = false;
       }
       if (buffer.empty()) return Pulled::end;
       size_t chosen = generator.below(buffer.size());
@@ -98,7 +98,7 @@ class Shuffle final : public UnaryDataset {
       seeds->save(out);
       generator.save(out);
       out.integer(left);
-      out.integer(fruitful);
+      out.integer(round_has_elements);
       out.integer(static_cast<int64_t>(buffer.size()));
       for (const Element& element : buffer) out.element(element);
       out.integer(round != nullptr);
@@ -109,7 +109,7 @@ class Shuffle final : public UnaryDataset {
       seeds->restore(in);
       generator.restore(in);
       left = in.integer();
-      fruitful = in.integer() != 0;
+      round_has_elements = in.integer() != 0;
       buffer.clear();
       for (int64_t n = in.count(); n > 0; --n) buffer.push_back(in.element());
       round.reset();
@@ -128,7 +128,7 @@ class Shuffle final : public UnaryDataset {
     std::vector<Element> buffer;
     Element spare;
     std::vector<Element> recycled;  // at most one
-    bool fruitful = false;
+    bool round_has_elements = false;
   };
   const int64_t size_, rounds_;
   const std::shared_ptr<RoundSeeds> seeds_;

@@ -107,9 +107,9 @@ class Shard final : public UnaryDataset {
       while (true) {
         Pulled pulled = input_->next(pull, out);
         if (pulled != Pulled::element) return pulled;
-        bool mine = at == index;
+        bool in_shard = at == index;
         at = at + 1 == shards ? 0 : at + 1;
-        if (mine) return pulled;
+        if (in_shard) return pulled;
       }
     }
     void save(StateWriter& out) override {

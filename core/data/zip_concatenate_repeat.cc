@@ -156,27 +156,27 @@ class Repeat final : public UnaryDataset {
       while (left != 0) {
         if (!round) round = dataset->iterate(making);
         Pulled pulled = round->next(pull, out);
-        if (pulled == Pulled::element) fruitful = true;
+        if (pulled == Pulled::element) round_has_elements = true;
         if (pulled != Pulled::end) return pulled;
         round.reset();
         // Repeating nothing forever would never return.
-        if (left < 0 && !fruitful) left = 0;
+        if (left < 0 && !round_has_elements) left = 0;
         if (left > 0) --left;
-        fruitful = false;
+        round_has_elements = false;
       }
       return Pulled::end;
     }
     void save(StateWriter& out) override {
       out.tag("RepeatDataset");
       out.integer(left);
-      out.integer(fruitful);
+      out.integer(round_has_elements);
       out.integer(round != nullptr);
       if (round) round->save(out);
     }
     void restore(StateReader& in) override {
       in.tag("RepeatDataset");
       left = in.integer();
-      fruitful = in.integer() != 0;
+      round_has_elements = in.integer() != 0;
       round.reset();
       if (in.integer() != 0) {
         round = dataset->iterate(making);
@@ -187,7 +187,7 @@ class Repeat final : public UnaryDataset {
     const Making making;
     std::unique_ptr<DatasetIterator> round;
     int64_t left;  // rounds to go, the current one included; negative: forever
-    bool fruitful = false;
+    bool round_has_elements = false;
   };
   const int64_t count_;
 };

@@ -145,12 +145,12 @@ void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<i
     auto meet = [&](int32_t from) {
       if (is_back_edge(specs, from, order[at])) return;
       const NodeItem& source = nodes_[position[from]];
-      int32_t theirs = output_frame(source);
-      if (known && theirs != frame)
+      int32_t input_frame = output_frame(source);
+      if (known && input_frame != frame)
         fail(Code::invalid_argument, "node '", spec.def.name, "' (op ", spec.def.op,
-             ") has inputs from different loops: input '", source.def.name, "' is in frame '", frames_[theirs].name,
-             "', another input in '", frames_[frame].name, "'");
-      frame = theirs;
+             ") has inputs from different loops: input '", source.def.name, "' is in frame '",
+             frames_[input_frame].name, "', another input in '", frames_[frame].name, "'");
+      frame = input_frame;
       known = true;
     };
     for (auto [from, output] : spec.inputs) meet(from);

@@ -157,7 +157,7 @@ class StepStats {
   Caller caller();
 
   // Keeps a function's body, which records point to, as long as the observer.
-  void keep(std::shared_ptr<const void> body) { kept_.insert(std::move(body)); }
+  void keep(std::shared_ptr<const void> body) { bodies_.insert(std::move(body)); }
 
   // Whether it records the nodes that run within nodes.
   bool looks_inside() const { return options_.details || numerics_; }
@@ -203,7 +203,7 @@ class StepStats {
   size_t left_out_ = 0;
   MemoryTrace memory_;
   std::vector<std::pair<int32_t, NumericCheck::Inputs>> inputs_;  // of nodes that have begun and are checked
-  std::set<std::shared_ptr<const void>> kept_;
+  std::set<std::shared_ptr<const void>> bodies_;
   std::shared_ptr<Calls> calls_;  // of the whole step; made when there is one
   int64_t call_ = 0;              // the number of the call that it observes
 };

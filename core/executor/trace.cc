@@ -88,12 +88,12 @@ Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr
     // A calling call comes before the calls it made.
     std::sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
     parts_.push_back({plans[i]->device().name, {}, {}, stats[i].left_out()});
-    std::unordered_map<int64_t, std::vector<int32_t>> kept;  // for each call the records of its runs
-    kept[0] = add_runs(stats[i], static_cast<int32_t>(i), -1, scale);
+    std::unordered_map<int64_t, std::vector<int32_t>> records_of;  // for each call the records of its runs
+    records_of[0] = add_runs(stats[i], static_cast<int32_t>(i), -1, scale);
     for (const StepStats::Call& call : calls) {
-      auto caller = kept.find(call.within);
-      const int32_t around = caller != kept.end() ? caller->second.at(call.record) : -1;
-      if (around >= 0) kept[call.number] = add_runs(*call.stats, static_cast<int32_t>(i), around, scale);
+      auto caller = records_of.find(call.within);
+      const int32_t around = caller != records_of.end() ? caller->second.at(call.record) : -1;
+      if (around >= 0) records_of[call.number] = add_runs(*call.stats, static_cast<int32_t>(i), around, scale);
     }
     for (auto& finding : stats[i].findings()) findings_.push_back(std::move(finding));
   }
@@ -108,18 +108,18 @@ std::vector<int32_t> Trace::add_runs(const StepStats& stats, int32_t number, int
   const int32_t first_output = static_cast<int32_t>(part.outputs.size());
   part.outputs.insert(part.outputs.end(), stats.outputs().begin(), stats.outputs().end());
   part.records.reserve(part.records.size() + runs.size());
-  std::vector<int32_t> kept(runs.size(), -1);
+  std::vector<int32_t> record_of(runs.size(), -1);
   for (size_t k = 0; k < runs.size(); ++k) {
     const NodeRun& run = runs[k];
     if (run.end == 0) continue;
-    const int32_t parent = run.parent < 0 ? calling : kept[run.parent];
+    const int32_t parent = run.parent < 0 ? calling : record_of[run.parent];
     const int32_t around = parent < 0 ? -1 : part.records[parent].node;
-    kept[k] = static_cast<int32_t>(part.records.size());
+    record_of[k] = static_cast<int32_t>(part.records.size());
     part.records.push_back({nodes_->number(*run.def, number, around, run.called && around >= 0), parent,
                             scale.nanoseconds(run.start), scale.nanoseconds(run.end), run.in_use, run.taken,
                             run.temporary, run.thread, first_output + run.first_output, run.num_outputs, run.waits});
   }
-  return kept;
+  return record_of;
 }
 
 namespace {

@@ -19,19 +19,19 @@ InputStream::InputStream(std::string path, Compression compression, size_t buffe
 void InputStream::fill(size_t wanted) {
   while (end_ - begin_ < wanted) {
     if (end_ == capacity_ || begin_ == end_) {
-      size_t kept = end_ - begin_;
-      if (kept == capacity_) {
+      size_t unread = end_ - begin_;
+      if (unread == capacity_) {
         // Doubling as bytes come: a length that a damaged file claims reserves nothing.
         size_t larger = std::min(std::max(wanted, capacity_), capacity_ * 2);
         auto buffer = std::make_unique_for_overwrite<char[]>(larger);
-        std::memcpy(buffer.get(), buffer_.get() + begin_, kept);
+        std::memcpy(buffer.get(), buffer_.get() + begin_, unread);
         buffer_ = std::move(buffer);
         capacity_ = larger;
       } else if (begin_ > 0) {
-        std::memmove(buffer_.get(), buffer_.get() + begin_, kept);
+        std::memmove(buffer_.get(), buffer_.get() + begin_, unread);
       }
       begin_ = 0;
-      end_ = kept;
+      end_ = unread;
     }
     size_t count = source_->read(buffer_.get() + end_, capacity_ - end_);
     if (count == 0) return;

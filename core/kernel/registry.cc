@@ -78,13 +78,13 @@ std::unique_ptr<Kernel> Registry::create(const NodeDef& def, Device& device) con
       }
     }
   }
-  std::string asked;
+  std::string types;
   for (const auto& [name, value] : def.attrs)
-    if (const DType* dtype = std::get_if<DType>(&value)) asked += " " + name + "=" + name_of(*dtype);
+    if (const DType* dtype = std::get_if<DType>(&value)) types += " " + name + "=" + name_of(*dtype);
   if (seen.empty())
     fail(found == t.by_op.end() ? Code::not_found : Code::invalid_argument, "no kernel for op ", def.op,
-         " on device type ", device.type, " (node '", def.name, "',", asked, ")");
-  fail(Code::invalid_argument, "no kernel for op ", def.op, " on device type ", device.type, " with", asked, " (node '",
+         " on device type ", device.type, " (node '", def.name, "',", types, ")");
+  fail(Code::invalid_argument, "no kernel for op ", def.op, " on device type ", device.type, " with", types, " (node '",
        def.name, "'); registered: ", seen);
 }
 

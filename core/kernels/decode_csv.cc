@@ -40,14 +40,14 @@ struct DecodeCsv : Kernel {
     }
     RecordBlocks(records).for_each_row([&](int64_t, int64_t row) {
       CsvFields fields(records.strings()[row], delimiter, quotes);
-      size_t column = 0, kept = 0;
-      for (; (selected.empty() || kept < selected.size()) && fields.next(); ++column) {
-        if (!selected.empty() && selected[kept] != static_cast<int64_t>(column)) continue;
+      size_t column = 0, output = 0;
+      for (; (selected.empty() || output < selected.size()) && fields.next(); ++column) {
+        if (!selected.empty() && selected[output] != static_cast<int64_t>(column)) continue;
         // Fields beyond the last output are counted, for the message below.
-        if (kept < types.size()) store(fields.value(), kept, row, *defaults[kept], *outputs[kept]);
-        ++kept;
+        if (output < types.size()) store(fields.value(), output, row, *defaults[output], *outputs[output]);
+        ++output;
       }
-      require(kept == types.size(), "Expect ", types.size(), " fields but have ", kept, " in record ", row);
+      require(output == types.size(), "Expect ", types.size(), " fields but have ", output, " in record ", row);
     });
   }
 

@@ -46,10 +46,10 @@ Selection select(const float* scores, int64_t n, const Limits& limits, const Ove
       return score < other.score || (score == other.score && index > other.index);
     }
   };
-  std::vector<Candidate> kept;
+  std::vector<Candidate> candidates;
   for (int64_t i = 0; i < n; ++i)
-    if (scores[i] > limits.score) kept.push_back({scores[i], static_cast<int32_t>(i), 0});
-  std::priority_queue<Candidate> queue(std::less<Candidate>{}, std::move(kept));
+    if (scores[i] > limits.score) candidates.push_back({scores[i], static_cast<int32_t>(i), 0});
+  std::priority_queue<Candidate> queue(std::less<Candidate>{}, std::move(candidates));
   Selection selected;
   const bool soft = limits.softness > 0;
   const float scale = soft ? -0.5f / limits.softness : 0.0f;

@@ -93,12 +93,12 @@ void max_pool_grad(const Windows& w, const T* in, const T* grad, T* out) {
     for (int64_t row = rows.begin; row < rows.end; ++row)
       for_each_window(w, row, [&](int64_t pixel, const Box& box) {
         if (box.empty()) return;
-        const Box mine{{std::max(box.a.begin, begin), std::min(box.a.end, end)}, box.b, box.c};
+        const Box part{{std::max(box.a.begin, begin), std::min(box.a.end, end)}, box.b, box.c};
         for_channels<T, 2>(w.channels, [&]<typename P, int N>(int64_t channel) {
           find_maxima<P, N>(w, from + channel, box, [&](int n, auto places) {
             const int64_t c = channel + n * P::size;
             const auto amount = P::load(g + pixel * w.channels + c);
-            for_each_pixel(w, mine, [&](int64_t at) {
+            for_each_pixel(w, part, [&](int64_t at) {
               T* x = to + at * w.channels + c;
               const auto sum = P::load(x) + amount;
               P::store(x, places == P::place(at) ? typename P::type(sum) : P::load(x));

@@ -14,23 +14,23 @@ struct SessionTensor : Resource {
   const Tensor value;
 };
 
-std::string keep(Context& ctx, std::shared_ptr<SessionTensor>& kept) {
+std::string keep(Context& ctx, std::shared_ptr<SessionTensor>& tensor) {
   static std::atomic<int64_t> last{0};
   std::string name = cat(ctx.def().name, ";", last.fetch_add(1, std::memory_order_relaxed) + 1, ";", ctx.device().name);
-  kept = ctx.device().resources.find_or_make<SessionTensor>(
+  tensor = ctx.device().resources.find_or_make<SessionTensor>(
       "", name, [&] { return std::make_shared<SessionTensor>(ctx.input(0).owned()); });
   return name;
 }
 
 void get_handle(Context& ctx) {
-  std::shared_ptr<SessionTensor> kept;
-  ctx.set_output(0, Tensor::scalar(keep(ctx, kept)));
+  std::shared_ptr<SessionTensor> tensor;
+  ctx.set_output(0, Tensor::scalar(keep(ctx, tensor)));
 }
 
 void get_resource_handle(Context& ctx) {
-  std::shared_ptr<SessionTensor> kept;
-  std::string name = keep(ctx, kept);
-  ctx.set_output(0, handle_tensor({ctx.device().name, "", std::move(name), std::move(kept)}));
+  std::shared_ptr<SessionTensor> tensor;
+  std::string name = keep(ctx, tensor);
+  ctx.set_output(0, handle_tensor({ctx.device().name, "", std::move(name), std::move(tensor)}));
 }
 
 const std::string& handle_name(Context& ctx) {
@@ -41,18 +41,18 @@ const std::string& handle_name(Context& ctx) {
 
 void get_tensor(Context& ctx) {
   const std::string& name = handle_name(ctx);
-  auto kept = std::dynamic_pointer_cast<SessionTensor>(ctx.device().resources.find("", name));
-  require(kept != nullptr, "The tensor with handle '", name, "' is not in the session store of ", ctx.device().name,
+  auto tensor = std::dynamic_pointer_cast<SessionTensor>(ctx.device().resources.find("", name));
+  require(tensor != nullptr, "The tensor with handle '", name, "' is not in the session store of ", ctx.device().name,
           ".");
-  require(kept->value.dtype() == ctx.output_dtype(0), "The tensor with handle '", name, "' has type ",
-          kept->value.dtype(), ", the op expects ", ctx.output_dtype(0));
-  ctx.set_output(0, kept->value);
+  require(tensor->value.dtype() == ctx.output_dtype(0), "The tensor with handle '", name, "' has type ",
+          tensor->value.dtype(), ", the op expects ", ctx.output_dtype(0));
+  ctx.set_output(0, tensor->value);
 }
 
 void delete_tensor(Context& ctx) {
   const std::string& name = handle_name(ctx);
-  auto kept = std::dynamic_pointer_cast<SessionTensor>(ctx.device().resources.find("", name));
-  require(kept != nullptr, "The tensor with handle '", name, "' is not in the session store of ", ctx.device().name,
+  auto tensor = std::dynamic_pointer_cast<SessionTensor>(ctx.device().resources.find("", name));
+  require(tensor != nullptr, "The tensor with handle '", name, "' is not in the session store of ", ctx.device().name,
           ".");
   ctx.device().resources.erase("", name);
 }

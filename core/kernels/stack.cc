@@ -13,12 +13,12 @@ class Stack : public Resource {
   void push(const Tensor& value) {
     require(value.dtype() == dtype_, "Stack[", name_, "] has elements of type ", dtype_, ", cannot push ",
             value.dtype());
-    Tensor kept = value.owned();
+    Tensor owned = value.owned();
     std::lock_guard lock(mutex_);
     require(!closed_, "Stack[", name_, "] has already been closed.");
     require(most_ < 0 || static_cast<int64_t>(values_.size()) < most_, "Stack[", name_, "] overflowed its max_size (",
             most_, ")");
-    values_.push_back(std::move(kept));
+    values_.push_back(std::move(owned));
   }
   Tensor pop(DType dtype) {
     require(dtype == dtype_, "Stack[", name_, "] has elements of type ", dtype_, ", cannot pop ", dtype);

@@ -19,9 +19,9 @@ class Place {
         dtypes_(c.attr<std::vector<DType>>("dtypes")) {
     require(limits_.elements >= 0 && limits_.bytes >= 0, "capacity and memory_limit must not be negative, got ",
             limits_.elements, " and ", limits_.bytes);
-    if (named_.lasts()) kept_ = find(c.device());
+    if (named_.lasts()) area_ = find(c.device());
   }
-  std::shared_ptr<Area> operator()(Context& ctx) const { return kept_ ? kept_ : find(ctx.device()); }
+  std::shared_ptr<Area> operator()(Context& ctx) const { return area_ ? area_ : find(ctx.device()); }
   size_t components() const { return dtypes_.size(); }
   DType dtype(size_t i) const { return dtypes_[i]; }
 
@@ -37,7 +37,7 @@ class Place {
   NamedResource named_;
   StagingLimits limits_;
   std::vector<DType> dtypes_;
-  std::shared_ptr<Area> kept_;
+  std::shared_ptr<Area> area_;
 };
 
 std::vector<Tensor> inputs_from(Context& ctx, int first) {

@@ -260,11 +260,11 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
 void Allocator::release(void* block, size_t bytes, Account* charged) {
   const int c = class_of(bytes);
   if (bytes <= kSmallLimit) {
-    ThreadCache& mine = thread_cache;
+    ThreadCache& cache = thread_cache;
     const size_t size = kSmallSizes[c];
-    if (charged != nullptr) mine.discount(charged, static_cast<int64_t>(size));
-    auto& list = mine.blocks[c];
-    if (mine.alive && list.size() * size < kBytesPerThreadClass)
+    if (charged != nullptr) cache.discount(charged, static_cast<int64_t>(size));
+    auto& list = cache.blocks[c];
+    if (cache.alive && list.size() * size < kBytesPerThreadClass)
       list.push_back(block);
     else
       std::free(block);

@@ -91,9 +91,9 @@ void bind_devices(nb::module_& m, nb::class_<Session>& session) {
   m.def(
       "set_shape_rule",
       [](nb::callable rule) {
-        PyObject* kept = rule.release().ptr();  // For good, like the error factory.
-        set_shape_rule([kept](const std::string& key, const std::vector<Tensor>& inputs) {
-          return ask_for_shapes(kept, key, inputs);
+        PyObject* callable = rule.release().ptr();  // For good, like the error factory.
+        set_shape_rule([callable](const std::string& key, const std::vector<Tensor>& inputs) {
+          return ask_for_shapes(callable, key, inputs);
         });
       },
       "rule"_a);

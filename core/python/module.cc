@@ -151,11 +151,11 @@ NB_MODULE(_core, m) {
   m.def(
       "set_isa_probe",
       [](nb::callable probe) {
-        PyObject* kept = probe.release().ptr();  // For good, like the error factory.
-        set_isa_probe([kept]() -> std::string {
+        PyObject* callable = probe.release().ptr();  // For good, like the error factory.
+        set_isa_probe([callable]() -> std::string {
           WithGil gil;
           try {
-            return nb::cast<std::string>(nb::borrow(kept)());
+            return nb::cast<std::string>(nb::borrow(callable)());
           } catch (nb::python_error& exception) {
             throw error_from_python(exception);
           }

@@ -126,10 +126,10 @@ void register_python_kernel(const std::string& op, nb::callable function) {
   Registration registration;
   registration.op = op;
   // Held for the life of the process, like the registry itself.
-  PyObject* kept = function.release().ptr();
-  registration.create = [kept](const Construction& c) {
+  PyObject* callable = function.release().ptr();
+  registration.create = [callable](const Construction& c) {
     WithGil gil;
-    return std::make_unique<PythonKernel>(c, nb::borrow<nb::callable>(kept));
+    return std::make_unique<PythonKernel>(c, nb::borrow<nb::callable>(callable));
   };
   Registry::global().add(std::move(registration));
 }

@@ -23,9 +23,9 @@ void Variable::assign(Tensor value, bool validate) {
   if (validate)
     require(shape_.accepts(value.shape()), "variable '", name_, "' has shape ", shape_,
             ", cannot assign a value of shape ", value.shape());
-  Tensor kept = value.owned();
+  Tensor next = value.owned();
   std::lock_guard lock(mutex_);
-  std::swap(value_, kept);  // The old value goes after the lock.
+  std::swap(value_, next);  // The old value goes after the lock.
 }
 
 void Variable::clear() {

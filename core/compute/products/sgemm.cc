@@ -29,9 +29,9 @@ constexpr double kWorthThreads = 128 * 1024;  // multiplications
 // Memory of a thread, kept for its next product.
 float* scratch(int which, size_t floats) {
   thread_local std::vector<float> memory[3];
-  std::vector<float>& kept = memory[which];
-  if (kept.size() < floats + 16) kept.resize(floats + 16);
-  const auto address = reinterpret_cast<uintptr_t>(kept.data());
+  std::vector<float>& buffer = memory[which];
+  if (buffer.size() < floats + 16) buffer.resize(floats + 16);
+  const auto address = reinterpret_cast<uintptr_t>(buffer.data());
   return reinterpret_cast<float*>((address + 63) / 64 * 64);
 }
 

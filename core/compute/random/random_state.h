@@ -31,9 +31,9 @@ class RandomState {
 
   Philox reserve(uint64_t blocks) {
     std::lock_guard lock(mutex_);
-    Philox mine = generator_;
+    Philox copy = generator_;
     generator_.skip(blocks);
-    return mine;
+    return copy;
   }
   Philox reserve_outputs(int64_t count) { return reserve(static_cast<uint64_t>(count) * kBlocksPerOutput); }
 
