@@ -1,4 +1,4 @@
-"""What every test gets: a fresh default graph, and a failure for threads, files and processes that it leaves behind."""
+"""Fixtures of every test: a fresh default graph, and a failure for threads, files and processes that it leaks."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_hessians_by_a_variable_in_a_conditional() -> None:
         np.testing.assert_allclose(session.run(h), [[6.0, 0.0], [0.0, 12.0]])
 
 
-def test_a_loop_that_could_not_be_built_is_in_nobodys_way() -> None:
+def test_a_loop_that_could_not_be_built_does_not_disturb_later_gradients() -> None:
     v = tf.get_variable("v", initializer=[1.0, 2.0])
     with pytest.raises(ValueError):
         tf.while_loop(lambda i: i < 3, lambda i: tf.reshape(v, [7]), [0])

@@ -10,7 +10,7 @@ from thalweg.control_flow.restore import restore_contexts
 
 
 def forget_contexts(graph: Any) -> tuple[list[Any], list[Any]]:
-    """What an import of the GraphDef alone would leave; returns the contexts as they would come over the wire."""
+    """Drops the contexts, as an import of the GraphDef alone would; returns them as they would come over the wire."""
 
     def sent(kind: str, collection: str) -> list[Any]:
         protos = [context.to_proto() for context in graph.get_collection(collection)]

@@ -15,7 +15,7 @@ NAMES = sorted(name.removesuffix(".pbtxt") for name in os.listdir(FOLDER) if nam
 
 
 class Step(NamedTuple):
-    """One session.run: names of what to run and feed, and of what to fetch, with the values that TensorFlow got."""
+    """One session.run: names of targets, feeds and fetches, with the values that TensorFlow got."""
 
     targets: list[str]
     feeds: dict[str, Any]

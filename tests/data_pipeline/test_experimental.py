@@ -1,4 +1,4 @@
-"""The transformations of tf.data.experimental against what they promise."""
+"""The transformations of tf.data.experimental do what their documentation says."""
 
 from __future__ import annotations
 

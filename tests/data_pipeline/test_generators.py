@@ -86,7 +86,7 @@ def test_a_generator_is_closed_when_the_consumer_goes_away() -> None:
             closed.append("closed")
 
     def wait_for(count: int) -> None:
-        # The thread that served the last element may be the last to let go of the pipeline.
+        # The thread that served the last element may hold the last reference to the pipeline.
         deadline = time.monotonic() + 60
         while len(closed) < count and time.monotonic() < deadline:
             time.sleep(0.001)

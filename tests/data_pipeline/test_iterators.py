@@ -1,4 +1,4 @@
-"""Iterators: the four kinds, sharing, saving, and what many threads do to them."""
+"""Iterators: the four kinds, sharing, saving, and many threads at once."""
 
 from __future__ import annotations
 

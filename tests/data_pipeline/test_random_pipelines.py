@@ -15,7 +15,7 @@ from tests.data_pipeline.elements import plain, rest
 
 
 class Stage(NamedTuple):
-    """A transformation of int64 scalars to int64 scalars, and what it does to a list."""
+    """A transformation of int64 scalars to int64 scalars, and the same transformation of a list."""
 
     text: str
     dataset: Callable[[Any], Any]
@@ -35,7 +35,7 @@ def _interleaved(items: list[int], cycle: int, block: int, length: int) -> list[
             out += place[:block]
             finished = len(place) < block
             places[at] = place[block:]
-            # A place is found to be empty only when it is asked once more.
+            # A dataset of the cycle is found to be at its end only at the next pull.
             if finished or (not places[at] and block > len(place)):
                 places[at] = None
         at = (at + 1) % cycle

@@ -1,4 +1,4 @@
-"""What datasets and iterators refuse, when, and with which words."""
+"""The arguments that datasets and iterators refuse, and the errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random graphs with control flow and state on random devices, the same for a seed whatever the number of devices.
+"""Random graphs with control flow and state on random devices, the same for a seed with any number of devices.
 
 `python -m tests.devices.random_graphs 1000` compares a thousand of them: the results on 2, 4 and 16 devices must have
 the bits of those on one.
@@ -47,7 +47,7 @@ class GraphMaker:
     """Builds one graph in the default graph.
 
     Attributes:
-        fetches: What to compare.
+        fetches: The tensors to compare.
     """
 
     def __init__(self, seed: int, count: int) -> None:
@@ -129,7 +129,7 @@ class GraphMaker:
         return tf.while_loop(condition, body, (0, x, y), parallel_iterations=parallel, swap_memory=swap)[1]
 
     def _array_loop(self, x: Any, y: Any, depth: int) -> Any:
-        """A loop that reads rows from one TensorArray and writes to another, on whatever devices."""
+        """A loop that reads rows from one TensorArray and writes to another, on random devices."""
         size = int(self._random.integers(1, 3))
         rows = tf.TensorArray(tf.float32, SIZE).unstack(x)
         written = tf.TensorArray(tf.float32, SIZE, clear_after_read=False)

@@ -1,4 +1,4 @@
-"""Transfers in 16 bits: the error bound, what is never touched, by attribute and by session option."""
+"""Transfers in 16 bits: the error bound, values that are never compressed, by attribute and by session option."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_dead_tensors_and_loops_cross() -> None:
         assert sess.run(chosen, {flag: False}) == 0.0
 
 
-def test_who_stays_on_the_senders_device_reads_all_bits() -> None:
+def test_readers_on_the_senders_device_read_all_bits() -> None:
     x = tf.placeholder(tf.float32, [70000])
     with tf.device("/cpu:0"):
         sent = tf.reverse(x, [0])

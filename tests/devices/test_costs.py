@@ -40,7 +40,7 @@ def test_products_and_convolutions_count_multiplications() -> None:
     assert work(pooled).flops == 2 * 5 * 5 * 3 * 4
 
 
-def test_what_only_hands_on_is_free_and_the_rest_passes_over_its_elements() -> None:
+def test_forwarding_nodes_are_free_and_others_cost_a_pass_over_their_elements() -> None:
     x = tf.placeholder(tf.float32, [10, 20])
     assert work(tf.reshape(x, [200])) == (0, 0)
     assert work(x + 1.0) == (200, 4 * (200 + 1 + 200))
@@ -53,7 +53,7 @@ def test_unknown_dimensions_are_guessed() -> None:
     assert work(tf.placeholder(tf.float32) + 1.0).flops == 32
 
 
-def test_updates_count_what_lies_behind_the_handle() -> None:
+def test_updates_count_the_elements_of_the_variable() -> None:
     v = tf.Variable(tf.zeros([100]), use_resource=True)
     update = v.assign_add(tf.ones([100]), read_value=False)
     graph = prune([], [], [update])
@@ -123,7 +123,7 @@ def test_the_time_of_a_fused_node_is_shared() -> None:
     assert times["product"] > 5 * times["relu"] > 0
 
 
-def test_what_serves_a_node_that_became_part_of_another_counts_with_that() -> None:
+def test_helper_nodes_of_a_fused_node_count_with_it() -> None:
     x = tf.placeholder(tf.float32, [3, 4, 100])
     v = tf.Variable(np.zeros([100, 100], np.float32), use_resource=True)
     loss = tf.add_n([tf.reduce_sum(tf.square(tf.matmul(x[i], v))) for i in range(3)])
@@ -143,7 +143,7 @@ def test_what_serves_a_node_that_became_part_of_another_counts_with_that() -> No
     )
     found = {name: costs.measurement(node, "CPU") for name, node in graph.nodes.items()}
     assert not any(found[name].alone for name in members)
-    # Nothing else was seen, so that all that they read counts with them as well.
+    # Only these were measured: the cost of their inputs counts with them as well.
     assert sum(each.seconds for each in found.values() if each is not None) == pytest.approx(1.5)
 
 

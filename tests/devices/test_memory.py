@@ -1,4 +1,4 @@
-"""Accounts and limits of devices: what tensors hold is charged to the device that allocated them."""
+"""Accounts and limits of devices: the memory of a tensor is charged to the device that allocated it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def filled(mb: int, value: Any) -> Any:
     return tf.fill([mb, MB // 4], value)
 
 
-def test_variables_are_charged_to_their_device_and_what_steps_use_is_given_back() -> None:
+def test_variables_are_charged_to_their_device_and_memory_of_steps_is_released() -> None:
     with tf.device("/cpu:1"):
         v = tf.get_variable("v", [MB], initializer=tf.ones_initializer(), use_resource=True)
     with tf.Session(config=config()) as sess:
@@ -55,7 +55,7 @@ def test_a_sent_tensor_stays_with_the_account_that_allocated_it() -> None:
         assert value.shape == (4, MB // 4)
         assert info(sess, 1)["peak"] >= 4 * MB
         assert info(sess, 0)["peak"] < MB
-        # The fetched array is the buffer itself: the device pays until it is dropped.
+        # The fetched array is the buffer itself: it is charged to the device until it is dropped.
         assert info(sess, 1)["current"] >= 4 * MB
         del value
         gc.collect()
@@ -130,7 +130,7 @@ def test_a_device_that_is_not_there_has_no_figures() -> None:
         tf.experimental.get_memory_info(sess, "/cpu:7")
 
 
-def test_what_helpers_of_a_kernel_and_functions_allocate_is_charged() -> None:
+def test_allocations_of_helper_threads_and_functions_are_charged() -> None:
     data = tf.data.Dataset.range(4).map(lambda i: tf.fill([MB // 4], tf.to_float(i)), num_parallel_calls=2)
     batch = tf.data.make_one_shot_iterator(data.batch(4)).get_next()
     with tf.Session() as sess:

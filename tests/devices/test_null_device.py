@@ -134,7 +134,7 @@ def test_assertions_and_prints_say_nothing_about_values_that_are_not_computed(ca
     assert capfd.readouterr().err == ""
 
 
-def test_what_depends_on_values_has_no_rows() -> None:
+def test_outputs_whose_size_depends_on_values_are_empty() -> None:
     x = tf.placeholder(tf.float32, [None])
     with tf.device(NULL):
         found = tf.boolean_mask(tf.exp(x), x > 0.0)
@@ -156,7 +156,7 @@ def test_the_host_goes_on_with_zeros() -> None:
         np.testing.assert_array_equal(sess.run(z, {x: np.ones(3)}), [1, 1, 1])
 
 
-def test_a_shape_that_nobody_can_know_is_an_error() -> None:
+def test_a_shape_that_cannot_be_inferred_is_an_error() -> None:
     with tf.device(NULL):
         value = tf.py_func(lambda x: x, [tf.ones([2])], tf.float32)
     with session() as sess, pytest.raises(tf.errors.UnimplementedError, match="null device cannot know the shape"):

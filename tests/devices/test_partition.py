@@ -50,7 +50,7 @@ def both(fetches: Any, feeds: Any = None, count: int = 3) -> Any:
 
 
 def optimized(*fetches: Any, count: int = 3) -> dict[str, tuple[str, str]]:
-    """Ops and devices of the nodes that are left after the passes over the whole step."""
+    """Ops and devices of the nodes that remain after the passes over the whole step."""
     placer = Placer.from_config(config(count))
     graph = drop_identities(placer.place(prune([], list(fetches), []), tf.get_default_graph()))
     return {name: (node.op, node.device[-5:]) for name, node in graph.nodes.items()}
@@ -70,7 +70,7 @@ def test_an_identity_that_was_put_on_another_device_is_a_station_of_its_value() 
     assert optimized(there)["there"] == ("Identity", "CPU:1")
 
 
-def test_a_station_stays_where_an_identity_that_nobody_has_placed_reads_it() -> None:
+def test_a_station_stays_where_an_identity_without_a_device_reads_it() -> None:
     x = tf.random_uniform([4])
     with on(1):
         there = tf.stop_gradient(x, name="there")

@@ -1,4 +1,4 @@
-"""Where nodes go: constraints, groups that stay together, soft placement, and what an impossible wish is told."""
+"""Where nodes go: constraints, groups that stay together, soft placement, and the errors of impossible constraints."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_soft_placement_gives_up_the_device_but_not_the_task() -> None:
         ("/job:worker", ["'b'", "/job:worker", "does not leave the task"]),
     ],
 )
-def test_an_impossible_wish_names_node_device_and_devices_that_would_do(device: str, words: list[str]) -> None:
+def test_an_impossible_constraint_names_node_device_and_possible_devices(device: str, words: list[str]) -> None:
     a = tf.constant(1.0, name="a")
     with tf.device(device):
         b = tf.add(a, a, name="b")
@@ -127,7 +127,7 @@ def test_an_impossible_wish_names_node_device_and_devices_that_would_do(device: 
         assert word in raised.value.message
 
 
-def test_who_touches_state_goes_where_it_is() -> None:
+def test_nodes_that_touch_state_go_to_its_device() -> None:
     with tf.device("/cpu:1"):
         v = tf.Variable(1.0, name="v", use_resource=True)
     with tf.device("/cpu:2"):

@@ -142,7 +142,7 @@ def test_loops_stay_together_unless_the_program_splits_them(capfd: Any) -> None:
     assert len(inside) == 1, where
 
 
-def test_constraints_hold_whatever_the_strategy(capfd: Any) -> None:
+def test_constraints_hold_with_every_strategy(capfd: Any) -> None:
     with tf.device("/cpu:2"):
         a = tf.random_normal([8], name="a")
     with tf.colocate_with(a):

@@ -36,7 +36,7 @@ def build(source: Path, to: Path, *flags: str) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def forget_plugins() -> Any:
-    """Sessions of other tests have no devices of ours."""
+    """Sessions of other tests do not have the devices of these tests."""
     yield
     plugins.loaded.clear()
 
@@ -152,7 +152,7 @@ def test_numeric_checks_leave_its_memory_alone(toy: str) -> None:
         options = tf.debugging.check_numerics_options()
         np.testing.assert_array_equal(sess.run(z, {x: [1, 1, -1, 2]}, options), [-1, -1, 1, -(2**21)])
         assert np.isinf(sess.run(z, {x: [1, 2, 3, 1e30]}, options, metadata)[3])
-    # What was made there is found when it arrives.
+    # Values computed on the device are checked when they arrive at the host.
     assert "1 infinite of 4" in tf.debugging.non_finite_origins(metadata)[0].what
 
 
@@ -268,7 +268,7 @@ def test_its_memory_is_accounted_limited_and_given_back(toy: str) -> None:
         assert info["limit"] == 1 << 20
         assert 3 * 4000 <= info["peak"] < 20 * 4000
         assert info["current"] <= 8  # the constants
-        for _ in range(300):  # the device's thread must have let go of them when the step ends
+        for _ in range(300):  # the device's thread must have released them when the step ends
             sess.run(y, {x: np.ones(1000)})
             assert tf.experimental.get_memory_info(sess, TOY)["current"] <= 8
         with pytest.raises(tf.errors.ResourceExhaustedError, match=r"TOY:0.*limit of 1048576"):
@@ -343,7 +343,7 @@ def test_a_second_library_for_a_type_is_refused(hostile: Any, tmp_path: Path) ->
         tf.load_device_library(path)
 
 
-# Plug-ins that break their promises.
+# Plug-ins that break the contract of the interface.
 
 
 def bad(op: Any, value: Any = (1.0, 4.0), timeout: int = 0) -> Any:
@@ -420,5 +420,5 @@ def test_a_copy_that_never_ends_can_be_cancelled(hostile: Any) -> None:
 def test_the_device_is_closed_with_its_last_session(toy: str, hostile: Any) -> None:
     bad(tf.abs)
     gc.collect()
-    # What never ended holds the device: only that much is left.
+    # Work that never ended keeps its device open: that one may be left.
     assert hostile.open_devices() <= 1

@@ -29,7 +29,7 @@ def test_what_enters_an_inner_loop_for_another_device_only() -> None:
 
 @pytest.mark.processes
 def test_a_process_that_ran_them_ends_quietly() -> None:
-    """A thread may still be letting go of a step, and of the Python objects in it, while the interpreter ends."""
+    """A thread may still be releasing a step, and the Python objects in it, while the interpreter ends."""
     for _ in range(4):
         done = subprocess.run(
             [sys.executable, "-m", "tests.devices.random_graphs", "3"], capture_output=True, text=True, timeout=100,

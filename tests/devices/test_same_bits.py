@@ -107,7 +107,7 @@ def test_devices_that_a_strategy_chooses(model: Model, training: bool, strategy:
 @pytest.mark.parametrize("model", [language_model, convolutional])
 @pytest.mark.parametrize("threads", [2, 4, 8])
 def test_devices_that_share_threads(model: Model, threads: int) -> None:
-    """However many threads kernels may use, and whatever part of them a device has at the moment."""
+    """For any number of threads of the kernels, and for any share of them that a device has at the moment."""
     function = by_name(2)
     one, *many = (
         results(

@@ -1,4 +1,4 @@
-"""Convolutions, products and sums give the same bits whatever number of threads their kernels may use.
+"""Convolutions, products and sums give the same bits for any number of threads of their kernels.
 
 The sizes are ones for which oneDNN, left to itself, cuts or orders sums by the number of threads.
 """

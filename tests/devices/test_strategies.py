@@ -150,7 +150,7 @@ def test_schedules_keep_constraints_and_bounds(drawn: tuple[Tasks, Machine]) -> 
 
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(steps())
-def test_what_is_followed_is_never_slower_than_one_device(drawn: tuple[Tasks, Machine]) -> None:
+def test_the_chosen_plan_is_never_slower_than_one_device(drawn: tuple[Tasks, Machine]) -> None:
     step, _ = drawn
     _, schedule = if_it_pays(step, heft(step))
     assert schedule.makespan <= makespan(step, single(step)) + 1e-9

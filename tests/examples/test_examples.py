@@ -54,7 +54,7 @@ EXAMPLES = {
 
 
 def run(*command: str) -> str:
-    # Threads that wait actively take the cores from the other tests.
+    # Threads that spin take the cores from the other tests.
     environment = {"OMP_WAIT_POLICY": "passive", **os.environ}
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False

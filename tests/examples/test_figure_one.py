@@ -33,7 +33,7 @@ def start(folder: Path, steps: int) -> subprocess.Popen[str]:
 
 
 def checked_step(folder: Path) -> int:
-    """The step of the last checkpoint, 0 without one; what it says of the data must add up."""
+    """The step of the last checkpoint, 0 without one; its counts of examples must add up."""
     latest = tf.train.latest_checkpoint(str(folder))
     if latest is None:
         return 0

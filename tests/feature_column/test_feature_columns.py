@@ -169,7 +169,7 @@ def test_linear_model(name):
     np.testing.assert_allclose(run(out), expected, rtol=1e-6)
 
 
-def test_what_columns_made_is_told_and_made_once(graph):
+def test_variables_and_tensors_of_columns_are_reported_and_made_once(graph):
     seen, tensors = {}, {}
     column = emb(WORDS, 2)
     fc.input_layer(features(), [X, column, ind(WORDS)], cols_to_vars=seen, cols_to_output_tensors=tensors)

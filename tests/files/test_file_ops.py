@@ -86,7 +86,7 @@ def test_files_that_cannot_be_written() -> None:
         tf.write_file("x", ["a", "b"])
 
 
-# What TensorFlow gives for the same names.
+# TensorFlow's results for the same names.
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Decompression: equal to zlib on whatever zlib makes, and a clear error on anything else."""
+"""Decompression: equal to zlib on all output of zlib, and a clear error on anything else."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_every_truncation_is_reported_after_what_was_whole(compression: str, tmp
             for piece in reader:
                 seen += piece
         assert data.startswith(seen)
-        with pytest.raises(errors.DataLossError):  # It stays that way.
+        with pytest.raises(errors.DataLossError):  # The error is permanent.
             next(reader)
 
 

@@ -52,7 +52,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("records").write_bytes(framed(b"") + framed(b"rec1") + framed(b"rec2rec2"))
 
 
-# The expected keys, values and counts are what TensorFlow gives for the same files.
+# The expected keys, values and counts are TensorFlow's for the same files.
 def test_text_lines() -> None:
     work = Work(tf.TextLineReader(), ["a.txt", "empty", "b.txt"])
     assert work.session.run(work.one) == (b"a.txt:1", b"one\rx")
@@ -133,7 +133,7 @@ def test_damaged_records_are_named_with_file_and_offset() -> None:
     Path("records").write_bytes(data[:30] + b"\xff" + data[31:])
     work = Work(tf.TFRecordReader(), ["records", "b.txt"])
     assert work.session.run(work.one) == (b"records:0", b"")
-    for _ in range(2):  # It does not go away by asking again.
+    for _ in range(2):  # The error stays at the next read.
         with pytest.raises(errors.DataLossError, match=r"records; corrupted record .* at 16"):
             work.session.run(work.one)
 

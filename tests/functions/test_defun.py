@@ -1,4 +1,4 @@
-"""Defun: names, types, captured inputs, overloads, copies of what is around, and what is refused."""
+"""Defun: names, types, captured inputs, overloads, copies of the surrounding graph, and refused arguments."""
 
 from __future__ import annotations
 

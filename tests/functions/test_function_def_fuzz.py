@@ -1,4 +1,4 @@
-"""Damaged libraries of functions: whatever was changed, importing and running give a result or a clear error."""
+"""Damaged libraries of functions: after any change, importing and running give a result or a clear error."""
 
 from __future__ import annotations
 

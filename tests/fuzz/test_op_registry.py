@@ -34,6 +34,6 @@ def test_random_calls_of_ops_never_end_the_process(fuzz_seconds: float, tmp_path
         f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     )
     counts = ast.literal_eval(done.stdout.strip().splitlines()[-1])
-    # If nearly nothing ran, the test would show nothing.
+    # If nearly no call ran, the test would show nothing.
     assert counts.get("ran", 0) > 0.05 * sum(counts.values()), counts
     assert counts.get("failed", 0) > 0, counts

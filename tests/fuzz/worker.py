@@ -1,4 +1,4 @@
-"""The process that the fuzz test runs: calls ops at random until its time is over. It may crash; its parent looks on.
+"""The process that the fuzz test runs: calls ops at random until its time is over. Its parent reports a crash.
 
     python -m tests.fuzz.worker --seed 1 --seconds 10 --log file [--op MatMul] [--calls 1]
 

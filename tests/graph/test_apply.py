@@ -164,7 +164,7 @@ def test_building_a_large_graph_takes_few_calls_a_node() -> None:
             z = z + y
     finally:
         sys.setprofile(before)
-    assert calls / 1000 < 40  # 22, whatever the size of the graph: some 15 us
+    assert calls / 1000 < 40  # 22 for a graph of any size: some 15 us
 
 
 def test_each_form_returns_what_its_name_says() -> None:

@@ -1,4 +1,4 @@
-"""SparseTensor and IndexedSlices: what they are made of, and what they refuse."""
+"""SparseTensor and IndexedSlices: their parts, and refused arguments."""
 
 from __future__ import annotations
 

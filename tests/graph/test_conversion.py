@@ -110,7 +110,7 @@ def test_tensors_pass_unchanged_and_are_never_cast() -> None:
         tf.convert_to_tensor(x, tf.int32)
 
 
-def test_a_preferred_type_is_only_a_wish() -> None:
+def test_a_preferred_type_is_only_a_hint() -> None:
     assert tf.convert_to_tensor(1, preferred_dtype=tf.float32).dtype is tf.float32
     assert tf.convert_to_tensor(1.5, dtype_hint=tf.int32).dtype is tf.float32
 

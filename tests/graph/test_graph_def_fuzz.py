@@ -1,4 +1,4 @@
-"""Damaged GraphDefs: whatever was changed, importing and running give a result or a clear error."""
+"""Damaged GraphDefs: after any change, importing and running give a result or a clear error."""
 
 import random
 import time
@@ -16,7 +16,7 @@ SECONDS = 1.0  # For each kind of damage.
 
 
 def try_to_use(graph_def: Any, steps: list[golden.Step]) -> str:
-    """Imports a GraphDef and runs the golden graph's steps on what came of it."""
+    """Imports a GraphDef and runs the golden graph's steps on the imported graph."""
     with tf.Graph().as_default() as graph:
         try:
             tf.import_graph_def(graph_def, name="")

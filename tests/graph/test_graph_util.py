@@ -89,7 +89,7 @@ def test_gathered_variables_become_gathered_constants(graph: tf.Graph) -> None:
         np.testing.assert_array_equal(session.run("y:0"), [[3.0, 4.0], [1.0, 2.0]])
 
 
-def test_small_questions(graph: tf.Graph) -> None:
+def test_must_run_on_cpu_and_the_shape_of_a_node(graph: tf.Graph) -> None:
     numbers, text = tf.constant([1, 2], name="numbers"), tf.constant("x")
     floats = tf.constant(1.0)
     assert tf.graph_util.must_run_on_cpu(numbers.op) and tf.graph_util.must_run_on_cpu(text.op.node_def)

@@ -1,4 +1,4 @@
-"""What an op does is said once, in its definition: completeness, no second lists, and where lists used to disagree."""
+"""The effect of an op is declared once, in its definition: completeness, no second lists, old disagreements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from thalweg.passes.keep_weights import changes_resources
 from thalweg.passes.prune import prune
 
 SOURCE = Path(tf.__file__).parent
-# Sets of stateful op types that mean something else than their effect, and what.
+# Sets of stateful op types that do not express an effect, and their meaning.
 OTHER_MEANING = {
     "train/device_setter.py": "the documented default of ps_ops, op types that we do not define included",
     "passes/null_device.py": "ops that the null device runs: cheap, or needed by shapes",
@@ -146,7 +146,7 @@ def test_random_ops_and_handles_are_no_effects_of_a_function() -> None:
     assert [is_repeatable(op) for op in (sampled, learned, table, named)] == [False, False, False, True]
 
 
-def test_recomputing_refuses_whatever_changes_a_resource() -> None:
+def test_recomputing_refuses_ops_that_change_a_resource() -> None:
     """Names that begin with Assign or ResourceApply were refused, and names with Dequeue; not those of tables."""
     x = tf.constant(1.0)
     table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, 0.0, np.int64(-1), np.int64(-2))

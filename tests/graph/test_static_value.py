@@ -1,4 +1,4 @@
-"""constant_value: what is known of a tensor's value while the graph is built."""
+"""constant_value: the part of a tensor's value that is known while the graph is built."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ namespace {
 
 using namespace native_tests;
 
-// Two devices and what runs on them.
+// Two devices and the graphs that run on them.
 struct Two {
   Two() : a(cpu(0)), b(cpu(1)) {}
   Graph a, b;
@@ -166,7 +166,7 @@ TEST(abort_from_another_thread_ends_a_step_that_waits_for_a_value_that_never_com
   for (bool linked : {true, false}) {
     Two two;
     std::promise<void> started;
-    // Nobody sends what b waits for; a waits for b, by a link or by the rendezvous.
+    // No Send sends the value that b waits for; a waits for b, by a link or by the rendezvous.
     two.a.compute({}, [&started](Context& ctx) {
       ctx.set_output(0, number(1));
       started.set_value();

@@ -13,7 +13,7 @@ using namespace native_tests;
 const std::string kA = "/job:worker/replica:0/task:1/device:CPU:0", kB = "/job:ps/replica:0/task:0/device:CPU:0";
 const RendezvousKey kKey(kA, 0x12ab, kB, "x:0");
 
-// What a receiver was told.
+// The report to a receiver.
 struct Received {
   int calls = 0;
   std::optional<Error> error;
@@ -143,7 +143,7 @@ TEST(other_keys_frames_and_iterations_do_not_meet) {
   CHECK(!rendezvous.try_recv(kKey, {5, 2}, value));
   CHECK(!rendezvous.try_recv(kKey, {1, 5}, value));
   CHECK(!rendezvous.try_recv(kKey, {}, value));
-  // Equal names are equal keys, whoever made them.
+  // Equal names are equal keys: this one was parsed.
   CHECK(rendezvous.try_recv(RendezvousKey::parse(kKey.transfer({5, 1})).first, {5, 1}, value));
 }
 

@@ -1,4 +1,4 @@
-"""The probe for usable instruction sets: real children that die, the cache, and what happens when nothing works."""
+"""The probe for usable instruction sets: real children that die, the cache, and the answer when nothing works."""
 
 import os
 import sys

@@ -9,7 +9,7 @@ import pytest
 
 CORE = Path(__file__).parents[2] / "core"
 
-# From the bottom to the top. Folders in one line know nothing of each other. A file directly in core/ goes by its name.
+# From the bottom to the top. Folders in one line do not include each other. A file in core/ itself goes by its name.
 ORDER = """
     error
     strings, memory

@@ -1,4 +1,4 @@
-"""Cases of ops that bring values in or pass them on."""
+"""Cases of constants and of ops that pass their input on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control-flow ops: no record fits, because what they do shows only in whole graphs."""
+"""Control-flow ops: no record fits, because their effect shows only in whole graphs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def _to(target):
         if x.dtype.kind == "c" and np.dtype(kind).kind != "c":
             x = x.real
         if np.dtype(kind).kind in "iu" and x.dtype.kind not in "iub":
-            x = np.trunc(x.astype(np.float64)).astype(np.int64)  # What C makes of a negative number without sign.
+            x = np.trunc(x.astype(np.float64)).astype(np.int64)  # C's conversion of a negative number.
         return x.astype(kind)
 
     return reference

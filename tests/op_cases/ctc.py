@@ -147,7 +147,7 @@ case(
 def _beam(
     x: np.ndarray, lengths: np.ndarray, width: int = 100, paths: int = 1, merge: bool = False
 ) -> list[np.ndarray]:
-    """Exhaustive search: what a beam finds that is wide enough to hold everything."""
+    """Exhaustive search: the result of a beam that is wide enough to hold all prefixes."""
     best = [
         sorted(_all_sequences(x[: lengths[b], b]).items(), key=lambda item: -item[1])[:paths] for b in range(x.shape[1])
     ]

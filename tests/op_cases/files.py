@@ -1,4 +1,4 @@
-"""Readers and files: all of them work on something outside the graph."""
+"""Readers and files: all of them work on files outside the graph."""
 
 from __future__ import annotations
 

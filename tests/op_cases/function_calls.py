@@ -1,4 +1,4 @@
-"""Ops that call functions: what they do depends on the function, so that no record fits them."""
+"""Ops that call functions: their result depends on the function, so that no record fits them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the matrix product with what follows it fused in."""
+"""Cases of the matrix product with the ops after it fused in."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ _BAD_CENTERS = Bad(
     match="align_corners",
 )
 
-# Results are float32 whatever the images are: finite differences in them are coarse.
+# Results are float32 for every type of image: finite differences in them are coarse.
 _COARSE = {"tolerance": 1e-4, "grad_tolerance": 2e-1}
 
 case(

@@ -200,7 +200,7 @@ case(
 
 
 def _rebuild(x):
-    """What no choice of signs changes: the values, and the matrix that values and vectors make up."""
+    """The part that no choice of signs changes: the values, and the product of vectors and values."""
     e, v = tf.self_adjoint_eig(_definite(x))
     return e, tf.matmul(v, tf.matmul(tf.matrix_diag(e * e), v, adjoint_b=True))
 

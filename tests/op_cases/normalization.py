@@ -1,4 +1,4 @@
-"""Cases of batch normalization, local response normalization, and what is composed for normalizing."""
+"""Cases of batch normalization, local response normalization, and composite functions of normalization."""
 
 import numpy as np
 

@@ -326,7 +326,7 @@ for _op, _expected, _sizes_of_grad in (
         order=2,
     )
 
-# What TensorFlow gives for these seeds.
+# TensorFlow's results for these seeds.
 _ROWS, _COLUMNS = np.array([0, 1, 3, 5, 7]), np.array([0, 2, 3, 5, 7])
 _PSEUDO_COLUMNS = np.array([0, 2, 4, 5, 7])
 

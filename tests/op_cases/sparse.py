@@ -19,7 +19,7 @@ HUGE = np.array([2**62, 2**62], np.int64)
 THREE_D = np.array([[0, 0, 1], [0, 1, 0], [1, 1, 1]], np.int64)
 CUBE = np.array([2, 2, 2], np.int64)
 
-# What every op that takes indices, values and a dense shape must refuse.
+# Invalid sparse values, which every op that takes indices, values and a dense shape must refuse.
 BROKEN = [
     Args(OUTSIDE, real(3), SHAPE),
     Args(NEGATIVE, real(3), SHAPE),

@@ -21,7 +21,7 @@ def _bytes(*values: bytes) -> np.ndarray:
 
 
 _TEXT = "hé€😀"
-# Bytes that are no UTF-8, and their code points with 63 for what is wrong, one for each longest wrong piece.
+# Bytes that are no UTF-8, and their code points with 63 for each longest malformed piece.
 _WRONG = {
     b"abc\xff\xfez": [97, 98, 99, 63, 63, 122],
     b"\xe2\x82": [63],

@@ -1,4 +1,4 @@
-"""Strings that hold something: quoting in CSV, compressed bytes, JSON, tensors, and what is refused."""
+"""Decoding of strings: quoting in CSV, compressed bytes, JSON, tensors, and refused input."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_large_csv_keeps_its_order_and_names_the_first_bad_record():
 
 
 def test_csv_fields_of_all_lengths():
-    """Fields are looked for in blocks of sixteen bytes: ends at every place of one, records of every length."""
+    """Delimiters are searched in blocks of sixteen bytes: ends at every place of a block, records of every length."""
     for quotes in (True, False):
         rows = [("a" * i, "b" * j, "c" * k) for i in range(0, 36, 3) for j in range(19) for k in (0, 1, 15, 16, 17)]
         columns = csv([",".join(row) for row in rows], [[""]] * 3, use_quote_delim=quotes)

@@ -161,7 +161,7 @@ def test_where_with_one_argument_gives_coordinates() -> None:
         tf.where([True], [1])
 
 
-def test_losses_want_named_arguments() -> None:
+def test_losses_require_named_arguments() -> None:
     with tf.Graph().as_default(), pytest.raises(ValueError, match="named arguments"):
         tf.nn.softmax_cross_entropy_with_logits([1.0], [1.0])
 

@@ -296,7 +296,7 @@ def test_noise_around_glimpses(session: tf.Session) -> None:
 
 
 def test_what_takes_too_much_memory_is_refused_before_it_starts(session: tf.Session) -> None:
-    """Sizes whose result would fit, but not what it takes to compute it."""
+    """Sizes whose result would fit into memory, but not the scratch memory of the computation."""
     image, box = np.zeros((1, 1, 1, 1), np.float32), np.zeros((1, 4), np.float32)
     size = tf.placeholder(tf.int32, [2])
     resized = [

@@ -1,4 +1,4 @@
-"""Image files: decoding against Pillow and by hand, encoding there and back, and files that lie."""
+"""Image files: decoding against Pillow and by hand, encoding there and back, and files with false headers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_jpeg_options_reach_the_library(session: tf.Session, progressive: bool) 
 
 
 def test_jpeg_without_libjpeg_is_decoded_by_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Pillow has another library than the core knows."""
+    """For a Pillow with another library than the core supports."""
     monkeypatch.setattr(image_formats, "_has_libjpeg", lambda: False)
     data = saved(picture(3, 100, 100), "JPEG")
     pixels = image_formats._jpeg(data, {})
@@ -334,7 +334,7 @@ def _lies() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("what", list(_lies()))
-def test_files_that_lie_are_refused(session: tf.Session, what: str) -> None:
+def test_files_with_false_headers_are_refused(session: tf.Session, what: str) -> None:
     contents = tf.placeholder(tf.string, [])
     for decode in (tf.image.decode_image, tf.image.decode_jpeg, tf.image.decode_png, tf.image.decode_gif):
         with pytest.raises(tf.errors.InvalidArgumentError):

@@ -42,7 +42,7 @@ def parse(request):
 
 
 def expected(text: bytes) -> Any:
-    """What protobuf finds: the values, the name of a feature of the wrong kind, or that the bytes are no Example."""
+    """Protobuf's result: the values, the name of a feature of the wrong kind, or that the bytes are no Example."""
     try:
         features = tf.train.Example.FromString(text).features.feature
     except (DecodeError, UnicodeDecodeError):
@@ -65,10 +65,10 @@ def same(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 
 
 def check(ours: Any, text: bytes, changed: int | None = None) -> str:
-    """That we and protobuf agree on some bytes, and which kind of outcome it was."""
+    """Checks that we and protobuf agree on some bytes; returns the kind of outcome."""
     theirs = expected(text)
     if isinstance(ours, dict):
-        # What nobody asked for is not looked at, so that protobuf may refuse it.
+        # Features that are not parsed are not checked: protobuf may refuse them.
         assert theirs is None or (isinstance(theirs, dict) and same(ours, theirs)), text
         return "parsed"
     message = str(ours)
@@ -76,7 +76,7 @@ def check(ours: Any, text: bytes, changed: int | None = None) -> str:
         assert theirs is None or isinstance(theirs, str), (text, message)
         return "wrong kind"
     assert "parse" in message, message
-    # Groups are the one thing that protobuf can skip and we refuse.
+    # Groups: protobuf skips them, we refuse them.
     assert theirs is None or (changed is not None and changed & 7 in (3, 4)), (text, message)
     return "refused"
 

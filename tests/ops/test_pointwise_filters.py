@@ -23,7 +23,7 @@ def test_strided_filter_gradients(channels: int, batch: int, size: int, stride: 
             found = tf.nn.conv2d_backprop_filter(fed, sizes, grad, strides, "SAME")
             config = tf.ConfigProto(intra_op_parallelism_threads=threads)
             with tf.Session(config=config) as sess:
-                for _ in range(5):  # What is written past an end is noticed later.
+                for _ in range(5):  # Writes past the end of a buffer show later.
                     result = sess.run(found, {fed: x})
         np.testing.assert_allclose(result[0, 0], expected, rtol=1e-4, atol=1e-3)
 

@@ -1,4 +1,4 @@
-"""Assert, Print, tf.print and timestamps: what they write, and where."""
+"""Assert, Print, tf.print and timestamps: their output, and its destination."""
 
 from __future__ import annotations
 

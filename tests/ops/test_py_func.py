@@ -1,4 +1,4 @@
-"""py_func: what functions get, what they may return, and what becomes of their exceptions."""
+"""py_func: arguments and results of functions, and their exceptions as errors."""
 
 from __future__ import annotations
 

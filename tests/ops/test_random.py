@@ -1,4 +1,4 @@
-"""Random streams: the numbers that TensorFlow draws from the same seeds, whatever the threads; seeds and sessions."""
+"""Random streams: the numbers that TensorFlow draws from the same seeds, on any threads; seeds and sessions."""
 
 from __future__ import annotations
 

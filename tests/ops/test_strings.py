@@ -1,4 +1,4 @@
-"""What no op case shows of strings: hash values that saved models depend on, and old argument names."""
+"""Strings beyond the op cases: hash values that saved models depend on, and old argument names."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_random_chains(seed: int) -> None:
         if op.endswith("Grad") and operands[0].shape.rank != operands[1].shape.rank:
             continue  # These take no scalar beside an array.
         made.append(apply(op, *operands))
-    # Everything meets again at the end: many values are alive at once.
+    # All values are combined at the end: many are alive at once.
     total = made[-1]
     for value in made[-9:-1]:
         total = total + value

@@ -246,7 +246,7 @@ def test_training_steps_are_the_same_fused_and_not() -> None:
     assert losses[True][-1] < losses[True][0]
 
 
-def test_what_would_become_one_is_found_whatever_its_devices() -> None:
+def test_groups_to_be_fused_are_found_on_any_devices() -> None:
     x = tf.placeholder(tf.float32, [8, 4])
     with tf.device("/cpu:1"):
         product = tf.matmul(x, tf.constant(array(4, 4)), name="product")
@@ -282,7 +282,7 @@ def test_of_a_sum_of_products_those_on_its_device_become_one() -> None:
     assert fusion.together({**here, "b": "/cpu:1", "c": "/cpu:1"}) == []  # Two are too few.
     assert fusion._replace(is_sum=False).together({**here, "b": "/cpu:1"}) == []
     assert fusion._replace(outside_inputs=frozenset("b")).together(here) == ["a", "c", "d", "sum"]
-    # It reads what is made of those three and the fourth, and writes; of all, it would read four.
+    # It reads the result of those three, reads the fourth, and writes; a sum of all four would read four.
     assert fusion.left_to_add(["a", "c", "d", "sum"]) == 3 / 5
 
 
@@ -336,7 +336,7 @@ def test_activations_in_convolutions_keep_nan(
 @pytest.mark.parametrize("channels", [10, 16])
 @pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6])
 def test_a_suspicion_of_nan_does_not_change_bits(activation: Any, channels: int) -> None:
-    """What is beside the last channels may be NaN for the processor; then all is computed a second time."""
+    """Padding beside the last channels may be NaN for the processor; then the convolution is computed again."""
     x = tf.placeholder(tf.float32, [2, 8, 8, 3])
     filters, bias = tf.constant(array(5, 5, 3, channels)), tf.constant(array(channels))
     y = activation(tf.nn.bias_add(tf.nn.conv2d(x, filters, 1, "SAME"), bias))

@@ -39,7 +39,7 @@ def test_the_nodes_of_a_body_take_the_place_of_its_call() -> None:
     assert graph.fetches == (("call/mul", 0),)
 
 
-def test_what_nobody_reads_of_a_body_is_not_run() -> None:
+def test_nodes_of_a_body_without_readers_are_not_run() -> None:
     f = trace(lambda x: (tf.tanh(x), tf.exp(x)), [FLOAT])
     x = tf.placeholder(tf.float32)
     assert ops(step(apply("PartitionedCall", [x], f=f, Tout=f.output_dtypes)[1], feeds=[x])) == ["Exp", "_Arg"]

@@ -79,7 +79,7 @@ def test_a_priority_counts_what_waits_on_the_other_device() -> None:
     assert ranks[CPU(0)]["sent"] > ranks[CPU(0)]["local"]
 
 
-def test_what_frees_memory_goes_first_unless_somebody_would_wait_for_too_long() -> None:
+def test_nodes_that_free_memory_go_first_unless_another_device_waits_too_long() -> None:
     with on(0):
         x = tf.random_uniform([3], name="x")
         freeing = tf.exp(x, name="freeing")
@@ -95,7 +95,7 @@ def test_what_frees_memory_goes_first_unless_somebody_would_wait_for_too_long() 
     assert ranks["freeing"] > ranks["chain"]
 
 
-def test_the_executor_runs_what_the_other_device_waits_for_first() -> None:
+def test_the_executor_first_runs_nodes_that_the_other_device_waits_for() -> None:
     with on(0):
         x = tf.random_uniform([400, 400], seed=1)
         local = [tf.reduce_sum(tf.exp(x * float(k)), name=f"local{k}") for k in range(4)]
@@ -117,7 +117,7 @@ def test_the_executor_runs_what_the_other_device_waits_for_first() -> None:
     assert starts["sent"] <= min(start for name, start in starts.items() if name.startswith("local"))
 
 
-def test_what_arrives_goes_before_what_was_ready_if_it_is_more_urgent() -> None:
+def test_an_arriving_value_goes_before_ready_nodes_if_it_is_more_urgent() -> None:
     ran: list[str] = []
     sent = threading.Event()
 

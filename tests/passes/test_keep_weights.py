@@ -39,7 +39,7 @@ def test_weights_that_were_computed_are_not_marked() -> None:
 
 
 def network(kind: str) -> tuple[Any, Any, list[Any]]:
-    """A placeholder, an output and variables; large enough that packing is worth something."""
+    """A placeholder, an output and variables; large enough that packing pays."""
     if kind == "matmul":
         x = tf.placeholder(tf.float32, [None, 64])
         variables = [tf.Variable(array(64, 96)), tf.Variable(array(96))]

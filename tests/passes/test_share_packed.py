@@ -60,7 +60,7 @@ def test_a_device_takes_what_the_sender_has_packed() -> None:
     assert sent.name in after[FIRST].graph.targets
 
 
-def test_weights_that_others_want_as_they_are_are_still_sent() -> None:
+def test_weights_with_other_readers_are_still_sent() -> None:
     fetches = products([FIRST, SECOND])
     with tf.device(SECOND):
         fetches.append(tf.reduce_sum(fetches[0].op.inputs[1]))

@@ -36,7 +36,7 @@ def run_both(fetches: Any, feeds: Any) -> tuple[Any, Any]:
 
 
 def network(x: Any) -> Any:
-    """Two blocks with every kind of operation that knows of layouts, and some that do not."""
+    """Two blocks with every kind of operation that has a layout, and some that have none."""
     for i, channels in enumerate((8, 16)):
         filters = tf.get_variable(f"w{i}", initializer=array(3, 3, x.shape[1].value, channels) * 0.2)
         bias = tf.get_variable(f"b{i}", initializer=array(channels))

@@ -115,7 +115,7 @@ class Peers:
             pipe.close()
         for process in self._processes:
             process.join(5)
-            process.kill()  # A step of it may still wait for a tensor that another process will not send.
+            process.kill()  # A step of this process may still wait for a tensor that another process will not send.
             process.join()
 
     def begin(self, per_process: int) -> None:

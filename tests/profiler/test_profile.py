@@ -134,7 +134,7 @@ def test_a_recording_traces_every_nth_step_and_counts_all() -> None:
     assert len(recording.traced) == 2
     profile = recording.profile()
     (row,) = [row for row in profile.by_node() if row.key == "y"]
-    assert row.calls == 1  # The first run of a step makes everything; it does not count where others follow.
+    assert row.calls == 1  # The first run of a step prepares the kernels; it does not count where others follow.
     assert 0 < recording.seconds <= recording.elapsed
 
 

@@ -21,7 +21,7 @@ INSIDE = os.path.join(os.path.dirname(errors.__file__), "ops", "math.py")
 
 
 class FakeOp:
-    """As much of an Operation as an error looks at; like one, it cannot be pickled."""
+    """The part of an Operation that an error reads; like one, it cannot be pickled."""
 
     name = "layer/mm"
     type = "MatMul"

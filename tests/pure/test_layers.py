@@ -43,7 +43,7 @@ ORDER_WITHIN = {
         "dtypes nest source_location marks op_effects",
         "tensor_shape",
         "constant_values static_value handle_data",
-        "definitions",  # what an op is: signature, attributes, shape function, gradient
+        "definitions",  # op definitions: signature, attributes, shape function, gradient
         "messages op_registry shape_functions collections device_spec default_stack gradient_source convert_inputs",
         "tensor scopes",
         "operation tensor_spec conversion control_flow_context resolve",
@@ -144,9 +144,9 @@ def _statements(parent: ast.AST, kind: str) -> Iterator[tuple[ast.stmt | ast.exp
 
 
 def against_order(imports: Iterable[Import], order: Sequence[str], within: str = "") -> list[str]:
-    """The imports, among what the package `within` consists of, that do not point to something lower.
+    """The imports among the parts of the package `within` that do not point to a lower part.
 
-    Between packages, those under TYPE_CHECKING count, too. Inside of one, annotations may name what is higher.
+    Between packages, those under TYPE_CHECKING count, too. Inside of one, annotations may name higher parts.
     """
     ranks = {name: rank for rank, line in enumerate(order) for name in line.split()}
     prefix = f"{within}." if within else ""
@@ -175,7 +175,7 @@ def circle(imports: Iterable[Import]) -> list[str]:
             uses.setdefault(each.target, set())
     while True:
         used = set().union(*uses.values()) if uses else set()
-        # What imports nothing that is left, or is imported by nothing that is left, is in no circle.
+        # A module without remaining imports, or without remaining importers, is in no circle.
         free = {module for module, targets in uses.items() if not targets or module not in used}
         if not free:
             return sorted(uses)

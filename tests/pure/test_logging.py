@@ -15,7 +15,7 @@ LINE = re.compile(r"^([DIWEF])(\d{4} \d\d:\d\d:\d\d\.\d{6}) (\d+) (\S+):(\d+)\] 
 
 
 class NoHandlers(list[stdlib_logging.Handler]):
-    """The handlers of a root logger that nobody set up: pytest adds its own when a test begins, to no effect."""
+    """The handlers of a root logger that is not set up: pytest adds its own when a test begins, to no effect."""
 
     def append(self, handler: stdlib_logging.Handler) -> None:
         pass

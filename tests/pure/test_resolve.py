@@ -51,7 +51,7 @@ def run(op_type: str, *inputs: Any, **attrs: Any) -> Resolved[Value]:
 
 @pytest.fixture(autouse=True)
 def no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever makes a graph fails."""
+    """Makes every construction of a graph fail."""
 
     def refuse(self: Graph) -> None:
         raise AssertionError("resolve() made a graph.")

@@ -76,7 +76,7 @@ def test_an_empty_list_of_files_is_an_error_of_the_step() -> None:
         threads = tf.train.start_queue_runners(session, coord)
         with pytest.raises(tf.errors.InvalidArgumentError, match="non-null input tensor"):
             coord.join(threads)
-        # The queue was closed, so that nobody waits for ever.
+        # The queue was closed, so that no step waits for ever.
         with pytest.raises(tf.errors.OutOfRangeError):
             session.run(queue.dequeue())
 
@@ -260,7 +260,7 @@ def test_a_consumer_that_goes_away_leaves_no_thread() -> None:
         coord.request_stop()
         coord.join(threads)
         assert threading.active_count() == before
-        # The queue is closed, and what is left of it can still be had.
+        # The queue is closed, and its remaining elements can still be dequeued.
         assert len(session.run(batch)) == 2
     session.close()
 

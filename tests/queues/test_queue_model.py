@@ -29,7 +29,7 @@ programs = st.lists(st.lists(operations, min_size=1, max_size=4), min_size=2, ma
 
 
 class Machine:
-    """One queue, its operations, and the history of what was done with it."""
+    """One queue, its operations, and the history of its calls."""
 
     def __init__(self, kind: str, capacity: int) -> None:
         self._priority = kind == "priority"
@@ -95,20 +95,20 @@ class Machine:
 
     def _record_enqueues(self, values: list[int], result: Any, began: int, ended: int) -> None:
         if result == "CancelledError" and len(values) > 1:
-            # Which rows were admitted before the cancellation is not told; see `resolve`.
+            # Which rows were admitted before the cancellation is not known here; see `resolve`.
             self._cancelled.append((values, began, ended))
         else:
             self._one_by_one("enqueue", values, [result] * len(values), began, ended)
 
     def _record_dequeue(self, kind: str, count: int, result: Any, began: int, ended: int) -> None:
         if self._priority and isinstance(result, tuple):
-            # A batch takes what is first now, then waits, and may then take something with a smaller priority.
+            # A batch takes the first elements now, then waits, and may then take an element with a smaller priority.
             self._one_by_one("dequeue", [1] * len(result), [(element,) for element in result], began, ended)
         elif count > 0:
             self.history.append(Call(kind, count, result, began, ended))
 
     def resolve(self) -> None:
-        """Adds cancelled batches to the history: rows that somebody got were enqueued, and they must be the first."""
+        """Adds cancelled batches to the history: dequeued rows had been enqueued, and they must be the first."""
         seen = {element for call in self.history if isinstance(call.result, tuple) for element in call.result}
         for values, began, ended in self._cancelled:
             admitted = [value in seen for value in values]
@@ -171,7 +171,7 @@ def test_one_after_the_other_the_model_says_what_happens(kind: str, program: Any
                             machine.run(name, count, timeout_ms=timeout_ms)
                         timeout_ms *= 2
                     if name == "enqueue_many":
-                        # The rows that found room stay; the model learns of them here.
+                        # The rows that found room stay; the model adds them here.
                         admitted = capacity - held
                         first = next(machine._numbers) - count
                         state = State((*state.elements, *range(first, first + admitted)))

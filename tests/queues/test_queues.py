@@ -108,7 +108,7 @@ def test_a_closed_queue_gives_what_it_has() -> None:
             match=r"FIFOQueue 'closing' is closed and has insufficient elements \(requested 4, current size 3\)",
         ):
             session.run(queue.dequeue_many(4))
-        # What could not be taken as a whole is still there.
+        # The elements of the incomplete batch are back in the queue.
         assert session.run(queue.size()) == 3
         assert session.run(queue.dequeue()) == 1.0
         assert session.run(queue.dequeue_up_to(5)).tolist() == [2.0, 3.0]
@@ -172,7 +172,7 @@ def test_closing_with_cancellation_ends_waiting_enqueues() -> None:
         for waiting in (giver, other):
             with pytest.raises(tf.errors.CancelledError, match="Enqueue operation was cancelled"):
                 waiting.result()
-        # What was admitted stays.
+        # The admitted elements stay.
         assert session.run(queue.dequeue_up_to(10)).tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
@@ -184,7 +184,7 @@ def test_a_step_that_times_out_leaves_no_trace() -> None:
         assert session.run(queue.size()) == 2
         session.run(queue.enqueue(3.0))
         assert_waits(session, queue.enqueue(4.0))
-        # The enqueue that has gone does not come back.
+        # The withdrawn enqueue is not served later.
         assert session.run(queue.dequeue_many(3)).tolist() == [1.0, 2.0, 3.0]
         assert session.run(queue.size()) == 0
 
@@ -222,7 +222,7 @@ def test_ten_thousand_waiting_operations_hold_no_threads() -> None:
 
     with tf.Session() as session:
         session.run(full.enqueue(1.0))
-        assert_waits(session, empty.dequeue())  # The timer's thread is there now.
+        assert_waits(session, empty.dequeue())  # The timer's thread has started.
         before = threads()
         step = InThread(session.run, operations)
         assert step.is_waiting(0.3)

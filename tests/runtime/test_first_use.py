@@ -1,4 +1,4 @@
-"""The first steps of a process, from several threads at once: what is asked of Python then holds up nobody."""
+"""The first steps of a process, from several threads at once: calls into Python at first use do not deadlock."""
 
 from __future__ import annotations
 

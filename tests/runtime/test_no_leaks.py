@@ -43,7 +43,7 @@ def test_steps_give_their_tensors_back(session: Any) -> None:
     before = in_use()
     for _ in range(20):
         session.run([y, update, loop, branch, gradient], {x: value})
-    assert in_use() <= before  # less, if a thread of an earlier test has only now let go of something
+    assert in_use() <= before  # less, if a thread of an earlier test has only now released a tensor
 
 
 def test_a_failed_step_gives_its_tensors_back(session: Any) -> None:
@@ -55,7 +55,7 @@ def test_a_failed_step_gives_its_tensors_back(session: Any) -> None:
     for fetch in [bad, loop] * 10:
         with pytest.raises(tf.errors.InvalidArgumentError):
             session.run(fetch, {x: value})
-    assert in_use() <= before  # less, if a thread of an earlier test has only now let go of something
+    assert in_use() <= before  # less, if a thread of an earlier test has only now released a tensor
 
 
 def test_a_closed_session_gives_its_variables_back() -> None:
@@ -67,7 +67,7 @@ def test_a_closed_session_gives_its_variables_back() -> None:
             assert in_use() > before
             del v
         del session
-    assert in_use() <= before  # less, if a thread of an earlier test has only now let go of something
+    assert in_use() <= before  # less, if a thread of an earlier test has only now released a tensor
 
 
 def _loop(x: Any) -> Any:
@@ -97,7 +97,7 @@ def _mapped(x: Any) -> Any:
     ],
     ids=["cond", "loop", "call", "dataset", "custom gradient", "recomputed", "py_func"],
 )
-def test_a_graph_that_nobody_has_any_more_goes(build: Callable[[Any], Any]) -> None:
+def test_a_graph_without_references_is_freed(build: Callable[[Any], Any]) -> None:
     def use() -> weakref.ref[tf.Graph]:
         with tf.Graph().as_default() as graph:
             v = tf.get_variable("v", [2], initializer=tf.ones_initializer())

@@ -111,7 +111,7 @@ def test_a_checked_step_is_the_step_that_runs_otherwise(monkeypatch: pytest.Monk
     assert len(compiled) == 1
 
 
-def test_functions_that_are_called_are_looked_into() -> None:
+def test_nodes_of_called_functions_are_checked() -> None:
     @tf.experimental.Defun(tf.float32, func_name="inner", noinline=True)
     def inner(x: Any) -> Any:
         return tf.log(x - 1.0, name="inside") * 2.0
@@ -122,7 +122,7 @@ def test_functions_that_are_called_are_looked_into() -> None:
     assert _origins(y, {x: [2.0, 1.5, 3.0]}) == []
 
 
-def test_what_another_device_made_is_named_once() -> None:
+def test_an_origin_on_another_device_is_named_once() -> None:
     x = tf.placeholder(tf.float32, [100], name="x")
     with tf.device("/cpu:1"):
         bad = tf.log(x, name="bad")
@@ -143,7 +143,7 @@ def test_a_tensor_in_the_place_of_one_that_was_not_finite_is_looked_at_anew() ->
     x = tf.placeholder(tf.float32, [100_000], name="x")
     first = tf.log(x, name="first")
     with tf.control_dependencies([tf.reduce_sum(tf.where(tf.is_nan(first), tf.ones_like(first), first))]):
-        # The allocator hands out the memory of what has gone by now.
+        # The allocator reuses the memory of freed tensors by now.
         second = tf.sqrt(tf.identity(x), name="second")
     assert [o.node for o in _origins(tf.reduce_sum(second), {x: np.full(100_000, -1.0)})] == ["first", "second"]
 
@@ -159,7 +159,7 @@ def test_in_place_results_do_not_hide_the_origin() -> None:
     assert [o.node for o in _origins(y, {x: np.ones(1000, np.float32)})] == ["bad"]
 
 
-def test_loops_and_conditionals_are_looked_into() -> None:
+def test_nodes_of_loops_and_conditionals_are_checked() -> None:
     n = tf.placeholder(tf.int32, [])
     _, z = tf.while_loop(
         lambda i, z: i < n, lambda i, z: (i + 1, tf.sqrt(z - 1.0, name="root")), (0, tf.constant(3.0)), name="loop"

@@ -268,7 +268,7 @@ def test_memory_of_a_long_chain_stays_at_the_few_tensors_that_are_alive(session:
     assert peak < 4 * 4_700_000  # Three tensors of 4 MB, with the allocator's rounding.
 
 
-def test_threads_that_want_the_same_new_step_compile_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_with_the_same_new_step_compile_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from thalweg.runtime import session as module
 
     install, compiled = module.install, []

@@ -66,7 +66,7 @@ def test_the_members_of_a_fused_node_divide_its_time_without_gaps(session: Any) 
         assert after.all_start_nanos == before.all_start_nanos + before.all_end_rel_nanos
         assert before.node_name in after.timeline_label.partition("(")[2]
     assert all(n.all_end_rel_micros >= 1 for n in fused)
-    # Only the last one has made something.
+    # Only the last one has an output.
     assert [len(n.output) for n in fused] == [0, 0, 1]
     assert [d.size for d in fused[2].output[0].tensor_description.shape.dim] == [4, 8]
 

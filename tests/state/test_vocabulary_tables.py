@@ -1,4 +1,4 @@
-"""Vocabulary and index tables, dense tables, files that are not as they should be, and what checkpoints hold."""
+"""Vocabulary and index tables, dense tables, malformed files, and the content of checkpoints."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Program:
         self.area = tf.contrib.staging.StagingArea([tf.float32], shapes=[[1000]], capacity=4)
         self.accumulator = tf.ConditionalAccumulator(tf.float32, shape=[100], reduction_type="SUM")
 
-        # Adding gives every enqueue a number of its own; a step that is cancelled loses it, and tells so.
+        # Adding gives every enqueue a number of its own; a step that is cancelled loses it, and reports that.
         self.number = tf.placeholder(tf.int64, [])
         self.produce = self.raw.enqueue(self.number)
         batch = self.raw.dequeue_many(3)

@@ -24,7 +24,7 @@ _SOUND = np.sin(np.linspace(0, 200, 800, dtype=np.float32)).reshape(1, 400, 2)
 
 
 def write_everything(folder: str) -> None:
-    """A run with all kinds of events; also what a look into the browser is made with."""
+    """A run with all kinds of events; also for looking at TensorBoard in a browser."""
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, [None, 4], name="x")
         with tf.name_scope("layer"):
@@ -160,7 +160,7 @@ def test_the_graph_and_the_run_metadata(board: _TensorBoard) -> None:
     text = board.get("plugin/graphs/run_metadata", run=".", tag="traced")
     metadata = text_format.Parse(text, tf.RunMetadata())
     stats = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
-    # The step ran one node for these three; each is shown with its share, and what is there was made by the last one.
+    # The step ran one node for these three; each is shown with its share, and the output belongs to the last one.
     fused = [node for node in stats if " in _FusedMatMul layer/y" in node.timeline_label]
     assert [node.node_name for node in fused] == ["layer/MatMul", "layer/BiasAdd", "layer/y"]
     assert {node.node_name for node in fused} <= set(nodes)

@@ -13,7 +13,7 @@ import thalweg as tf
 
 class _Case(tf.test.TestCase):
     def runTest(self) -> None:
-        """Nothing: the tests below call the methods."""
+        """Does nothing: the tests below call the methods."""
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_gradients_are_checked_against_differences(case: Any) -> None:
         tf.test.compute_gradient(x, [1, 2], x, [1, 2])
 
 
-def test_benchmarks_time_a_step_and_the_rest_says_what_there_is(tmp_path: Any) -> None:
+def test_benchmarks_time_a_step_and_queries_describe_the_build(tmp_path: Any) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         result = tf.test.Benchmark().run_op_benchmark(session, tf.constant(1.0) + 1.0, min_iters=3, mbs=1.0)
     assert result["iters"] == 3 and result["wall_time"] > 0 and result["throughput"] > 0

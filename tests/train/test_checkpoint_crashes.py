@@ -1,4 +1,4 @@
-"""Checkpoints while things go wrong: processes killed in the middle of saving, full disks, several writers at once."""
+"""Checkpoints under failures: processes killed in the middle of saving, full disks, several writers at once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_killed_writer_leaves_the_last_checkpoint(tmp_path: Path, steps: bool,
                 first = int(number) + 1
             time.sleep(rng.random() * 0.05)
             process.kill()
-            for line in process.stdout:  # What it still had said: it had done that.
+            for line in process.stdout:  # Its last lines of output: those saves were complete.
                 if line.startswith("saved") and line.endswith("\n"):
                     first = int(line.split()[1]) + 1
         latest = tf.train.latest_checkpoint(str(tmp_path))
@@ -83,7 +83,7 @@ def test_a_killed_writer_leaves_the_last_checkpoint(tmp_path: Path, steps: bool,
         now = value_of(latest)
         assert now >= first - 1 > known
         known = now
-        # Every checkpoint that is there is a whole one.
+        # Every checkpoint on disk is complete.
         for index in tmp_path.glob("*.index"):
             value_of(str(index)[: -len(".index")])
     done = subprocess.run(

@@ -110,7 +110,7 @@ def test_a_looper_that_fails_stops_its_coordinator() -> None:
 
 
 class _Queue:
-    """What a QueueRunner needs of a queue, on a variable: the enqueue op fails after some elements."""
+    """The interface that a QueueRunner needs of a queue, on a variable: the enqueue op fails after some elements."""
 
     name = "queue"
 
@@ -143,7 +143,7 @@ def test_a_queue_runner_fills_and_closes_its_queue() -> None:
         assert session.run([queue.filled, queue.closed]) == [3, 1]
         coord.request_stop()
         coord.join(threads)
-        # Stopping the coordinator has cancelled what might have waited.
+        # Stopping the coordinator has cancelled waiting enqueues.
         assert session.run(queue.closed) == 101
     assert runner.exceptions_raised == []
 

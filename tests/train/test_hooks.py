@@ -1,4 +1,4 @@
-"""The hooks: what each of them does to a training, and what it leaves behind."""
+"""The hooks: the effect of each of them on a training, and the files that it writes."""
 
 from __future__ import annotations
 

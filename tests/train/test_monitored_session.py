@@ -12,7 +12,7 @@ import thalweg as tf
 
 
 class _Recorder(tf.train.SessionRunHook):
-    """Notes its calls; fetches and feeds what it is told."""
+    """Records its calls; fetches and feeds its arguments."""
 
     def __init__(self, fetches: Any = None, feed_dict: Any = None) -> None:
         self.calls: list[str] = []

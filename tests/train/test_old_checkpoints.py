@@ -34,7 +34,7 @@ def old_tensors() -> dict[str, Any]:
 
 
 def whole_slices() -> dict[str, Any]:
-    """What the tensors of SLICES are that are there as a whole."""
+    """The whole values of the tensors of SLICES that have all their slices."""
     columns = np.concatenate([np.arange(200.0).reshape(2, 100), np.arange(400.0).reshape(2, 200)], 1)
     rows = np.repeat([[1.0, 1.0], [2.0, 2.0]], 2, axis=0)
     return {
@@ -145,7 +145,7 @@ def test_transfer_from_an_old_checkpoint(tmp_path: Path) -> None:
         assert session.run(mine).tolist() == [[1.0, 2.0]]
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_errors_name_the_problem(tmp_path: Path) -> None:
     old = FOLDER / "old_types"
     with pytest.raises(tf.errors.NotFoundError, match="Key nothing not found"):
         restore(old, ["nothing"], [tf.float32])
@@ -174,7 +174,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "bad").exists()
 
 
-def test_a_shape_that_lies_takes_no_memory(tmp_path: Path) -> None:
+def test_a_false_shape_takes_no_memory(tmp_path: Path) -> None:
     save(tmp_path / "huge", ["a"], [np.float32([1, 2])], ["4000000000000 0,2"])
     with pytest.raises(tf.errors.InvalidArgumentError, match="does not have all parts of a"):
         restore(tmp_path / "huge", ["a"], [tf.float32])
@@ -206,12 +206,12 @@ def test_damage_of_any_kind_is_an_error_or_harmless(tmp_path: Path) -> None:
             restored = restore(tmp_path / "bad", list(values), kinds)
         except (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.UnimplementedError):
             found += 1
-        else:  # Padding that nobody reads.
+        else:  # Padding that is never read.
             assert all(same(a, b) for a, b in zip(restored, values.values(), strict=True))
     assert found > 140
 
 
-def test_rows_that_lie_are_found_out(tmp_path: Path) -> None:
+def test_invalid_rows_are_reported(tmp_path: Path) -> None:
     """Whole tables, with right checksums, whose messages make no sense."""
     rows = rows_of((FOLDER / "old_types").read_bytes())
     header = rows[b""]

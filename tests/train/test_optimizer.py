@@ -207,7 +207,7 @@ def test_a_user_writes_an_optimizer(cls: Any, sess: Any) -> None:
         np.testing.assert_allclose(sess.run(optimizer.get_slot(w, "seen")), [5.0, 5.0])
 
 
-def test_a_subclass_of_adam_written_for_references_is_heard(sess: Any) -> None:
+def test_a_subclass_of_adam_written_for_references_is_called(sess: Any) -> None:
     class Decaying(tf.train.AdamOptimizer):
         def _apply_dense(self, grad: Any, var: Any) -> Any:
             with tf.control_dependencies([super()._apply_dense(grad, var)]):

@@ -1,4 +1,4 @@
-"""Quantized training of a GraphDef, and tensors that can be had a limited number of times."""
+"""Quantized training of a GraphDef, and tensors that can be evaluated a limited number of times."""
 
 from __future__ import annotations
 

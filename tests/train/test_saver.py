@@ -84,7 +84,7 @@ def test_a_sharded_saver_writes_one_file_per_device(tmp_path: Path) -> None:
     with tf.Session() as session:
         saver.restore(session, path)
         assert session.run([a, b]) == [1, 2]
-    with tf.Session() as session:  # The layout does not matter to whoever reads.
+    with tf.Session() as session:  # The layout does not matter to a reader.
         tf.train.Saver().restore(session, path)
         assert session.run([a, b]) == [1, 2]
 

@@ -86,7 +86,7 @@ def test_slices_that_tensorflow_wrote_are_put_together() -> None:
     np.testing.assert_array_equal(part, columns[1:2, 90:120])
     assert far.tolist() == [10, 11, 12] and word.tolist() == [b"y"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="far"):
-        reader.get_tensor("far")  # Not all of it is there.
+        reader.get_tensor("far")  # Some of its slices are missing.
 
 
 def test_a_slice_of_an_unsliced_tensor_is_read(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def _with_checksum(block: bytes) -> bytes:
 
 
 def test_mutations_with_right_checksums_never_crash(tmp_path: Path) -> None:
-    """Damage that the checksums do not show: what a hostile writer could make."""
+    """Damage that the checksums do not show: files of a hostile writer."""
     _small(tmp_path)
     path = tmp_path / "m.index"
     good = path.read_bytes()
