@@ -181,7 +181,7 @@ def compare(name, options, folder):
     model, machine = MODELS[name], Machine.of_cpus(options.devices)
     measured_costs = os.path.join(folder, f"{name}.json")
     alone = Placed(model, options.quick, options.devices, "single", measured_costs, measured=True)
-    # The machine's speed changes within seconds: what nodes take is observed for long enough to see all of it.
+    # The machine's speed changes within seconds: the times of nodes are measured for long enough to average it.
     start, steps = time.perf_counter(), 0
     while steps < 12 or time.perf_counter() < start + options.seconds / 4:
         alone.run()
@@ -207,7 +207,7 @@ def compare(name, options, folder):
     schedules = {label: each.predicted(machine, costs) for label, each in places.items()}
     simulated = {label: schedule.makespan for label, (schedule, _) in schedules.items()}
     expected = {label: seconds for label, (_, seconds) in schedules.items()}
-    # What disturbs a step only makes it longer.
+    # Disturbances only make a step longer.
     measured = {label: statistics.quantiles(values, n=4)[0] for label, values in times.items()}
     nodes, rounds = len(places["single"].placed.nodes), len(times["single"])
     print(f"\n{name}: {nodes} nodes on {options.devices} devices, {rounds} rounds")

@@ -1,8 +1,8 @@
 """Compares Thalweg with TensorFlow, PyTorch and JAX, side by side in one run: `make bench`.
 
 Every framework has one long-lived worker process. A case is built and warmed up in all of them, their results are
-compared, and then short rounds are measured in turn (Thalweg, TensorFlow, PyTorch, JAX, Thalweg, …), so that whatever
-else the machine does meets all alike. Printed are medians over all samples of all rounds, and how many times better
+compared, and then short rounds are measured in turn (Thalweg, TensorFlow, PyTorch, JAX, Thalweg, …), so that other load
+of the machine meets all alike. Printed are medians over all samples of all rounds, and how many times better
 Thalweg is. All samples are kept as JSON in bench/results/.
 """
 

@@ -1,4 +1,4 @@
-"""A benchmark worker: one framework in a process of its own, told what to do in lines of JSON on stdin.
+"""A benchmark worker: one framework in a process of its own, with commands as lines of JSON on stdin.
 
     {"do": "prepare", "case": "chain"}   builds and warms up   {"check": 1.25, "work": {}} or {"error": "…"}
     {"do": "round", "seconds": 0.3}      measures for a while  {"samples": [2.1e-5, …]} (seconds, or bytes, per step)

@@ -24,7 +24,7 @@ def data(name, batch):
 
 
 def graph_step(tf, setting, name, batch, training):
-    """A session of Thalweg or TensorFlow, what to fetch and to feed, and the flops of a step."""
+    """A session of Thalweg or TensorFlow, its fetches and feeds, and the flops of a step."""
     from networks.graph_net import GraphNet
 
     images, labels = data(name, batch)

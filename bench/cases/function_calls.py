@@ -1,4 +1,4 @@
-"""A While on functions, 10,000 iterations over two scalars: what a call of a small function costs."""
+"""A While on functions, 10,000 iterations over two scalars: the cost of a call of a small function."""
 
 import importlib
 

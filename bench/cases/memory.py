@@ -1,4 +1,4 @@
-"""Peak memory, beyond what was held before: of a long chain of large tensors, and of VGG-A's training step.
+"""Peak memory, beyond that before the step: of a long chain of large tensors, and of VGG-A's training step.
 
 The chain is h = tanh(h) * x + h, 100 times over 16 MB: keeping every intermediate result would take 4.8 GB; the few
 that are alive at one time take 64 MB. VGG-A is measured over its first two steps: what the first makes may stay.

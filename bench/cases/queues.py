@@ -95,7 +95,7 @@ def training(tf, source):
 
 
 def training_loss(tf, setting):
-    """By which fraction a training step is slower when a queue feeds it."""
+    """The fraction by which a training step is slower when a queue feeds it."""
     sessions = []
     for source in ("variable", "queue"):
         graph = tf.Graph()

@@ -1,4 +1,4 @@
-"""Several devices in one process: what a transfer between two of them costs, and what a second device gains."""
+"""Several devices in one process: the cost of a transfer between two of them, and the gain of a second device."""
 
 import statistics
 import time
@@ -71,7 +71,7 @@ WIDTH, LAYERS = 384, 4
 
 
 def towers(tf, devices, kernel_threads):
-    """Two towers of matrix products that have nothing to do with each other, on one device or two."""
+    """Two independent towers of matrix products, on one device or two."""
     random = np.random.default_rng(5)
     weights = [random.standard_normal((WIDTH, WIDTH), dtype=np.float32) / np.float32(WIDTH**0.5) for _ in range(LAYERS)]
     start = random.standard_normal((WIDTH, WIDTH), dtype=np.float32)
@@ -96,7 +96,7 @@ def towers(tf, devices, kernel_threads):
 
 
 def two_towers(kernel_threads):
-    """By the time of two towers one after the other, that of the two on two devices."""
+    """The time of two towers on two devices, divided by the time of the two one after the other."""
 
     def build(tf, setting):
         steps = [towers(tf, devices, kernel_threads) for devices in (1, 2)]

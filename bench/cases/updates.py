@@ -1,4 +1,4 @@
-"""Updates of 100 MB of variables by Adam, Momentum and Adagrad; the gradients are there already.
+"""Updates of 100 MB of variables by Adam, Momentum and Adagrad; the gradients are computed before.
 
 A step's result is a piece of the first variable after the update. Each update also states the bytes that it has to
 read and write: the variables and their slots once each way, the gradients once.

@@ -49,7 +49,7 @@ class GraphNet:
         filters = self.variable((height, width, inputs, channels), "weight")
         padding = [[0, 0], [rows, rows], [columns, columns], [0, 0]] if rows or columns else "VALID"
         if stride == 1 and (rows, columns) == (height // 2, width // 2) and height % 2 and width % 2:
-            padding = "SAME"  # The same thing, in the usual words.
+            padding = "SAME"  # The same layer, in TensorFlow's usual functions.
         y = self.tf.nn.conv2d(x, filters, strides=[1, stride, stride, 1], padding=padding)
         self.multiplications += int(y.shape[1]) * int(y.shape[2]) * channels * height * width * inputs
         return y

@@ -1,4 +1,4 @@
-"""The parameters of a network: the same numbers for every framework, made in the order in which layers ask for them."""
+"""The parameters of a network: the same numbers for every framework, made in the order of the layers."""
 
 import numpy as np
 
