@@ -30,7 +30,7 @@ def decoder(code: tf.Tensor) -> tf.Tensor:
 
 
 def linear_code_error(train_x: np.ndarray, test_x: np.ndarray, size: int) -> float:
-    """The error of the principal components: what a linear autoencoder would reach at best."""
+    """The error of the principal components: the least error of a linear autoencoder."""
     mean = train_x.mean(0)
     _, vectors = np.linalg.eigh(np.cov(train_x - mean, rowvar=False))
     basis = vectors[:, -size:]

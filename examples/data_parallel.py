@@ -58,7 +58,7 @@ def main() -> None:
     images = [tf.placeholder(tf.float32, [None, 784]) for _ in range(args.towers)]
     labels = [tf.placeholder(tf.int64, [None]) for _ in range(args.towers)]
     with tf.device("/cpu:0"):
-        scores = perceptron(images[0])  # The variables, and what is tested.
+        scores = perceptron(images[0])  # The variables, and the accuracy of the test.
     accuracy = tf.reduce_mean(tf.cast(tf.nn.in_top_k(scores, labels[0], 1), tf.float32))
     optimizer = tf.train.MomentumOptimizer(0.02, 0.9)
     towers = gradients_of_towers(optimizer, images, labels)

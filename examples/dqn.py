@@ -41,7 +41,7 @@ def copies(source: str, target: str) -> tf.Operation:
 
 
 class Agent:
-    """The graph: a network that acts and learns, an older copy that judges what follows an action, and the best one."""
+    """The graph: a network that acts and learns, an older copy that rates the next states, and the best one."""
 
     def __init__(self, session: tf.Session, steps: int) -> None:
         """Builds the graph and initializes its variables."""

@@ -91,7 +91,7 @@ def main() -> None:
             x, y = next(stream)
             session.run([train_d, train_c], {rows: x, labels: y})
             session.run([train_g, count_step], {rows: x})
-        # A step function runs steps without the hooks, which would ask for the losses.
+        # A step function runs steps without the hooks, which would fetch the losses.
         count = 1 + 2000 // args.batch
         results = session.run_step_fn(
             lambda step_context: [step_context.session.run([fakes, seen_as]) for _ in range(count)]

@@ -23,7 +23,7 @@ def encoder(images: tf.Tensor, size: int) -> tf.distributions.Normal:
 
 
 def decoder(latent: tf.Tensor) -> tf.distributions.Bernoulli:
-    """The ink of every pixel of the image that a point of the latent space stands for."""
+    """The ink of every pixel of the image at a point of the latent space."""
     x = tf.layers.dense(latent, 400, activation=tf.nn.relu)
     return tf.distributions.Bernoulli(logits=tf.layers.dense(x, 784))
 

@@ -2,7 +2,7 @@
 //
 // It stands for an accelerator: nothing of the host reads its memory, and work ends later than it is issued. Kernels:
 // sums, differences and products of float32 (equal shapes, or a scalar on one side), Relu, MatMul, and Reshape, which
-// wants the new shape on the host and computes nothing. docs/write_a_device.md walks through it.
+// takes the new shape from the host and computes nothing. docs/write_a_device.md walks through it.
 //
 //   c++ -std=c++17 -O2 -shared -fPIC -I "$(python -c 'import thalweg; print(thalweg.sysconfig.get_include())')"
 //     toy_device.cc -o libtoy_device.so
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kMemory = 64 << 20;
 
-// One device: what it holds, and its queue. Work runs in the order in which it came.
+// One device: its memory, and its queue. Work runs in the order in which it came.
 struct Toy {
   explicit Toy(const tw_host* host) : host(host), worker([this] { run(); }) {}
   ~Toy() {
@@ -165,7 +165,7 @@ void issue_matmul(void* device, void* kernel, tw_call call) {
   toy->host->input(call, 0, &a);
   toy->host->input(call, 1, &b);
   if (a.rank != 2 || b.rank != 2)
-    return refuse(toy, call, "MatMul wants matrices, got ranks %d and %d", a.rank, b.rank);
+    return refuse(toy, call, "MatMul needs matrices, got ranks %d and %d", a.rank, b.rank);
   const int64_t rows = a.dims[matmul.transpose_a], inner = a.dims[!matmul.transpose_a];
   const int64_t other = b.dims[matmul.transpose_b], columns = b.dims[!matmul.transpose_b];
   if (inner != other)
@@ -195,7 +195,7 @@ void issue_reshape(void* device, void*, tw_call call) {
   toy->host->input(call, 0, &in);
   toy->host->input(call, 1, &shape);
   const int32_t rank = shape.rank == 1 ? static_cast<int32_t>(shape.dims[0]) : -1;
-  if (rank < 0) return refuse(toy, call, "Reshape wants a vector, got rank %d", shape.rank);
+  if (rank < 0) return refuse(toy, call, "Reshape needs a vector, got rank %d", shape.rank);
   std::vector<int64_t> dims(rank);
   int64_t known = 1, open = -1;
   for (int32_t i = 0; i < rank; ++i) {

@@ -11,7 +11,7 @@ IMAGE_SIZE = 299
 
 
 class Inception:
-    """Builds layers; knows whether they train."""
+    """Builds layers, for training or inference."""
 
     def __init__(self, training: bool | tf.Tensor) -> None:
         self.training = training

@@ -15,7 +15,7 @@ BLOCKS = (3, 4, 6, 3)
 def conv(
     x: tf.Tensor, channels: int, size: int, name: str, training: bool | tf.Tensor, strides: int = 1, relu: bool = True
 ) -> tf.Tensor:
-    """A convolution with batch normalization instead of a bias; pads alike on all sides, whatever the stride."""
+    """A convolution with batch normalization instead of a bias; pads alike on all sides, for any stride."""
     with tf.variable_scope(name):
         pad = [size // 2, size // 2]
         x = tf.pad(x, [[0, 0], pad, pad, [0, 0]]) if size > 1 else x
