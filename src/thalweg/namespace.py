@@ -72,6 +72,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
     ("train", "SaverDef"): _PROTO + "saver_pb2",
     ("train", "ClusterDef"): _PROTO + "cluster_pb2",
     ("train", "JobDef"): _PROTO + "cluster_pb2",
+    ("train", "ServerDef"): "thalweg.graph.messages.cluster_messages",
     **{
         ("train", name): "thalweg.ops.text.example_messages"
         for name in (

@@ -55,9 +55,10 @@ ORDER_WITHIN = {
     ),
     "train": (
         "global_step cluster_spec coordinator optimizers",
-        "checkpoints input device_setter",
+        "checkpoints input device_setter cluster_resolver",
         "hooks",
         "sessions",
+        "replicas",
     ),
 }
 

@@ -64,23 +64,31 @@ def test_the_largest_variables_get_a_server_of_their_own() -> None:
     assert found == ["/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:1", "/job:ps/task:1"]
 
 
-def test_a_cluster_spec_knows_its_tasks() -> None:
-    spec = tf.train.ClusterSpec({"worker": ["a:1", "b:1"], "ps": {3: "c:1", 1: "d:1"}})
-    assert spec.as_dict() == {"ps": {1: "d:1", 3: "c:1"}, "worker": ["a:1", "b:1"]}
-    assert spec.jobs == ["ps", "worker"]
-    assert spec.task_indices("ps") == [1, 3]
-    assert spec.job_tasks("ps") == [None, "d:1", None, "c:1"]
-    assert spec.task_address("ps", 3) == "c:1"
-    assert spec.num_tasks("worker") == 2
-    assert spec == tf.train.ClusterSpec(spec.as_cluster_def()) == tf.train.ClusterSpec(spec)
-    assert not tf.train.ClusterSpec({})
-    with pytest.raises(ValueError, match="No such job in cluster: 'master'"):
-        spec.num_tasks("master")
-    with pytest.raises(ValueError, match="No task with index 0 in job 'ps'"):
-        spec.task_address("ps", 0)
+def test_a_hash_of_the_name_can_choose_the_server() -> None:
+    strategies = [tf.contrib.training.RandomStrategy(3, seed) for seed in (0, 0, 7)]
+    ops = [tf.get_variable(f"v{i}", [1]).op for i in range(50)]
+    same, again, other = ([strategy(op) for op in ops] for strategy in strategies)
+    assert same == again != other
+    assert set(same) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("cluster", [3, {"a": 3}, {"a": [1]}, {1: ["a:1"]}, {"a": {"x": "b:1"}}])
-def test_what_is_no_cluster_is_refused(cluster: Any) -> None:
-    with pytest.raises(TypeError):
-        tf.train.ClusterSpec(cluster)
+def test_accumulators_go_to_parameter_servers() -> None:
+    load = tf.contrib.training.byte_size_load_fn
+    strategy = tf.contrib.training.GreedyLoadBalancingStrategy(2, load)
+    with tf.device(tf.train.replica_device_setter(ps_tasks=2, ps_strategy=strategy)):
+        accumulator = tf.ConditionalAccumulator(tf.float64, [3])
+        assert accumulator.accumulator_ref.device == "/job:ps/task:0"
+        assert load(accumulator.accumulator_ref.op) == 24
+        assert tf.get_variable("v", [1]).device == "/job:ps/task:1"
+    with pytest.raises(ValueError, match="fully defined"):
+        load(tf.ConditionalAccumulator(tf.float32).accumulator_ref.op)
+    with pytest.raises(ValueError, match="single output"):
+        load(tf.no_op())
+
+
+def test_a_setter_can_give_way_to_inner_devices() -> None:
+    setter = tf.train.replica_device_setter(ps_tasks=2, merge_devices=False)
+    with tf.device(setter):
+        with tf.device("/cpu:0"):
+            assert tf.get_variable("inner", [1]).device == "/device:CPU:0"
+        assert tf.get_variable("outer", [1]).device == "/job:ps/task:0"

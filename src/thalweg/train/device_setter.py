@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ _STATE = (
     "Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable",
     "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
     "MutableDenseHashTable", "MutableDenseHashTableV2", "BoostedTreesEnsembleResourceHandleOp",
+    "BoostedTreesQuantileStreamResourceHandleOp", "ResourceConditionalAccumulator", "DecisionTreeResource",
 )  # fmt: skip
 
 
@@ -95,6 +97,12 @@ class GreedyLoadBalancingStrategy:
     Args:
         num_tasks: How many tasks there are.
         load_fn: The load of an operation, such as `byte_size_load_fn`.
+
+    Example:
+        >>> strategy = tf.contrib.training.GreedyLoadBalancingStrategy(2, tf.contrib.training.byte_size_load_fn)
+        >>> with tf.device(tf.train.replica_device_setter(ps_tasks=2, ps_strategy=strategy)):
+        ...     [tf.get_variable(f"v{size}", [size]).device for size in (100, 20, 30)]
+        ['/job:ps/task:0', '/job:ps/task:1', '/job:ps/task:1']
     """
 
     def __init__(self, num_tasks: int, load_fn: Callable[[Any], float]) -> None:
@@ -107,6 +115,34 @@ class GreedyLoadBalancingStrategy:
         task = min(range(len(self._loads)), key=self._loads.__getitem__)
         self._loads[task] += self._load_fn(op)
         return task
+
+
+@export("contrib.training.RandomStrategy")
+class RandomStrategy:
+    """A `ps_strategy`: the name of a variable decides, by a hash, the same in every process and every run.
+
+    With many variables of few kinds, it avoids that taking turns puts all of one kind on the same task.
+
+    Args:
+        num_ps_tasks: How many tasks there are.
+        seed: Another seed gives another placement.
+
+    Example:
+        >>> strategy = tf.contrib.training.RandomStrategy(num_ps_tasks=2)
+        >>> with tf.device(tf.train.replica_device_setter(ps_tasks=2, ps_strategy=strategy)):
+        ...     [tf.get_variable(f"v{i}", [4]).device for i in range(3)]
+        ['/job:ps/task:1', '/job:ps/task:0', '/job:ps/task:0']
+    """
+
+    def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
+        """See the class."""
+        self._num_tasks = num_ps_tasks
+        self._seed = seed
+
+    def __call__(self, op: Any) -> int:
+        """The task for an operation."""
+        digest = hashlib.md5(f"{op.name}_{self._seed}".encode(), usedforsecurity=False)
+        return int(digest.hexdigest(), 16) % self._num_tasks
 
 
 @export("contrib.training.byte_size_load_fn")

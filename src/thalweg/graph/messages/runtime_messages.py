@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 # name, number, kind: a scalar type of protobuf, a message of the same file, or a message elsewhere as ".package.Name".
-# "*" before a kind means repeated, "map " that it is the type of the values of a map from strings.
+# "*" before a kind means repeated, "map " that it is the type of the values of a map from strings, "map int32 " that it
+# is the type of the values of a map from integers.
 Field = tuple[str, int, str]
 
 
@@ -58,8 +59,9 @@ def make_messages(
                 entry_name = "".join(part.capitalize() for part in field_name.split("_")) + "Entry"
                 entry = message.nested_type.add(name=entry_name)
                 entry.options.map_entry = True
-                add(entry, "key", 1, "string")
-                add(entry, "value", 2, kind.removeprefix("map "))
+                keys, _, values = kind.removeprefix("map ").rpartition(" ")
+                add(entry, "key", 1, keys or "string")
+                add(entry, "value", 2, values)
                 kind = f"*{name}.{entry_name}"
             add(message, field_name, number, kind)
         if oneofs and name in oneofs:
