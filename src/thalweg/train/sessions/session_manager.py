@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
 from thalweg.platform import logging
 from thalweg.train.checkpoints.checkpoint_state import get_checkpoint_state
+from thalweg.train.sessions.retry_pauses import RetryPauses
 
 
 @export("train.SessionManager")
@@ -42,7 +42,7 @@ class SessionManager:
             ready_op: A tensor with the names of uninitialized variables; the model is ready when it is empty.
             ready_for_local_init_op: The same for `local_init_op`.
             graph: The graph; the default graph if None.
-            recovery_wait_secs: Seconds between checks for a checkpoint or a ready model.
+            recovery_wait_secs: The most seconds between checks for a checkpoint or a ready model.
             local_init_run_options: RunOptions of `local_init_op`.
             local_init_feed_dict: Feeds of `local_init_op`.
 
@@ -92,15 +92,16 @@ class SessionManager:
             raise
 
     def _checkpoint_state(self, checkpoint_dir: Any, wait: bool, max_wait_secs: float) -> Any:
-        deadline = time.monotonic() + max_wait_secs
+        pauses = RetryPauses(self._recovery_wait_secs, max_wait_secs)
         while True:
             state = get_checkpoint_state(checkpoint_dir)
             if state is not None and state.model_checkpoint_path:
                 return state
-            if not wait or time.monotonic() + self._recovery_wait_secs > deadline:
+            if not wait:
                 return None
             logging.info("Waiting for checkpoint to be available.")
-            time.sleep(self._recovery_wait_secs)
+            if not pauses.sleep():
+                return None
 
     def prepare_session(
         self,
@@ -198,39 +199,52 @@ class SessionManager:
     def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = float("Inf")) -> Any:
         """Creates sessions until one finds the model ready, which another process initializes.
 
+        Tasks that are not there yet, or are lost meanwhile, are waited for as well. The pauses between attempts are
+        short at first and grow to `recovery_wait_secs`.
+
+        Args:
+            master: The target of the session.
+            config: Its ConfigProto.
+            max_wait_secs: How long to wait; for ever if None.
+
         Raises:
-            errors.DeadlineExceededError: If that takes longer than `max_wait_secs`.
+            errors.DeadlineExceededError: If that takes longer than `max_wait_secs`; it says what was missing.
         """
-        deadline = time.monotonic() + (float("inf") if max_wait_secs is None else max_wait_secs)
+        pauses = RetryPauses(self._recovery_wait_secs, float("inf") if max_wait_secs is None else max_wait_secs)
         while True:
-            sess = self._new_session(master, config)
             try:
-                done, not_ready_local = self._try_run_local_init_op(sess)
-                ready, not_ready = self._model_ready(sess) if done else (False, None)
-                if ready:
-                    return sess
-            except BaseException:
+                sess, reason = self._session_if_ready(master, config)
+            except (errors.AbortedError, errors.UnavailableError) as e:
+                sess, reason = None, str(e)
+            if sess is not None:
+                return sess
+            logging.info("Waiting for model to be ready: %s", reason)
+            if not pauses.sleep():
+                raise errors.DeadlineExceededError(
+                    None, None, f"Session was not ready after waiting {max_wait_secs} secs. {reason}"
+                )
+
+    def _session_if_ready(self, master: str, config: Any) -> tuple[Any, str | None]:
+        """A session whose model another process has initialized; or None, and what is missing."""
+        sess = self._new_session(master, config)
+        ready = False
+        try:
+            ready, reason = self._try_run_local_init_op(sess)
+            if ready:
+                ready, reason = self._model_ready(sess)
+            return (sess, None) if ready else (None, reason)
+        finally:
+            if not ready:
                 with contextlib.suppress(Exception):
                     sess.close()
-                raise
-            with contextlib.suppress(Exception):
-                sess.close()
-            if time.monotonic() + self._recovery_wait_secs > deadline:
-                raise errors.DeadlineExceededError(
-                    None, None, f"Session was not ready after waiting {max_wait_secs} secs."
-                )
-            logging.info(
-                "Waiting for model to be ready.  Ready_for_local_init_op:  %s, ready: %s", not_ready_local, not_ready
-            )
-            time.sleep(self._recovery_wait_secs)
 
     def _model_ready(self, sess: Any) -> tuple[bool, str | None]:
-        return _ready(self._ready_op, sess, "Model not ready")
+        return check_ready(self._ready_op, sess, "Model not ready")
 
     def _try_run_local_init_op(self, sess: Any) -> tuple[bool, str | None]:
         if self._local_init_op is None:
             return True, None
-        ready, reason = _ready(self._ready_for_local_init_op, sess, "Model not ready for local init")
+        ready, reason = check_ready(self._ready_for_local_init_op, sess, "Model not ready for local init")
         if not ready:
             return False, reason
         logging.info("Running local_init_op.")
@@ -245,7 +259,7 @@ def _name(op: Any) -> str:
     return "None" if op is None else str(getattr(op, "name", op))
 
 
-def _ready(op: Any, sess: Any, message: str) -> tuple[bool, str | None]:
+def check_ready(op: Any, sess: Any, message: str) -> tuple[bool, str | None]:
     """Whether a ready op gives no names; else a message with the names."""
     if op is None:
         return True, None

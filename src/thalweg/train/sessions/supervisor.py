@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from thalweg import errors
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
@@ -27,6 +26,7 @@ from thalweg.train.global_step import global_step as read_global_step
 from thalweg.train.sessions.scaffold import Scaffold, default_saver
 from thalweg.train.sessions.session_manager import SessionManager
 from thalweg.train.sessions.supervisor_services import SVStepCounterThread, SVSummaryThread, SVTimerCheckpointThread
+from thalweg.train.sessions.wrapped_session import PREEMPTION_ERRORS
 
 
 @export("train.Supervisor")
@@ -78,7 +78,7 @@ class Supervisor:
             global_step: An integer scalar that counts steps.
             save_summaries_secs: Seconds between summaries; 0 for none.
             save_model_secs: Seconds between checkpoints; 0 for none.
-            recovery_wait_secs: Seconds between checks whether the model is ready.
+            recovery_wait_secs: The most seconds between checks whether the model is ready.
             stop_grace_secs: How long threads may go on after a stop.
             checkpoint_basename: How the names of checkpoints begin.
             session_manager: Makes the sessions.
@@ -392,7 +392,8 @@ class Supervisor:
                 self.stop(close_summary_writer=close_summary_writer, ignore_live_threads=True)
             finally:
                 if sess is not None:
-                    sess.close()
+                    with contextlib.suppress(*PREEMPTION_ERRORS):  # The session of a lost task.
+                        sess.close()
 
     # The names before TensorFlow 1.0.
     PrepareSession = prepare_or_wait_for_session
@@ -413,7 +414,7 @@ def basic_train_loop(
 ) -> None:
     """Calls `train_step_fn(session, *args, **kwargs)` until the supervisor should stop.
 
-    When a task is lost (AbortedError), a new session is made and the loop goes on.
+    When a task is lost (AbortedError, UnavailableError), a new session is made and the loop goes on.
 
     Args:
         supervisor: A Supervisor.
@@ -429,6 +430,6 @@ def basic_train_loop(
             with supervisor.managed_session(master) as sess:
                 while not supervisor.should_stop():
                     train_step_fn(sess, *(args or ()), **(kwargs or {}))
-        except errors.AbortedError:
-            logging.info("A task was lost: starting a new session.")
+        except PREEMPTION_ERRORS as e:
+            logging.info("A task was lost: starting a new session. %s", e)
             should_retry = True

@@ -6,7 +6,6 @@ of the session, their exceptions) → hooks → the session itself.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from thalweg import errors
 from thalweg.platform import logging
 from thalweg.train.coordinator import Coordinator
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from thalweg.train.sessions.retry_pauses import RetryPauses
 
 # Errors of a lost task or connection, not of the program: the model is restored and the training goes on.
 PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
@@ -99,18 +99,18 @@ class RecoverableSession(WrappedSession):
         super().__init__(self._new_session())
 
     def _new_session(self) -> WrappedSession:
-        pause = 0.1
+        pauses = RetryPauses(_LONGEST_PAUSE)
         while True:
             try:
                 return self._create()
             except PREEMPTION_ERRORS as e:
                 _log_recovery("creating a session", e)
-                time.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pauses.sleep()
 
-    def _check_stop(self) -> bool:
+    def should_stop(self) -> bool:
+        """Whether no step should be run any more; a loss that a thread has reported is recovered from."""
         try:
-            return self._sess._check_stop() if self._sess is not None else False
+            return bool(self._sess.should_stop()) if self._sess is not None else False
         except PREEMPTION_ERRORS as e:
             _log_recovery("considering whether the session has completed", e)
             self.close()
