@@ -7,21 +7,27 @@
 
 namespace thalweg {
 
-Session::Session(const std::vector<std::string>& device_names) {
-  require(!device_names.empty(), "a session needs a device");
-  for (const std::string& name : device_names) {
+Session::Session(const std::vector<std::string>& device_names) : devices_(make_devices(device_names)) {}
+
+Session::Devices Session::make_devices(const std::vector<std::string>& names, uint64_t incarnation) {
+  require(!names.empty(), "a session needs a device");
+  Devices devices;
+  for (const std::string& name : names) {
     const size_t at = name.find("/device:");
     require(at != std::string::npos, "'", name, "' is not the full name of a device");
     const std::string local = name.substr(at + 8);
     const size_t colon = local.find(':');
-    auto device = std::make_shared<Device>(name, local.substr(0, colon));
+    const std::string type = local.substr(0, colon);
+    auto device =
+        incarnation == 0 ? std::make_shared<Device>(name, type) : std::make_shared<Device>(name, type, incarnation);
     if (const Plugin* plugin = plugin_of(device->type)) {
       require(colon != std::string::npos, "'", name, "' has no index");
       device->memory = PluginMemory::open(*plugin, std::stoi(local.substr(colon + 1)));
       device->account->set_limit(device->memory->memory_bytes());
     }
-    devices_.push_back(std::move(device));
+    devices.push_back(std::move(device));
   }
+  return devices;
 }
 
 const std::shared_ptr<Device>& Session::device(const std::string& name) const {
@@ -33,6 +39,8 @@ const std::shared_ptr<Device>& Session::device(const std::string& name) const {
 
 Session::~Session() {
   cancel_steps();
+  // What lives on a server's devices may go on using the functions that it was made with.
+  if (!owns_devices_) return;
   // Functions refer to each other and to the device, resources of the device to functions. Resources go first: the
   // iterators of datasets call functions in the background, and when they end.
   for (auto& device : devices_) device->resources.clear("");

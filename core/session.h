@@ -1,7 +1,8 @@
 // Session: the native side of a session: its devices, the kernels of stateful nodes, and the steps that are running.
 //
 // Thread-safe. `close` aborts every running step with CancelledError and refuses new ones; state in the session's own
-// container goes when the session is destroyed. Closing also gives unused memory back to the system.
+// container goes when the session is destroyed. Closing also gives unused memory back to the system. The sessions of a
+// server share its devices, and the state on them stays.
 #pragma once
 
 #include <map>
@@ -22,9 +23,14 @@ class Session {
 
   // Full device names ("/job:localhost/replica:0/task:0/device:CPU:0"), at least one.
   explicit Session(const std::vector<std::string>& device_names);
+  // A session on devices of a server.
+  using Devices = std::vector<std::shared_ptr<Device>>;
+  explicit Session(Devices devices) : devices_(std::move(devices)), owns_devices_(false) {}
+  // Makes devices: for a session of its own, or, with an incarnation, for a server.
+  static Devices make_devices(const std::vector<std::string>& names, uint64_t incarnation = 0);
   ~Session();
 
-  const std::vector<std::shared_ptr<Device>>& devices() const { return devices_; }
+  const Devices& devices() const { return devices_; }
   // The device of this name; the first one for an empty name.
   const std::shared_ptr<Device>& device(const std::string& name = "") const;
   std::shared_ptr<Plan> compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device);
@@ -58,7 +64,8 @@ class Session {
   void cancel_steps();
   std::shared_ptr<Kernel> kernel_of(const NodeSpec& spec, Device& device);
 
-  std::vector<std::shared_ptr<Device>> devices_;  // shared with the bodies of functions
+  const Devices devices_;  // shared with the bodies of functions
+  const bool owns_devices_ = true;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Kernel>> stateful_;
   std::map<std::string, std::shared_ptr<Function>> functions_;

@@ -37,8 +37,10 @@ def _open_files() -> set[str]:
 
 
 def _files_of_tests(files: set[str]) -> set[str]:
-    """Without the listing itself, event loops of libraries, and libraries that a sanitizer reads for symbols."""
-    return {f for f in files if "/fd" not in f and "anon_inode" not in f and ".so" not in f}
+    """Without the listing itself, event loops, the process's shared memory, and libraries that a sanitizer reads."""
+    return {
+        f for f in files if "/fd" not in f and "anon_inode" not in f and ".so" not in f and "memfd:thalweg" not in f
+    }
 
 
 def _children() -> set[str]:

@@ -19,6 +19,13 @@ struct Device {
         type(std::move(type)),
         incarnation(device_incarnation(this->name)),
         account(Account::open(this->name)) {}
+  // A device of a server, with the server's incarnation and containers of its own.
+  Device(std::string name, std::string type, uint64_t incarnation)
+      : name(std::move(name)),
+        type(std::move(type)),
+        incarnation(incarnation),
+        account(Account::open(this->name)),
+        resources(ResourceManager::Named::own) {}
   ~Device() {
     resources.clear("");
     account->close();

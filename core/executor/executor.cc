@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "thread/thread_pool.h"
+#include "thread/run_soon.h"
 
 namespace thalweg {
 namespace {
@@ -264,7 +264,7 @@ void Executor::make_resume() {
   if (driver_ != nullptr)
     driver_->ready(*this);
   else
-    ThreadPool::shared().submit([self = shared_from_this()] { self->resume(); });
+    run_soon([self = shared_from_this()] { self->resume(); });
 }
 
 void Executor::resume(Taken* taken) {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "executor/transfer_key.h"
+#include "thread/run_soon.h"
 #include "thread/share_scope.h"
-#include "thread/thread_pool.h"
 
 namespace thalweg {
 namespace {
@@ -49,6 +49,20 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
     plans[part]->hand_over(at, to_part, to_node);
     recvs.erase(found);
   });
+}
+
+void JointStep::check_keys(const std::vector<std::shared_ptr<Plan>>& plans) {
+  std::unordered_map<uint64_t, std::string> names;
+  for (const auto& plan : plans) {
+    for (const NodeItem& node : plan->nodes()) {
+      if (node.def.op != "_Send" && node.def.op != "_Recv") continue;
+      const RendezvousKey key = transfer_key(node.def);
+      const std::string& known = names.try_emplace(key.hash(), key.name()).first->second;
+      if (known != key.name())
+        fail(Code::internal, "the transfers '", known, "' and '", key.name(),
+             "' have the same hash: rename one of the operations");
+    }
+  }
 }
 
 JointStep::JointStep(const std::vector<Part>& parts, int64_t id, std::shared_ptr<Rendezvous> rendezvous)
@@ -96,7 +110,7 @@ void JointStep::add(Executor* executor) {
     wake_.notify_all();
   } else if (helpers_ < most_helpers(executors_.size())) {
     ++helpers_;
-    ThreadPool::shared().submit([self = shared_from_this()] { self->drive(false); });
+    run_soon([self = shared_from_this()] { self->drive(false); });
   }
 }
 
@@ -181,7 +195,7 @@ void JointStep::finished(size_t part, std::optional<Error> error, std::vector<Te
     done = std::move(done_);
     first = error_;
   }
-  if (done) done(std::move(first));
+  if (done) done(first, first ? std::vector<Tensor>() : results(num_fetches_));
 }
 
 std::vector<Executor*> JointStep::prepare(const std::vector<Tensor>& feeds) {
@@ -198,9 +212,10 @@ std::vector<Executor*> JointStep::prepare(const std::vector<Tensor>& feeds) {
   return first;
 }
 
-void JointStep::start(Done done) {
+void JointStep::start(const std::vector<Tensor>& feeds, size_t num_fetches, Done done) {
   done_ = std::move(done);
-  std::vector<Executor*> first = prepare({});
+  num_fetches_ = num_fetches;
+  std::vector<Executor*> first = prepare(feeds);
   std::lock_guard lock(mutex_);
   for (Executor* executor : first) add(executor);
 }
@@ -218,6 +233,10 @@ std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_
     std::lock_guard lock(mutex_);  // An abort may still come: a timeout, or the end of the session.
     if (error_) throw *error_;
   }
+  return results(num_fetches);
+}
+
+std::vector<Tensor> JointStep::results(size_t num_fetches) {
   std::vector<Tensor> out(num_fetches);
   for (size_t i = 0; i < parts_.size(); ++i)
     for (size_t k = 0; k < parts_[i].fetches.size(); ++k) out[parts_[i].fetches[k]] = std::move(fetched_[i][k]);

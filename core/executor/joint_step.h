@@ -39,6 +39,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   };
   // Finds the Sends of parts that can hand their values over directly, and links them with their Recvs.
   static void link(const std::vector<std::shared_ptr<Plan>>& plans);
+  // Refuses a step in which two keys of transfers have the same hash: InternalError.
+  static void check_keys(const std::vector<std::shared_ptr<Plan>>& plans);
   // The parts must live until `run` returns. `id` is the step's number (executor/step.h); without a rendezvous, the
   // parts get a local one.
   explicit JointStep(const std::vector<Part>& parts, int64_t id = 0, std::shared_ptr<Rendezvous> rendezvous = nullptr);
@@ -48,10 +50,10 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   void poll_with(std::function<void()> poll) { poll_ = std::move(poll); }
   // Runs the step; the fetched tensors in the step's order. Throws the first error of all parts.
   std::vector<Tensor> run(const std::vector<Tensor>& feeds, size_t num_fetches);
-  // Starts a step without feeds and fetches, and returns. `done` is called once, with the first error, when all parts
+  // Starts the step, and returns. `done` is called once, with the first error or the fetched tensors, when all parts
   // have ended; until then the parts must live.
-  using Done = std::function<void(std::optional<Error>)>;
-  void start(Done done);
+  using Done = Executor::Finished;
+  void start(const std::vector<Tensor>& feeds, size_t num_fetches, Done done);
 
   void abort(const Error& error) override;
   void tick() override {}
@@ -70,6 +72,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   // Waits a moment for something to drive. Called with the lock, which it gives up meanwhile.
   void spin(std::unique_lock<std::mutex>& lock);
   void poll();
+  // The fetched tensors of all parts, in the step's order. Called when all have ended.
+  std::vector<Tensor> results(size_t num_fetches);
 
   const std::vector<Part>& parts_;
   std::vector<std::shared_ptr<Executor>> executors_;
@@ -84,6 +88,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   int sleeping_ = 0;
   int helpers_ = 0;
   size_t left_;
+  size_t num_fetches_ = 0;
   std::vector<std::vector<Tensor>> fetched_;
   std::optional<Error> error_;
   Done done_;

@@ -4,6 +4,10 @@
 namespace thalweg {
 
 void LocalRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
+  deliver(key.hash(), at, std::move(value));
+}
+
+void LocalRendezvous::deliver(uint64_t key, FrameIteration at, Tensor value) {
   Receive receive;
   {
     std::lock_guard lock(mutex_);
@@ -24,7 +28,7 @@ void LocalRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
 bool LocalRendezvous::try_recv(const Key& key, FrameIteration at, Tensor& value) {
   std::lock_guard lock(mutex_);
   if (aborted_) throw *aborted_;
-  auto found = slots_.find(Place{key, at});
+  auto found = slots_.find(Place{key.hash(), at});
   if (found == slots_.end() || found->second.values.empty()) return false;
   Slot& slot = found->second;
   value = std::move(slot.values.front());
@@ -41,7 +45,7 @@ void LocalRendezvous::recv(const Key& key, FrameIteration at, Receive receive) {
     if (aborted_) {
       error = aborted_;
     } else {
-      auto found = slots_.try_emplace(Place{key, at}).first;
+      auto found = slots_.try_emplace(Place{key.hash(), at}).first;
       Slot& slot = found->second;
       if (slot.values.empty()) {
         slot.waiting.push_back(std::move(receive));

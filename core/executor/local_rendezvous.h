@@ -1,4 +1,7 @@
 // LocalRendezvous: the rendezvous of a step whose devices all belong to this process: a table in memory.
+//
+// The table goes by the hashes of keys, which also stand for keys in messages between tasks. A step in which two keys
+// have the same hash is refused when it is compiled (JointStep::check_keys).
 #pragma once
 
 #include <mutex>
@@ -16,16 +19,18 @@ class LocalRendezvous final : public Rendezvous {
   void recv(const Key& key, FrameIteration at, Receive receive) override;
   bool try_recv(const Key& key, FrameIteration at, Tensor& value) override;
   void abort(const Error& error) override;
+  // A value from another task, for the key with this hash.
+  void deliver(uint64_t key, FrameIteration at, Tensor value);
 
  private:
   struct Place {
-    Key key;
+    uint64_t key;
     FrameIteration at;
     bool operator==(const Place&) const = default;
   };
   struct Hash {
     size_t operator()(const Place& place) const {
-      return place.key.hash() ^ place.at.frame ^ (static_cast<uint64_t>(place.at.iteration) * 0x9e3779b97f4a7c15u);
+      return place.key ^ place.at.frame ^ (static_cast<uint64_t>(place.at.iteration) * 0x9e3779b97f4a7c15u);
     }
   };
   struct Slot {

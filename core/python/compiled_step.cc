@@ -7,16 +7,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <future>
-
-#include "executor/joint_step.h"
 #include "python/attributes.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/peer_rendezvous.h"
-#include "python/python_kernel.h"
+#include "python/step_values.h"
 #include "python/trace.h"
-#include "session.h"
 #include "thread/thread_pool.h"
 
 namespace nb = nanobind;
@@ -25,117 +21,62 @@ using namespace nb::literals;
 namespace thalweg {
 namespace {
 
-struct FeedSpec {
-  std::string name;
-  DType dtype;
-  PartialShape shape;
-};
-
-Tensor feed_from_python(const FeedSpec& spec, PyObject* value) {
-  Tensor tensor;
-  if (value == Py_None) {  // NumPy would make a NaN of it.
-    std::string text = cat("The value of the feed for Tensor '", spec.name, "' is None");
-    throw nb::type_error(text.c_str());
-  }
-  try {
-    tensor = tensor_from_python(value, spec.dtype, Sharing::borrow);
-  } catch (const PythonError&) {
-    throw nb::python_error();
-  }
-  if (!spec.shape.accepts(tensor.shape())) [[unlikely]] {
-    std::string text = cat("Cannot feed value of shape ", tensor.shape(), " for Tensor '", spec.name,
-                           "', which has shape ", spec.shape);
-    throw nb::value_error(text.c_str());
-  }
-  return tensor;
-}
-
-nb::object to_python(Tensor tensor) {
-  // A fed array must not come back as an alias of the user's memory, nor as the shared zeros of the null device.
-  if (tensor.buffer() && tensor.buffer()->kind() != Buffer::Kind::own) tensor = tensor.clone();
-  try {
-    return nb::steal(python_from_tensor(std::move(tensor)));
-  } catch (const PythonError&) {
-    throw nb::python_error();
-  }
-}
-
-nb::list to_python(std::vector<Tensor> fetched) {
-  nb::list out = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(fetched.size())));
-  for (size_t i = 0; i < fetched.size(); ++i)
-    PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), to_python(std::move(fetched[i])).release().ptr());
-  return out;
-}
-
-// Lets Ctrl-C interrupt a step: signals are only handled on the main thread, and only under the GIL.
-void check_signals() {
-  WithGil gil;
-  if (PyErr_CheckSignals() != 0) fail(Code::cancelled, "interrupted");
-}
-
 class CompiledStep {
  public:
   // Parts are (device name, nodes, feeds, fetches, positions): which of the step's feeds the device reads, the results
   // it computes, and which of the step's fetches they are.
-  CompiledStep(nb::object session, nb::list parts, nb::list feeds, size_t num_fetches)
-      : session_object_(session), session_(nb::cast<Session&>(session)), num_fetches_(num_fetches) {
-    for (nb::handle feed : feeds) {
-      AttrValue shape = attr_from_python(feed[2]);
-      feeds_.push_back({nb::cast<std::string>(feed[0]), dtype_from_python(feed[1]), std::get<PartialShape>(shape)});
-    }
+  CompiledStep(nb::object session_object, nb::list parts, nb::list feeds, size_t num_fetches) {
+    auto& session = nb::cast<Session&>(session_object);
+    std::vector<JointStep::Part> compiled;
     std::vector<std::shared_ptr<Plan>> plans;
     for (nb::handle part : parts) {
-      Device& device = *session_.device(nb::cast<std::string>(part[0]));
+      Device& device = *session.device(nb::cast<std::string>(part[0]));
       auto fed = nb::cast<std::vector<int32_t>>(part[2]);
-      auto plan = session_.compile(nb::cast<std::vector<NodeSpec>>(part[1]), static_cast<int>(fed.size()),
-                                   nb::cast<Session::Fetches>(part[3]), device);
+      auto plan = session.compile(nb::cast<std::vector<NodeSpec>>(part[1]), static_cast<int>(fed.size()),
+                                  nb::cast<Session::Fetches>(part[3]), device);
       plans.push_back(plan);
-      parts_.push_back({std::move(plan), std::move(fed), nb::cast<std::vector<int32_t>>(part[4])});
+      compiled.push_back({std::move(plan), std::move(fed), nb::cast<std::vector<int32_t>>(part[4])});
     }
-    require(!parts_.empty(), "a step has at least one part");
+    JointStep::check_keys(plans);
     JointStep::link(plans);
+    std::shared_ptr<void> owner = shared_object(std::move(session_object));
+    program_ = std::make_shared<const StepProgram>(std::move(owner), session, feeds_from_python(feeds),
+                                                   std::move(compiled), num_fetches);
   }
 
   std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, int64_t step_id, std::deque<StepStats>* stats,
                                  const std::shared_ptr<Rendezvous>& rendezvous = nullptr) {
-    std::vector<Tensor> feeds;
-    feeds.reserve(feeds_.size());
-    Py_ssize_t given = PySequence_Size(values.ptr());
-    require(given == static_cast<Py_ssize_t>(feeds_.size()), "expected ", feeds_.size(), " feeds, got ", given);
-    for (size_t i = 0; i < feeds_.size(); ++i) {
-      nb::object value = nb::steal(PySequence_GetItem(values.ptr(), static_cast<Py_ssize_t>(i)));
-      feeds.push_back(feed_from_python(feeds_[i], value.ptr()));
-    }
-    if (parts_.size() == 1) {
-      auto executor = std::make_shared<Executor>(parts_[0].plan, step_id);
+    std::vector<Tensor> feeds = fed_values(program_->feeds(), values);
+    if (program_->parts().size() == 1) {
+      auto executor = std::make_shared<Executor>(program_->parts()[0].plan, step_id);
       if (rendezvous) executor->set_rendezvous(rendezvous);
       if (stats) executor->observe(&stats->at(0));
       executor->poll_with(check_signals);
       return run_timed(executor, timeout_ms, [&] { return executor->run(feeds); });
     }
-    auto joint = std::make_shared<JointStep>(parts_, step_id, rendezvous);
+    auto joint = std::make_shared<JointStep>(program_->parts(), step_id, rendezvous);
     if (stats) joint->observe(*stats);
     joint->poll_with(check_signals);
-    return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, num_fetches_); });
+    return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, program_->num_fetches()); });
   }
 
   // Runs the step, which has no feeds, again and again without the lock, until it fails. Now and then it asks whether
   // to stop: a queue runner's thread stays here, and does not hold up the program's other threads.
   void run_repeatedly(nb::callable should_stop) {
-    require(feeds_.empty(), "a step that is repeated has no feeds, got ", feeds_.size());
+    require(program_->feeds().empty(), "a step that is repeated has no feeds, got ", program_->feeds().size());
     constexpr auto kInterval = std::chrono::milliseconds(20);
     while (!nb::cast<bool>(should_stop())) {
       WithoutGil unlocked;
       auto until = std::chrono::steady_clock::now() + kInterval;
       do {
-        if (parts_.size() == 1) {
-          auto executor = std::make_shared<Executor>(parts_[0].plan);
-          Session::Running running(session_, executor.get());
+        if (program_->parts().size() == 1) {
+          auto executor = std::make_shared<Executor>(program_->parts()[0].plan);
+          Session::Running running(program_->session(), executor.get());
           executor->run({});
         } else {
-          auto joint = std::make_shared<JointStep>(parts_);
-          Session::Running running(session_, joint.get());
-          joint->run({}, num_fetches_);
+          auto joint = std::make_shared<JointStep>(program_->parts());
+          Session::Running running(program_->session(), joint.get());
+          joint->run({}, program_->num_fetches());
         }
       } while (std::chrono::steady_clock::now() < until);
     }
@@ -174,19 +115,17 @@ class CompiledStep {
     return nodes_;
   }
   Samples& samples() { return samples_; }
-  const std::vector<FeedSpec>& feeds() const { return feeds_; }
-  Session& session() { return session_; }
-  const std::vector<JointStep::Part>& parts() { return parts_; }
+  const std::shared_ptr<const StepProgram>& program() const { return program_; }
 
  private:
   std::vector<std::shared_ptr<const Plan>> plans() const {
     std::vector<std::shared_ptr<const Plan>> out;
-    for (const auto& part : parts_) out.push_back(part.plan);
+    for (const auto& part : program_->parts()) out.push_back(part.plan);
     return out;
   }
   std::deque<StepStats> observers(StepStats::Options options) const {
     std::deque<StepStats> stats;
-    for (size_t i = 0; i < parts_.size(); ++i) stats.emplace_back(options);
+    for (size_t i = 0; i < program_->parts().size(); ++i) stats.emplace_back(options);
     return stats;
   }
   // Runs the step as it is, or measures it if it is one that is to be sampled.
@@ -208,7 +147,7 @@ class CompiledStep {
   template <typename Run>
   std::vector<Tensor> run_timed(const std::shared_ptr<Step>& step, int64_t timeout_ms, const Run& run) {
     WithoutGil unlocked;
-    Session::Running running(session_, step.get());
+    Session::Running running(program_->session(), step.get());
     struct Timer {
       ~Timer() {
         if (id) Timers::shared().cancel(id);
@@ -224,108 +163,16 @@ class CompiledStep {
     }
     return run();
   }
-  // A pending KeyboardInterrupt is what the user must see, not the cancellation that it caused.
-  template <typename F>
-  static nb::object guarded(F&& f) {
-    try {
-      return f();
-    } catch (const Error&) {
-      if (PyErr_Occurred()) throw nb::python_error();
-      throw;
-    }
-  }
-
-  nb::object session_object_;
-  Session& session_;
-  std::vector<FeedSpec> feeds_;
-  std::vector<JointStep::Part> parts_;
-  size_t num_fetches_;
+  std::shared_ptr<const StepProgram> program_;
   std::shared_ptr<NodeTable> nodes_;  // made on first use; guarded by the GIL
   Samples samples_;
 };
 
-// A partial run: a step whose feeds and fetches pass through its rendezvous while it runs.
-class PartialStep {
- public:
-  PartialStep(CompiledStep& compiled, int64_t step_id) : keep_(nb::find(compiled)) {
-    if (step_id == 0) step_id = Step::new_id();
-    auto ended = std::make_shared<std::promise<void>>();
-    done_ = ended->get_future();
-    std::shared_ptr<Rendezvous> rendezvous = rendezvous_ = std::make_shared<LocalRendezvous>(step_id);
-    auto end = [ended, rendezvous](std::optional<Error> error) {
-      if (error) rendezvous->abort(*error);
-      ended->set_value();
-    };
-    WithoutGil unlocked;
-    if (compiled.parts().size() == 1) {
-      auto executor = std::make_shared<Executor>(compiled.parts()[0].plan, step_id);
-      executor->set_rendezvous(rendezvous);
-      begin(compiled, executor);
-      executor->start({}, [end](std::optional<Error> error, std::vector<Tensor>) { end(std::move(error)); });
-    } else {
-      auto joint = std::make_shared<JointStep>(compiled.parts(), step_id, rendezvous);
-      begin(compiled, joint);
-      joint->start(end);
-    }
-  }
-  ~PartialStep() {
-    WithoutGil unlocked;
-    step_->abort(Error(Code::cancelled, "the partial run was dropped"));
-    done_.wait();
-    running_.reset();
-  }
-
-  // The rendezvous keys of the step's feeds and fetches have no devices, only names.
-  static Rendezvous::Key key_of(const std::string& name) { return Rendezvous::Key("", 0, "", name); }
-
-  void send(const std::string& name, int dtype, nb::handle value) {
-    Tensor tensor;
-    try {
-      tensor = tensor_from_python(value.ptr(), DType(dtype), Sharing::copy);
-    } catch (const PythonError&) {
-      throw nb::python_error();
-    }
-    WithoutGil unlocked;
-    rendezvous_->send(key_of(name), {}, std::move(tensor));
-  }
-
-  nb::object recv(const std::string& name) {
-    auto promise = std::make_shared<std::promise<std::pair<std::optional<Error>, Tensor>>>();
-    auto future = promise->get_future();
-    std::pair<std::optional<Error>, Tensor> result;
-    {
-      WithoutGil unlocked;
-      rendezvous_->recv(key_of(name), {}, [promise](std::optional<Error> error, Tensor value) {
-        promise->set_value({std::move(error), std::move(value)});
-      });
-      while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-        WithGil gil;
-        if (PyErr_CheckSignals() != 0) {
-          step_->abort(Error(Code::cancelled, "interrupted"));
-          throw nb::python_error();
-        }
-      }
-      result = future.get();
-    }
-    if (result.first) throw *result.first;
-    if (!result.second.defined()) fail(Code::invalid_argument, "the fetched value is dead: its branch was not taken");
-    return to_python(std::move(result.second));
-  }
-
- private:
-  void begin(CompiledStep& compiled, std::shared_ptr<Step> step) {
-    step_ = std::move(step);
-    running_.emplace(compiled.session(), step_.get());
-  }
-
-  nb::object keep_;  // the compiled step, and with it the session
-  std::shared_ptr<Step> step_;
-  std::shared_ptr<Rendezvous> rendezvous_;
-  std::future<void> done_;
-  std::optional<Session::Running> running_;
-};
-
 }  // namespace
+
+std::shared_ptr<const StepProgram> program_of(nb::handle compiled) {
+  return nb::cast<CompiledStep&>(compiled).program();
+}
 
 void bind_compiled_step(nb::module_& m) {
   nb::class_<CompiledStep>(m, "CompiledStep")
@@ -348,7 +195,7 @@ void bind_compiled_step(nb::module_& m) {
           "feeds",
           [](CompiledStep& s) {
             nb::list out;
-            for (const auto& feed : s.feeds()) out.append(feed.name);
+            for (const auto& feed : s.program()->feeds()) out.append(feed.name);
             return out;
           },
           "The names of the tensors that it is fed with.")
@@ -381,24 +228,20 @@ void bind_compiled_step(nb::module_& m) {
       .def_prop_ro("num_nodes",
                    [](CompiledStep& s) {
                      size_t nodes = 0;
-                     for (const auto& part : s.parts()) nodes += part.plan->nodes().size() - 1;
+                     for (const auto& part : s.program()->parts()) nodes += part.plan->nodes().size() - 1;
                      return nodes;
                    })
       .def_prop_ro(
           "devices",
           [](CompiledStep& s) {
             std::vector<std::string> names;
-            for (const auto& part : s.parts()) names.push_back(part.plan->device().name);
+            for (const auto& part : s.program()->parts()) names.push_back(part.plan->device().name);
             return names;
           },
           "The names of its parts' devices; records of nodes refer to them by number.")
-      .def_prop_ro("num_parts", [](CompiledStep& s) { return s.parts().size(); })
-      .def_prop_ro("flat", [](CompiledStep& s) { return s.parts()[0].plan->flat(); })
-      .def_prop_ro("sequential", [](CompiledStep& s) { return s.parts()[0].plan->sequential(); });
-  nb::class_<PartialStep>(m, "PartialStep")
-      .def(nb::init<CompiledStep&, int64_t>(), "step"_a, "step_id"_a = 0)
-      .def("send", &PartialStep::send, "name"_a, "dtype"_a, "value"_a)
-      .def("recv", &PartialStep::recv, "name"_a);
+      .def_prop_ro("num_parts", [](CompiledStep& s) { return s.program()->parts().size(); })
+      .def_prop_ro("flat", [](CompiledStep& s) { return s.program()->parts()[0].plan->flat(); })
+      .def_prop_ro("sequential", [](CompiledStep& s) { return s.program()->parts()[0].plan->sequential(); });
 }
 
 }  // namespace thalweg

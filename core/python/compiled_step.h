@@ -3,7 +3,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+
+#include "step_program.h"
+
 namespace thalweg {
+
+// What a CompiledStep of Python runs.
+std::shared_ptr<const StepProgram> program_of(nanobind::handle compiled);
 
 void bind_compiled_step(nanobind::module_& m);
 

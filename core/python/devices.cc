@@ -77,6 +77,20 @@ void bind_devices(nb::module_& m, nb::class_<Session>& session) {
       .def(
           "reset_peak", [](Session& s, const std::string& device) { s.device(device)->account->reset_peak(); },
           "device"_a);
+  nb::class_<ServerDevices>(m, "ServerDevices", "The devices of a server, which all its sessions share.")
+      .def(nb::new_([](const std::vector<std::string>& names, uint64_t incarnation) {
+             return new ServerDevices{Session::make_devices(names, incarnation)};
+           }),
+           "names"_a, "incarnation"_a)
+      .def(
+          "reset",
+          [](ServerDevices& server, const std::vector<std::string>& containers) {
+            WithoutGil unlocked;
+            for (const auto& device : server.devices) device->resources.reset_own(containers);
+          },
+          "containers"_a, "Forgets the state in some containers, or in all of them if there are none.");
+  session.def(
+      "__init__", [](Session* self, const ServerDevices& server) { new (self) Session(server.devices); }, "devices"_a);
   m.def("device_incarnation", &device_incarnation, "device"_a,
         "A random number, not 0, that tells a device of this process from one of the same name in another.");
   m.def(

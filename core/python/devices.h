@@ -7,6 +7,11 @@
 
 namespace thalweg {
 
+// The devices of a server, which all its sessions share.
+struct ServerDevices {
+  Session::Devices devices;
+};
+
 void bind_devices(nanobind::module_& m, nanobind::class_<Session>& session);
 
 }  // namespace thalweg

@@ -19,8 +19,10 @@
 #include "python/devices.h"
 #include "python/function.h"
 #include "python/gil.h"
+#include "python/network.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
+#include "python/partial_step.h"
 #include "python/peer_rendezvous.h"
 #include "python/pixels.h"
 #include "python/python_kernel.h"
@@ -236,6 +238,8 @@ NB_MODULE(_core, m) {
   bind_devices(m, session);
   bind_peer_rendezvous(m);
   bind_compiled_step(m);
+  bind_partial_step(m);
+  bind_network(m);
   bind_trace(m);
 }
 

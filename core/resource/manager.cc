@@ -66,8 +66,7 @@ std::vector<std::string> ResourceManager::names(const std::string& container) {
   return out;
 }
 
-void ResourceManager::reset_shared(const std::vector<std::string>& containers) {
-  Containers& all = shared();
+void ResourceManager::reset(Containers& all, const std::vector<std::string>& containers) {
   std::map<std::string, Container> gone;
   std::lock_guard lock(all.mutex);
   if (containers.empty()) {

@@ -1,7 +1,8 @@
 // ResourceManager: the named state of one session's device, by container.
 //
 // The default container ("") belongs to the manager and goes with it. A named container is shared by all managers of
-// the process and lives until it is reset: that is how sessions and graphs share variables and queues. Thread-safe.
+// the process and lives until it is reset: that is how sessions and graphs share variables and queues. The device of a
+// server, which all its sessions share, has all containers to itself: a process may have several servers. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,8 @@ namespace thalweg {
 class ResourceManager {
  public:
   using Maker = std::function<std::shared_ptr<Resource>()>;
+  enum class Named { shared_by_process, own };
+  explicit ResourceManager(Named named = Named::shared_by_process) : named_(named) {}
 
   // The resource under (container, name), made now if it does not exist. One of another kind is an error.
   template <typename T>
@@ -37,7 +40,9 @@ class ResourceManager {
   std::vector<std::string> names(const std::string& container);
 
   // Resets containers shared by the process; an empty list resets all of them.
-  static void reset_shared(const std::vector<std::string>& containers);
+  static void reset_shared(const std::vector<std::string>& containers) { reset(shared(), containers); }
+  // The same for those of this manager.
+  void reset_own(const std::vector<std::string>& containers) { reset(own_, containers); }
 
  private:
   using Container = std::map<std::string, std::shared_ptr<Resource>>;
@@ -46,9 +51,11 @@ class ResourceManager {
     std::map<std::string, Container> by_name;
   };
   static Containers& shared();
-  Containers& of(const std::string& container) { return container.empty() ? own_ : shared(); }
+  static void reset(Containers& all, const std::vector<std::string>& containers);
+  Containers& of(const std::string& container) { return container.empty() || named_ == Named::own ? own_ : shared(); }
   std::shared_ptr<Resource> find_or_make_any(const std::string& container, const std::string& name, const Maker& make);
 
+  const Named named_;
   Containers own_;
 };
 

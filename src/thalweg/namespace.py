@@ -26,6 +26,7 @@ from thalweg.graph.formats import (  # noqa: F401
 )
 from thalweg.graph.messages import tensor_proto  # noqa: F401
 from thalweg.platform import app, flags, gfile, gfile_functions, logging, version
+from thalweg.runtime.targets import set_connector
 
 _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
@@ -122,15 +123,20 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("placement", "runtime.measurements"): ("cost_model",),
     ("placement", "placement.comparison"): ("Comparison", "compare", "strategy_names"),
     ("test", "testing.benchmark"): ("Benchmark",),
+    ("test", "dist.local_cluster"): ("create_local_cluster",),
+    ("train", "dist.server"): ("Server",),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),
     ("test", "testing.environment"): (
-        "create_local_cluster", "get_temp_dir", "gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
+        "get_temp_dir", "gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
         "is_built_with_rocm", "is_built_with_xla", "is_gpu_available", "mock", "test_src_dir_path",
     ),
 }  # fmt: skip
 for (_space, _source), _names in _LAZY_SPACES.items():
     _LAZY_DOTTED.update({(_space, _name): f"{_PACKAGE}.{_source}" for _name in _names})
+
+# What sessions with a target use.
+set_connector(lambda: importlib.import_module(f"{_PACKAGE}.dist.connect").CONNECTOR)
 
 _NO_OPS: Final = (
     "disable_v2_behavior", "disable_eager_execution", "disable_resource_variables", "enable_resource_variables",

@@ -246,7 +246,7 @@ TEST(a_started_step_reports_its_end_once) {
   for (int round = 0; round < 100; ++round) {
     std::promise<bool> ended;
     auto step = std::make_shared<JointStep>(parts);
-    step->start([&](std::optional<Error> error) { ended.set_value(!error); });
+    step->start({}, 0, [&](std::optional<Error> error, std::vector<Tensor>) { ended.set_value(!error); });
     CHECK(ended.get_future().get());
   }
 }

@@ -24,6 +24,8 @@ ORDER = """
     plugin
     function
     session
+    step_program
+    net
     compute/elementwise
     compute/copies, compute/products, compute/random
     compute/reduction, compute/winograd

@@ -30,7 +30,7 @@ ORDER = (
     "layers metrics",
     "rnn",
     "seq2seq train",
-    "data feature_column saved_model testing datasets",
+    "data feature_column saved_model testing datasets dist",
     "compatibility",
     "namespace cli",
     "__init__",

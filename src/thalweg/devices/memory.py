@@ -68,5 +68,5 @@ def get_memory_info(session: Any, device: str = "/cpu:0") -> dict[str, int]:
     """
     for each in session.list_devices():
         if matches(each.name, device):
-            return dict(session._native.memory_info(each.name))
+            return dict(session._engine.memory_info(each.name))
     raise errors.NotFoundError(None, None, f"This session has no device {device!r}: {session.list_devices()}.")

@@ -19,12 +19,13 @@ def through_rendezvous(graph: StepGraph, fetches: Sequence[str], host: str) -> S
     Args:
         graph: The step, placed.
         fetches: The names of the fetched tensors.
-        host: A device whose memory is the host's.
+        host: A device of the task that feeds and fetches, whose memory is the host's.
     """
     nodes: dict[str, Node] = {}
 
     def near(device: str) -> str:
-        return device if device_type(device) == "CPU" else host
+        same_task = device.rpartition("/device:")[0] == host.rpartition("/device:")[0]
+        return device if device_type(device) == "CPU" and same_task else host
 
     for name, node in graph.nodes.items():
         if node.op == "_Arg":

@@ -131,18 +131,17 @@ class Planner:
         Nodes that tasks will fuse are scheduled as one. Which those are must not depend on the schedule, so delays are
         not part of the parts that are fused here.
         """
-        expected = share_packed({
-            device: part._replace(
-                graph=for_device(part.graph, device_type(device), self._options, kernels, changes)
-            )
+        expected = {
+            device: part._replace(graph=for_device(part.graph, device_type(device), self._options, kernels, changes))
             for device, part in parts.items()
-        })  # fmt: skip
+        }
+        one_task = len({device.rpartition("/device:")[0] for device in parts}) == 1
+        if one_task:
+            expected = share_packed(expected)
         costs = self._placer.seconds(graph)
-        delays = (
-            produce_late(expected, costs, incarnations=self._placer.incarnations)
-            if self._options.optimized
-            else NO_DELAYS
-        )
+        # Between tasks a wait costs a message.
+        late = self._options.optimized and one_task
+        delays = produce_late(expected, costs, incarnations=self._placer.incarnations) if late else NO_DELAYS
         if any(delays.waits.values()):
             expected = {
                 device: part._replace(

@@ -112,7 +112,7 @@ class Recording:
             result, ran, trace = session._run_traced(fetches, feed_dict, session._timeout_ms)
             spent = time.perf_counter() - start
             metadata = _new_metadata()
-            fill(metadata, ran.compiled, trace, ran.planned)
+            fill(metadata, ran.compiled, trace, ran.installed.planned)
             self._compiled.append(ran.compiled)
             self._add(TracedStep(session.graph, id(ran.compiled), _in_words(fetches), _stats(metadata), spent))
             return result

@@ -94,4 +94,4 @@ def cost_model(session: BaseSession) -> CostModel:
         ...     tf.placement.cost_model(sess).num_measured > 0
         True
     """
-    return session._measurements.costs()
+    return session._engine.costs()

@@ -6,27 +6,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thalweg import errors
-from thalweg._native import core
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.through_rendezvous import feed_name, fetch_name, target_name
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 
-Compiled = Callable[[list[Tensor], list[Tensor], list[Operation]], Any]
+Start = Callable[[list[Tensor], list[Tensor], list[Operation]], Any]
 
 
 class PartialRun:
     """A running step: its feeds, fetches and targets, which of them are done, and the native step."""
 
-    def __init__(self, graph: Graph, fetches: Any, feeds: list[Any], compiled: Compiled) -> None:
-        """Compiles the step and starts it; it waits at its first missing feed.
+    def __init__(self, graph: Graph, fetches: Any, feeds: list[Any], start: Start) -> None:
+        """Starts the step; it waits at its first missing feed.
 
         Args:
             graph: The session's graph.
             fetches: All that will be fetched.
             feeds: All that will be fed.
-            compiled: Compiles a piecewise step, given its feeds, fetches and targets.
+            start: Starts a step that is fed and fetched piece by piece, given its feeds, fetches and targets.
         """
         self._graph = graph
         plan = FetchPlan(graph, fetches)
@@ -34,7 +33,7 @@ class PartialRun:
         self._feeds = dict.fromkeys(fed, False)
         self._fetches = dict.fromkeys(plan.tensors, False)
         self._targets = dict.fromkeys(plan.targets, False)
-        self._native = core.PartialStep(compiled(fed, plan.tensors, plan.targets))
+        self._native = start(fed, plan.tensors, plan.targets)
 
     @property
     def finished(self) -> bool:

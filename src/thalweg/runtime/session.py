@@ -17,23 +17,13 @@ from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.passes.options import pass_options
-from thalweg.placement.options import PlacementOptions, placement_options
-from thalweg.placement.placer import LOCAL_DEVICE, Placer
-from thalweg.planning.plan_step import Planner
+from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.planned_step import PlannedStep
-from thalweg.runtime.devices import DeviceAttributes, incarnation
+from thalweg.runtime.engine import Engine, EngineStep, LocalEngine
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
-from thalweg.runtime.install import (
-    InstalledStep,
-    evaluate,
-    install,
-    local_kernels,
-    register_python_kernels,
-    supports,
-)
-from thalweg.runtime.measurements import Measurements
+from thalweg.runtime.install import register_python_kernels
 from thalweg.runtime.native_errors import with_operation
+from thalweg.runtime.targets import connector
 
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
     if not _dtype._is_ref_dtype:
@@ -43,12 +33,9 @@ for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
 class _Step:
     """An installed step, and how to build the structure of values that the caller gets."""
 
-    __slots__ = ("build", "compiled", "feeds", "installed", "mutations", "planned", "single")
+    __slots__ = ("build", "compiled", "feeds", "installed", "mutations", "single")
 
-    def __init__(
-        self, planned: PlannedStep, installed: InstalledStep, plan: FetchPlan, feeds: tuple[Tensor, ...], mutations: int
-    ) -> None:
-        self.planned = planned
+    def __init__(self, installed: EngineStep, plan: FetchPlan, feeds: tuple[Tensor, ...], mutations: int) -> None:
         self.installed = installed
         self.compiled = installed.compiled
         self.build = plan.build
@@ -75,6 +62,14 @@ def _key_of_nested(fetches: Any, feed_dict: Any) -> Any:
         return None
 
 
+def _text(target: Any) -> str:
+    if isinstance(target, bytes):
+        return target.decode()
+    if not isinstance(target, str):
+        raise TypeError(f"target must be a string, but got {target!r}")
+    return target
+
+
 class BaseSession:
     """The base of Session and InteractiveSession. Any number of threads may call `run` at the same time."""
 
@@ -86,29 +81,23 @@ class BaseSession:
             raise TypeError(f'Argument `graph` must be a tf.Graph, but got "{type(graph).__name__}"')
         if config is not None and not hasattr(config, "operation_timeout_in_ms"):
             raise TypeError(f'Argument `config` must be a tf.ConfigProto, but got "{type(config).__name__}"')
-        if target:
-            raise errors.UnimplementedError(
-                None, None, f"Sessions with a remote target ({target!r}) are not implemented yet."
-            )
         self._graph = graph
         self._target = target
         self._config = config
         self._timeout_ms = int(config.operation_timeout_in_ms) if config is not None else 0
-        self._pass_options = pass_options(config)
         if config is not None and config.intra_op_parallelism_threads > 0:
             core.set_intra_op_threads(config.intra_op_parallelism_threads)
         self._closed = False
         self._lock = threading.Lock()
         self._steps_by_call: dict[Any, _Step] = {}
-        self._steps: dict[Any, tuple[PlannedStep, InstalledStep]] = {}
+        self._steps: dict[Any, EngineStep] = {}
         self._partial_runs: dict[str, Any] = {}
-        register_python_kernels()
-        self._measurements = Measurements(placement_options(config) if config is not None else PlacementOptions())
-        self._placer = Placer.from_config(config, self._measurements.costs)
-        self._planner = Planner(self._placer, self._pass_options, evaluate, local_kernels, supports)
-        self._native = core.Session([device.name for device in self._placer.devices])
-        for name, limit in self._placer.memory_limits.items():
-            self._native.set_memory_limit(name, limit)
+        self._engine: Engine
+        if target:
+            target = _text(target)
+            self._engine = connector(target).connect(target, config)
+        else:
+            self._engine = LocalEngine(config)
 
     def _precision(self) -> Any:
         """The 16-bit type to compute products in, from the session's options or from the graph's attachments."""
@@ -137,12 +126,7 @@ class BaseSession:
 
     def list_devices(self) -> list[Any]:
         """The devices that steps of this session can use."""
-        return [
-            DeviceAttributes(
-                device.name, device.type, self._native.memory_info(device.name)["limit"], incarnation(device.name)
-            )
-            for device in self._placer.devices
-        ]
+        return list(self._engine.list_devices())
 
     def as_default(self) -> default_session_scope:
         """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""
@@ -156,16 +140,8 @@ class BaseSession:
             self._steps.clear()
             partial_runs = list(self._partial_runs.values())
             self._partial_runs.clear()
-        try:
-            self._measurements.close()
-        finally:
-            self._native.close()
+        self._engine.close()
         del partial_runs
-
-    def __del__(self) -> None:
-        native = getattr(self, "_native", None)
-        if native is not None:
-            native.close()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs one step and returns the values of `fetches`, in the same structure.
@@ -243,7 +219,10 @@ class BaseSession:
 
     def _planned_step(self, fetches: Any, feed_dict: Any = None) -> PlannedStep:
         """The step that `run` runs for these fetches and feeds, as a value."""
-        return self._prepared(fetches, feed_dict)[0].planned
+        planned = self._prepared(fetches, feed_dict)[0].installed.planned
+        if planned is None:
+            raise errors.UnimplementedError(None, None, f"The step was planned by another process ({self._target}).")
+        return planned
 
     def _check_open(self) -> None:
         if self._closed:
@@ -266,17 +245,13 @@ class BaseSession:
                             self._steps[signature] = known
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
-        return _Step(*known, plan, feeds, mutations)
+        return _Step(known, plan, feeds, mutations)
 
     def _installed(
         self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation], piecewise: bool = False
-    ) -> tuple[PlannedStep, InstalledStep]:
+    ) -> EngineStep:
         """Plans and installs a step. Called with the graph's lock."""
-        planned = self._planner.plan(self._graph, feeds, fetches, targets, self._precision(), piecewise)
-        installed = install(self._native, planned)
-        if not piecewise:
-            self._measurements.observe(installed.compiled, planned.placed, self._placer.devices)
-        return planned, installed
+        return self._engine.install(self._graph, feeds, fetches, targets, self._precision(), piecewise)
 
     def _run_with_options(self, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         # Start-up time: few steps have options.
@@ -289,7 +264,7 @@ class BaseSession:
         found: list[numerics.Origin] = []
         if traced:
             result, step, trace = self._run_traced(fetches, feed_dict, timeout, checked)
-            metadata.fill(run_metadata, step.compiled, trace, step.planned)
+            metadata.fill(run_metadata, step.compiled, trace, step.installed.planned)
             found = [numerics.Origin(*finding) for finding in trace.findings]
         else:
             step, values = self._prepared(fetches, feed_dict)
@@ -328,9 +303,9 @@ class BaseSession:
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
         from thalweg.runtime.run_metadata import fill_cost_graph  # Start-up time: see `_run_with_options`.
 
-        graph = self._measurements.graph_of(compiled)
+        graph = self._engine.measured_graph(compiled)
         if graph is not None:
-            fill_cost_graph(run_metadata, graph, self._measurements.costs(), LOCAL_DEVICE)
+            fill_cost_graph(run_metadata, graph, self._engine.costs(), LOCAL_DEVICE)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         """Returns a function that runs the step: it takes the values of `feed_list` as arguments, in order."""
@@ -377,13 +352,14 @@ class BaseSession:
 
         self._check_open()
 
-        def compiled(feeds: list[Tensor], fetches: list[Tensor], targets: list[Operation]) -> Any:
+        def start(feeds: list[Tensor], fetches: list[Tensor], targets: list[Operation]) -> Any:
             register_python_kernels()
             with self._graph._lock:
-                return self._installed(feeds, fetches, targets, piecewise=True)[1].compiled
+                step = self._installed(feeds, fetches, targets, piecewise=True)
+            return self._engine.partial_step(step)
 
         try:
-            run = PartialRun(self._graph, fetches, list(feeds or ()), compiled)
+            run = PartialRun(self._graph, fetches, list(feeds or ()), start)
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
         with self._lock:
@@ -410,10 +386,13 @@ class BaseSession:
 
     @staticmethod
     def reset(target: str = "", containers: Iterable[str] | None = None, config: Any = None) -> None:
-        """Forgets the state in the process's named containers, or in all of them."""
+        """Forgets the state in named containers, or in all of them: of this process, or of a target's cluster."""
+        names = [str(name) for name in containers or ()]
         if target:
-            raise errors.UnimplementedError(None, None, f"Cannot reset a remote target ({target!r}) yet.")
-        core.reset_containers([str(name) for name in containers or ()])
+            target = _text(target)
+            connector(target).reset(target, names, config)
+        else:
+            core.reset_containers(names)
 
 
 @export("Session")

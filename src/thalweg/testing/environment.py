@@ -7,10 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from typing import Any, NoReturn
 from unittest import mock as mock
-
-from thalweg import errors
 
 _temp_dir: str | None = None
 
@@ -65,12 +62,3 @@ def is_built_with_gpu_support() -> bool:
 def is_built_with_xla() -> bool:
     """Whether this build compiles with XLA: no."""
     return False
-
-
-def create_local_cluster(
-    num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None, ps_config: Any = None
-) -> NoReturn:
-    """Will start servers in this process; raises UnimplementedError until there are clusters."""
-    raise errors.UnimplementedError(
-        None, None, "tf.test.create_local_cluster needs tf.train.Server, which this version does not have yet."
-    )

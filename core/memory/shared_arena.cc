@@ -1,0 +1,126 @@
+// The arena's memfd, its free ranges and its idle blocks.
+#include "memory/shared_arena.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+namespace thalweg {
+namespace {
+
+constexpr size_t kPage = 4096;
+// Idle blocks keep at most this much, or as much as is taken.
+constexpr size_t kLeastIdle = size_t{64} << 20;
+
+// Powers of two cut into eight steps, so that blocks find others of their size.
+size_t rounded(size_t bytes) {
+  bytes = std::max(bytes, kPage);
+  const size_t step = std::max(kPage, std::bit_floor(bytes) / 8);
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+SharedArena* SharedArena::get() {
+  static SharedArena* arena = [] {
+    auto* made = new SharedArena;
+    if (!made->open()) {
+      delete made;
+      made = nullptr;
+    }
+    return made;
+  }();
+  return arena;
+}
+
+bool SharedArena::open() {
+  const size_t physical = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+  size_ = std::bit_ceil(physical) * 4;
+  fd_ = memfd_create("thalweg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size_)) != 0) return false;
+  // Peers map it only if it cannot be cut under them.
+  if (fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return false;
+  // Opened a second time: whoever gets this descriptor cannot write through it.
+  reading_fd_ = ::open(("/proc/self/fd/" + std::to_string(fd_)).c_str(), O_RDONLY | O_CLOEXEC);
+  void* base = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  if (reading_fd_ < 0 || base == MAP_FAILED) return false;
+  // The child of a fork must not write into memory that its parent's peers read.
+  madvise(base, size_, MADV_DONTFORK);
+  base_ = static_cast<char*>(base);
+  free_[0] = size_;
+  return true;
+}
+
+void* SharedArena::take(size_t bytes) {
+  const size_t size = rounded(bytes);
+  std::lock_guard lock(mutex_);
+  if (auto found = idle_.find(size); found != idle_.end() && !found->second.empty()) {
+    const size_t at = found->second.back();
+    found->second.pop_back();
+    idle_bytes_ -= size;
+    taken_bytes_ += size;
+    return base_ + at;
+  }
+  for (auto range = free_.begin(); range != free_.end(); ++range) {
+    if (range->second < size) continue;
+    const auto [at, length] = *range;
+    free_.erase(range);
+    if (length > size) free_[at + size] = length - size;
+    taken_bytes_ += size;
+    return base_ + at;
+  }
+  return nullptr;
+}
+
+void SharedArena::give(void* block, size_t bytes) {
+  const size_t size = rounded(bytes);
+  std::lock_guard lock(mutex_);
+  idle_[size].push_back(offset(block));
+  idle_bytes_ += size;
+  taken_bytes_ -= size;
+  if (idle_bytes_ > std::max(kLeastIdle, taken_bytes_ + size)) shrink();
+}
+
+// Gives the pages of idle blocks back to the system, the largest first. Called with the lock.
+void SharedArena::shrink() {
+  while (idle_bytes_ > std::max(kLeastIdle, taken_bytes_)) {
+    auto largest = std::prev(idle_.end());
+    while (largest->second.empty()) largest = std::prev(idle_.erase(largest));
+    const size_t size = largest->first;
+    size_t at = largest->second.front();
+    largest->second.erase(largest->second.begin());
+    idle_bytes_ -= size;
+    fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at), static_cast<off_t>(size));
+    size_t length = size;
+    auto next = free_.lower_bound(at);
+    if (next != free_.end() && next->first == at + length) {
+      length += next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin()) {
+      auto before = std::prev(next);
+      if (before->first + before->second == at) {
+        at = before->first;
+        length += before->second;
+        free_.erase(before);
+      }
+    }
+    free_[at] = length;
+  }
+}
+
+int64_t SharedArena::bytes_taken() {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(taken_bytes_);
+}
+
+int64_t SharedArena::bytes_idle() {
+  std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(idle_bytes_);
+}
+
+}  // namespace thalweg

@@ -1,0 +1,53 @@
+// SharedArena: memory of this process that other processes of the host can map and read: one memfd.
+//
+// A task lends tensors to its peers by telling them where in the arena they are. Blocks that are given back keep their
+// pages for the next one of their size, because fresh pages cost several times a copy; what lies idle beyond a limit
+// goes back to the system. The whole range of addresses is reserved at once, so that a peer maps it only once.
+// Thread-safe. A process has at most one arena; it is never destroyed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace thalweg {
+
+class SharedArena {
+ public:
+  // The arena of the process, made on first use; null if the system refuses one.
+  static SharedArena* get();
+
+  // A block of at least `bytes`, aligned to a page; null if the arena is full.
+  void* take(size_t bytes);
+  void give(void* block, size_t bytes);
+  bool contains(const void* address) const {
+    return static_cast<const char*>(address) >= base_ && static_cast<const char*>(address) < base_ + size_;
+  }
+  uint64_t offset(const void* address) const {
+    return static_cast<uint64_t>(static_cast<const char*>(address) - base_);
+  }
+  size_t size() const { return size_; }
+  // A descriptor that peers can map for reading, and cannot write to.
+  int reading_fd() const { return reading_fd_; }
+  // Bytes in blocks that are taken, and in blocks that keep their pages for reuse.
+  int64_t bytes_taken();
+  int64_t bytes_idle();
+
+ private:
+  SharedArena() = default;
+  bool open();
+  void shrink();
+
+  int fd_ = -1, reading_fd_ = -1;
+  char* base_ = nullptr;
+  size_t size_ = 0;
+
+  std::mutex mutex_;                            // guards everything below
+  std::map<size_t, std::vector<size_t>> idle_;  // offsets of blocks with pages, by size
+  std::map<size_t, size_t> free_;               // ranges without pages: offset and size
+  size_t idle_bytes_ = 0, taken_bytes_ = 0;
+};
+
+}  // namespace thalweg

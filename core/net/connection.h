@@ -1,0 +1,81 @@
+// Connection: frames to and from one peer.
+//
+// `send` never blocks: it writes what the socket takes at once, on the caller's thread, and leaves the rest to the
+// poller. Frames arrive on the poller's threads, one after the other, in the order in which they were sent; work that
+// they make possible runs when they have been handled (thread/run_soon.h). A connection is lost once, for whatever
+// reason comes first, and then its owner is told; every later `send` throws that reason. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "net/frame.h"
+#include "net/frame_reader.h"
+#include "net/handshake.h"
+#include "net/poller.h"
+
+namespace thalweg::net {
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // Throwing Error ends the connection.
+    virtual void received(const std::shared_ptr<Connection>& connection, Frame frame) = 0;
+    virtual void lost(const std::shared_ptr<Connection>& connection, const Error& why) = 0;
+  };
+
+  // The owner must stay until it has been told of the loss.
+  Connection(Socket socket, Greeting greeting, Owner& owner);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  // Begins to read.
+  void start();
+
+  const Identity& peer() const { return peer_; }
+  // Tells it from all other connections of this process.
+  uint64_t number() const { return number_; }
+  // The peer's name for messages.
+  std::string name() const { return peer_.task.empty() ? "a client" : "task '" + peer_.task + "'"; }
+  bool shares_memory() const { return loans_ != nullptr; }
+  bool is_lost() const { return is_lost_.load(); }
+  void send(Frame frame);
+  // Ends the connection; the owner is told.
+  void close(const Error& why);
+  // For the owner's heartbeats: times of the last bytes that came, and that were sent.
+  Clock::time_point last_received() const { return Clock::time_point(Clock::duration(received_.load())); }
+  Clock::time_point last_sent() const { return Clock::time_point(Clock::duration(sent_.load())); }
+  void excuse() { received_.store(Clock::now().time_since_epoch().count()); }
+  int64_t bytes_received() const { return bytes_received_.load(); }
+  int64_t bytes_sent() const { return bytes_sent_.load(); }
+  size_t loans() { return loans_ ? loans_->outstanding() : 0; }
+
+ private:
+  void readable();
+  void writable();
+  // Writes what the socket takes. Called with the lock.
+  void write();
+
+  const uint64_t number_;
+  const Identity peer_;
+  Owner& owner_;
+  std::shared_ptr<PeerArena> arena_;  // until `start`
+  std::shared_ptr<Loans> loans_;
+  std::optional<FrameReader> reader_;
+  uint64_t read_number_ = 0, write_number_ = 0;
+  std::atomic<bool> is_lost_{false};
+  std::atomic<Clock::rep> received_, sent_;
+  std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0};
+
+  std::mutex mutex_;                // guards everything below
+  std::shared_ptr<Socket> socket_;  // null when lost; a thread that reads keeps it open
+  Socket writing_;                  // a second descriptor of the same socket: reading and writing are armed apart
+  std::deque<Unsent> unsent_;
+  std::optional<Error> why_;
+};
+
+}  // namespace thalweg::net

@@ -1,0 +1,77 @@
+// Frame: one message between two tasks, and its form as bytes.
+//
+//     header (32 bytes) | descriptors of the tensors | body | elements of the tensors
+//
+// All numbers are little-endian. The header says how long descriptors and body are together, how many tensors there
+// are, and how many bytes their elements take. Elements come last, so that a reader knows where they belong before
+// they arrive: they are written from the sender's buffers and read into the receiver's final ones, without a copy in
+// between. A descriptor is the element type, the rank, where the elements are, and the dimensions; strings, which are
+// no plain bytes, are inside of it. A tensor without a type is the dead token.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace thalweg::net {
+
+class Loans;
+
+enum class FrameKind : uint8_t {
+  call = 1,   // asks for a method; `number` is the caller's
+  answer,     // to a call with this number
+  run,        // starts the registered step `number` as step `step`, with the feeds
+  done,       // step `step` has ended here: fetches or an error
+  cancel,     // step `step` shall end with an error
+  tensor,     // a tensor of step `step`, for the Recv whose key has the hash `number`
+  give_back,  // shared memory that is no longer read; `number` is the loan's
+  heartbeat,  // the sender lives
+};
+
+struct Frame {
+  FrameKind kind{};
+  uint8_t flags = 0;
+  uint64_t step = 0;
+  uint64_t number = 0;
+  std::string body;
+  std::vector<Tensor> tensors;
+};
+
+struct FrameHeader {
+  uint32_t length;  // of descriptors and body
+  uint8_t kind;
+  uint8_t flags;
+  uint16_t tensors;
+  uint64_t elements;  // bytes
+  uint64_t step;
+  uint64_t number;
+};
+static_assert(sizeof(FrameHeader) == 32);
+
+// Where the elements of a tensor are.
+enum class Place : uint8_t { in_frame, in_descriptor, shared_memory };
+
+// What is still to be written of a frame. Keeps the tensors until then.
+class Unsent {
+ public:
+  // Throws InvalidArgumentError for a tensor that cannot leave its process. Large elements that are in memory which
+  // the peer can map are lent to it, if there are loans.
+  Unsent(Frame frame, Loans* loans);
+  bool empty() const { return written_ == size_; }
+  size_t left() const { return size_ - written_; }
+  // The next pieces to write, at most `count` of them; how many there are.
+  int pieces(iovec* out, int count) const;
+  void wrote(size_t bytes) { written_ += bytes; }
+
+ private:
+  std::string head_;
+  std::vector<Tensor> tensors_;
+  std::vector<iovec> elements_;
+  size_t size_ = 0;
+  size_t written_ = 0;
+};
+
+}  // namespace thalweg::net

@@ -1,0 +1,182 @@
+// Hellos, proofs, and the passing of arenas.
+#include "net/handshake.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "net/encoding.h"
+#include "net/sha256.h"
+#include "random/entropy.h"
+
+namespace thalweg::net {
+namespace {
+
+constexpr size_t kLongest = 4096;
+
+void write_text(const Socket& socket, std::string_view text, Clock::time_point until) {
+  std::string bytes;
+  Writer(bytes).text(text);
+  write_all(socket, bytes.data(), bytes.size(), until);
+}
+
+std::string read_text(const Socket& socket, Clock::time_point until) {
+  uint32_t size = 0;
+  read_all(socket, &size, sizeof size, until);
+  if (size > kLongest) fail(Code::unavailable, "the other side does not speak this protocol");
+  std::string text(size, '\0');
+  read_all(socket, text.data(), size, until);
+  return text;
+}
+
+std::string hello_of(const Identity& own, bool shares) {
+  std::string bytes;
+  Writer writer(bytes);
+  writer.text(own.cluster).text(own.task).put(own.incarnation).put(static_cast<uint8_t>(shares));
+  writer.put(entropy64()).put(entropy64());
+  return bytes;
+}
+
+struct Hello {
+  Identity identity;
+  bool shares = false;
+};
+
+Hello read_hello(const std::string& bytes) {
+  Parser parser(bytes);
+  Hello hello;
+  hello.identity.cluster = parser.text();
+  hello.identity.task = parser.text();
+  hello.identity.incarnation = parser.take<uint64_t>();
+  hello.shares = parser.take<uint8_t>() != 0;
+  parser.take<uint64_t>();
+  parser.take<uint64_t>();
+  require(parser.rest().empty(), "a hello is too long");
+  return hello;
+}
+
+std::string proof(std::string_view key, const char* side, const std::string& callers, const std::string& servers) {
+  std::string message;
+  Writer(message).text(side).text(callers).text(servers);
+  const Digest digest = hmac_sha256(key, message);
+  return std::string(digest.begin(), digest.end());
+}
+
+bool proves(const std::string& given, const std::string& wanted) {
+  Digest a{}, b{};
+  if (given.size() != a.size()) return false;
+  std::memcpy(a.data(), given.data(), a.size());
+  std::memcpy(b.data(), wanted.data(), b.size());
+  return equal(a, b);
+}
+
+void pass_arena(const Socket& socket, const SharedArena& arena) {
+  char byte = 0;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = arena.reading_fd();
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  // One byte always fits into an idle socket.
+  if (sendmsg(socket.fd(), &message, MSG_NOSIGNAL) != 1) fail(Code::unavailable, "shared memory could not be passed");
+}
+
+std::shared_ptr<PeerArena> receive_arena(const Socket& socket, Clock::time_point until) {
+  // The byte is looked at first, so that the descriptor arrives with the call that waits for nothing.
+  char byte;
+  while (recv(socket.fd(), &byte, 1, MSG_PEEK) != 1) {
+    if (Clock::now() > until) fail(Code::deadline_exceeded, "the other side passes no shared memory");
+    usleep(50);
+  }
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(socket.fd(), &message, MSG_CMSG_CLOEXEC) != 1) fail(Code::unavailable, "no shared memory was passed");
+  int fd = -1;
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int each;
+      std::memcpy(&each, CMSG_DATA(header) + i * sizeof(int), sizeof each);
+      if (fd < 0)
+        fd = each;
+      else
+        ::close(each);
+    }
+  }
+  if (fd < 0) fail(Code::unavailable, "no shared memory was passed");
+  return std::make_shared<PeerArena>(fd);
+}
+
+// Both sides do the same at the end.
+Greeting exchange_arenas(const Socket& socket, Hello peer, SharedArena* arena, bool offers, Clock::time_point until) {
+  Greeting greeting{std::move(peer.identity), nullptr};
+  if (!offers || !peer.shares) return greeting;
+  pass_arena(socket, *arena);
+  greeting.arena = receive_arena(socket, until);
+  return greeting;
+}
+
+}  // namespace
+
+Greeting call(const Socket& socket, const Identity& own, std::string_view key, SharedArena* arena, bool local,
+              Clock::time_point until) {
+  const bool offers = local && arena != nullptr;
+  const std::string hello = hello_of(own, offers);
+  std::string first(kMagic, sizeof kMagic);
+  Writer(first).text(hello);
+  write_all(socket, first.data(), first.size(), until);
+  const std::string answered = read_text(socket, until);
+  const std::string shown = read_text(socket, until);
+  Hello peer = read_hello(answered);
+  // The caller proves itself in any case: the server then says in words what is wrong.
+  write_text(socket, proof(key, "caller", hello, answered), until);
+  const std::string refusal = read_text(socket, until);
+  if (!refusal.empty()) {
+    const bool wrong_key = refusal.find("key") != std::string::npos;
+    fail(wrong_key ? Code::unauthenticated : Code::failed_precondition, refusal);
+  }
+  if (!proves(shown, proof(key, "server", hello, answered)))
+    fail(Code::unauthenticated, "task '", peer.identity.task, "' does not know the cluster's key");
+  return exchange_arenas(socket, std::move(peer), arena, offers, until);
+}
+
+Greeting answer(const Socket& socket, const Identity& own, std::string_view key, SharedArena* arena, bool local,
+                Clock::time_point until) {
+  char magic[sizeof kMagic];
+  read_all(socket, magic, sizeof magic, until);
+  if (std::memcmp(magic, kMagic, sizeof magic) != 0)
+    fail(Code::unavailable, "a caller does not speak this protocol, or another version of it");
+  const std::string called = read_text(socket, until);
+  Hello peer = read_hello(called);
+  const bool offers = local && arena != nullptr;
+  const std::string hello = hello_of(own, offers);
+  write_text(socket, hello, until);
+  write_text(socket, proof(key, "server", called, hello), until);
+  const std::string shown = read_text(socket, until);
+  std::string refusal;
+  if (!proves(shown, proof(key, "caller", called, hello)))
+    refusal = cat("task '", own.task, "' refuses the connection: the caller does not know the cluster's key");
+  else if (peer.identity.cluster != own.cluster && !peer.identity.task.empty())
+    refusal = cat("task '", own.task, "' belongs to the cluster '", own.cluster, "', and the caller to '",
+                  peer.identity.cluster, "'");
+  write_text(socket, refusal, until);
+  if (!refusal.empty()) fail(Code::unauthenticated, refusal);
+  return exchange_arenas(socket, std::move(peer), arena, offers, until);
+}
+
+}  // namespace thalweg::net

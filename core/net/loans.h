@@ -1,0 +1,69 @@
+// Loans: tensors that one task reads in the memory of another on the same host, over one connection.
+//
+// The lender keeps each tensor that it lends until the borrower gives it back, or until the connection has been lost
+// for a while: a peer that only lost the connection may still read. What is lent is never written meanwhile: a lent
+// buffer has a second reference, and a buffer with two is immutable. The borrower gets a tensor of Kind::borrowed,
+// which is copied where it is kept beyond the step.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "memory/shared_arena.h"
+#include "tensor/tensor.h"
+
+namespace thalweg::net {
+
+// The arena of a peer, mapped for reading.
+class PeerArena {
+ public:
+  // Takes the descriptor over; throws UnavailableError if it cannot be mapped.
+  explicit PeerArena(int fd);
+  ~PeerArena();
+  PeerArena(const PeerArena&) = delete;
+  const char* base() const { return base_; }
+  size_t size() const { return size_; }
+
+ private:
+  const char* base_ = nullptr;
+  size_t size_ = 0;
+};
+
+// A tensor that was lent; number 0: none.
+struct Loan {
+  uint64_t number = 0;
+  uint64_t offset = 0;
+};
+
+class Loans {
+ public:
+  // Smaller tensors are sent as bytes: a loan costs a message to give it back.
+  static constexpr size_t kLeast = 32 << 10;
+
+  // `give_back` tells the lender that a loan has ended; called on any thread. `peer` is null if it lends nothing.
+  Loans(SharedArena* own, std::shared_ptr<PeerArena> peer, std::function<void(uint64_t)> give_back);
+  ~Loans();
+
+  // Lends a tensor, after a copy into the arena if it is elsewhere; none if it is small or there is no arena.
+  Loan lend(const Tensor& tensor);
+  // The peer has given a loan back; unknown numbers are ignored.
+  void returned(uint64_t number);
+  // A tensor that the peer has lent; throws InvalidArgumentError if it is not inside of the peer's arena.
+  Tensor borrow(DType dtype, Shape shape, uint64_t number, uint64_t offset);
+  size_t outstanding();
+
+ private:
+  SharedArena* const own_;
+  const std::shared_ptr<PeerArena> peer_;
+  const std::shared_ptr<const std::function<void(uint64_t)>> give_back_;
+  std::mutex mutex_;  // guards everything below
+  uint64_t last_ = 0;
+  std::unordered_map<uint64_t, Tensor> lent_;
+};
+
+// A copy of a tensor in the arena of this process; unset if the arena is full.
+Tensor copied_into(SharedArena& arena, const Tensor& tensor);
+
+}  // namespace thalweg::net

@@ -1,0 +1,82 @@
+// The epoll set and its threads.
+#include "net/poller.h"
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "error.h"
+
+namespace thalweg::net {
+
+Poller& Poller::shared() {
+  static Poller* poller = new Poller;
+  return *poller;
+}
+
+Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (epoll_ < 0) fail(Code::resource_exhausted, "epoll_create1: ", std::strerror(errno));
+  for (int i = 0; i < 2; ++i) start_thread();
+}
+
+void Poller::start_thread() {
+  if (threads_.fetch_add(1) >= kMostThreads) {
+    threads_.fetch_sub(1);
+    return;
+  }
+  waiting_.fetch_add(1);
+  std::thread([this] { loop(); }).detach();
+}
+
+uint64_t Poller::add(int fd, Handle handle) {
+  std::lock_guard lock(mutex_);
+  const uint64_t number = ++last_;
+  epoll_event event{};
+  event.events = EPOLLONESHOT;
+  event.data.u64 = number;
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0)
+    fail(Code::resource_exhausted, "epoll_ctl: ", std::strerror(errno));
+  watched_[number] = {fd, std::make_shared<Handle>(std::move(handle))};
+  return number;
+}
+
+void Poller::arm(uint64_t number, uint32_t events) {
+  std::lock_guard lock(mutex_);
+  auto found = watched_.find(number);
+  if (found == watched_.end()) return;
+  epoll_event event{};
+  event.events = events | EPOLLONESHOT;
+  event.data.u64 = number;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, found->second.fd, &event);
+}
+
+void Poller::remove(uint64_t number) {
+  std::shared_ptr<Handle> gone;  // destroyed without the lock
+  std::lock_guard lock(mutex_);
+  auto found = watched_.find(number);
+  if (found == watched_.end()) return;
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second.fd, nullptr);
+  gone = std::move(found->second.handle);
+  watched_.erase(found);
+}
+
+void Poller::loop() {
+  while (true) {
+    epoll_event event{};
+    if (epoll_wait(epoll_, &event, 1, -1) != 1) continue;
+    std::shared_ptr<Handle> handle;
+    {
+      std::lock_guard lock(mutex_);
+      auto found = watched_.find(event.data.u64);
+      if (found != watched_.end()) handle = found->second.handle;
+    }
+    if (waiting_.fetch_sub(1) == 1) start_thread();
+    if (handle) (*handle)(event.events);
+    handle.reset();
+    waiting_.fetch_add(1);
+  }
+}
+
+}  // namespace thalweg::net

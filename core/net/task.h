@@ -1,0 +1,105 @@
+// Task: this process as a member of a cluster, or as a client of one: its connections, the steps that peers can start,
+// the steps that are running, and calls.
+//
+// Frames of the step path (run, tensor, done, cancel) are handled where they arrive and never enter Python. Calls do:
+// they create sessions and register steps. A peer that sends nothing for `patience` is taken for dead, cut off or
+// stopped; a thread of its own sends heartbeats, so that a task with a long kernel is not.
+//
+// Thread-safe. `close` ends all connections, steps and calls; the object must be held by a shared pointer.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "net/connection.h"
+#include "net/runnable.h"
+#include "net/step_table.h"
+#include "step_program.h"
+
+namespace thalweg::net {
+
+struct TaskOptions {
+  Identity identity;
+  std::string key;            // the cluster's; empty: any process is admitted
+  bool shares_memory = true;  // with tasks of this host
+  std::chrono::milliseconds patience{3000};
+};
+
+class Task final : public Connection::Owner, public std::enable_shared_from_this<Task> {
+ public:
+  // The answer to a call: an error, or bytes.
+  using Answer = std::function<void(std::optional<Error>, std::string)>;
+  // Handles a call of a peer, on a thread that may block.
+  using Calls =
+      std::function<void(const std::shared_ptr<Connection>&, std::string method, std::string payload, Answer)>;
+  // A connection is lost: for whoever keeps something for the peer. On a thread that may block.
+  using Lost = std::function<void(const std::shared_ptr<Connection>&, const Error&)>;
+  // Serializes what observers of a traced step have recorded.
+  using Stats = std::function<std::string(const StepProgram&, std::deque<StepStats>&)>;
+
+  Task(TaskOptions options, Calls calls, Lost lost, Stats stats);
+  ~Task() override;
+  const Identity& identity() const { return options_.identity; }
+
+  // Admits peers at a TCP port, and those of this host by a Unix socket; the port.
+  int listen(const std::string& host, int port);
+  // Connects to a task at "host:port". `tcp`: also on this host. Blocks until the handshake is done.
+  std::shared_ptr<Connection> connect(const std::string& address, std::chrono::milliseconds timeout, bool tcp = false);
+  // A connection to this incarnation of a task, whichever side has made it; null if there is none.
+  std::shared_ptr<Connection> find(const std::string& task, uint64_t incarnation);
+  std::vector<std::shared_ptr<Connection>> connections();
+  void close();
+
+  // Makes a step known to peers: its number.
+  uint64_t add(std::shared_ptr<Runnable> runnable);
+  void remove(uint64_t number);
+  void call(const std::shared_ptr<Connection>& peer, const std::string& method, const std::string& payload,
+            Answer answer);
+  StepTable& steps() { return steps_; }
+  std::string stats_of(const StepProgram& program, std::deque<StepStats>& observers) {
+    return stats_ ? stats_(program, observers) : std::string();
+  }
+
+  void received(const std::shared_ptr<Connection>& from, Frame frame) override;
+  void lost(const std::shared_ptr<Connection>& peer, const Error& why) override;
+
+ private:
+  static constexpr int kMostHandshakes = 64;
+
+  void accept(const Socket& listening, bool local);
+  std::shared_ptr<Connection> adopt(Socket socket, Greeting greeting);
+  void run(const std::shared_ptr<Connection>& from, Frame frame);
+  void beat();
+  std::shared_ptr<Runnable> runnable(uint64_t number);
+
+  const TaskOptions options_;
+  const Calls calls_;
+  const Lost lost_;
+  const Stats stats_;
+  SharedArena* const arena_;
+  StepTable steps_;
+  std::atomic<int> handshakes_{0};
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable wake_;
+  bool closed_ = false;
+  std::thread heart_;
+  Socket tcp_, unix_;
+  uint64_t tcp_number_ = 0, unix_number_ = 0;
+  std::vector<std::shared_ptr<Connection>> connections_;
+  std::unordered_map<uint64_t, std::shared_ptr<Runnable>> runnables_;
+  struct Call {
+    std::shared_ptr<Connection> peer;
+    Answer answer;
+  };
+  uint64_t last_call_ = 0;
+  std::unordered_map<uint64_t, Call> pending_;
+};
+
+}  // namespace thalweg::net

@@ -1,0 +1,47 @@
+// Starting compiled steps.
+#include "step_program.h"
+
+namespace thalweg {
+
+StepProgram::StepProgram(std::shared_ptr<void> owner, Session& session, std::vector<FeedSpec> feeds,
+                         std::vector<JointStep::Part> parts, size_t num_fetches)
+    : owner_(std::move(owner)),
+      session_(session),
+      feeds_(std::move(feeds)),
+      parts_(std::move(parts)),
+      num_fetches_(num_fetches) {
+  require(!parts_.empty(), "a step has at least one part");
+}
+
+void StepProgram::start(const std::shared_ptr<const StepProgram>& program, int64_t id,
+                        std::shared_ptr<Rendezvous> rendezvous, std::vector<Tensor> feeds,
+                        std::deque<StepStats>* observers, const std::function<void(const std::shared_ptr<Step>&)>& made,
+                        Executor::Finished finished) {
+  // The session knows the step until it has ended.
+  struct Ending {
+    std::shared_ptr<const StepProgram> program;
+    Executor::Finished finished;
+    std::optional<Session::Running> running;
+  };
+  auto ending = std::make_shared<Ending>(program, std::move(finished));
+  auto end = [ending](std::optional<Error> error, std::vector<Tensor> fetched) {
+    ending->running.reset();
+    ending->finished(std::move(error), std::move(fetched));
+  };
+  if (program->parts_.size() == 1) {
+    auto executor = std::make_shared<Executor>(program->parts_[0].plan, id);
+    executor->set_rendezvous(std::move(rendezvous));
+    if (observers != nullptr) executor->observe(&observers->at(0));
+    ending->running.emplace(program->session_, executor.get());
+    made(executor);
+    executor->start(std::move(feeds), std::move(end));
+  } else {
+    auto joint = std::make_shared<JointStep>(program->parts_, id, std::move(rendezvous));
+    if (observers != nullptr) joint->observe(*observers);
+    ending->running.emplace(program->session_, joint.get());
+    made(joint);
+    joint->start(feeds, program->num_fetches_, std::move(end));
+  }
+}
+
+}  // namespace thalweg

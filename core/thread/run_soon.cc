@@ -1,0 +1,35 @@
+// The scopes in which arrivals are handled.
+#include "thread/run_soon.h"
+
+#include <utility>
+
+#include "thread/thread_pool.h"
+
+namespace thalweg {
+namespace {
+
+thread_local SoonScope* current = nullptr;
+
+}  // namespace
+
+void run_soon(std::function<void()> work) {
+  if (current != nullptr)
+    current->work_.push_back(std::move(work));
+  else
+    ThreadPool::shared().submit(std::move(work));
+}
+
+SoonScope::SoonScope() : outer_(std::exchange(current, this)) {}
+
+SoonScope::~SoonScope() {
+  // While the work runs there is no scope: what it makes possible must not wait for its end.
+  current = outer_;
+  if (work_.empty()) return;
+  for (size_t i = 0; i + 1 < work_.size(); ++i) ThreadPool::shared().submit(std::move(work_[i]));
+  if (outer_ != nullptr)
+    outer_->work_.push_back(std::move(work_.back()));
+  else
+    work_.back()();
+}
+
+}  // namespace thalweg

@@ -1,0 +1,29 @@
+// run_soon: continues work that an event has made possible, with as few wake-ups as can be.
+//
+// A thread that reads from the network opens a SoonScope while it handles what has arrived. Work that this makes
+// possible (an executor whose missing tensor is there) waits until the scope ends, and then runs on the same thread:
+// no other thread has to wake up first. Further pieces of work go to the pool. Without a scope all of it goes to the
+// pool. Nothing runs inside of `run_soon` itself, so it may be called with locks held.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace thalweg {
+
+void run_soon(std::function<void()> work);
+
+class SoonScope {
+ public:
+  SoonScope();
+  // Runs the last piece of work on this thread and gives the others to the pool.
+  ~SoonScope();
+  SoonScope(const SoonScope&) = delete;
+
+ private:
+  friend void run_soon(std::function<void()> work);
+  SoonScope* outer_;
+  std::vector<std::function<void()>> work_;
+};
+
+}  // namespace thalweg

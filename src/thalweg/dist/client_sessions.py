@@ -1,0 +1,148 @@
+"""Sessions of clients in other processes: their graphs, and the steps that they have asked for."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from thalweg import errors
+from thalweg.dist.master_engine import MasterEngine
+from thalweg.dist.messages import messages
+from thalweg.dist.task_server import TaskServer
+from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.formats.import_graph_def import import_graph_def
+from thalweg.graph.graph import Graph
+
+
+@dataclass
+class _ClientSession:
+    """A client's session. `lock` guards its graph and its steps."""
+
+    connection: Any
+    engine: MasterEngine
+    graph: Graph
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    steps: set[int] = field(default_factory=set)
+
+
+class ClientSessions:
+    """The sessions that clients have on one task. Thread-safe."""
+
+    def __init__(self, server: TaskServer) -> None:
+        """Answers the calls of clients from now on."""
+        self._server = server
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _ClientSession] = {}
+        server.add_methods(
+            {
+                "create_session": self._create,
+                "extend_session": self._extend,
+                "make_step": self._make_step,
+                "release_step": self._release_step,
+                "list_devices": self._list_devices,
+                "close_session": self._close,
+            }
+        )
+        server.on_loss(self._lost)
+
+    def _create(self, connection: Any, request: Any) -> Any:
+        # Start-up time: protobuf is slow to import.
+        from tensorboard.compat.proto.config_pb2 import ConfigProto
+
+        config = ConfigProto.FromString(request.config) if request.config else None
+        graph = _read_graph(request.graph)
+        session = _ClientSession(connection, MasterEngine(self._server, config), graph)
+        name = secrets.token_hex(8)
+        with self._lock:
+            self._sessions[name] = session
+        return messages()["Created"](session=name)
+
+    def _find(self, connection: Any, name: str) -> _ClientSession:
+        with self._lock:
+            found = self._sessions.get(name)
+        if found is None or found.connection is not connection:
+            raise errors.AbortedError(
+                None, None, f"Session {name} is not known to {self._server.name}: it was closed, or the task restarted."
+            )
+        return found
+
+    def _extend(self, connection: Any, request: Any) -> Any:
+        session = self._find(connection, request.session)
+        graph = _read_graph(request.graph)
+        with session.lock:
+            session.graph = graph
+        return messages()["Empty"]()
+
+    def _make_step(self, connection: Any, request: Any) -> Any:
+        session = self._find(connection, request.session)
+        with session.lock:
+            graph = session.graph
+            try:
+                feeds = [graph.get_tensor_by_name(name) for name in request.feed]
+                fetches = [graph.get_tensor_by_name(name) for name in request.fetch]
+                targets = [graph.get_operation_by_name(name) for name in request.target]
+            except (KeyError, ValueError) as e:
+                raise errors.NotFoundError(None, None, f"The session's graph lacks what was asked for: {e}") from None
+            precision = as_dtype(request.precision) if request.precision else None
+            with graph._lock:
+                step = session.engine.install(graph, feeds, fetches, targets, precision, request.piecewise)
+            number = self._server.network.add(step.compiled)
+            session.steps.add(number)
+        return messages()["Registered"](number=number)
+
+    def _release_step(self, connection: Any, request: Any) -> Any:
+        session = self._find(connection, request.session)
+        with session.lock:
+            for number in set(request.number) & session.steps:
+                session.steps.discard(number)
+                self._server.network.remove(number)
+        return messages()["Empty"]()
+
+    def _list_devices(self, connection: Any, request: Any) -> Any:
+        session = self._find(connection, request.session)
+        status = messages()["Status"]()
+        for name, kind, limit, incarnation in session.engine.list_devices():
+            status.device.add(name=name, type=kind, memory_limit=limit, incarnation=incarnation)
+        return status
+
+    def _close(self, connection: Any, request: Any) -> Any:
+        self._find(connection, request.session)
+        with self._lock:
+            session = self._sessions.pop(request.session, None)
+        if session is not None:
+            self._end(session)
+        return messages()["Empty"]()
+
+    def _lost(self, connection: Any, why: str) -> None:
+        with self._lock:
+            gone = [name for name, session in self._sessions.items() if session.connection is connection]
+            sessions = [self._sessions.pop(name) for name in gone]
+        for session in sessions:
+            self._end(session)
+
+    def _end(self, session: _ClientSession) -> None:
+        session.engine.close()
+        with session.lock:
+            for number in session.steps:
+                self._server.network.remove(number)
+            session.steps.clear()
+
+
+def _read_graph(data: bytes) -> Graph:
+    # Start-up time: protobuf is slow to import.
+    from google.protobuf.message import DecodeError
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+
+    graph = Graph()
+    try:
+        graph_def = GraphDef.FromString(data)
+        with graph.as_default():
+            import_graph_def(graph_def, name="")
+    except (DecodeError, ValueError, TypeError) as e:
+        raise errors.InvalidArgumentError(None, None, f"The client's graph cannot be read: {e}") from None
+    return graph
+
+

@@ -1,0 +1,84 @@
+"""From a session's target to its engine: a task of this process, or a master elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from thalweg import errors
+from thalweg.dist.client import ClientNetwork
+from thalweg.dist.client_engine import ClientEngine
+from thalweg.dist.keys import cluster_key
+from thalweg.dist.master_engine import MasterEngine
+from thalweg.runtime.engine import Engine
+from thalweg.runtime.targets import Connector
+
+if TYPE_CHECKING:
+    from thalweg.dist.task_server import TaskServer
+
+_PROTOCOLS = ("grpc", "thalweg")
+_lock = threading.Lock()
+_servers: dict[str, TaskServer] = {}
+_networks: dict[bytes, ClientNetwork] = {}
+
+
+def add_server(target: str, server: TaskServer) -> None:
+    """Makes a task of this process known under its target."""
+    with _lock:
+        _servers[target] = server
+
+
+def remove_server(target: str) -> None:
+    """Takes `add_server` back."""
+    with _lock:
+        _servers.pop(target, None)
+
+
+def _address(target: str) -> str:
+    protocol, separator, address = target.partition("://")
+    if not separator or protocol not in _PROTOCOLS:
+        raise errors.NotFoundError(
+            None, None, f"No session factory registered for the given session options: {{target: \"{target}\"}}. "
+            f"Targets look like {', '.join(f'{each}://host:port' for each in _PROTOCOLS)}."
+        )  # fmt: skip
+    return address
+
+
+def _local(target: str) -> TaskServer | None:
+    with _lock:
+        return _servers.get(target)
+
+
+def _network() -> ClientNetwork:
+    key = cluster_key()
+    with _lock:
+        if key not in _networks:
+            _networks[key] = ClientNetwork(key)
+        return _networks[key]
+
+
+def connect(target: str, config: Any) -> Engine:
+    """The engine for a session with this target."""
+    address = _address(target)
+    server = _local(target)
+    if server is not None:
+        return MasterEngine(server, config)
+    return ClientEngine(_network(), address, config)
+
+
+def reset(target: str, containers: list[str], config: Any) -> None:
+    """Forgets the state in containers of the cluster that the target is a task of."""
+    address = _address(target)
+    server = _local(target)
+    if server is not None:
+        server.reset(containers, forward=True)
+        return
+    network = _network()
+    connection = network.connect(address)
+    try:
+        network.call(connection, "reset", container=containers, forward=True)
+    finally:
+        network.release(connection)
+
+
+CONNECTOR = Connector(connect, reset)

@@ -1,0 +1,87 @@
+"""The messages of calls between clients, masters and workers, as protobufs: unknown fields of later versions are skipped.
+
+A method's name says which messages it takes and returns; see `METHODS`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+from thalweg import errors
+from thalweg.graph.messages.runtime_messages import Field, make_messages
+
+_MESSAGES: Final[dict[str, list[Field]]] = {
+    "Empty": [],
+    "DeviceDef": [
+        ("name", 1, "string"),
+        ("type", 2, "string"),
+        ("on_request", 3, "bool"),
+        ("incarnation", 4, "uint64"),
+        ("memory_limit", 5, "int64"),
+    ],
+    "Status": [("device", 1, "*DeviceDef")],
+    "PeerDef": [("task", 1, "string"), ("incarnation", 2, "uint64"), ("address", 3, "string")],
+    # Master to worker.
+    "RegisterRequest": [("session", 1, "string"), ("step", 2, "bytes"), ("peer", 3, "*PeerDef")],
+    "Registered": [("number", 1, "uint64")],
+    "DeregisterRequest": [("session", 1, "string"), ("number", 2, "*uint64")],
+    "CloseRequest": [("session", 1, "string")],
+    "ResetRequest": [("container", 1, "*string"), ("forward", 2, "bool")],
+    "MemoryRequest": [("device", 1, "string")],
+    "MemoryInfo": [("value", 1, "map int64")],
+    # Client to master.
+    "CreateRequest": [("graph", 1, "bytes"), ("config", 2, "bytes")],
+    "Created": [("session", 1, "string")],
+    "ExtendRequest": [("session", 1, "string"), ("graph", 2, "bytes")],
+    "StepRequest": [
+        ("session", 1, "string"),
+        ("feed", 2, "*string"),
+        ("fetch", 3, "*string"),
+        ("target", 4, "*string"),
+        ("precision", 5, "int32"),
+        ("piecewise", 6, "bool"),
+    ],
+}
+
+# The request and the answer of each method.
+METHODS: Final[dict[str, tuple[str, str]]] = {
+    "status": ("Empty", "Status"),
+    "register": ("RegisterRequest", "Registered"),
+    "deregister": ("DeregisterRequest", "Empty"),
+    "close_worker_session": ("CloseRequest", "Empty"),
+    "reset": ("ResetRequest", "Empty"),
+    "memory": ("MemoryRequest", "MemoryInfo"),
+    "create_session": ("CreateRequest", "Created"),
+    "extend_session": ("ExtendRequest", "Empty"),
+    "make_step": ("StepRequest", "Registered"),
+    "release_step": ("DeregisterRequest", "Empty"),
+    "list_devices": ("CloseRequest", "Status"),
+    "close_session": ("CloseRequest", "Empty"),
+}
+
+
+@functools.cache
+def messages() -> dict[str, Any]:
+    """The message classes, by name."""
+    return make_messages("thalweg/tasks.proto", _MESSAGES)
+
+
+def request_of(method: str, **fields: Any) -> bytes:
+    """The serialized request of a method."""
+    serialized: bytes = messages()[METHODS[method][0]](**fields).SerializeToString()
+    return serialized
+
+
+def parsed(kind: str, data: bytes) -> Any:
+    """A message from the bytes of a peer.
+
+    Raises:
+        errors.InvalidArgumentError: If the bytes are no such message.
+    """
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
+
+    try:
+        return messages()[kind].FromString(data)
+    except DecodeError as e:
+        raise errors.InvalidArgumentError(None, None, f"A peer sent bytes that are no {kind}: {e}") from None

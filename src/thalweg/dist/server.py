@@ -1,0 +1,172 @@
+"""tf.train.Server: this process as a task of a cluster."""
+
+from __future__ import annotations
+
+import atexit
+import ipaddress
+import socket
+import threading
+import weakref
+from typing import Any
+
+from thalweg import errors
+from thalweg.dist import connect
+from thalweg.dist.client_sessions import ClientSessions
+from thalweg.dist.keys import cluster_key
+from thalweg.dist.task_server import TaskServer
+from thalweg.graph.definitions.op_registry import export
+from thalweg.platform import logging
+from thalweg.train.cluster_spec import ClusterSpec
+
+_running: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+@export("train.Server")
+class Server:
+    """A task of a cluster: it runs parts of steps for any master, and is a master for sessions with its `target`.
+
+    Example:
+        >>> server = tf.train.Server.create_local_server()
+        >>> with tf.Session(server.target) as sess:
+        ...     print(sess.run(tf.constant("Hello from a cluster of one task")).decode())
+        Hello from a cluster of one task
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
+        """Describes a task, and starts it.
+
+        Args:
+            server_or_cluster_def: A ServerDef, ClusterDef, ClusterSpec, or a dictionary of jobs.
+            job_name: The job of this task; may be left out if the cluster has only one.
+            task_index: Its index there; may be left out if the job has only one task.
+            protocol: "grpc" (default) or "thalweg": both are Thalweg's own protocol.
+            config: A ConfigProto for sessions without one; its `device_count` decides how many devices the task has.
+            start: Whether to begin at once.
+
+        Raises:
+            ValueError: If it is not clear which task this is.
+            errors.UnavailableError: If the task cannot listen at its address.
+        """
+        self._definition = _definition(server_or_cluster_def, job_name, task_index, protocol, config)
+        cluster = ClusterSpec(self._definition.cluster)
+        job, index = self._definition.job_name, self._definition.task_index
+        self._address = cluster.task_address(job, index)
+        given = self._definition.default_session_config if self._definition.HasField("default_session_config") else None
+        self._task = TaskServer(cluster, job, index, cluster_key(), given)
+        self._clients = ClientSessions(self._task)
+        self._lock = threading.Lock()
+        self._target = ""
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        """Begins to listen; nothing happens if it does already.
+
+        Raises:
+            errors.UnavailableError: If the address is in use, or not one of this host.
+        """
+        with self._lock:
+            if self._target:
+                return
+            host, _, port = self._address.rpartition(":")
+            host = host.strip("[]")
+            if not host or not port.isdigit():
+                raise errors.InvalidArgumentError(None, None, f"The address {self._address!r} is not host:port.")
+            bound = self._task.listen(host, int(port))
+            if not _is_loopback(host) and not cluster_key():
+                logging.warning(
+                    "Task %s is open to whoever reaches %s: it runs any graph that it is sent. Give the cluster a key "
+                    "(THALWEG_CLUSTER_KEY), or listen at localhost.", self._task.name, self._address,
+                )  # fmt: skip
+            self._target = f"{self._definition.protocol}://{self._address.rpartition(':')[0]}:{bound}"
+            self._task.directory.move(self._task.name, self._target.partition("://")[2])
+            connect.add_server(self._target, self._task)
+            _running.add(self)
+
+    def join(self) -> None:
+        """Blocks until the server has been stopped: a process that is only a task ends its program with this."""
+        while not self._task.closed.wait(1.0):  # A wait without a limit could not be interrupted by Ctrl-C.
+            pass
+
+    def stop(self) -> None:
+        """Ends all steps and connections of the task; its variables are gone."""
+        with self._lock:
+            if self._target:
+                connect.remove_server(self._target)
+            self._task.close()
+        _running.discard(self)
+
+    @property
+    def server_def(self) -> Any:
+        """The ServerDef that describes the task."""
+        return self._definition
+
+    @property
+    def target(self) -> str:
+        """What a `tf.Session` connects to in order to use this task as its master."""
+        if not self._target:
+            raise errors.FailedPreconditionError(None, None, "The server has not been started.")
+        return self._target
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A cluster of one task in this process, at a free port of the loopback interface."""
+        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+
+def _definition(given: Any, job: str | None, index: int | None, protocol: str | None, config: Any) -> Any:
+    from thalweg.graph.messages.cluster_messages import ServerDef  # Start-up time: protobuf is slow to import.
+
+    definition = ServerDef()
+    if isinstance(given, ServerDef):
+        definition.CopyFrom(given)
+    else:
+        definition.cluster.CopyFrom(ClusterSpec(given).as_cluster_def())
+    cluster = ClusterSpec(definition.cluster)
+    if job is not None:
+        definition.job_name = job
+    if index is not None:
+        definition.task_index = index
+    if protocol is not None:
+        definition.protocol = protocol
+    if config is not None:
+        definition.default_session_config.MergeFrom(config)
+    if not definition.job_name:
+        if len(cluster.jobs) != 1:
+            raise ValueError("Must specify an explicit `job_name`.")
+        definition.job_name = cluster.jobs[0]
+    if definition.job_name not in cluster.jobs:
+        raise ValueError(f"The cluster has no job '{definition.job_name}': its jobs are {', '.join(cluster.jobs)}.")
+    indices = cluster.task_indices(definition.job_name)
+    if index is None and not isinstance(given, ServerDef):
+        if len(indices) != 1:
+            raise ValueError("Must specify an explicit `task_index`.")
+        definition.task_index = indices[0]
+    if definition.task_index not in indices:
+        raise ValueError(f"Job '{definition.job_name}' has no task {definition.task_index}: its tasks are {indices}.")
+    definition.protocol = definition.protocol or "grpc"
+    if definition.protocol not in ("grpc", "thalweg"):
+        raise ValueError(f"The protocol '{definition.protocol}' is not known: use 'grpc' or 'thalweg'.")
+    return definition
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        addresses = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
+        return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in addresses)
+    except (OSError, ValueError):
+        return False
+
+
+@atexit.register
+def _stop_all() -> None:
+    for server in list(_running):
+        server.stop()

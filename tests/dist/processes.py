@@ -1,0 +1,102 @@
+"""Clusters of real processes for tests: started, killed, stopped, continued, restarted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody uses now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Processes:
+    """A cluster whose tasks are processes; use it in a `with` block."""
+
+    def __init__(self, devices: int = 1, environment: dict[str, str] | None = None, **jobs: int) -> None:
+        """Starts all tasks, and waits until they listen.
+
+        Args:
+            devices: How many CPU devices each task has.
+            environment: Variables for the processes.
+            **jobs: How many tasks each job has.
+        """
+        ports = iter(free_ports(sum(jobs.values())))
+        self.jobs = {job: [f"localhost:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
+        self._devices = devices
+        self._environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **(environment or {})}
+        self._running: dict[tuple[str, int], subprocess.Popen[str]] = {}
+        for job, tasks in self.jobs.items():
+            for index in range(len(tasks)):
+                self._start(job, index)
+        for process in self._running.values():
+            self._wait(process)
+
+    def _start(self, job: str, index: int) -> subprocess.Popen[str]:
+        given = {"cluster": self.jobs, "job": job, "index": index, "devices": self._devices}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.dist.task_process", json.dumps(given)],
+            stdout=subprocess.PIPE, text=True, cwd=ROOT, env=self._environment,
+        )  # fmt: skip
+        self._running[job, index] = process
+        return process
+
+    @staticmethod
+    def _wait(process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("ready"), f"a task did not start: {line!r}"
+
+    def target(self, job: str, index: int = 0) -> str:
+        """What a session connects to."""
+        return f"grpc://{self.jobs[job][index]}"
+
+    def kill(self, job: str, index: int = 0) -> None:
+        """Kills a task (SIGKILL)."""
+        process = self._running.pop((job, index))
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def stop(self, job: str, index: int = 0) -> None:
+        """Stops a task (SIGSTOP)."""
+        self._running[job, index].send_signal(signal.SIGSTOP)
+
+    def go_on(self, job: str, index: int = 0) -> None:
+        """Lets a stopped task go on."""
+        self._running[job, index].send_signal(signal.SIGCONT)
+
+    def restart(self, job: str, index: int = 0) -> None:
+        """Kills a task if it is running, and starts it again at the same address."""
+        if (job, index) in self._running:
+            self.kill(job, index)
+        self._wait(self._start(job, index))
+
+    def close(self) -> None:
+        """Kills all of them."""
+        for job, index in list(self._running):
+            self.kill(job, index)
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
