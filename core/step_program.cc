@@ -13,6 +13,23 @@ StepProgram::StepProgram(std::shared_ptr<void> owner, Session& session, std::vec
   require(!parts_.empty(), "a step has at least one part");
 }
 
+std::vector<std::shared_ptr<const Plan>> StepProgram::plans() const {
+  std::vector<std::shared_ptr<const Plan>> found;
+  for (const auto& part : parts_) found.push_back(part.plan);
+  return found;
+}
+
+const std::shared_ptr<NodeTable>& StepProgram::nodes() const {
+  std::call_once(numbered_, [this] { nodes_ = std::make_shared<NodeTable>(plans()); });
+  return nodes_;
+}
+
+std::deque<StepStats> StepProgram::observers(StepStats::Options options) const {
+  std::deque<StepStats> found;
+  for (size_t i = 0; i < parts_.size(); ++i) found.emplace_back(options);
+  return found;
+}
+
 void StepProgram::start(const std::shared_ptr<const StepProgram>& program, int64_t id,
                         std::shared_ptr<Rendezvous> rendezvous, std::vector<Tensor> feeds,
                         std::deque<StepStats>* observers, const std::function<void(const std::shared_ptr<Step>&)>& made,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/joint_step.h"
+#include "executor/trace.h"
 #include "session.h"
 
 namespace thalweg {
@@ -29,6 +30,11 @@ class StepProgram {
   const std::vector<FeedSpec>& feeds() const { return feeds_; }
   const std::vector<JointStep::Part>& parts() const { return parts_; }
   size_t num_fetches() const { return num_fetches_; }
+  std::vector<std::shared_ptr<const Plan>> plans() const;
+  // The numbers of its nodes in traces, made on first use.
+  const std::shared_ptr<NodeTable>& nodes() const;
+  // Observers for one step, one for each part.
+  std::deque<StepStats> observers(StepStats::Options options) const;
 
   // Starts a step, and returns at once. `made` gets the step before it begins: from then on it can be aborted.
   // `finished` is called once, on any thread, with the error or the fetches. The program must live until then; so must
@@ -43,6 +49,8 @@ class StepProgram {
   const std::vector<FeedSpec> feeds_;
   const std::vector<JointStep::Part> parts_;
   const size_t num_fetches_;
+  mutable std::once_flag numbered_;
+  mutable std::shared_ptr<NodeTable> nodes_;
 };
 
 }  // namespace thalweg

@@ -80,9 +80,9 @@ const NodeTable::Entry& NodeTable::operator[](size_t i) const {
 }
 
 Trace::Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr<const Plan>>& plans,
-             std::deque<StepStats>& stats)
+             std::deque<StepStats>& stats, int64_t clock_offset)
     : nodes_(std::move(nodes)), step_(stats.at(0).step()) {
-  const TraceClock::Scale scale;
+  const TraceClock::Scale scale(clock_offset);
   for (size_t i = 0; i < plans.size(); ++i) {
     std::vector<StepStats::Call> calls = stats[i].take_calls();
     // A calling call comes before the calls it made.

@@ -85,7 +85,7 @@ class Trace {
   };
   // Takes the records of the observers of the plans' executors.
   Trace(std::shared_ptr<NodeTable> nodes, const std::vector<std::shared_ptr<const Plan>>& plans,
-        std::deque<StepStats>& stats);
+        std::deque<StepStats>& stats, int64_t clock_offset = 0);
 
   int64_t step() const { return step_; }  // its number
   const std::vector<Part>& parts() const { return parts_; }

@@ -52,10 +52,10 @@ static const Pair kLoaded(CLOCK_MONOTONIC);
 
 int64_t TraceClock::steady() { return read(CLOCK_MONOTONIC); }
 
-TraceClock::Scale::Scale() {
+TraceClock::Scale::Scale(int64_t offset) {
   const Pair now(CLOCK_REALTIME);
   ticks_ = now.ticks;
-  epoch_ = now.nanoseconds;
+  epoch_ = now.nanoseconds + offset;
   rate_ = 1;
   if (!counts_) return;
   const Pair steady(CLOCK_MONOTONIC);

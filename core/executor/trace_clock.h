@@ -24,7 +24,8 @@ class TraceClock {
 
   class Scale {
    public:
-    Scale();
+    // `offset`, in nanoseconds, is added to all times.
+    explicit Scale(int64_t offset = 0);
     int64_t nanoseconds(int64_t ticks) const {
       return epoch_ + static_cast<int64_t>(static_cast<double>(ticks - ticks_) * rate_);
     }

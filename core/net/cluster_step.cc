@@ -25,13 +25,13 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
     auto rendezvous = step_->task_->steps().begin(id_, shared_from_this(), step_->routes_);
     for (size_t i = 0; i < step_->remotes_.size(); ++i) {
       const ClusterStep::Remote& remote = step_->remotes_[i];
-      Frame frame{
-          FrameKind::run, static_cast<uint8_t>(options_.traced), static_cast<uint64_t>(id_), remote.number, {}, {}};
+      Frame frame{FrameKind::run, 0, static_cast<uint64_t>(id_), remote.number, {}, {}};
+      put_options(frame, options_, remote.peer->clock_offset());
       for (int32_t k : remote.feeds) frame.tensors.push_back(feeds[k]);
       try {
         remote.peer->send(std::move(frame));
       } catch (const Error& error) {
-        ended(i, {unavailable(*remote.peer, error), {}, {}});
+        ended(i, {unavailable(*remote.peer, error), {}, {}, {}});
       }
     }
     if (step_->local_) {
@@ -39,7 +39,7 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
         start_local(std::move(rendezvous), feeds);
         return;
       } catch (const Error& error) {
-        ended_here({error, {}, {}}, nullptr);
+        ended_here({error, {}, {}, {}}, nullptr);
         return;
       }
     }
@@ -80,7 +80,7 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
     bool needed = peer == starter_ || step_->routes_->has(peer.get());
     for (size_t i = 0; i < step_->remotes_.size(); ++i) {
       if (step_->remotes_[i].peer != peer) continue;
-      ended(i, {unavailable(*peer, why), {}, {}});
+      ended(i, {unavailable(*peer, why), {}, {}, {}});
       needed = false;
     }
     if (needed) abort(unavailable(*peer, why));
@@ -96,10 +96,10 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
     const ClusterStep::Local& local = *step_->local_;
     std::vector<Tensor> fed;
     for (int32_t k : local.feeds) fed.push_back(feeds[k]);
-    auto observers = options_.traced ? std::make_shared<std::deque<StepStats>>() : nullptr;
-    if (observers)
-      for (size_t i = 0; i < local.program->parts().size(); ++i)
-        observers->emplace_back(StepStats::Options{.numerics = false, .details = true});
+    std::shared_ptr<std::deque<StepStats>> observers;
+    if (options_.traced || options_.checked)
+      observers = std::make_shared<std::deque<StepStats>>(local.program->observers(
+          {.numerics = options_.checked, .details = options_.traced, .runs = options_.traced}));
     auto made = [this](const std::shared_ptr<Step>& step) {
       std::unique_lock lock(mutex_);
       local_ = step;
@@ -109,14 +109,25 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
       step->abort(error);
     };
     auto finished = [self = shared_from_this(), observers](std::optional<Error> error, std::vector<Tensor> fetched) {
-      self->ended_here({std::move(error), std::move(fetched), {}}, observers);
+      self->ended_here({std::move(error), std::move(fetched), {}, {}}, observers);
     };
     StepProgram::start(local.program, id_, std::move(rendezvous), std::move(fed), observers.get(), made,
                        std::move(finished));
   }
 
   void ended_here(StepResult result, const std::shared_ptr<std::deque<StepStats>>& observers) {
-    if (observers && !result.error) result.stats = step_->task_->stats_of(*step_->local_->program, *observers);
+    if (observers && !result.error) {
+      if (options_.traced) {
+        const StepProgram& program = *step_->local_->program;
+        Trace trace(program.nodes(), program.plans(), *observers, options_.clock_offset);
+        if (step_->label_) step_->label_();
+        result.stats = trace.step_stats();
+        result.findings = trace.findings();
+      } else {
+        for (const StepStats& each : *observers)
+          for (const auto& finding : each.findings()) result.findings.push_back(finding);
+      }
+    }
     std::vector<int32_t> none;
     take(std::move(result), step_->local_ ? step_->local_->fetches : none, nullptr);
   }
@@ -145,7 +156,8 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
         if (!result_.error) result_.error = located(*result.error, peer);
       } else {
         for (size_t i = 0; i < fetches.size(); ++i) result_.fetches[fetches[i]] = std::move(result.fetches[i]);
-        result_.stats += result.stats;
+        result_.stats += result.stats;  // protobufs with one repeated field: joined, they are one
+        for (auto& finding : result.findings) result_.findings.push_back(std::move(finding));
       }
       over = --left_ == 0;
     }

@@ -34,6 +34,8 @@ class ClusterStep final : public Runnable, public std::enable_shared_from_this<C
   // `routes` are the connections to all tasks that the local parts exchange tensors with.
   ClusterStep(std::shared_ptr<Task> task, std::vector<FeedSpec> feeds, size_t num_fetches, std::optional<Local> local,
               std::vector<Remote> remotes, std::shared_ptr<const Routes> routes);
+  // Sets what gives the nodes of the local parts their labels in traces; called before a trace is written.
+  void label_with(std::function<void()> label) { label_ = std::move(label); }
 
   void start(int64_t id, std::vector<Tensor> feeds, StepOptions options, std::shared_ptr<Connection> starter,
              Done done) override;
@@ -50,6 +52,7 @@ class ClusterStep final : public Runnable, public std::enable_shared_from_this<C
   const std::optional<Local> local_;
   const std::vector<Remote> remotes_;
   const std::shared_ptr<const Routes> routes_;
+  std::function<void()> label_;
 };
 
 }  // namespace thalweg::net

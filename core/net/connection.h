@@ -50,6 +50,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point last_received() const { return Clock::time_point(Clock::duration(received_.load())); }
   Clock::time_point last_sent() const { return Clock::time_point(Clock::duration(sent_.load())); }
   void excuse() { received_.store(Clock::now().time_since_epoch().count()); }
+  // The clock of this process minus that of the peer, in nanoseconds: for traces of several hosts.
+  int64_t clock_offset() const { return clock_offset_.load(); }
+  void set_clock_offset(int64_t nanoseconds) { clock_offset_.store(nanoseconds); }
   int64_t bytes_received() const { return bytes_received_.load(); }
   int64_t bytes_sent() const { return bytes_sent_.load(); }
   size_t loans() { return loans_ ? loans_->outstanding() : 0; }
@@ -69,7 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t read_number_ = 0, write_number_ = 0;
   std::atomic<bool> is_lost_{false};
   std::atomic<Clock::rep> received_, sent_;
-  std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0};
+  std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0}, clock_offset_{0};
 
   std::mutex mutex_;                // guards everything below
   std::shared_ptr<Socket> socket_;  // null when lost; a thread that reads keeps it open

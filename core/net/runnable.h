@@ -15,13 +15,17 @@ namespace thalweg::net {
 class Connection;
 
 struct StepOptions {
-  bool traced = false;
+  bool traced = false;   // record when each node ran
+  bool checked = false;  // find the nodes that make NaNs or infinities
+  // What to add to the clock of whoever runs a part to get that of the one who asks, in nanoseconds.
+  int64_t clock_offset = 0;
 };
 
 struct StepResult {
   std::optional<Error> error;
   std::vector<Tensor> fetches;
-  std::string stats;  // serialized StepStats of a traced step
+  std::string stats;                                          // serialized StepStats of a traced step
+  std::vector<std::pair<std::string, std::string>> findings;  // of a checked one: nodes, and what is wrong
 };
 
 // Anything that runs under a step's number and can be ended.

@@ -14,15 +14,42 @@ namespace thalweg::net {
 namespace {
 
 constexpr std::chrono::milliseconds kHandshake(5000);
-constexpr uint8_t kTraced = 1, kFailed = 1;
+constexpr uint8_t kTraced = 1, kChecked = 2;  // flags of run frames
+constexpr uint8_t kFailed = 1;                // of done frames and answers
+
+StepOptions take_options(const Frame& frame) {
+  StepOptions options{.traced = (frame.flags & kTraced) != 0, .checked = (frame.flags & kChecked) != 0};
+  if (options.traced) options.clock_offset = Parser(frame.body).take<int64_t>();
+  return options;
+}
+
+void put_result(Writer& writer, const StepResult& result) {
+  writer.text(result.stats).put(static_cast<uint32_t>(result.findings.size()));
+  for (const auto& [node, what] : result.findings) writer.text(node).text(what);
+}
+
+void take_result(Parser& parser, StepResult& result) {
+  result.stats = parser.text();
+  const auto count = parser.take<uint32_t>();
+  for (uint32_t i = 0; i < count; ++i) {
+    std::string node(parser.text());
+    result.findings.emplace_back(std::move(node), std::string(parser.text()));
+  }
+}
 
 }  // namespace
 
-Task::Task(TaskOptions options, Calls calls, Lost lost, Stats stats)
+void put_options(Frame& frame, const StepOptions& options, int64_t clock_offset) {
+  if (options.checked) frame.flags |= kChecked;
+  if (!options.traced) return;
+  frame.flags |= kTraced;
+  Writer(frame.body).put(options.clock_offset + clock_offset);
+}
+
+Task::Task(TaskOptions options, Calls calls, Lost lost)
     : options_(std::move(options)),
       calls_(std::move(calls)),
       lost_(std::move(lost)),
-      stats_(std::move(stats)),
       arena_(options_.shares_memory ? SharedArena::get() : nullptr),
       steps_(options_.identity.task) {}
 
@@ -205,7 +232,7 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
       if (frame.flags & kFailed)
         result.error = take_error(parser);
       else
-        result.stats = parser.text();
+        take_result(parser, result);
       result.fetches = std::move(frame.tensors);
       if (auto found = steps_.find(static_cast<int64_t>(frame.step))) found->part_done(from, std::move(result));
       return;
@@ -263,7 +290,7 @@ void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
     if (result.error)
       put_error(writer, *result.error);
     else
-      writer.text(result.stats);
+      put_result(writer, result);
     reply.tensors = std::move(result.fetches);
     try {
       try {
@@ -285,10 +312,9 @@ void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
     if (!found)
       fail(Code::aborted, "task '", options_.identity.task,
            "' has no such step: it was restarted, or the session was closed");
-    found->start(static_cast<int64_t>(frame.step), std::move(frame.tensors), {.traced = (frame.flags & kTraced) != 0},
-                 from, done);
+    found->start(static_cast<int64_t>(frame.step), std::move(frame.tensors), take_options(frame), from, done);
   } catch (const Error& error) {
-    done({error, {}, {}});
+    done({error, {}, {}, {}});
   }
 }
 

@@ -20,7 +20,6 @@
 #include "net/connection.h"
 #include "net/runnable.h"
 #include "net/step_table.h"
-#include "step_program.h"
 
 namespace thalweg::net {
 
@@ -40,10 +39,8 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
       std::function<void(const std::shared_ptr<Connection>&, std::string method, std::string payload, Answer)>;
   // A connection is lost: for whoever keeps something for the peer. On a thread that may block.
   using Lost = std::function<void(const std::shared_ptr<Connection>&, const Error&)>;
-  // Serializes what observers of a traced step have recorded.
-  using Stats = std::function<std::string(const StepProgram&, std::deque<StepStats>&)>;
 
-  Task(TaskOptions options, Calls calls, Lost lost, Stats stats);
+  Task(TaskOptions options, Calls calls, Lost lost);
   ~Task() override;
   const Identity& identity() const { return options_.identity; }
 
@@ -62,9 +59,6 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   void call(const std::shared_ptr<Connection>& peer, const std::string& method, const std::string& payload,
             Answer answer);
   StepTable& steps() { return steps_; }
-  std::string stats_of(const StepProgram& program, std::deque<StepStats>& observers) {
-    return stats_ ? stats_(program, observers) : std::string();
-  }
 
   void received(const std::shared_ptr<Connection>& from, Frame frame) override;
   void lost(const std::shared_ptr<Connection>& peer, const Error& why) override;
@@ -81,7 +75,6 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   const TaskOptions options_;
   const Calls calls_;
   const Lost lost_;
-  const Stats stats_;
   SharedArena* const arena_;
   StepTable steps_;
   std::atomic<int> handshakes_{0};
@@ -101,5 +94,8 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   uint64_t last_call_ = 0;
   std::unordered_map<uint64_t, Call> pending_;
 };
+
+// How a run frame says how its step is to be observed. `clock_offset`: of the connection that it goes to.
+void put_options(Frame& frame, const StepOptions& options, int64_t clock_offset);
 
 }  // namespace thalweg::net

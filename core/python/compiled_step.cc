@@ -95,14 +95,14 @@ class CompiledStep {
   }
   // The fetched values and a Trace.
   nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics, int64_t step_id) {
-    std::deque<StepStats> stats = observers({.numerics = numerics, .details = details});
+    std::deque<StepStats> stats = program_->observers({.numerics = numerics, .details = details});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });
-    return nb::make_tuple(fetched, Trace(nodes(), plans(), stats));
+    return nb::make_tuple(fetched, Trace(nodes(), program_->plans(), stats));
   }
 
   // The fetched values, and the findings: names of nodes of the program, and descriptions of their NaNs and infinities.
   nb::object run_checked(nb::handle values, int64_t timeout_ms, int64_t step_id) {
-    std::deque<StepStats> stats = observers({.numerics = true, .details = false, .runs = false});
+    std::deque<StepStats> stats = program_->observers({.numerics = true, .details = false, .runs = false});
     nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });
     nb::list found;
     for (const StepStats& each : stats)
@@ -110,29 +110,16 @@ class CompiledStep {
     return nb::make_tuple(fetched, found);
   }
 
-  const std::shared_ptr<NodeTable>& nodes() {
-    if (!nodes_) nodes_ = std::make_shared<NodeTable>(plans());
-    return nodes_;
-  }
+  const std::shared_ptr<NodeTable>& nodes() const { return program_->nodes(); }
   Samples& samples() { return samples_; }
   const std::shared_ptr<const StepProgram>& program() const { return program_; }
 
  private:
-  std::vector<std::shared_ptr<const Plan>> plans() const {
-    std::vector<std::shared_ptr<const Plan>> out;
-    for (const auto& part : program_->parts()) out.push_back(part.plan);
-    return out;
-  }
-  std::deque<StepStats> observers(StepStats::Options options) const {
-    std::deque<StepStats> stats;
-    for (size_t i = 0; i < program_->parts().size(); ++i) stats.emplace_back(options);
-    return stats;
-  }
   // Runs the step as it is, or measures it if it is one that is to be sampled.
   std::vector<Tensor> run_sampled(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     if (!samples_.due()) [[likely]]
       return run_native(values, timeout_ms, step_id, nullptr);
-    std::deque<StepStats> stats = observers({.numerics = false, .details = false});
+    std::deque<StepStats> stats = program_->observers({.numerics = false, .details = false});
     std::vector<Tensor> fetched;
     try {
       fetched = run_native(values, timeout_ms, step_id, &stats);
@@ -164,7 +151,6 @@ class CompiledStep {
     return run();
   }
   std::shared_ptr<const StepProgram> program_;
-  std::shared_ptr<NodeTable> nodes_;  // made on first use; guarded by the GIL
   Samples samples_;
 };
 

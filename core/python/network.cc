@@ -35,6 +35,12 @@ constexpr auto kPoll = std::chrono::milliseconds(50);
 
 nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
+// What a step over several tasks has recorded.
+struct NetworkTrace {
+  std::string stats;
+  std::vector<std::pair<std::string, std::string>> findings;
+};
+
 // A step over several tasks, with what a session needs to run it.
 class NetworkStep {
  public:
@@ -47,11 +53,19 @@ class NetworkStep {
   nb::object run_one(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     return guarded([&] { return to_python(std::move(wait(values, timeout_ms, step_id, {}).fetches.at(0))); });
   }
-  // The fetched values, and the serialized StepStats of all tasks.
-  nb::object run_traced(nb::handle values, int64_t timeout_ms, int64_t step_id) {
+  // The fetched values, and the trace of all tasks.
+  nb::object run_traced(nb::handle values, int64_t timeout_ms, bool numerics, int64_t step_id) {
     return guarded([&]() -> nb::object {
-      StepResult result = wait(values, timeout_ms, step_id, {.traced = true});
-      return nb::make_tuple(to_python(std::move(result.fetches)), bytes_of(result.stats));
+      StepResult result = wait(values, timeout_ms, step_id, {.traced = true, .checked = numerics});
+      NetworkTrace trace{std::move(result.stats), std::move(result.findings)};
+      return nb::make_tuple(to_python(std::move(result.fetches)), std::move(trace));
+    });
+  }
+  // The fetched values, and the nodes that made NaN or infinity out of finite values.
+  nb::object run_checked(nb::handle values, int64_t timeout_ms, int64_t step_id) {
+    return guarded([&]() -> nb::object {
+      StepResult result = wait(values, timeout_ms, step_id, {.checked = true});
+      return nb::make_tuple(to_python(std::move(result.fetches)), nb::cast(result.findings));
     });
   }
   // Runs the step, which has no feeds, again and again until it fails or shall stop.
@@ -152,7 +166,7 @@ std::shared_ptr<Task> make_task(const std::string& task, uint64_t incarnation, c
       // There is no caller to tell.
     }
   };
-  return std::make_shared<Task>(std::move(options), on_call, on_lost, nullptr);
+  return std::make_shared<Task>(std::move(options), on_call, on_lost);
 }
 
 nb::bytes call_peer(Task& task, const std::shared_ptr<Connection>& peer, const std::string& method, nb::bytes payload,
@@ -184,7 +198,7 @@ using Share = std::pair<std::vector<int32_t>, std::vector<int32_t>>;
 using Peers = std::vector<std::pair<std::string, std::shared_ptr<Connection>>>;
 
 std::shared_ptr<NetworkStep> make_step(std::shared_ptr<Task> task, nb::list feeds, size_t num_fetches, nb::object local,
-                                       Share local_share, nb::list remotes, Peers routes) {
+                                       Share local_share, nb::list remotes, Peers routes, nb::object label) {
   std::optional<ClusterStep::Local> own;
   if (!local.is_none()) {
     own.emplace();
@@ -203,9 +217,14 @@ std::shared_ptr<NetworkStep> make_step(std::shared_ptr<Task> task, nb::list feed
     remote.fetches = nb::cast<std::vector<int32_t>>(each[3]);
     others.push_back(std::move(remote));
   }
-  return std::make_shared<NetworkStep>(
-      std::make_shared<ClusterStep>(std::move(task), feeds_from_python(feeds), num_fetches, std::move(own),
-                                    std::move(others), std::make_shared<const net::Routes>(std::move(routes))));
+  auto step = std::make_shared<ClusterStep>(std::move(task), feeds_from_python(feeds), num_fetches, std::move(own),
+                                            std::move(others), std::make_shared<const net::Routes>(std::move(routes)));
+  if (!label.is_none())
+    step->label_with([function = shared_object(std::move(label))] {
+      WithGil gil;
+      call_python(function);
+    });
+  return std::make_shared<NetworkStep>(std::move(step));
 }
 
 // Starts a step that is fed and fetched through its rendezvous, which is that of this task.
@@ -233,6 +252,8 @@ void bind_network(nb::module_& m) {
       .def_prop_ro("task", [](const Connection& c) { return c.peer().task; })
       .def_prop_ro("incarnation", [](const Connection& c) { return c.peer().incarnation; })
       .def_prop_ro("is_lost", &Connection::is_lost)
+      .def_prop_rw("clock_offset", &Connection::clock_offset, &Connection::set_clock_offset,
+                   "The clock of this process minus that of the peer, in nanoseconds.")
       .def_prop_ro("shares_memory", &Connection::shares_memory)
       .def_prop_ro("bytes_sent", &Connection::bytes_sent)
       .def_prop_ro("loans", &Connection::loans, "How many tensors the peer reads in the memory of this process.")
@@ -264,15 +285,19 @@ void bind_network(nb::module_& m) {
       .def("remove", &Task::remove, "number"_a, nb::call_guard<WithoutGil>())
       .def_prop_ro("num_steps", [](Task& task) { return task.steps().size(); })
       .def("close", &Task::close, nb::call_guard<WithoutGil>());
+  nb::class_<NetworkTrace>(m, "NetworkTrace", "The records of a step of several tasks.")
+      .def_ro("findings", &NetworkTrace::findings, "Nodes, and descriptions of their NaNs and infinities.")
+      .def("step_stats", [](const NetworkTrace& trace) { return bytes_of(trace.stats); });
   nb::class_<NetworkStep>(m, "NetworkStep", "A step of which other tasks run parts.")
       .def(nb::new_(&make_step), "task"_a, "feeds"_a, "num_fetches"_a, "local"_a.none(), "local_share"_a, "remotes"_a,
-           "routes"_a,
+           "routes"_a, "label"_a.none() = nb::none(),
            "`local` is a CompiledStep of this process's parts, or None; shares are the feeds and fetches of the step "
            "that are those of the parts; remotes are (connection, number, feeds, fetches); routes are (task, "
-           "connection).")
+           "connection); `label()` gives the nodes of the local parts their labels in traces.")
       .def("run", &NetworkStep::run, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
       .def("run_one", &NetworkStep::run_one, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
-      .def("run_traced", &NetworkStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
+      .def("run_traced", &NetworkStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "numerics"_a = false, "step_id"_a = 0)
+      .def("run_checked", &NetworkStep::run_checked, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
       .def("run_repeatedly", &NetworkStep::run_repeatedly, "should_stop"_a)
       .def("start_partial", &start_partial, "Starts a step that is fed and fetched through its rendezvous.");
 }

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 
@@ -75,8 +76,12 @@ class Processes:
         process.stdout.close()
 
     def stop(self, job: str, index: int = 0) -> None:
-        """Stops a task (SIGSTOP)."""
-        self._running[job, index].send_signal(signal.SIGSTOP)
+        """Stops a task (SIGSTOP), and waits until all its threads stand still."""
+        process = self._running[job, index]
+        process.send_signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{process.pid}/task")
+        while any(not stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in tasks.glob("*/stat")):
+            time.sleep(0.01)
 
     def go_on(self, job: str, index: int = 0) -> None:
         """Lets a stopped task go on."""

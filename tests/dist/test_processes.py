@@ -164,3 +164,36 @@ def test_a_session_waits_for_tasks_that_are_not_there_yet() -> None:
             assert sess.run(tf.constant(1)) == 1  # which needs no other task
             threading.Timer(0.5, lambda: cluster.restart("ps")).start()
             assert sess.run(x) == 6.0
+
+
+def test_a_trace_has_the_operations_of_all_tasks(cluster: Processes) -> None:
+    x = tf.placeholder_with_default(tf.ones([50, 50]), [50, 50])
+    with tf.device("/job:ps/task:0"):
+        first = tf.matmul(x, x, name="first")
+    with tf.device("/job:worker/task:1"):
+        second = tf.tanh(tf.matmul(first, x, name="second"))
+    metadata = tf.RunMetadata()
+    with tf.Session(cluster.target("worker")) as sess:
+        sess.run(second)
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        sess.run(second, options=options, run_metadata=metadata)
+    ran = {
+        node.node_name: (device.device, node.all_start_micros)
+        for device in metadata.step_stats.dev_stats
+        for node in device.node_stats
+    }
+    assert ran["first"][0] == "/job:ps/replica:0/task:0/device:CPU:0"
+    assert ran["second"][0] == "/job:worker/replica:0/task:1/device:CPU:0"
+    assert ran["first"][1] <= ran["second"][1]
+
+
+def test_a_checked_step_names_the_operation_of_another_task_that_made_a_nan(cluster: Processes) -> None:
+    x = tf.placeholder(tf.float32, [2])
+    with tf.device("/job:ps/task:1"):
+        y = tf.log(x, name="logarithm")
+    from thalweg.runtime import numerics
+
+    with tf.Session(cluster.target("worker")) as sess:
+        assert np.isfinite(sess.run(y + 1.0, {x: [1.0, 2.0]}, options=numerics.check_options())).all()
+        with pytest.raises(tf.errors.InvalidArgumentError, match="logarithm"):
+            sess.run(y + 1.0, {x: [1.0, -2.0]}, options=numerics.check_options())

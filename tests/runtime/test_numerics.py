@@ -97,7 +97,7 @@ def test_a_product_that_runs_as_one_with_others_is_named_with_them() -> None:
 
 
 def test_a_checked_step_is_the_step_that_runs_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    from thalweg.runtime import session as module
+    from thalweg.runtime import engine as module
 
     install, compiled = module.install, []
     monkeypatch.setattr(module, "install", lambda *args: compiled.append(install(*args)) or compiled[-1])

@@ -78,7 +78,7 @@ def test_shares_go_by_arithmetic_and_add_up_to_one(session: Any) -> None:
     step = session._run_traced(y, {x: np.ones((4, 16), np.float32)})[1]
     nodes = traced_nodes(step.compiled)
     (fused,) = [node for node in nodes if node.op == "_FusedMatMul"]
-    found = shares(fused, nodes, step.planned)
+    found = shares(fused, nodes, step.installed.planned)
     assert [(share.node, share.op) for share in found] == [
         ("product", "MatMul"),
         ("sum", "BiasAdd"),
@@ -98,7 +98,7 @@ def test_shares_within_functions_go_by_arithmetic_too(session: Any) -> None:
     step = session._run_traced(y, None)[1]
     nodes = traced_nodes(step.compiled)
     (fused,) = [node for node in nodes if node.op == "_FusedMatMul"]
-    assert [(share.node, share.share) for share in shares(fused, nodes, step.planned)] == [
+    assert [(share.node, share.share) for share in shares(fused, nodes, step.installed.planned)] == [
         ("call/product", pytest.approx(32 / 33)),
         ("call/clipped", pytest.approx(1 / 33)),
     ]

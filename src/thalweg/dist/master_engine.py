@@ -30,6 +30,7 @@ from thalweg.planning.planned_step_bytes import to_bytes
 from thalweg.runtime.devices import DeviceAttributes
 from thalweg.runtime.engine import EngineStep
 from thalweg.runtime.install import evaluate, local_kernels, supports
+from thalweg.runtime.trace import label
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
@@ -177,6 +178,7 @@ class MasterEngine:
             share,
             remotes,
             list(connections.items()),
+            functools.partial(label, own.compiled, planned) if own is not None else None,
         )
         return EngineStep(compiled, planned, own.parts if own else {})
 

@@ -6,6 +6,7 @@ the core runs them from frame to frame.
 
 from __future__ import annotations
 
+import functools
 import secrets
 import threading
 import weakref
@@ -24,6 +25,7 @@ from thalweg.placement.placer import local_devices
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.planning.planned_step_bytes import from_bytes
 from thalweg.runtime.install import InstalledStep, install, register_python_kernels
+from thalweg.runtime.trace import label
 from thalweg.train.cluster_spec import ClusterSpec
 
 
@@ -181,6 +183,7 @@ class TaskServer:
             (list(range(len(step.feeds))), list(range(step.num_fetches))),
             [],
             routes,
+            functools.partial(label, installed.compiled, step),
         )
         number = self.network.add(registered)
         with self._lock:

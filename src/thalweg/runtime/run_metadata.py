@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from thalweg._native import core
 from thalweg.placement.costs import guessed, tensor_bytes
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.runtime.trace import label
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from thalweg.placement.costs import CostModel
 
 
-def fill(run_metadata: Any, compiled: Any, trace: Any, step: PlannedStep) -> None:
-    """Replaces the contents of a RunMetadata by the trace of one step."""
-    label(compiled, step)
+def fill(run_metadata: Any, compiled: Any, trace: Any, step: PlannedStep | None) -> None:
+    """Replaces the contents of a RunMetadata by the trace of one step; tasks label what they trace themselves."""
+    if step is not None and isinstance(compiled, core.CompiledStep):
+        label(compiled, step)
     run_metadata.Clear()
     run_metadata.step_stats.MergeFromString(trace.step_stats())
 
