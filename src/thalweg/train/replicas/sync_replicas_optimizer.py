@@ -82,7 +82,7 @@ class SyncReplicasOptimizer(WrapperOptimizer):
             opt: The optimizer that computes gradients, and applies their means.
             replicas_to_aggregate: How many gradients make a step.
             total_num_replicas: How many replicas there are; as many as are aggregated if None.
-            variable_averages: An ExponentialMovingAverage, applied after each step.
+            variable_averages: An ExponentialMovingAverage, applied in each step.
             variables_to_average: The variables for it.
             use_locking: Stored, without effect: every update is atomic.
             name: The name scope of the accumulators.
@@ -202,12 +202,13 @@ class SyncReplicasOptimizer(WrapperOptimizer):
             update = self._optimizer.apply_gradients(means, step)
             # The runner closes its queue at the end. The queue of the tokens stays open for the next session.
             dummy_queue = FIFOQueue(1, dtypes.int32, shapes=(), name="dummy_queue", shared_name="dummy_queue")
+            # Tokens come last: the chief may end its session, and with it this step, as soon as it has its own.
+            if self._variable_averages is not None:
+                with control_dependencies([update]):
+                    update = self._variable_averages.apply(self._variables_to_average)
             assert self._tokens is not None
             with control_dependencies([update]):
                 sync_op = self._tokens.give()
-            if self._variable_averages is not None:
-                with control_dependencies([sync_op]):
-                    sync_op = self._variable_averages.apply(self._variables_to_average)
             return ChiefQueueRunner(dummy_queue, [sync_op])
 
     def get_chief_queue_runner(self) -> QueueRunner:

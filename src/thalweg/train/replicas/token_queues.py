@@ -113,8 +113,10 @@ class WorkerTokens(TokenQueues):
         return [self._drain()]
 
     def give(self) -> Any:
-        """Adds a token for each replica."""
-        return constants.group(*(self._enqueue(queue, 1) for queue in self._all), name="sync_tokens")
+        """Adds a token for each replica; for this one, the chief, last: it may end its session when it has that."""
+        others = [self._enqueue(queue, 1) for queue in self._all if queue is not self._own]
+        with control_dependencies(others):
+            return self._enqueue(self._own, 1)
 
     def give_first(self, num_tokens: int) -> Any:
         """Adds a token for each replica if there was a chief before: its last tokens may be lost."""
