@@ -24,6 +24,7 @@ struct Device {
       : name(std::move(name)),
         type(std::move(type)),
         incarnation(incarnation),
+        lends(true),
         account(Account::open(this->name)),
         resources(ResourceManager::Named::own) {}
   ~Device() {
@@ -35,6 +36,7 @@ struct Device {
   const std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
   const std::string type;  // "CPU"
   const uint64_t incarnation;
+  const bool lends = false;  // whether it belongs to a task, whose peers may read its tensors in shared memory
   Account* const account;
   ResourceManager resources;
   // The memory of a device whose tensors the host cannot read; null where tensors are the host's.

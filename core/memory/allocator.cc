@@ -18,6 +18,7 @@
 
 #include "error.h"
 #include "memory/memory_trace.h"
+#include "memory/shared_arena.h"
 
 namespace thalweg {
 namespace {
@@ -231,6 +232,12 @@ void* Allocator::allocate_large(size_t bytes, int size_class) {
     fail(Code::resource_exhausted, "out of memory: allocating ", bytes, " bytes on top of ", bytes_in_use(),
          " in use exceeds the limit of ", limit(), " bytes");
   if (memory_trace != nullptr) memory_trace->take(static_cast<int64_t>(size));
+  if (SharedScope::active() && SharedArena::existing() != nullptr) {
+    if (void* block = SharedArena::existing()->take(size)) {
+      account(static_cast<int64_t>(size));
+      return block;
+    }
+  }
   SharedCache& cache = shared_cache();
   {
     std::lock_guard lock(cache.mutex);
@@ -274,6 +281,8 @@ void Allocator::release(void* block, size_t bytes, Account* charged) {
   if (charged != nullptr) thread_cache.discount(charged, static_cast<int64_t>(size));
   if (memory_trace != nullptr) memory_trace->give(static_cast<int64_t>(size));
   in_use_.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
+  SharedArena* arena = SharedArena::existing();
+  if (arena != nullptr && arena->contains(block)) return arena->give(block, size);
   SharedCache& cache = shared_cache();
   std::lock_guard lock(cache.mutex);
   cache.blocks[c].push_back({block, ++cache.releases});
@@ -306,6 +315,7 @@ void* Allocator::allocate(size_t bytes, Account*& charged) {
 }
 
 void Allocator::trim() {
+  if (SharedArena* arena = SharedArena::existing()) arena->trim();
   SharedCache& cache = shared_cache();
   std::lock_guard lock(cache.mutex);
   cache.shrink(0);

@@ -13,8 +13,8 @@ namespace thalweg {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Idle blocks keep at most this much, or as much as is taken.
-constexpr size_t kLeastIdle = size_t{64} << 20;
+// What is taken and what is idle exceed together what was taken at its peak by at most this much, or an eighth.
+constexpr size_t kSpareBytes = size_t{64} << 20;
 
 // Powers of two cut into eight steps, so that blocks find others of their size.
 size_t rounded(size_t bytes) {
@@ -25,6 +25,8 @@ size_t rounded(size_t bytes) {
 
 }  // namespace
 
+std::atomic<SharedArena*> SharedArena::existing_{nullptr};
+
 SharedArena* SharedArena::get() {
   static SharedArena* arena = [] {
     auto* made = new SharedArena;
@@ -32,6 +34,7 @@ SharedArena* SharedArena::get() {
       delete made;
       made = nullptr;
     }
+    existing_.store(made, std::memory_order_release);
     return made;
   }();
   return arena;
@@ -50,6 +53,7 @@ bool SharedArena::open() {
   if (reading_fd_ < 0 || base == MAP_FAILED) return false;
   // The child of a fork must not write into memory that its parent's peers read.
   madvise(base, size_, MADV_DONTFORK);
+  madvise(base, size_, MADV_HUGEPAGE);  // where the system allows it for shared memory
   base_ = static_cast<char*>(base);
   free_[0] = size_;
   return true;
@@ -62,7 +66,7 @@ void* SharedArena::take(size_t bytes) {
     const size_t at = found->second.back();
     found->second.pop_back();
     idle_bytes_ -= size;
-    taken_bytes_ += size;
+    count(size);
     return base_ + at;
   }
   for (auto range = free_.begin(); range != free_.end(); ++range) {
@@ -70,7 +74,8 @@ void* SharedArena::take(size_t bytes) {
     const auto [at, length] = *range;
     free_.erase(range);
     if (length > size) free_[at + size] = length - size;
-    taken_bytes_ += size;
+    count(size);
+    shrink(allowed());
     return base_ + at;
   }
   return nullptr;
@@ -82,12 +87,26 @@ void SharedArena::give(void* block, size_t bytes) {
   idle_[size].push_back(offset(block));
   idle_bytes_ += size;
   taken_bytes_ -= size;
-  if (idle_bytes_ > std::max(kLeastIdle, taken_bytes_ + size)) shrink();
+  shrink(allowed());
 }
 
-// Gives the pages of idle blocks back to the system, the largest first. Called with the lock.
-void SharedArena::shrink() {
-  while (idle_bytes_ > std::max(kLeastIdle, taken_bytes_)) {
+void SharedArena::trim() {
+  std::lock_guard lock(mutex_);
+  shrink(0);
+  peak_bytes_ = taken_bytes_;
+}
+
+void SharedArena::count(size_t size) {
+  taken_bytes_ += size;
+  peak_bytes_ = std::max(peak_bytes_, taken_bytes_);
+}
+
+size_t SharedArena::allowed() const {
+  return peak_bytes_ + std::max(kSpareBytes, peak_bytes_ / 8) - std::min(taken_bytes_, peak_bytes_);
+}
+
+void SharedArena::shrink(size_t most) {
+  while (idle_bytes_ > most) {
     auto largest = std::prev(idle_.end());
     while (largest->second.empty()) largest = std::prev(idle_.erase(largest));
     const size_t size = largest->first;

@@ -6,6 +6,7 @@
 // Thread-safe. A process has at most one arena; it is never destroyed.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,10 +19,14 @@ class SharedArena {
  public:
   // The arena of the process, made on first use; null if the system refuses one.
   static SharedArena* get();
+  // The same, but null if no one has asked for it yet.
+  static SharedArena* existing() { return existing_.load(std::memory_order_acquire); }
 
   // A block of at least `bytes`, aligned to a page; null if the arena is full.
   void* take(size_t bytes);
   void give(void* block, size_t bytes);
+  // Gives the pages of all idle blocks back to the system.
+  void trim();
   bool contains(const void* address) const {
     return static_cast<const char*>(address) >= base_ && static_cast<const char*>(address) < base_ + size_;
   }
@@ -37,8 +42,13 @@ class SharedArena {
 
  private:
   SharedArena() = default;
+  static std::atomic<SharedArena*> existing_;
   bool open();
-  void shrink();
+  // Called with the lock: notes that a block was taken; how many bytes may lie idle; gives the pages of idle blocks
+  // back to the system, the largest first, until so many bytes are left.
+  void count(size_t size);
+  size_t allowed() const;
+  void shrink(size_t most);
 
   int fd_ = -1, reading_fd_ = -1;
   char* base_ = nullptr;
@@ -48,6 +58,21 @@ class SharedArena {
   std::map<size_t, std::vector<size_t>> idle_;  // offsets of blocks with pages, by size
   std::map<size_t, size_t> free_;               // ranges without pages: offset and size
   size_t idle_bytes_ = 0, taken_bytes_ = 0;
+  size_t peak_bytes_ = 0;  // of what was taken, since the last trim
+};
+
+// While it lives, large blocks of tensors that the thread allocates are taken from the arena: their tensors will be
+// lent to other tasks, and need no copy then.
+class SharedScope {
+ public:
+  SharedScope() : outer_(active_) { active_ = true; }
+  ~SharedScope() { active_ = outer_; }
+  SharedScope(const SharedScope&) = delete;
+  static bool active() { return active_; }
+
+ private:
+  static inline thread_local bool active_ = false;
+  const bool outer_;
 };
 
 }  // namespace thalweg
