@@ -1,7 +1,7 @@
-"""A task of a benchmark's cluster: `python task_process.py FRAMEWORK CLUSTER JOB INDEX [CASE]`, in the framework's own Python.
+"""A task of a benchmark's cluster, in the framework's own Python: `task_process.py FRAMEWORK CLUSTER JOB INDEX [CASE]`.
 
-Without a case it only serves. With one, it is a further worker that runs the case's steps until it is ended. It ends with
-the process that has started it.
+Without a case it only serves. With one, it is a further worker that runs the case's steps until it is ended. It ends
+with the process that has started it.
 """
 
 import json
