@@ -203,8 +203,9 @@ def test_custom_gradient_of_several_arguments_and_variables() -> None:
         tf.custom_gradient(lambda x: (x * v, lambda dy: dy))(x)
 
 
-def test_the_gradient_of_an_op_whose_inputs_depend_on_each_other_counts_each_path_once() -> None:
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_the_gradient_of_an_op_whose_inputs_depend_on_each_other_counts_each_path_once(factor: float) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.constant([1.0, 2.0])
-        product = tf.raw_ops.Einsum(inputs=[x, 2.0 * x], equation="i,i->")
-        np.testing.assert_allclose(session.run(tf.gradients(product, x)[0]), [4.0, 8.0])
+        product = tf.raw_ops.Einsum(inputs=[x, x if factor == 1.0 else factor * x], equation="i,i->")
+        np.testing.assert_allclose(session.run(tf.gradients(product, x)[0]), [2.0 * factor, 4.0 * factor])

@@ -45,12 +45,15 @@ def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callabl
         def rule(op: Operation, *grads: Any) -> list[Any]:
             results = plain_form(op)
             pairs = [(y, grad) for y, grad in zip(results, grads, strict=False) if grad is not None]
-            xs = list(op.inputs[:inputs])
             if not pairs:
                 return [None] * len(op.inputs)
+            # A tensor that is several inputs gets its whole gradient at the first of them.
+            first = {x.ref(): i for i, x in reversed(list(enumerate(op.inputs[:inputs])))}
+            xs = [op.inputs[i] for i in first.values()]
             # The inputs count as independent, though one may have been computed from another.
             found = _gradients([y for y, _ in pairs], xs, [grad for _, grad in pairs], stop_gradients=xs)
-            return [*found, *[None] * (len(op.inputs) - len(xs))]
+            by_input = dict(zip(first.values(), found, strict=True))
+            return [by_input.get(i) for i in range(len(op.inputs))]
 
         return plain_form
 
