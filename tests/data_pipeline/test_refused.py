@@ -161,6 +161,15 @@ def test_one_shot_iterators_refuse_state_and_placeholders() -> None:
         _ = Dataset.range(3).make_one_shot_iterator().initializer
 
 
+def test_one_shot_iterators_take_what_depends_on_the_world_outside() -> None:
+    count = tf.check_numerics(tf.py_func(lambda: np.float32(2), [], tf.float32), "not a number")
+    element = Dataset.range(tf.cast(count, tf.int64)).make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert plain(rest(session, element)) == [0, 1]
+    with pytest.raises(ValueError, match="stateful"):
+        Dataset.from_tensors(tf.random_uniform([])).make_one_shot_iterator()
+
+
 def test_an_iterator_refuses_datasets_of_another_structure() -> None:
     iterator = tf.data.Iterator.from_structure(tf.int64, [])
     for dataset in (Dataset.from_tensors(1.0), Dataset.from_tensors((np.int64(1),))):

@@ -9,11 +9,10 @@ from thalweg.graph import dtypes
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.graph import Graph
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 
-# Stateful only so that they are neither pruned nor merged: they keep no state between two runs.
-_WITHOUT_STATE: Final = frozenset(("Assert", "MatchingFiles", "ReadFile", "Print", "PrintV2"))
 _HINT: Final = (
     "A likely cause of this error is that the dataset for which you are calling `make_one_shot_iterator()` captures a "
     "stateful object, such as a `tf.Variable` or `tf.lookup.StaticHashTable`, which is not supported. Use "
@@ -61,7 +60,8 @@ def _copy(op: Operation, made: dict[Operation, Operation], body: Graph) -> Opera
     if op.type in ("Placeholder", "PlaceholderV2"):
         raise ValueError(f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value.")
     is_dataset = any(output.dtype is dtypes.variant for output in op.outputs)
-    if op.op_def.stateful and not is_dataset and op.type not in _WITHOUT_STATE:
+    # External effects (files, prints, Python code) keep no state in the session: the copy does what the node does.
+    if op.op_def.stateful and not is_dataset and op.op_def.effect is not Effect.EXTERNAL:
         raise ValueError(f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by value. {_HINT}")
     with body.control_dependencies([made[source] for source in op.control_inputs]):
         return body.add_operation(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from thalweg.graph.definitions.op_registry import flow_of
-from thalweg.graph.op_effects import Flow
-from thalweg.passes.step_graph import Edge, StepGraph
-
-_PASS_THROUGH = frozenset({"Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
+from thalweg.graph.definitions.op_registry import effect_of, flow_of
+from thalweg.graph.op_effects import Effect, Flow
+from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 
 def drop_identities(graph: StepGraph) -> StepGraph:
@@ -21,7 +19,7 @@ def drop_identities(graph: StepGraph) -> StepGraph:
     relays = _relays(graph)
     edges: dict[Edge, Edge] = {}
     for name, node in graph.nodes.items():
-        if node.op not in _PASS_THROUGH or node.controls or name in awaited:
+        if not _forwards(node) or node.controls or name in awaited:
             continue
         source = node.inputs[0]
         if flow_of(graph.nodes[source[0]].op) is Flow.SWITCH or node.input_dtypes[0]._is_ref_dtype:
@@ -30,6 +28,11 @@ def drop_identities(graph: StepGraph) -> StepGraph:
         if name not in relays or node.device == graph.nodes[source[0]].device:
             edges[(name, 0)] = source
     return graph.redirected(edges, {}).reachable() if edges else graph
+
+
+def _forwards(node: Node) -> bool:
+    """Whether the output is the only input as it is. Feeds are cut by now: a placeholder here forwards its default."""
+    return flow_of(node.op) is Flow.FORWARD or (len(node.inputs) == 1 and effect_of(node.op) is Effect.FED)
 
 
 def _relays(graph: StepGraph) -> set[str]:
@@ -41,7 +44,6 @@ def _relays(graph: StepGraph) -> set[str]:
         return set()
     leaving = {name for name, _ in graph.fetches}
     for node in graph.nodes.values():
-        for name, _ in node.inputs:
-            if node.op in _PASS_THROUGH or node.device != graph.nodes[name].device:
-                leaving.add(name)
+        forwards = _forwards(node)
+        leaving.update(name for name, _ in node.inputs if forwards or node.device != graph.nodes[name].device)
     return {name for name in leaving if graph.nodes[name].requested_device}

@@ -127,4 +127,5 @@ def is_found_by_name(node: Node) -> bool:
     """
     if not node.stateful or node.op == "VarHandleOp":
         return False
+    # By type: a feedable iterator finds others by their string handles, which no attribute tells.
     return bool(node.attrs.get("shared_name")) or node.op.startswith(("Iterator", "OneShotIterator"))

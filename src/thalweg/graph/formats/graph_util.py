@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
 
 _REF_VARIABLES: Final = frozenset(("Variable", "VariableV2"))
+# Not from the registry: `must_run_on_cpu` answers what TensorFlow's does, which knows just these names.
 _VARIABLE_OPS: Final = frozenset(("Assign", "AssignAdd", "AssignSub", "Queue", "ScatterAdd", "ScatterSub",
                                   "ScatterUpdate", "TruncatedNormal", "Variable", "VariableV2"))  # fmt: skip
 # Ops that read a resource variable, and those that compute the same of its value.
