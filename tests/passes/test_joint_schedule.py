@@ -13,7 +13,7 @@ import pytest
 import thalweg as tf
 from thalweg._native import core
 from thalweg.passes.joint_schedule import JointSchedule, planned
-from thalweg.passes.late_transfers import Delays, delayed, produce_late, receive_late, with_tokens
+from thalweg.passes.late_transfers import Delays, delayed, produce_late, with_tokens
 from thalweg.passes.partition import Partition, partition
 from thalweg.passes.prune import prune
 from thalweg.placement.placer import Placer
@@ -166,17 +166,6 @@ def test_spans_respect_edges_and_devices() -> None:
     assert plan is not None
     fetched = 6 * 256 * 256 * 4 / 1e10  # by the readers, into their core's cache
     assert plan.seconds == pytest.approx(1e-4 + 6 * 1e-2 + fetched, rel=1e-3)
-
-
-def test_receives_wait_until_their_device_is_near() -> None:
-    parts = cut(fan())
-    late = applied(parts, receive_late(parts, FAN_COSTS, least=1))[CPU(1)].graph.nodes
-    waits = {int(name[4]): node.controls for name, node in late.items() if node.op == "_Recv"}
-    assert waits[0] == ()
-    assert waits[5] in {(f"used{k}",) for k in (2, 3)}
-    names = list(late)
-    for node in late.values():
-        assert all(names.index(control) < names.index(node.name) for control in node.controls)
 
 
 def test_producers_wait_until_the_other_device_is_near() -> None:

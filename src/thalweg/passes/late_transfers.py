@@ -1,9 +1,8 @@
 """Late transfers: large tensors reach another device no earlier than it helps (white paper, section 5.2).
 
-Both passes compare the ASAP and the ALAP schedule of the whole step (`joint_schedule`). `receive_late` lets a Recv wait
-for a node of its own device, so that a transfer that the producer would start at once does not fill memory there. Where
-both devices share their memory that is not enough: `produce_late` lets the nodes that compute a large tensor for
-another device, and for nothing else, wait until that device has come far enough.
+`produce_late` compares the ASAP and the ALAP schedule of the whole step (`joint_schedule`), and lets the nodes that
+compute a large tensor for another device, and for nothing else, wait until that device has come far enough. Devices of
+one process share their memory: a Recv that waits would keep the tensor alive all the same.
 
 An edge is only added from a node to one that starts later in the ALAP schedule, so no cycle can arise; part of the
 slack is left unused, because costs are estimates. Steps with control flow stay as they are.
@@ -42,19 +41,6 @@ class Delays(NamedTuple):
 
     nodes: dict[str, dict[str, Node]]
     waits: dict[str, list[tuple[str, str]]]
-
-
-def receive_late(parts: Parts, costs: Costs, least: int = LARGE) -> Delays:
-    """Lets Recvs of large tensors wait for the last node of their device that precedes the consumers."""
-    late = _Delaying(parts, costs, least)
-    for send in late.large_sends():
-        recv = late.recv_of(send)
-        if recv is not None and not late.joint.nodes[recv].controls:
-            span = late.spans[recv]
-            before = late.last_before(recv[0], span, 0.0)
-            if before is not None:
-                late.wait(recv, before[1])
-    return late.delays()
 
 
 def produce_late(
