@@ -6,7 +6,7 @@ Below Graph and Session, which only put themselves here.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from thalweg.graph.definitions.op_registry import export
 
@@ -44,31 +44,47 @@ class default_graph_scope:
         stack.pop()
 
 
+class AnySession(Protocol):
+    """What can be a default session: Session, and whatever else runs steps of one graph."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph whose steps it runs."""
+        ...
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+        """Runs one step and returns the values of `fetches`."""
+        ...
+
+
+S = TypeVar("S", bound=AnySession)
+
+
 class _DefaultSessions(threading.local):
-    """The open `with session` blocks of a thread, innermost last. A session is whatever has `run` and `graph`."""
+    """The open `with session` blocks of a thread, innermost last."""
 
     def __init__(self) -> None:
-        self.stack: list[Any] = []
+        self.stack: list[AnySession] = []
 
 
 default_sessions = _DefaultSessions()
 
 
 @export("get_default_session")
-def get_default_session() -> Any:
+def get_default_session() -> AnySession | None:
     """Returns the innermost session that a `with` block of this thread made the default, or None."""
     stack = default_sessions.stack
     return stack[-1] if stack else None
 
 
-class default_session_scope:
+class default_session_scope(Generic[S]):
     """`with` block in which a session is the default of the current thread."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: S) -> None:
         """Takes the session."""
         self._session = session
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> S:
         default_sessions.stack.append(self._session)
         return self._session
 

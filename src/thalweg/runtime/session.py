@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -128,7 +128,7 @@ class BaseSession:
         """The devices that steps of this session can use."""
         return list(self._engine.list_devices())
 
-    def as_default(self) -> default_session_scope:
+    def as_default(self) -> default_session_scope[Self]:
         """A context in which `tensor.eval()` and `operation.run()` use this session. Leaving it does not close it."""
         return default_session_scope(self)
 

@@ -104,11 +104,6 @@ class OpDef:
         return self._attrs
 
     @property
-    def is_deterministic(self) -> bool:
-        """Whether equal inputs always give equal outputs."""
-        return not self.stateful
-
-    @property
     def is_foldable(self) -> bool:
         """Whether a node of this type may be computed ahead of the step when its inputs are constants."""
         if self.stateful or self.effect is not Effect.NONE:

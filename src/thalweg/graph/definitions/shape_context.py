@@ -55,20 +55,6 @@ class ShapeContext:
         """The type of an input."""
         return self._inputs[index].dtype
 
-    def input_slice(self, name: str) -> slice:
-        """Where the tensors of the input argument `name` stand among the inputs."""
-        start = 0
-        for arg in self._op_def.inputs:
-            length = 1
-            if arg.number_attr is not None:
-                length = self._attrs[arg.number_attr]
-            elif arg.type_list_attr is not None:
-                length = len(self._attrs[arg.type_list_attr])
-            if arg.name == name:
-                return slice(start, start + length)
-            start += length
-        raise KeyError(f"Op '{self._op_def.name}' has no input '{name}'.")
-
     def attr(self, name: str) -> Any:
         """The value of an attribute."""
         return self._attrs[name]

@@ -17,7 +17,6 @@ Dims = tuple[int | None, ...] | None
 UNKNOWN = TensorShape._of(None)
 SCALAR = TensorShape._of(())
 ANY_VECTOR = TensorShape._of((None,))
-ANY_MATRIX = TensorShape._of((None, None))
 
 
 def unchanged(c: ShapeContext) -> TensorShape:
