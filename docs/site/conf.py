@@ -16,7 +16,7 @@ root_doc = "index"
 myst_enable_extensions = ["colon_fence", "fieldlist"]
 myst_heading_anchors = 3  # Links to headings, as in the repository's own view of the guides.
 
-smartquotes = False  # Quotes in docstrings are those of Python.
+smartquotes_action = "D"  # Dashes only: quotes in docstrings are those of Python.
 
 html_theme = "furo"
 html_title = "Thalweg"

@@ -69,3 +69,9 @@ def test_links_of_the_guides_lead_to_pages_and_sources_of_the_site() -> None:
         for target in re.findall(r'href="((?:\.\./)*sources/[^"#]+)\.html"', text):
             source = posixpath.normpath(posixpath.join(folder, target)).removeprefix("sources/").removesuffix("/index")
             assert (paths.REPOSITORY / source).exists(), (page, source)
+
+
+def test_a_link_with_the_name_of_a_guide_shows_its_title_on_the_site() -> None:
+    page = guides.guide_page(names.collect(), "placement.md", paths.REPOSITORY / "docs" / "placement.md")
+    assert "[Many devices](devices.md)" in page
+    assert not re.search(r"\[\w+\.md\]", page)

@@ -62,6 +62,11 @@ def _span(match: re.Match[str], links: Links) -> str:
     return match[0]
 
 
+def _title(file: Path) -> str:
+    """The heading of a guide."""
+    return file.read_text().partition("\n")[0].removeprefix("# ")
+
+
 def _link(match: re.Match[str], path: Path, links: Links) -> str:
     image, text, target = match.groups()
     name, hash_sign, anchor = target.partition("#")
@@ -77,6 +82,7 @@ def _link(match: re.Match[str], path: Path, links: Links) -> str:
         return f"[{text}]({links.relative('index.md')})"
     if file.is_relative_to(REPOSITORY / "docs") and (file.suffix == ".md" or file.is_dir()):
         file = file / "README.md" if file.is_dir() else file
+        text = _title(file) if text == name else text  # The name of a file says nothing to a reader of the site.
         return f"[{text}]({links.relative(str(file.relative_to(REPOSITORY / 'docs')))}{hash_sign}{anchor})"
     shown = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     address = links.file(inside) if file.is_file() else links.relative(f"{SOURCES}/{inside}/index.html")

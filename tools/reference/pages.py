@@ -232,7 +232,7 @@ def _index_page(reference: Reference) -> str:
         "`import thalweg as tf`; `tf.compat.v1` is `tf` itself. The op types of the graph are on pages of their own."
     )
     rows = [
-        (links.page(f"`{space}`", space), str(len(names)), _first_names(names, links))
+        (links.page(f"`{space}`", space), str(len(names) or ""), _names_cell(reference, space, links))
         for space, names in reference.spaces.items()
     ]
     tree = ["```{toctree}\n:hidden:\n", *reference.spaces, "ops/index", "```"]
@@ -247,7 +247,11 @@ def _index_page(reference: Reference) -> str:
     )
 
 
-def _first_names(names: list[str], links: Links) -> str:
+def _names_cell(reference: Reference, space: str, links: Links) -> str:
+    """The first names of a namespace, or the namespace that it is another name of."""
+    names, module = reference.spaces[space], reference.modules.get(space)
+    if module is not None and reference.space_of_module(module) != space:
+        return f"The same module as {links.code(reference.space_of_module(module))}."
     shown = [f"`{name.rpartition('.')[2]}`" for name in names[:6]]
     return ", ".join(shown) + (", …" if len(names) > 6 else "")
 

@@ -186,7 +186,9 @@ def _join(items: Iterable[Any]) -> str:
 DEFINE_string = _definer(_parse_string, "Defines a flag whose value is a text.")
 DEFINE_integer = _definer(_parse_integer, "Defines a flag whose value is an integer, also written 0x1f or 0o17.")
 DEFINE_float = _definer(_parse_float, "Defines a flag whose value is a floating-point number.")
-DEFINE_boolean = _definer(_parse_bool, "Defines a flag that is given as --name, --noname or --name=true.", boolean=True)
+DEFINE_boolean = _definer(
+    _parse_bool, "Defines a flag that is given as `--name`, `--noname` or `--name=true`.", boolean=True
+)
 DEFINE_bool = DEFINE_boolean
 DEFINE_list = _definer(
     _parse_list, "Defines a flag whose value is a list of texts, with commas between.", serialize=_join
@@ -328,10 +330,10 @@ def set_default(flag_holder: FlagHolder, value: Any) -> None:
 
 
 def declare_key_flag(flag_name: str, flag_values: FlagValues = FLAGS) -> None:
-    """Accepted for TensorFlow's sake, where it decides what --helpshort lists. Here --help lists every flag."""
+    """Accepted for TensorFlow's sake, where it decides what `--helpshort` lists. Here `--help` lists every flag."""
     if flag_name not in flag_values:
         raise UnrecognizedFlagError(flag_name, list(flag_values))
 
 
 def adopt_module_key_flags(module: Any, flag_values: FlagValues = FLAGS) -> None:
-    """Accepted for TensorFlow's sake, where it decides what --helpshort lists. Here --help lists every flag."""
+    """Accepted for TensorFlow's sake, where it decides what `--helpshort` lists. Here `--help` lists every flag."""
