@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from tests.devices.random_graphs import GraphMaker
+from thalweg._native import core
 from thalweg.passes.options import PassOptions
 from thalweg.placement.placer import Placer
 from thalweg.planning.plan_step import Planner
 from thalweg.planning.planned_step import PlannedStep, Transfer
-from thalweg.runtime.install import evaluate, local_kernels, supports
+from thalweg.runtime.install import evaluate, install, local_kernels, register_python_kernels, supports
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:{}".format
 
@@ -128,7 +130,8 @@ def test_a_piecewise_step_is_fed_and_fetched_through_its_rendezvous() -> None:
     assert step.options.separate
 
 
-def test_large_tensors_are_delayed_by_tokens() -> None:
+def uses_in_turn() -> Any:
+    """One device makes large tensors that another one uses one after the other."""
     with on(0):
         made = [tf.tanh(tf.random_uniform([512, 1024], seed=k), name=f"made{k}") for k in range(6)]
     with on(1):
@@ -136,12 +139,39 @@ def test_large_tensors_are_delayed_by_tokens() -> None:
         for each in made:
             for _ in range(40):
                 y = tf.cumsum(y + each, axis=1)
-    step = plan(tf.reduce_sum(y))
+    return tf.reduce_sum(y)
+
+
+def test_large_tensors_are_delayed_by_tokens() -> None:
+    step = plan(uses_in_turn())
     delays = step.parts[CPU(0)].delays
     assert delays
     for waiting, awaited in delays:
         nodes = step.parts[CPU(0)].graph.nodes
         assert waiting in nodes and nodes[awaited].op == "_Recv" and awaited not in nodes[waiting].controls
+
+
+def installed_nodes(step: PlannedStep, fused: Any = None) -> dict[str, Any]:
+    graphs = install(core.Session(list(step.parts)), step, fused).parts
+    return {
+        device: {n.name: (n.op, n.inputs, n.controls, n.output_dtypes, n.attrs.keys()) for n in graph.nodes.values()}
+        for device, graph in graphs.items()
+    }
+
+
+def test_what_was_fused_to_schedule_is_what_installing_would_fuse() -> None:
+    register_python_kernels()
+    several = 0
+    for seed in range(60):
+        with tf.Graph().as_default():
+            step = plan(*GraphMaker(seed, 4).fetches, count=4)
+            assert (step.fused is not None) == (len(step.parts) > 1)
+            several += step.fused is not None
+            assert installed_nodes(step, step.fused) == installed_nodes(step)
+    assert several > 40
+    delayed = plan(uses_in_turn())
+    assert installed_nodes(delayed, delayed.fused) == installed_nodes(delayed)
+    assert delayed.restricted([CPU(0)]).fused is None
 
 
 def test_errors_know_the_line_of_the_node() -> None:

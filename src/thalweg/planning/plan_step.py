@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thalweg import errors
 from thalweg.functions.graph_function import GraphFunction
@@ -36,6 +36,22 @@ if TYPE_CHECKING:
 
 NO_DELAYS = Delays({}, {})
 _EMPTY = StepGraph({}, (), (), ())
+
+
+class _Schedule(NamedTuple):
+    """How the devices of a step work together; the defaults are those of a step that is not scheduled.
+
+    Attributes:
+        delays: The nodes that wait for other devices.
+        priorities: Of the nodes of each device.
+        seconds: How long the step should take.
+        fused: The graphs that were scheduled.
+    """
+
+    delays: Delays = NO_DELAYS
+    priorities: Mapping[str, Mapping[str, float]] = {}
+    seconds: float | None = None
+    fused: Mapping[str, StepGraph] | None = None
 
 
 class Planner:
@@ -97,20 +113,21 @@ class Planner:
             options = options._replace(separate=True)
         parts = self._placer.partition(graph)
         changes = changes_resources(graph)
-        priorities: Mapping[str, Mapping[str, float]] = {}
-        expected, delays = None, NO_DELAYS
+        schedule = _Schedule()
         if len(parts) > 1 and not piecewise:
-            delays, priorities, expected = self._schedule(graph, parts, changes, self._kernels(functions))
+            schedule = self._schedule(graph, parts, changes, self._kernels(functions))
+        delays = schedule.delays
         return PlannedStep(
             {
                 device: PlannedPart(
                     *with_tokens(part, delays.nodes.get(device, {})),
-                    priorities.get(device, {}),
+                    schedule.priorities.get(device, {}),
                     tuple(delays.waits.get(device, ())),
                 )
                 for device, part in parts.items()
             },
-            functions, graph.feeds, len(graph.fetches), options, changes, expected, placed,
+            functions, graph.feeds, len(graph.fetches), options, changes, schedule.seconds, placed,
+            schedule.fused,
         )  # fmt: skip
 
     @property
@@ -125,8 +142,8 @@ class Planner:
 
     def _schedule(
         self, graph: StepGraph, parts: Mapping[str, Partition], changes: bool, kernels: TaskKernels
-    ) -> tuple[Delays, dict[str, dict[str, float]], float | None]:
-        """The waits for other devices, the priorities of nodes, and the seconds of the step.
+    ) -> _Schedule:
+        """Schedules the parts of a step.
 
         Nodes that tasks will fuse are scheduled as one. Which those are must not depend on the schedule, so delays are
         not part of the parts that are fused here.
@@ -150,14 +167,15 @@ class Planner:
                 for device, part in expected.items()
             }
         schedule = planned(expected, costs)
+        fused = {device: part.graph for device, part in expected.items()}
         if schedule is None:
-            return delays, {}, None
+            return _Schedule(delays, fused=fused)
         priorities: dict[str, dict[str, float]] = {}
         for device, part in expected.items():
             ranks = schedule.priorities[device]
             members = {m: ranks[name] for name, node in part.graph.nodes.items() for m, _ in members_of(node)}
             priorities[device] = {**members, **ranks}
-        return delays, priorities, schedule.seconds
+        return _Schedule(delays, priorities, schedule.seconds, fused)
 
     # Functions.
 

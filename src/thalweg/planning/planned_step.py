@@ -94,6 +94,8 @@ class PlannedStep:
         changes_resources: Whether it may change a variable, or anything else that outlives it.
         expected_seconds: How long it should take, if it was scheduled over several devices.
         placed: The step before it was cut, for cost models. None if the step was read from bytes.
+        fused: By device, the graphs that a task with the kernels that the planner expected would make of the parts.
+            None if the step was not scheduled, or was read from bytes.
     """
 
     parts: dict[str, PlannedPart]
@@ -104,6 +106,7 @@ class PlannedStep:
     changes_resources: bool = False
     expected_seconds: float | None = None
     placed: StepGraph | None = field(default=None, compare=False, repr=False)
+    fused: Mapping[str, StepGraph] | None = field(default=None, compare=False, repr=False)
 
     @property
     def transfers(self) -> list[Transfer]:
@@ -128,7 +131,7 @@ class PlannedStep:
         used = _used([part.graph for part in parts.values()], self.functions)
         return replace(
             self, parts=parts, functions=used, feeds=tuple(self.feeds[i] for i in feeds), num_fetches=len(fetches),
-            placed=None,
+            placed=None, fused=None,
         )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ class LocalEngine:
     ) -> EngineStep:
         """Plans and installs a step."""
         planned = self._planner.plan(graph, feeds, fetches, targets, precision, piecewise)
-        installed = install(self._native, planned)
+        installed = install(self._native, planned, planned.fused)
         if not piecewise:
             self._measurements.observe(installed.compiled, planned.placed, self._placer.devices)
         return EngineStep(installed.compiled, planned, installed.parts)

@@ -57,14 +57,15 @@ class InstalledStep:
         self.parts = parts
 
 
-def install(session: Any, step: PlannedStep) -> InstalledStep:
+def install(session: Any, step: PlannedStep, fused: Mapping[str, StepGraph] | None = None) -> InstalledStep:
     """Installs a planned step, or the parts of one that belong to the devices of a session.
 
     Args:
         session: The core's Session.
         step: The step.
+        fused: The graphs of `step.fused`, if the planner's kernels were `local_kernels`: they are not fused again.
     """
-    return _Installer(session, step).install()
+    return _Installer(session, step).install(fused)
 
 
 def evaluate(graph: StepGraph) -> Any:
@@ -116,7 +117,19 @@ class _Installer:
         self._kernels = local_kernels(step.functions)
         self._undefined: list[tuple[Any, PlannedFunction, str]] = []  # Declared functions without bodies, and devices.
 
-    def install(self) -> InstalledStep:
+    def install(self, fused: Mapping[str, StepGraph] | None) -> InstalledStep:
+        step = self._step
+        graphs = dict(fused if fused is not None else self._fused())
+        native = []
+        for device, part in step.parts.items():
+            specs, results = self._specs(graphs[device], device=device, priorities=part.priorities)
+            native.append((device, specs, list(part.feeds), results, list(part.fetches)))
+        self._define_functions()
+        feeds = [(feed.name, feed.dtype, feed.shape) for feed in step.feeds]
+        return InstalledStep(core.CompiledStep(self._session, native, feeds, step.num_fetches), graphs)
+
+    def _fused(self) -> dict[str, StepGraph]:
+        """The graphs of the parts as the kernels here can run them."""
         step = self._step
         parts = {
             device: Partition(
@@ -128,16 +141,11 @@ class _Installer:
         }
         if len(parts) > 1:
             parts = share_packed(parts)
-        native = []
-        graphs = {}
-        for device, (graph, fed, fetched) in parts.items():
-            planned = step.parts[device]
-            graphs[device] = graph = delayed(graph, planned.delays) if planned.delays else graph
-            specs, results = self._specs(graph, device=device, priorities=planned.priorities)
-            native.append((device, specs, list(fed), results, list(fetched)))
-        self._define_functions()
-        feeds = [(feed.name, feed.dtype, feed.shape) for feed in step.feeds]
-        return InstalledStep(core.CompiledStep(self._session, native, feeds, step.num_fetches), graphs)
+        delays = {device: part.delays for device, part in step.parts.items()}
+        return {
+            device: delayed(part.graph, delays[device]) if delays[device] else part.graph
+            for device, part in parts.items()
+        }
 
     def _specs(
         self, graph: StepGraph, function: str = "", device: str = "", priorities: Mapping[str, float] | None = None
