@@ -112,38 +112,51 @@ template <int kRows, Aside kAside, typename LayoutOfA>
   store_tile<kRows>(sums, c, out);
 }
 
-// Two tiles of kTileRows rows below each other, on processors with AVX-512: a register holds all columns of a row, and
-// twelve rows are as many independent chains as twelve registers of a single tile are elsewhere. Each sum is formed in
-// the same order as in `tile`, so that bits are the same.
-template <typename LayoutOfA>
-[[gnu::target("avx512f")]] void two_tiles(int64_t inner, const float* upper, LayoutOfA layout, const float* b,
-                                          int64_t b_stride, float* c, const TileOfC& out, const float* next) {
+// Two tiles of kTileRows rows below each other, or two such pairs side by side, on processors with AVX-512: a register
+// holds all columns of a row of a tile. An element of A that is multiplied by two rows of B is loaded once, and so few
+// loads a multiply-add leave the load ports time to spare. Each sum is formed in the same order as in `tile`, so that
+// bits are the same.
+template <int kPanels, typename LayoutOfA>
+[[gnu::target("avx512f")]] void pairs_of_tiles(int64_t inner, const float* upper, LayoutOfA layout, const float* b,
+                                               float* c, const TileOfC& out, const float* next) {
   constexpr int kRows = 2 * kTileRows;
-  __m512 sums[kRows];
+  __m512 sums[kRows][kPanels];
 #pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i) {
-    sums[i] = _mm512_setzero_ps();
-    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride + kTileColumns - 1), _MM_HINT_T0);
+#pragma GCC unroll 2
+    for (int j = 0; j < kPanels; ++j) {
+      sums[i][j] = _mm512_setzero_ps();
+      _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride + j * kTileColumns), _MM_HINT_T0);
+    }
+    _mm_prefetch(reinterpret_cast<const char*>(c + i * out.row_stride + kPanels * kTileColumns - 1), _MM_HINT_T0);
   }
-  const int64_t row_stride = layout.row_stride;
+  const int64_t row_stride = layout.row_stride, panel_stride = inner * kTileColumns;
   const float* lower = upper + layout.tile_stride(inner);
   for (int64_t p = 0; p < inner; ++p) {
-    const __m512 row = _mm512_loadu_ps(b);
-#pragma GCC unroll 6
-    for (int i = 0; i < kTileRows; ++i) {
-      sums[i] = _mm512_fmadd_ps(_mm512_set1_ps(upper[i * row_stride]), row, sums[i]);
-      sums[kTileRows + i] = _mm512_fmadd_ps(_mm512_set1_ps(lower[i * row_stride]), row, sums[kTileRows + i]);
+    __m512 row[kPanels];
+#pragma GCC unroll 2
+    for (int j = 0; j < kPanels; ++j) row[j] = _mm512_loadu_ps(b + j * panel_stride);
+#pragma GCC unroll 12
+    for (int i = 0; i < kRows; ++i) {
+      const __m512 element =
+          _mm512_set1_ps(i < kTileRows ? upper[i * row_stride] : lower[(i - kTileRows) * row_stride]);
+#pragma GCC unroll 2
+      for (int j = 0; j < kPanels; ++j) sums[i][j] = _mm512_fmadd_ps(element, row[j], sums[i][j]);
     }
     if (next != nullptr) _mm_prefetch(reinterpret_cast<const char*>(next + p * kTileColumns), _MM_HINT_T0);
     upper += LayoutOfA::inner_stride;
     lower += LayoutOfA::inner_stride;
-    b += b_stride;
+    b += kTileColumns;
   }
   const __m512 scale = _mm512_set1_ps(out.scale);
 #pragma GCC unroll 12
   for (int i = 0; i < kRows; ++i, c += out.row_stride)
-    _mm512_storeu_ps(c, out.accumulate ? _mm512_add_ps(_mm512_loadu_ps(c), _mm512_mul_ps(sums[i], scale)) : sums[i]);
+#pragma GCC unroll 2
+    for (int j = 0; j < kPanels; ++j) {
+      float* to = c + j * kTileColumns;
+      _mm512_storeu_ps(
+          to, out.accumulate ? _mm512_add_ps(_mm512_loadu_ps(to), _mm512_mul_ps(sums[i][j], scale)) : sums[i][j]);
+    }
 }
 
 }  // namespace detail
@@ -187,12 +200,12 @@ void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, co
   });
 }
 
-// The same for two tiles below each other, of kTileRows rows and kTileColumns columns each. Only if the processor
-// has_wide_registers.
-template <typename LayoutOfA>
-void multiply_two_tiles(int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride, float* c,
-                        const TileOfC& out, const float* next = nullptr) {
-  detail::two_tiles(inner, a, layout, b, b_stride, c, out, next);
+// The same for two tiles below each other, and kPanels of these pairs side by side: 2 * kTileRows rows, and as many
+// columns of a packed B. Only if the processor has_wide_registers.
+template <int kPanels, typename LayoutOfA>
+void multiply_pairs_of_tiles(int64_t inner, const float* a, LayoutOfA layout, const float* b, float* c,
+                             const TileOfC& out, const float* next = nullptr) {
+  detail::pairs_of_tiles<kPanels>(inner, a, layout, b, c, out, next);
 }
 
 // The same, with B's rows copied to `packed` on the way, for the tiles that follow.

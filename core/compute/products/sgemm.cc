@@ -113,34 +113,53 @@ void multiply_block(const Operands& operands, Range rows, Range columns) {
   const int64_t depth = operands.depth, panels = ceil_div(columns.size(), kTileColumns);
   const int64_t rows_at_once = equal_parts(rows.size(), kRowBlock, kTileRows);
   float* own_b = operands.packed_b ? nullptr : scratch(0, depth * kTileColumns * panels);
-  const bool two_tiles = has_wide_registers() && !operands.rows_collide();
+  const bool in_pairs = has_wide_registers() && !operands.rows_collide();
 
-  auto multiply_panel = [&](Range some, int64_t p, int64_t length, int64_t j) {
-    const float* b = own_b != nullptr ? own_b + (j - columns.begin) * length : operands.packed_b->at(j, p, length);
+  // The panels of B from column j on.
+  auto panel = [&](int64_t p, int64_t length, int64_t j) {
+    return own_b != nullptr ? own_b + (j - columns.begin) * length : operands.packed_b->at(j, p, length);
+  };
+  auto tile_of_c = [&](int64_t p, int64_t j) {
     const int width = static_cast<int>(std::min<int64_t>(kTileColumns, columns.end - j));
-    const TileOfC out{x.c_stride, width, x.accumulate || p > 0, x.scale};
-    int64_t i = some.begin;
-    if (two_tiles && width == kTileColumns)
-      for (; i + 2 * kTileRows <= some.end; i += 2 * kTileRows) {
-        const float* next = i + 2 * kTileRows >= some.end ? b + length * kTileColumns : nullptr;
-        operands.with_a(i, p, length, [&](const float* a, auto layout) {
-          multiply_two_tiles(length, a, layout, b, kTileColumns, x.c + i * x.c_stride + j, out, next);
-        });
-      }
-    for (; i < some.end; i += kTileRows) {
+    return TileOfC{x.c_stride, width, x.accumulate || p > 0, x.scale};
+  };
+  auto multiply_panel = [&](Range some, int64_t p, int64_t length, int64_t j) {
+    const float* b = panel(p, length, j);
+    for (int64_t i = some.begin; i < some.end; i += kTileRows) {
       const int height = static_cast<int>(std::min<int64_t>(kTileRows, some.end - i));
       // The last rows fetch the next panel from the second-level cache, or from further away, into the first.
       const float* next = i + kTileRows >= some.end ? b + length * kTileColumns : nullptr;
       operands.with_a(i, p, length, [&](const float* a, auto layout) {
-        multiply_tile(height, length, a, layout, b, kTileColumns, x.c + i * x.c_stride + j, out, next);
+        multiply_tile(height, length, a, layout, b, kTileColumns, x.c + i * x.c_stride + j, tile_of_c(p, j), next);
       });
     }
+  };
+  // The rows of two tiles, which stay in the first-level cache, by all panels without gaps.
+  const int64_t whole = columns.begin + columns.size() / kTileColumns * kTileColumns;
+  auto multiply_rows_of_pairs = [&](int64_t i, int64_t p, int64_t length) {
+    operands.with_a(i, p, length, [&](const float* a, auto layout) {
+      const TileOfC out = tile_of_c(p, columns.begin);
+      float* c = x.c + i * x.c_stride;
+      int64_t j = columns.begin;
+      for (; j + 2 * kTileColumns <= whole; j += 2 * kTileColumns) {
+        // The last columns fetch the next rows of A, if they lie side by side.
+        const bool last = operands.packed_a && j + 4 * kTileColumns > whole;
+        multiply_pairs_of_tiles<2>(length, a, layout, panel(p, length, j), c + j, out,
+                                   last ? a + 2 * layout.tile_stride(length) : nullptr);
+      }
+      if (j < whole) multiply_pairs_of_tiles<1>(length, a, layout, panel(p, length, j), c + j, out);
+    });
   };
 
   for (int64_t p = 0; p < x.inner; p += depth) {
     const int64_t length = std::min(depth, x.inner - p);
     if (own_b != nullptr) pack_b_block(x.b, p, length, columns.begin, columns.size(), own_b);
-    for (int64_t i = rows.begin; i < rows.end; i += rows_at_once)
+    int64_t i = rows.begin;
+    if (in_pairs && whole > columns.begin) {
+      for (; i + 2 * kTileRows <= rows.end; i += 2 * kTileRows) multiply_rows_of_pairs(i, p, length);
+      if (whole < columns.end) multiply_panel({rows.begin, i}, p, length, whole);
+    }
+    for (; i < rows.end; i += rows_at_once)
       for (int64_t j = columns.begin; j < columns.end; j += kTileColumns)
         multiply_panel({i, std::min(rows.end, i + rows_at_once)}, p, length, j);
   }

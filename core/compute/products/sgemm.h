@@ -24,8 +24,9 @@ struct Product {
 constexpr int64_t kLongestWhole = 384;
 
 // c = a * b, or c += scale * a * b. Any size may be 0. How a sum is rounded depends on `inner` only: not on the number
-// of threads, nor on how operands lie or are packed, nor on the width of the registers. Spreads over threads if
-// `parallel`. Thread-safe.
+// of threads, nor on how operands lie or are packed, nor on the width of the registers (tests/native/products.cc states
+// it in code). If `inner` is longer than kLongestWhole, what is added to c may be added in one or several sums. Spreads
+// over threads if `parallel`. Thread-safe.
 void sgemm(const Product& product, bool parallel = true);
 
 // The number of floats that `pack_b` needs.
