@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,14 +41,22 @@ SharedArena* SharedArena::get() {
   return arena;
 }
 
-bool SharedArena::open() {
+// Twice the host's memory, so that blocks of different sizes find room; not more, because a process maps the arenas of
+// all its peers, and has 128 TB of addresses for them.
+size_t SharedArena::most_bytes() {
   const size_t physical = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
-  size_ = std::bit_ceil(physical) * 4;
+  return std::bit_ceil(physical) * 2;
+}
+
+bool SharedArena::open() {
+  size_ = most_bytes();
   fd_ = memfd_create("thalweg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size_)) != 0) return false;
   // Peers map it only if it cannot be cut under them.
   if (fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return false;
-  // Opened a second time: whoever gets this descriptor cannot write through it.
+  // Opened a second time: whoever gets this descriptor cannot write through it. Another user's process cannot open it
+  // anew for writing, either (one of the same user could write into this process's memory anyway).
+  fchmod(fd_, S_IRUSR);
   reading_fd_ = ::open(("/proc/self/fd/" + std::to_string(fd_)).c_str(), O_RDONLY | O_CLOEXEC);
   void* base = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
   if (reading_fd_ < 0 || base == MAP_FAILED) return false;

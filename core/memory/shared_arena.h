@@ -21,6 +21,8 @@ class SharedArena {
   static SharedArena* get();
   // The same, but null if no one has asked for it yet.
   static SharedArena* existing() { return existing_.load(std::memory_order_acquire); }
+  // How large an arena of a process of this host is.
+  static size_t most_bytes();
 
   // A block of at least `bytes`, aligned to a page; null if the arena is full.
   void* take(size_t bytes);
@@ -34,7 +36,7 @@ class SharedArena {
     return static_cast<uint64_t>(static_cast<const char*>(address) - base_);
   }
   size_t size() const { return size_; }
-  // A descriptor that peers can map for reading, and cannot write to.
+  // A descriptor that peers can map for reading. A process of another user cannot write through it.
   int reading_fd() const { return reading_fd_; }
   // Bytes in blocks that are taken, and in blocks that keep their pages for reuse.
   int64_t bytes_taken();

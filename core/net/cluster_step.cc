@@ -23,6 +23,13 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
 
   void start(const std::vector<Tensor>& feeds) {
     auto rendezvous = step_->task_->steps().begin(id_, shared_from_this(), step_->routes_);
+    // The loss of a peer is reported to the runs that are known then: a loss before that would be waited for in vain.
+    std::shared_ptr<Connection> gone = step_->routes_->lost();
+    if (!gone && starter_ && starter_->is_lost()) gone = starter_;
+    if (gone) {
+      step_->task_->steps().end(id_, true);
+      throw unavailable(*gone, *gone->why_lost());
+    }
     for (size_t i = 0; i < step_->remotes_.size(); ++i) {
       const ClusterStep::Remote& remote = step_->remotes_[i];
       Frame frame{FrameKind::run, 0, static_cast<uint64_t>(id_), remote.number, {}, {}};
@@ -41,6 +48,9 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
       } catch (const Error& error) {
         ended_here({error, {}, {}, {}}, nullptr);
         return;
+      } catch (const std::exception& exception) {
+        ended_here({Error(Code::internal, exception.what()), {}, {}}, nullptr);
+        return;
       }
     }
     ended_here({}, nullptr);
@@ -51,8 +61,8 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
     std::vector<std::shared_ptr<Connection>> peers;
     {
       std::lock_guard lock(mutex_);
+      if (left_ == 0 || aborted_) return;
       if (!result_.error) result_.error = error;
-      if (aborted_) return;
       aborted_ = true;
       local = local_;
       for (size_t i = 0; i < waits_for_.size(); ++i)
@@ -70,6 +80,8 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
       }
     }
   }
+
+  bool is_started_by(const Connection* peer) const override { return starter_.get() == peer; }
 
   void part_done(const std::shared_ptr<Connection>& peer, StepResult result) override {
     for (size_t i = 0; i < step_->remotes_.size(); ++i)
@@ -142,6 +154,9 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
       result.error =
           Error(Code::internal, cat(step_->remotes_[remote].peer->name(), " returned ", result.fetches.size(),
                                     " fetches instead of ", step_->remotes_[remote].fetches.size()));
+    for (const Tensor& fetch : result.fetches)
+      if (!result.error && !fetch.defined())
+        result.error = Error(Code::internal, cat(step_->remotes_[remote].peer->name(), " returned a dead tensor"));
     take(std::move(result), step_->remotes_[remote].fetches, step_->remotes_[remote].peer.get());
   }
 
@@ -175,14 +190,18 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
     return found;
   }
 
+  // From here on nobody changes the result: `abort` does nothing when no share is left.
   void finish() {
-    step_->task_->steps().end(id_, result_.error.has_value());
+    StepResult result;
+    std::shared_ptr<Step> local;
     {
       std::lock_guard lock(mutex_);
-      local_.reset();
+      result = std::move(result_);
+      local = std::move(local_);
     }
-    if (result_.error) result_.fetches.clear();
-    std::exchange(done_, nullptr)(std::move(result_));
+    step_->task_->steps().end(id_, result.error.has_value());
+    if (result.error) result.fetches.clear();
+    std::exchange(done_, nullptr)(std::move(result));
   }
 
   const std::shared_ptr<ClusterStep> step_;

@@ -1,9 +1,9 @@
 // Reading and writing frames without blocking.
 #include "net/connection.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -28,42 +28,53 @@ void give_back(const std::weak_ptr<Connection>& lender, uint64_t number) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, Greeting greeting, Owner& owner)
+Connection::Connection(Socket socket, Greeting greeting, Owner& owner, const Limits& limits)
     : number_(++last_number),
       peer_(std::move(greeting.peer)),
       owner_(owner),
-      arena_(std::move(greeting.arena)),
+      most_backlog_(limits.backlog),
       socket_(std::make_shared<Socket>(std::move(socket))),
-      writing_(dup(socket_->fd())) {
+      writing_(fcntl(socket_->fd(), F_DUPFD_CLOEXEC, 0)) {
   if (!writing_) fail(Code::resource_exhausted, "a connection needs two descriptors: ", std::strerror(errno));
   received_ = sent_ = Clock::now().time_since_epoch().count();
 }
 
 Connection::~Connection() = default;
 
+std::shared_ptr<Connection> Connection::make(Socket socket, Greeting greeting, Owner& owner, const Limits& limits) {
+  auto arena = std::move(greeting.arena);
+  std::shared_ptr<Connection> made(new Connection(std::move(socket), std::move(greeting), owner, limits));
+  if (arena)
+    made->loans_ = std::make_unique<Loans>(
+        SharedArena::get(), std::move(arena),
+        [lender = std::weak_ptr<Connection>(made)](uint64_t number) { give_back(lender, number); });
+  made->reader_.emplace(made->loans_.get(), limits);
+  return made;
+}
+
 void Connection::start() {
   Poller& poller = Poller::shared();
   auto self = shared_from_this();
-  if (arena_)
-    loans_ = std::make_shared<Loans>(SharedArena::get(), std::move(arena_),
-                                     [lender = weak_from_this()](uint64_t number) { give_back(lender, number); });
-  reader_.emplace(loans_.get());
+  std::lock_guard lock(mutex_);
+  if (why_) return;
   write_number_ = poller.add(writing_.fd(), [self](uint32_t) { self->writable(); });
   read_number_ = poller.add(socket_->fd(), [self](uint32_t) { self->readable(); });
+  if (!unsent_.empty()) poller.arm(write_number_, EPOLLOUT);
   poller.arm(read_number_, EPOLLIN);
 }
 
 void Connection::readable() {
   std::shared_ptr<Socket> socket;
+  uint64_t read_number;
   {
     std::lock_guard lock(mutex_);
     if (!socket_) return;
     socket = socket_;
+    read_number = read_number_;
   }
   SoonScope soon;
   auto self = shared_from_this();
   try {
-    bool more = false;
     received_.store(Clock::now().time_since_epoch().count());
     const bool open = reader_->read(
         *socket,
@@ -74,7 +85,7 @@ void Connection::readable() {
             owner_.received(self, std::move(frame));
           }
         },
-        more);
+        bytes_received_);
     if (!open) fail(Code::unavailable, name(), " closed the connection: its process has ended");
   } catch (const Error& error) {
     close(error);
@@ -83,16 +94,17 @@ void Connection::readable() {
     close(Error(Code::internal, exception.what()));
     return;
   }
-  Poller::shared().arm(read_number_, EPOLLIN);
+  Poller::shared().arm(read_number, EPOLLIN);
 }
 
 void Connection::writable() {
   std::optional<Error> failed;
+  std::vector<Unsent> written;
   {
     std::lock_guard lock(mutex_);
     if (why_) return;
     try {
-      write();
+      write(written);
     } catch (const Error& error) {
       failed = error;
     }
@@ -103,13 +115,17 @@ void Connection::writable() {
 void Connection::send(Frame frame) {
   Unsent unsent(std::move(frame), loans_.get());
   std::optional<Error> failed;
+  std::vector<Unsent> written;
   {
     std::lock_guard lock(mutex_);
     if (why_) throw *why_;
     const bool idle = unsent_.empty();
+    const size_t waiting = backlog_.fetch_add(unsent.left()) + unsent.left();
     unsent_.push_back(std::move(unsent));
     try {
-      if (idle) write();
+      if (!idle && waiting > most_backlog_)
+        fail(Code::resource_exhausted, name(), " does not read what it is sent: ", waiting, " bytes wait");
+      if (idle) write(written);
     } catch (const Error& error) {
       failed = error;
     }
@@ -120,7 +136,7 @@ void Connection::send(Frame frame) {
   }
 }
 
-void Connection::write() {
+void Connection::write(std::vector<Unsent>& written) {
   constexpr int kPieces = 64;
   while (!unsent_.empty()) {
     iovec pieces[kPieces];
@@ -130,25 +146,35 @@ void Connection::write() {
     msghdr message{};
     message.msg_iov = pieces;
     message.msg_iovlen = static_cast<size_t>(count);
-    const ssize_t written = sendmsg(writing_.fd(), &message, MSG_NOSIGNAL);
-    if (written < 0) {
+    const ssize_t taken = sendmsg(writing_.fd(), &message, MSG_NOSIGNAL);
+    if (taken < 0) {
       if (errno == EINTR) continue;
+      // Before `start` there is no number to arm.
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Poller::shared().arm(write_number_, EPOLLOUT);
       fail(Code::unavailable, "the connection to ", name(), " failed: ", std::strerror(errno));
     }
     sent_.store(Clock::now().time_since_epoch().count());
-    bytes_sent_.fetch_add(written, std::memory_order_relaxed);
-    for (size_t left = static_cast<size_t>(written); left > 0 || (!unsent_.empty() && unsent_.front().empty());) {
+    bytes_sent_.fetch_add(taken, std::memory_order_relaxed);
+    backlog_.fetch_sub(static_cast<size_t>(taken));
+    for (size_t left = static_cast<size_t>(taken); left > 0;) {
       Unsent& first = unsent_.front();
-      const size_t taken = std::min(left, first.left());
-      first.wrote(taken);
-      left -= taken;
-      if (first.empty()) unsent_.pop_front();
+      const size_t part = std::min(left, first.left());
+      first.wrote(part);
+      left -= part;
+      if (!first.empty()) continue;
+      if (first.has_tensors()) written.push_back(std::move(first));
+      unsent_.pop_front();
     }
   }
 }
 
+std::optional<Error> Connection::why_lost() {
+  std::lock_guard lock(mutex_);
+  return why_;
+}
+
 void Connection::close(const Error& why) {
+  auto self = shared_from_this();
   std::deque<Unsent> dropped;
   {
     std::lock_guard lock(mutex_);
@@ -162,8 +188,9 @@ void Connection::close(const Error& why) {
     socket_.reset();
     writing_ = Socket();
   }
-  SoonScope soon;
-  owner_.lost(shared_from_this(), why);
+  if (loans_) loans_->end();
+  // No SoonScope: this may be the heartbeats' thread, which must not run kernels.
+  owner_.lost(self, why);
 }
 
 }  // namespace thalweg::net

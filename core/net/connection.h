@@ -3,7 +3,8 @@
 // `send` never blocks: it writes what the socket takes at once, on the caller's thread, and leaves the rest to the
 // poller. Frames arrive on the poller's threads, one after the other, in the order in which they were sent; work that
 // they make possible runs when they have been handled (thread/run_soon.h). A connection is lost once, for whatever
-// reason comes first, and then its owner is told; every later `send` throws that reason. Thread-safe.
+// reason comes first, and then its owner is told; every later `send` throws that reason. Tensors that were lent to the
+// peer stay for a while (net/loans.h). Thread-safe; nothing of the owner, and no tensor's end, runs with the lock held.
 #pragma once
 
 #include <atomic>
@@ -30,10 +31,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   // The owner must stay until it has been told of the loss.
-  Connection(Socket socket, Greeting greeting, Owner& owner);
+  static std::shared_ptr<Connection> make(Socket socket, Greeting greeting, Owner& owner, const Limits& limits = {});
   ~Connection();
   Connection(const Connection&) = delete;
-  // Begins to read.
+  // Begins to read, unless the connection is lost already. Frames may be sent before.
   void start();
 
   const Identity& peer() const { return peer_; }
@@ -43,13 +44,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string name() const { return peer_.task.empty() ? "a client" : "task '" + peer_.task + "'"; }
   bool shares_memory() const { return loans_ != nullptr; }
   bool is_lost() const { return is_lost_.load(); }
+  // The reason of the loss, if it is lost.
+  std::optional<Error> why_lost();
   void send(Frame frame);
   // Ends the connection; the owner is told.
   void close(const Error& why);
   // For the owner's heartbeats: times of the last bytes that came, and that were sent.
   Clock::time_point last_received() const { return Clock::time_point(Clock::duration(received_.load())); }
   Clock::time_point last_sent() const { return Clock::time_point(Clock::duration(sent_.load())); }
-  void excuse() { received_.store(Clock::now().time_since_epoch().count()); }
+  // Neither the peer's silence nor its not reading counts until now: this process did not look.
+  void excuse() { received_ = sent_ = Clock::now().time_since_epoch().count(); }
+  // Bytes that wait until the peer reads.
+  size_t backlog() const { return backlog_.load(); }
   // The clock of this process minus that of the peer, in nanoseconds: for traces of several hosts.
   int64_t clock_offset() const { return clock_offset_.load(); }
   void set_clock_offset(int64_t nanoseconds) { clock_offset_.store(nanoseconds); }
@@ -58,23 +64,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t loans() { return loans_ ? loans_->outstanding() : 0; }
 
  private:
+  Connection(Socket socket, Greeting greeting, Owner& owner, const Limits& limits);
   void readable();
   void writable();
-  // Writes what the socket takes. Called with the lock.
-  void write();
+  // Writes what the socket takes. Called with the lock. Frames with tensors go to `written` when they are done with, to
+  // be destroyed without the lock: a tensor that was borrowed from a peer is then given back, by a frame to that peer.
+  void write(std::vector<Unsent>& written);
 
   const uint64_t number_;
   const Identity peer_;
   Owner& owner_;
-  std::shared_ptr<PeerArena> arena_;  // until `start`
-  std::shared_ptr<Loans> loans_;
+  const size_t most_backlog_;
+  std::unique_ptr<Loans> loans_;  // set by `make`, before any other thread knows the connection
   std::optional<FrameReader> reader_;
-  uint64_t read_number_ = 0, write_number_ = 0;
   std::atomic<bool> is_lost_{false};
   std::atomic<Clock::rep> received_, sent_;
   std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0}, clock_offset_{0};
+  std::atomic<size_t> backlog_{0};
 
-  std::mutex mutex_;                // guards everything below
+  std::mutex mutex_;  // guards everything below
+  uint64_t read_number_ = 0, write_number_ = 0;
   std::shared_ptr<Socket> socket_;  // null when lost; a thread that reads keeps it open
   Socket writing_;                  // a second descriptor of the same socket: reading and writing are armed apart
   std::deque<Unsent> unsent_;

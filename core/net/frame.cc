@@ -2,11 +2,23 @@
 #include "net/frame.h"
 
 #include "net/encoding.h"
+#include "net/limits.h"
 #include "net/loans.h"
 
 namespace thalweg::net {
 
 Unsent::Unsent(Frame frame, Loans* loans) : tensors_(std::move(frame.tensors)) {
+  std::vector<uint64_t> lent;
+  try {
+    write_head(frame, loans, lent);
+  } catch (...) {
+    // The peer will never hear of these loans, and never give them back.
+    for (uint64_t number : lent) loans->returned(number);
+    throw;
+  }
+}
+
+void Unsent::write_head(const Frame& frame, Loans* loans, std::vector<uint64_t>& lent) {
   require(tensors_.size() < (1 << 16), "a frame cannot carry ", tensors_.size(), " tensors");
   head_.resize(sizeof(FrameHeader));
   Writer writer(head_);
@@ -21,6 +33,7 @@ Unsent::Unsent(Frame frame, Loans* loans) : tensors_(std::move(frame.tensors)) {
             " belongs to its task and cannot be sent to another one");
     const bool text = tensor.dtype() == DType::string;
     const auto loan = loans != nullptr ? loans->lend(tensor) : Loan();
+    if (loan.number != 0) lent.push_back(loan.number);
     const Place place = text ? Place::in_descriptor : loan.number != 0 ? Place::shared_memory : Place::in_frame;
     writer.put(tensor.dtype()).put(static_cast<uint8_t>(tensor.rank())).put(place).put(uint8_t{0});
     for (int64_t dim : tensor.shape()) writer.put(dim);
@@ -35,7 +48,7 @@ Unsent::Unsent(Frame frame, Loans* loans) : tensors_(std::move(frame.tensors)) {
   }
   head_ += frame.body;
   const size_t length = head_.size() - sizeof(FrameHeader);
-  require(length < (size_t{1} << 31), "a message of ", length, " bytes is too long to be sent");
+  require(length <= Limits().head, "a message of ", length, " bytes is too long to be sent");
   const FrameHeader header{static_cast<uint32_t>(length),
                            static_cast<uint8_t>(frame.kind),
                            frame.flags,

@@ -61,12 +61,16 @@ class Unsent {
   // the peer can map are lent to it, if there are loans.
   Unsent(Frame frame, Loans* loans);
   bool empty() const { return written_ == size_; }
+  bool has_tensors() const { return !tensors_.empty(); }
   size_t left() const { return size_ - written_; }
   // The next pieces to write, at most `count` of them; how many there are.
   int pieces(iovec* out, int count) const;
   void wrote(size_t bytes) { written_ += bytes; }
 
  private:
+  // `lent` gets the numbers of the loans, also when it throws.
+  void write_head(const Frame& frame, Loans* loans, std::vector<uint64_t>& lent);
+
   std::string head_;
   std::vector<Tensor> tensors_;
   std::vector<iovec> elements_;

@@ -21,8 +21,7 @@ Shape shape_of(Parser& parser, int rank) {
 
 }  // namespace
 
-bool FrameReader::read(const Socket& socket, const std::function<void(Frame)>& receive, bool& more) {
-  more = true;
+bool FrameReader::read(const Socket& socket, const std::function<void(Frame)>& receive, std::atomic<int64_t>& bytes) {
   for (size_t total = 0; total < kTurn;) {
     // Into the tensors that wait for their elements, and what comes after them into the buffer.
     iovec into[16];
@@ -45,14 +44,12 @@ bool FrameReader::read(const Socket& socket, const std::function<void(Frame)>& r
     if (got == 0) return false;
     if (got < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) {
-        more = false;
-        return true;
-      }
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
       fail(Code::unavailable, "the connection failed: ", std::strerror(errno));
     }
     size_t left = static_cast<size_t>(got);
     total += left;
+    bytes.fetch_add(got, std::memory_order_relaxed);
     while (left > 0 && next_ < missing_.size() && direct > 0) {
       iovec& piece = missing_[next_];
       const size_t taken = std::min(left, piece.iov_len);
@@ -118,10 +115,16 @@ void FrameReader::begin_elements() {
   missing_.clear();
   next_ = 0;
   unannounced_ = header_.elements;
+  announced_.clear();
   for (int i = 0; i < header_.tensors; ++i) tensors_.push_back(described(parser));
   require(unannounced_ == 0, "a frame announces ", header_.elements, " bytes, ", unannounced_,
           " more than its tensors have");
   body_at_ = head_.size() - parser.rest().size();
+  // Memory is taken when every descriptor has been found to be true.
+  for (Announced& each : announced_) {
+    Tensor& tensor = tensors_[each.index] = Tensor(each.dtype, std::move(each.shape));
+    if (tensor.bytes() > 0) missing_.push_back({tensor.raw(), tensor.bytes()});
+  }
   state_ = State::elements;
 }
 
@@ -158,9 +161,8 @@ Tensor FrameReader::described(Parser& parser) {
               bytes <= unannounced_,
           "a frame has a tensor of shape ", shape, " and announces ", header_.elements, " bytes in all");
   unannounced_ -= bytes;
-  Tensor tensor(dtype, std::move(shape));
-  if (bytes > 0) missing_.push_back({tensor.raw(), bytes});
-  return tensor;
+  announced_.push_back({tensors_.size(), dtype, std::move(shape)});
+  return Tensor();
 }
 
 void FrameReader::finish(const std::function<void(Frame)>& receive) {

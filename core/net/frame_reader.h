@@ -6,20 +6,17 @@
 // the socket into their tensors.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
 #include "net/frame.h"
+#include "net/limits.h"
 #include "net/socket.h"
 
 namespace thalweg::net {
 
 class Loans;
-
-struct Limits {
-  size_t head = size_t{1} << 30;      // descriptors and body
-  size_t elements = size_t{1} << 38;  // of the tensors of one frame, in bytes
-};
 
 class FrameReader {
  public:
@@ -27,9 +24,9 @@ class FrameReader {
   explicit FrameReader(Loans* loans, Limits limits = {}) : loans_(loans), limits_(limits), buffer_(kBuffer) {}
 
   // Reads what there is, or some megabytes of it, and calls `receive` with each frame that is complete. False when the
-  // peer has closed the connection; throws UnavailableError when the connection has failed. `more` tells whether there
-  // may be more to read.
-  bool read(const Socket& socket, const std::function<void(Frame)>& receive, bool& more);
+  // peer has closed the connection; throws UnavailableError when the connection has failed. Adds to `bytes` how many
+  // were read.
+  bool read(const Socket& socket, const std::function<void(Frame)>& receive, std::atomic<int64_t>& bytes);
 
  private:
   static constexpr size_t kBuffer = 64 << 10;
@@ -38,6 +35,7 @@ class FrameReader {
   bool parse(const std::function<void(Frame)>& receive);
   void begin_frame();
   void begin_elements();
+  // The next tensor; one whose elements are still to come is only noted in announced_.
   Tensor described(class Parser& parser);
   void finish(const std::function<void(Frame)>& receive);
   size_t available() const { return end_ - begin_; }
@@ -52,6 +50,12 @@ class FrameReader {
   size_t body_at_ = 0;
   size_t unannounced_ = 0;  // bytes of the header's count that no descriptor has accounted for
   std::vector<Tensor> tensors_;
+  struct Announced {
+    size_t index;  // of tensors_
+    DType dtype;
+    Shape shape;
+  };
+  std::vector<Announced> announced_;
   std::vector<iovec> missing_;
   size_t next_ = 0;  // of missing_
 };

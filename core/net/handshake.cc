@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 #include "net/encoding.h"
 #include "net/sha256.h"
@@ -14,6 +15,7 @@ namespace thalweg::net {
 namespace {
 
 constexpr size_t kLongest = 4096;
+constexpr size_t kRandom = 16;
 
 void write_text(const Socket& socket, std::string_view text, Clock::time_point until) {
   std::string bytes;
@@ -21,10 +23,13 @@ void write_text(const Socket& socket, std::string_view text, Clock::time_point u
   write_all(socket, bytes.data(), bytes.size(), until);
 }
 
+// What the protocol does not allow is UnavailableError, as anything else that is no handshake.
+[[noreturn]] void fail_to_understand() { fail(Code::unavailable, "the other side does not speak this protocol"); }
+
 std::string read_text(const Socket& socket, Clock::time_point until) {
   uint32_t size = 0;
   read_all(socket, &size, sizeof size, until);
-  if (size > kLongest) fail(Code::unavailable, "the other side does not speak this protocol");
+  if (size > kLongest) fail_to_understand();
   std::string text(size, '\0');
   read_all(socket, text.data(), size, until);
   return text;
@@ -46,14 +51,29 @@ struct Hello {
 Hello read_hello(const std::string& bytes) {
   Parser parser(bytes);
   Hello hello;
-  hello.identity.cluster = parser.text();
-  hello.identity.task = parser.text();
-  hello.identity.incarnation = parser.take<uint64_t>();
-  hello.shares = parser.take<uint8_t>() != 0;
-  parser.take<uint64_t>();
-  parser.take<uint64_t>();
-  require(parser.rest().empty(), "a hello is too long");
+  try {
+    hello.identity.cluster = parser.text();
+    hello.identity.task = parser.text();
+    hello.identity.incarnation = parser.take<uint64_t>();
+    hello.shares = parser.take<uint8_t>() != 0;
+    parser.bytes(kRandom);
+  } catch (const Error&) {
+    fail_to_understand();
+  }
+  if (!parser.rest().empty()) fail_to_understand();
   return hello;
+}
+
+// The text of a server that has proved nothing yet: it cannot choose any error that it likes.
+Error read_refusal(const std::string& bytes) {
+  try {
+    Parser parser(bytes);
+    const Error error = take_error(parser);
+    const bool known = error.code() == Code::unauthenticated || error.code() == Code::failed_precondition;
+    return Error(known ? error.code() : Code::unavailable, error.message());
+  } catch (const Error&) {
+    fail_to_understand();
+  }
 }
 
 std::string proof(std::string_view key, const char* side, const std::string& callers, const std::string& servers) {
@@ -93,10 +113,7 @@ void pass_arena(const Socket& socket, const SharedArena& arena) {
 std::shared_ptr<PeerArena> receive_arena(const Socket& socket, Clock::time_point until) {
   // The byte is looked at first, so that the descriptor arrives with the call that waits for nothing.
   char byte;
-  while (recv(socket.fd(), &byte, 1, MSG_PEEK) != 1) {
-    if (Clock::now() > until) fail(Code::deadline_exceeded, "the other side passes no shared memory");
-    usleep(50);
-  }
+  peek(socket, &byte, until);
   iovec piece{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
   msghdr message{};
@@ -146,10 +163,7 @@ Greeting call(const Socket& socket, const Identity& own, std::string_view key, S
   // The caller proves itself in any case: the server then says in words what is wrong.
   write_text(socket, proof(key, "caller", hello, answered), until);
   const std::string refusal = read_text(socket, until);
-  if (!refusal.empty()) {
-    const bool wrong_key = refusal.find("key") != std::string::npos;
-    fail(wrong_key ? Code::unauthenticated : Code::failed_precondition, refusal);
-  }
+  if (!refusal.empty()) throw read_refusal(refusal);
   if (!proves(shown, proof(key, "server", hello, answered)))
     fail(Code::unauthenticated, "task '", peer.identity.task, "' does not know the cluster's key");
   return exchange_arenas(socket, std::move(peer), arena, offers, until);
@@ -168,14 +182,21 @@ Greeting answer(const Socket& socket, const Identity& own, std::string_view key,
   write_text(socket, hello, until);
   write_text(socket, proof(key, "server", called, hello), until);
   const std::string shown = read_text(socket, until);
-  std::string refusal;
+  std::optional<Error> refused;
   if (!proves(shown, proof(key, "caller", called, hello)))
-    refusal = cat("task '", own.task, "' refuses the connection: the caller does not know the cluster's key");
+    refused.emplace(Code::unauthenticated,
+                    cat("task '", own.task, "' refuses the connection: the caller does not know the cluster's key"));
   else if (peer.identity.cluster != own.cluster && !peer.identity.task.empty())
-    refusal = cat("task '", own.task, "' belongs to the cluster '", own.cluster, "', and the caller to '",
-                  peer.identity.cluster, "'");
+    refused.emplace(Code::failed_precondition,
+                    cat("task '", own.task, "' belongs to the cluster '", own.cluster, "', and the caller to '",
+                        peer.identity.cluster.substr(0, 200), "'"));
+  std::string refusal;
+  if (refused) {
+    Writer writer(refusal);
+    put_error(writer, *refused);
+  }
   write_text(socket, refusal, until);
-  if (!refusal.empty()) fail(Code::unauthenticated, refusal);
+  if (refused) throw *refused;
   return exchange_arenas(socket, std::move(peer), arena, offers, until);
 }
 

@@ -3,7 +3,7 @@
 //     caller  →  "thalweg" 1, hello
 //     server  →  hello, proof
 //     caller  →  proof
-//     server  →  an empty text, or why the caller is refused
+//     server  →  an empty text, or the error that tells why the caller is refused
 //
 // A hello has the cluster's name, the task's name (empty for a client), its incarnation, whether it offers shared
 // memory, and 16 random bytes. A proof is the HMAC of both hellos under the cluster's key, with the side's name, so

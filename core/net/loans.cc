@@ -2,8 +2,10 @@
 #include "net/loans.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -45,10 +47,14 @@ void release_block(void* owner) {
 
 PeerArena::PeerArena(int fd) {
   struct stat status{};
+  struct statfs system{};
   void* base = MAP_FAILED;
-  // Sealed against shrinking: else a peer could take the pages away, and reading them would end the process.
+  // Sealed against shrinking: else a peer could take the pages away, and reading them would end the process. So would
+  // reading a hole in memory of huge pages, which has seals, too, if there are none left.
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &status) == 0 && status.st_size > 0) {
+  if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC &&
+      fstat(fd, &status) == 0 && status.st_size > 0 &&
+      static_cast<size_t>(status.st_size) <= SharedArena::most_bytes()) {
     size_ = static_cast<size_t>(status.st_size);
     base = mmap(nullptr, size_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
   }
@@ -64,9 +70,16 @@ Loans::Loans(SharedArena* own, std::shared_ptr<PeerArena> peer, std::function<vo
       peer_(std::move(peer)),
       give_back_(std::make_shared<const std::function<void(uint64_t)>>(std::move(give_back))) {}
 
-Loans::~Loans() {
-  if (lent_.empty()) return;
-  auto kept = std::make_shared<std::unordered_map<uint64_t, Tensor>>(std::move(lent_));
+Loans::~Loans() { end(); }
+
+void Loans::end() {
+  auto kept = std::make_shared<std::unordered_map<uint64_t, Tensor>>();
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    kept->swap(lent_);
+  }
+  if (kept->empty()) return;
   Timers::shared().at(Timers::Clock::now() + kQuarantine, [kept] { kept->clear(); });
 }
 
@@ -77,6 +90,7 @@ Loan Loans::lend(const Tensor& tensor) {
   if (!shared.defined()) return {};
   const uint64_t offset = own_->offset(shared.raw());
   std::lock_guard lock(mutex_);
+  if (ended_) return {};
   lent_.emplace(++last_, std::move(shared));
   return {last_, offset};
 }

@@ -19,7 +19,7 @@ namespace thalweg::net {
 // The arena of a peer, mapped for reading.
 class PeerArena {
  public:
-  // Takes the descriptor over; throws UnavailableError if it cannot be mapped.
+  // Takes the descriptor over; throws UnavailableError if it cannot be mapped, or reading it could end the process.
   explicit PeerArena(int fd);
   ~PeerArena();
   PeerArena(const PeerArena&) = delete;
@@ -53,6 +53,8 @@ class Loans {
   // A tensor that the peer has lent; throws InvalidArgumentError if it is not inside of the peer's arena.
   Tensor borrow(DType dtype, Shape shape, uint64_t number, uint64_t offset);
   size_t outstanding();
+  // The connection is lost: nothing more is lent, and what is lent stays for a while.
+  void end();
 
  private:
   SharedArena* const own_;
@@ -60,6 +62,7 @@ class Loans {
   const std::shared_ptr<const std::function<void(uint64_t)>> give_back_;
   std::mutex mutex_;  // guards everything below
   uint64_t last_ = 0;
+  bool ended_ = false;
   std::unordered_map<uint64_t, Tensor> lent_;
 };
 

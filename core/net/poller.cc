@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "error.h"
@@ -27,7 +28,13 @@ void Poller::start_thread() {
     return;
   }
   waiting_.fetch_add(1);
-  std::thread([this] { loop(); }).detach();
+  try {
+    std::thread([this] { loop(); }).detach();
+  } catch (const std::system_error&) {
+    // The system has no more threads: those that there are go on, and the next event tries again.
+    waiting_.fetch_sub(1);
+    threads_.fetch_sub(1);
+  }
 }
 
 uint64_t Poller::add(int fd, Handle handle) {
@@ -75,7 +82,10 @@ void Poller::loop() {
     if (waiting_.fetch_sub(1) == 1) start_thread();
     if (handle) (*handle)(event.events);
     handle.reset();
-    waiting_.fetch_add(1);
+    if (waiting_.fetch_add(1) < kMostWaiting) continue;
+    waiting_.fetch_sub(1);
+    threads_.fetch_sub(1);
+    return;
   }
 }
 

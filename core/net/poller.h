@@ -4,6 +4,7 @@
 // arms it again when it is ready for the next one. A thread that has read a frame runs the step that the frame starts,
 // so that a frame's way to its kernel has no wake-up of another thread in it. When the last waiting thread gets an
 // event, another thread is started; kernels that take long, or wait for Python's lock, never keep sockets unread.
+// Threads end when more than a few wait.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,7 @@ namespace thalweg::net {
 
 class Poller {
  public:
-  // Handles an event of a descriptor; returns the events to wait for next, or 0 to wait for none until `arm`.
+  // Handles an event of a descriptor, which is then disarmed. Must not throw.
   using Handle = std::function<void(uint32_t events)>;
 
   // The process's own. Never destroyed.
@@ -32,6 +33,7 @@ class Poller {
 
  private:
   static constexpr int kMostThreads = 256;
+  static constexpr int kMostWaiting = 8;
   struct Watched {
     int fd;
     std::shared_ptr<Handle> handle;

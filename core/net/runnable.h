@@ -34,6 +34,8 @@ class Run {
   virtual ~Run() = default;
   // Ends the step with this error, unless it has failed already. Any thread.
   virtual void abort(const Error& error) = 0;
+  // Whether a peer has asked for this run: it may end it.
+  virtual bool is_started_by(const Connection* peer) const = 0;
   // A peer has reported the end of its part.
   virtual void part_done(const std::shared_ptr<Connection>& peer, StepResult result) = 0;
   // The connection to a peer is lost, which the step may or may not need.

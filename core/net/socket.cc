@@ -87,6 +87,14 @@ bool is_here(const std::string& host, int port) {
   return here;
 }
 
+// The user of the process at the other end of a Unix socket.
+uid_t peer_user(const Socket& socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return static_cast<uid_t>(-1);
+  return credentials.uid;
+}
+
 }  // namespace
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -166,6 +174,8 @@ Socket connect_unix(const std::string& host, int port) {
   sockaddr_un address;
   const socklen_t size = unix_name(port, address);
   if (!socket || connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) return {};
+  // Any process of the host can take a name in the abstract namespace, before the task does.
+  if (const uid_t user = peer_user(socket); user != geteuid() && user != 0) return {};
   return socket;
 }
 
@@ -202,6 +212,23 @@ void write_all(const Socket& socket, const void* data, size_t size, Clock::time_
 void read_all(const Socket& socket, void* data, size_t size, Clock::time_point until) {
   move_all(socket, size, POLLIN, until,
            [&](size_t done) { return recv(socket.fd(), static_cast<char*>(data) + done, size - done, 0); });
+}
+
+void peek(const Socket& socket, char* byte, Clock::time_point until) {
+  move_all(socket, 1, POLLIN, until, [&](size_t) { return recv(socket.fd(), byte, 1, MSG_PEEK); });
+}
+
+std::string peer_host(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "?";
+  if (address.ss_family == AF_UNIX) return "user " + std::to_string(peer_user(socket));
+  char host[INET6_ADDRSTRLEN] = {};
+  if (address.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(&address)->sin_addr, host, sizeof host);
+  else
+    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr, host, sizeof host);
+  return host;
 }
 
 void tune(const Socket& socket) {

@@ -37,7 +37,7 @@ Socket listen_tcp(const std::string& host, int& port);
 // Listens under the name that belongs to a TCP port of this host. Empty if the name is taken.
 Socket listen_unix(int port);
 Socket connect_tcp(const std::string& host, int port, Clock::time_point until);
-// Empty if no task of this host listens there, or the host is another one.
+// Empty if no task of this user (or of root) listens there, or the host is another one.
 Socket connect_unix(const std::string& host, int port);
 // A connection that waits in a listening socket; empty if there is none.
 Socket accept_from(const Socket& listening);
@@ -46,6 +46,10 @@ Socket accept_from(const Socket& listening);
 // DeadlineExceededError when the time is over.
 void write_all(const Socket& socket, const void* data, size_t size, Clock::time_point until);
 void read_all(const Socket& socket, void* data, size_t size, Clock::time_point until);
+// Waits for the next byte, and leaves it in the socket.
+void peek(const Socket& socket, char* byte, Clock::time_point until);
+// Who is at the other end, for counting: an address without a port, or the user of a process of this host.
+std::string peer_host(const Socket& socket);
 
 // Small frames leave at once; buffers are large enough for the step path.
 void tune(const Socket& socket);

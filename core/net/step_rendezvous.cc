@@ -22,6 +22,12 @@ bool Routes::has(const Connection* peer) const {
   return false;
 }
 
+std::shared_ptr<Connection> Routes::lost() const {
+  for (const auto& [task, connection] : peers_)
+    if (connection->is_lost()) return connection;
+  return nullptr;
+}
+
 void StepRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
   // A partial run's fetches have no destination: they stay here, too.
   if (key.destination().empty() || is_of_task(key.destination(), task_)) return local_.send(key, at, std::move(value));

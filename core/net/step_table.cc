@@ -1,22 +1,38 @@
 // The table of running and of early steps.
 #include "net/step_table.h"
 
+#include <algorithm>
+
 #include "net/connection.h"
 
 namespace thalweg::net {
+namespace {
+
+// What a tensor that is kept takes at least: its place in the rendezvous, its shape and its buffer.
+constexpr size_t kPlace = 256;
+
+size_t size_in_memory(const Tensor& value) {
+  if (!value.defined()) return kPlace;
+  size_t bytes = kPlace + value.bytes();
+  if (value.dtype() == DType::string)
+    for (int64_t i = 0; i < value.num_elements(); ++i) bytes += value.strings()[i].size();
+  return bytes;
+}
+
+uint64_t number_of(const std::shared_ptr<Connection>& connection) { return connection ? connection->number() : 0; }
+
+}  // namespace
 
 std::shared_ptr<StepRendezvous> StepTable::begin(int64_t id, std::shared_ptr<Run> run,
                                                  std::shared_ptr<const Routes> routes) {
   std::lock_guard lock(mutex_);
-  if (failed_.contains(id)) fail(Code::aborted, "step ", id, " was cancelled before it started on '", task_, "'");
+  if (failed_.contains(id))
+    fail(Code::aborted, "step ", id, " was cancelled, or lost a sender of its tensors, before it started on '", task_,
+         "'");
   Entry& entry = entries_[id];
   if (entry.run) fail(Code::already_exists, "step ", id, " is running on '", task_, "' already");
-  if (entry.rendezvous) {
-    --early_steps_;
-    early_bytes_ -= entry.early_bytes;
-  } else {
-    entry.rendezvous = std::make_shared<StepRendezvous>(id, task_);
-  }
+  discharge(entry);
+  if (!entry.rendezvous) entry.rendezvous = std::make_shared<StepRendezvous>(id, task_);
   entry.run = std::move(run);
   entry.rendezvous->set_routes(std::move(routes));
   return entry.rendezvous;
@@ -28,7 +44,6 @@ std::shared_ptr<StepRendezvous> StepTable::prepare(int64_t id) {
   if (!entry.rendezvous) {
     entry.rendezvous = std::make_shared<StepRendezvous>(id, task_);
     entry.since = Clock::now();
-    ++early_steps_;
   }
   return entry.rendezvous;
 }
@@ -51,6 +66,39 @@ void StepTable::remember(int64_t id) {
   failed_order_.pop_front();
 }
 
+void StepTable::charge(Entry& entry, uint64_t number, size_t bytes) {
+  Sender& sender = senders_[number];
+  auto known = std::find_if(entry.early.begin(), entry.early.end(), [&](auto& each) { return each.first == number; });
+  if (known == entry.early.end()) {
+    if (sender.steps >= limits_.early_steps)
+      fail(Code::resource_exhausted, "tensors have arrived for ", sender.steps, " steps that have not been started");
+    ++sender.steps;
+    entry.early.emplace_back(number, 0);
+    known = std::prev(entry.early.end());
+  }
+  if (bytes > limits_.early_bytes || sender.bytes > limits_.early_bytes - bytes)
+    fail(Code::resource_exhausted, "tensors of ", sender.bytes,
+         " bytes have arrived for steps that have not been started");
+  known->second += bytes;
+  sender.bytes += bytes;
+}
+
+void StepTable::discharge(Entry& entry) {
+  for (auto [number, bytes] : entry.early) {
+    auto sender = senders_.find(number);
+    sender->second.bytes -= bytes;
+    if (--sender->second.steps == 0) senders_.erase(sender);
+  }
+  entry.early.clear();
+}
+
+StepTable::Entries::iterator StepTable::drop(Entries::iterator at, std::vector<Entry>& dropped) {
+  discharge(at->second);
+  remember(at->first);
+  dropped.push_back(std::move(at->second));
+  return entries_.erase(at);
+}
+
 void StepTable::deliver(const std::shared_ptr<Connection>& from, int64_t id, uint64_t key, FrameIteration at,
                         Tensor value) {
   std::shared_ptr<StepRendezvous> rendezvous;
@@ -59,23 +107,11 @@ void StepTable::deliver(const std::shared_ptr<Connection>& from, int64_t id, uin
     if (failed_.contains(id)) return;
     Entry& entry = entries_[id];
     if (!entry.rendezvous) {
-      if (early_steps_ >= kMostEarlySteps) {
-        entries_.erase(id);
-        fail(Code::resource_exhausted, "tensors have arrived for ", early_steps_, " steps that have not been started");
-      }
       entry.rendezvous = std::make_shared<StepRendezvous>(id, task_);
-      entry.from = from;
       entry.since = Clock::now();
-      ++early_steps_;
     }
-    if (!entry.run) {
-      const size_t bytes = value.defined() ? value.bytes() : 0;
-      if (early_bytes_ + bytes > kMostEarlyBytes)
-        fail(Code::resource_exhausted, "tensors of ", early_bytes_,
-             " bytes have arrived for steps that have not been started");
-      entry.early_bytes += bytes;
-      early_bytes_ += bytes;
-    }
+    // A sender that goes beyond its limits loses its connection, and with it all that it has sent ahead.
+    if (!entry.run) charge(entry, number_of(from), size_in_memory(value));
     rendezvous = entry.rendezvous;
   }
   try {
@@ -85,25 +121,20 @@ void StepTable::deliver(const std::shared_ptr<Connection>& from, int64_t id, uin
   }
 }
 
-void StepTable::cancel(int64_t id, const Error& error) {
+void StepTable::cancel(int64_t id, const Error& error, const Connection* from) {
   std::shared_ptr<Run> run;
-  Entry gone;
+  std::vector<Entry> dropped;
   {
     std::lock_guard lock(mutex_);
     auto found = entries_.find(id);
-    if (found != entries_.end() && found->second.run) {
-      run = found->second.run;
-    } else {
+    if (found == entries_.end())
       remember(id);
-      if (found != entries_.end()) {
-        --early_steps_;
-        early_bytes_ -= found->second.early_bytes;
-        gone = std::move(found->second);
-        entries_.erase(found);
-      }
-    }
+    else if (found->second.run)
+      run = found->second.run;
+    else
+      drop(found, dropped);
   }
-  if (run) run->abort(error);
+  if (run && (from == nullptr || run->is_started_by(from))) run->abort(error);
 }
 
 std::shared_ptr<Run> StepTable::find(int64_t id) {
@@ -121,34 +152,22 @@ std::vector<std::shared_ptr<Run>> StepTable::runs() {
 }
 
 void StepTable::forget(const std::shared_ptr<Connection>& from) {
-  std::vector<Entry> gone;
+  std::vector<Entry> dropped;
   std::lock_guard lock(mutex_);
+  if (!senders_.contains(number_of(from))) return;
   for (auto at = entries_.begin(); at != entries_.end();) {
-    if (at->second.run || at->second.from.lock() != from) {
-      ++at;
-      continue;
-    }
-    --early_steps_;
-    early_bytes_ -= at->second.early_bytes;
-    gone.push_back(std::move(at->second));
-    at = entries_.erase(at);
+    const auto& early = at->second.early;
+    const bool concerned =
+        std::any_of(early.begin(), early.end(), [&](auto& each) { return each.first == number_of(from); });
+    at = concerned ? drop(at, dropped) : std::next(at);
   }
 }
 
 void StepTable::expire(Clock::time_point now) {
-  std::vector<Entry> gone;
+  std::vector<Entry> dropped;
   std::lock_guard lock(mutex_);
-  for (auto at = entries_.begin(); at != entries_.end();) {
-    if (at->second.run || now - at->second.since < kPatience) {
-      ++at;
-      continue;
-    }
-    --early_steps_;
-    early_bytes_ -= at->second.early_bytes;
-    remember(at->first);
-    gone.push_back(std::move(at->second));
-    at = entries_.erase(at);
-  }
+  for (auto at = entries_.begin(); at != entries_.end();)
+    at = !at->second.run && now - at->second.since >= kPatience ? drop(at, dropped) : std::next(at);
 }
 
 size_t StepTable::size() {

@@ -2,8 +2,9 @@
 //
 // A tensor may arrive before the step has been started here: its sender was started first. The table keeps it, within
 // limits, until the step starts, or until it is clear that it never will: the sender is lost, or a minute has passed.
-// Numbers of steps that have failed are remembered for a while, so that stragglers do not count as early ones.
-// Thread-safe; nothing is called with the lock held.
+// Limits are those of each sender. Numbers of steps that have failed, or whose early tensors were dropped, are
+// remembered for a while: they do not start any more, and stragglers do not count as early. Thread-safe; nothing is
+// called with the lock held.
 #pragma once
 
 #include <deque>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "net/limits.h"
 #include "net/runnable.h"
 #include "net/socket.h"
 #include "net/step_rendezvous.h"
@@ -20,20 +22,21 @@ namespace thalweg::net {
 
 class StepTable {
  public:
-  explicit StepTable(std::string task) : task_(std::move(task)) {}
+  explicit StepTable(std::string task, const Limits& limits = {}) : task_(std::move(task)), limits_(limits) {}
 
   // Makes a run known under its number, and gives it the rendezvous with whatever has arrived. Throws
-  // AlreadyExistsError if the number is in use, AbortedError if the step has been cancelled already.
+  // AlreadyExistsError if the number is in use, AbortedError if the step has been cancelled, or its tensors dropped.
   std::shared_ptr<StepRendezvous> begin(int64_t id, std::shared_ptr<Run> run, std::shared_ptr<const Routes> routes);
   // The rendezvous of a step that is about to begin here, for a partial run's feeds.
   std::shared_ptr<StepRendezvous> prepare(int64_t id);
   // The run is over. Numbers of steps that `failed` are remembered.
   void end(int64_t id, bool failed);
 
-  // A tensor for a step. Throws ResourceExhaustedError if too much has arrived for steps that have not started.
+  // A tensor for a step. Throws ResourceExhaustedError if too much of the sender has arrived for steps that have not
+  // started.
   void deliver(const std::shared_ptr<Connection>& from, int64_t id, uint64_t key, FrameIteration at, Tensor value);
-  // Ends a step, or one that has not started yet.
-  void cancel(int64_t id, const Error& error);
+  // Ends a step, or one that has not started yet. A peer (`from`) can end those that it has started.
+  void cancel(int64_t id, const Error& error, const Connection* from = nullptr);
   // The run under a number, or null.
   std::shared_ptr<Run> find(int64_t id);
   std::vector<std::shared_ptr<Run>> runs();
@@ -46,22 +49,29 @@ class StepTable {
  private:
   struct Entry {
     std::shared_ptr<StepRendezvous> rendezvous;
-    std::shared_ptr<Run> run;        // null until the step starts
-    std::weak_ptr<Connection> from;  // who sent the first early tensor
+    std::shared_ptr<Run> run;  // null until the step starts
     Clock::time_point since;
-    size_t early_bytes = 0;
+    std::vector<std::pair<uint64_t, size_t>> early;  // numbers of connections, and the bytes that came over them
   };
-  static constexpr size_t kMostEarlySteps = 10000;
-  static constexpr size_t kMostEarlyBytes = size_t{4} << 30;
+  struct Sender {
+    size_t steps = 0, bytes = 0;
+  };
   static constexpr size_t kRemembered = 10000;
   static constexpr std::chrono::seconds kPatience{60};
 
+  using Entries = std::unordered_map<int64_t, Entry>;
+
+  // All of them are called with the lock.
   void remember(int64_t id);
+  void charge(Entry& entry, uint64_t sender, size_t bytes);
+  void discharge(Entry& entry);
+  Entries::iterator drop(Entries::iterator at, std::vector<Entry>& dropped);
 
   const std::string task_;
+  const Limits limits_;
   std::mutex mutex_;  // guards everything below
-  std::unordered_map<int64_t, Entry> entries_;
-  size_t early_steps_ = 0, early_bytes_ = 0;
+  Entries entries_;
+  std::unordered_map<uint64_t, Sender> senders_;  // of early tensors, by the number of the connection
   std::unordered_set<int64_t> failed_;
   std::deque<int64_t> failed_order_;
 };

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "net/encoding.h"
 #include "random/entropy.h"
@@ -14,6 +15,7 @@ namespace thalweg::net {
 namespace {
 
 constexpr std::chrono::milliseconds kHandshake(5000);
+constexpr std::chrono::milliseconds kWithoutDescriptors(100);
 constexpr uint8_t kTraced = 1, kChecked = 2;  // flags of run frames
 constexpr uint8_t kFailed = 1;                // of done frames and answers
 
@@ -37,6 +39,18 @@ void take_result(Parser& parser, StepResult& result) {
   }
 }
 
+TaskOptions checked(TaskOptions options) {
+  require(options.patience >= std::chrono::milliseconds(60), "the patience with silent peers is ",
+          options.patience.count(), " ms, and must be at least 60");
+  return options;
+}
+
+// For calls, apart from the process's own pool: some of them wait for other tasks. Never destroyed.
+ThreadPool& call_pool() {
+  static ThreadPool* pool = new ThreadPool(256);
+  return *pool;
+}
+
 }  // namespace
 
 void put_options(Frame& frame, const StepOptions& options, int64_t clock_offset) {
@@ -47,11 +61,12 @@ void put_options(Frame& frame, const StepOptions& options, int64_t clock_offset)
 }
 
 Task::Task(TaskOptions options, Calls calls, Lost lost)
-    : options_(std::move(options)),
+    : options_(checked(std::move(options))),
       calls_(std::move(calls)),
       lost_(std::move(lost)),
       arena_(options_.shares_memory ? SharedArena::get() : nullptr),
-      steps_(options_.identity.task) {}
+      steps_(options_.identity.task, options_.limits),
+      callers_(options_.limits.handshakes) {}
 
 Task::~Task() {
   if (heart_.joinable()) heart_.detach();
@@ -61,44 +76,44 @@ int Task::listen(const std::string& host, int port) {
   Socket tcp = listen_tcp(host, port);
   Socket local = listen_unix(port);
   std::lock_guard lock(mutex_);
-  if (closed_ || tcp_) fail(Code::failed_precondition, "the task is closed, or listens already");
-  tcp_ = std::move(tcp);
-  unix_ = std::move(local);
-  auto watch = [this](const Socket& socket, bool is_local, uint64_t& number) {
-    auto weak = weak_from_this();
-    number = Poller::shared().add(socket.fd(), [weak, &socket, is_local, &number](uint32_t) {
-      auto self = weak.lock();
-      if (!self) return;
-      self->accept(socket, is_local);
-      Poller::shared().arm(number, EPOLLIN);
-    });
-    Poller::shared().arm(number, EPOLLIN);
-  };
-  watch(tcp_, false, tcp_number_);
-  if (unix_) watch(unix_, true, unix_number_);
+  if (closed_ || tcp_.number != 0) fail(Code::failed_precondition, "the task is closed, or listens already");
+  watch(tcp_, std::move(tcp), false);
+  if (local) watch(unix_, std::move(local), true);
   return port;
 }
 
-void Task::accept(const Socket& listening, bool local) {
-  while (Socket socket = accept_from(listening)) {
-    if (handshakes_.fetch_add(1) >= kMostHandshakes) {
-      handshakes_.fetch_sub(1);
-      continue;  // closes it
-    }
-    // Blocks, for some seconds if the caller is slow.
-    auto shared = std::make_shared<Socket>(std::move(socket));
-    ThreadPool::shared().submit([self = shared_from_this(), shared, local] {
-      try {
-        tune(*shared);
-        Greeting greeting = net::answer(*shared, self->options_.identity, self->options_.key, self->arena_, local,
-                                        Clock::now() + kHandshake);
-        self->adopt(std::move(*shared), std::move(greeting));
-      } catch (const std::exception&) {
-        // The caller is told why in the handshake, if it speaks the protocol; else it only loses its connection.
-      }
-      self->handshakes_.fetch_sub(1);
-    });
+void Task::watch(Listening& listening, Socket socket, bool is_local) {
+  std::lock_guard lock(listening.mutex);
+  listening.socket = std::move(socket);
+  listening.is_local = is_local;
+  listening.number = Poller::shared().add(listening.socket.fd(), [weak = weak_from_this(), &listening](uint32_t) {
+    if (auto self = weak.lock()) self->accept(listening);
+  });
+  Poller::shared().arm(listening.number, EPOLLIN);
+}
+
+void Task::accept(Listening& listening) {
+  auto self = shared_from_this();
+  std::lock_guard lock(listening.mutex);
+  if (!listening.socket) return;
+  while (Socket socket = accept_from(listening.socket)) {
+    tune(socket);
+    auto greet = [self, local = listening.is_local](const Socket& caller) {
+      return net::answer(caller, self->options_.identity, self->options_.key, self->arena_, local,
+                         Clock::now() + kHandshake);
+    };
+    auto admit = [self](Socket caller, Greeting greeting) {
+      self->adopt(std::move(caller), std::move(greeting), true);
+    };
+    callers_.add(std::move(socket), greet, admit);
   }
+  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    // The caller stays in the socket's queue: armed at once, the socket would be reported at once, again and again.
+    Timers::shared().at(Clock::now() + kWithoutDescriptors,
+                        [number = listening.number] { Poller::shared().arm(number, EPOLLIN); });
+    return;
+  }
+  Poller::shared().arm(listening.number, EPOLLIN);
 }
 
 std::shared_ptr<Connection> Task::connect(const std::string& address, std::chrono::milliseconds timeout, bool tcp) {
@@ -116,15 +131,22 @@ std::shared_ptr<Connection> Task::connect(const std::string& address, std::chron
   }
 }
 
-std::shared_ptr<Connection> Task::adopt(Socket socket, Greeting greeting) {
-  auto connection = std::make_shared<Connection>(std::move(socket), std::move(greeting), *this);
+std::shared_ptr<Connection> Task::adopt(Socket socket, Greeting greeting, bool called) {
+  auto connection = Connection::make(std::move(socket), std::move(greeting), *this, options_.limits);
   {
     std::lock_guard lock(mutex_);
     if (closed_) fail(Code::cancelled, "the task is closed");
+    if (called && connections_.size() >= options_.limits.connections)
+      fail(Code::resource_exhausted, "the task has ", connections_.size(), " connections");
     connections_.push_back(connection);
     if (!heart_.joinable()) heart_ = std::thread([self = shared_from_this()] { self->beat(); });
   }
-  connection->start();
+  try {
+    connection->start();
+  } catch (const Error& error) {
+    connection->close(error);
+    throw;
+  }
   return connection;
 }
 
@@ -153,15 +175,21 @@ void Task::close() {
     heart.swap(heart_);
   }
   wake_.notify_all();
-  Poller::shared().remove(tcp_number_);
-  Poller::shared().remove(unix_number_);
+  for (Listening* each : {&tcp_, &unix_}) {
+    std::lock_guard lock(each->mutex);
+    Poller::shared().remove(each->number);
+    each->socket = Socket();
+  }
+  callers_.close();
   const Error why(Code::cancelled, cat("task '", options_.identity.task, "' was closed"));
   for (const auto& run : steps_.runs()) run->abort(why);
   for (const auto& connection : connections) connection->close(why);
-  if (heart.joinable()) heart.join();
-  std::lock_guard lock(mutex_);
-  tcp_ = Socket();
-  unix_ = Socket();
+  if (!heart.joinable()) return;
+  // The heartbeats' thread itself closes the task if it is told so by someone who learns of a loss.
+  if (heart.get_id() == std::this_thread::get_id())
+    heart.detach();
+  else
+    heart.join();
 }
 
 uint64_t Task::add(std::shared_ptr<Runnable> runnable) {
@@ -238,31 +266,11 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
       return;
     }
     case FrameKind::cancel:
-      steps_.cancel(static_cast<int64_t>(frame.step), take_error(parser));
+      steps_.cancel(static_cast<int64_t>(frame.step), take_error(parser), from.get());
       return;
-    case FrameKind::call: {
-      std::string method(parser.text());
-      std::string payload(parser.rest());
-      auto answer = [from, number = frame.number](std::optional<Error> error, std::string bytes) {
-        Frame reply{FrameKind::answer, static_cast<uint8_t>(error ? kFailed : 0), 0, number, {}, {}};
-        if (error) {
-          Writer writer(reply.body);
-          put_error(writer, *error);
-        } else {
-          reply.body = std::move(bytes);
-        }
-        try {
-          from->send(std::move(reply));
-        } catch (const Error&) {
-          // The caller has been told of the loss.
-        }
-      };
-      ThreadPool::shared().submit([self = shared_from_this(), from, method = std::move(method),
-                                   payload = std::move(payload), answer = std::move(answer)]() mutable {
-        self->calls_(from, std::move(method), std::move(payload), std::move(answer));
-      });
+    case FrameKind::call:
+      answer_call(from, frame);
       return;
-    }
     case FrameKind::answer: {
       Answer answer;
       {
@@ -272,15 +280,65 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
         answer = std::move(found->second.answer);
         pending_.erase(found);
       }
-      if (frame.flags & kFailed)
-        answer(take_error(parser), {});
-      else
-        answer(std::nullopt, std::move(frame.body));
+      if (!(frame.flags & kFailed)) return answer(std::nullopt, std::move(frame.body));
+      std::optional<Error> error;
+      try {
+        error = take_error(parser);
+      } catch (const Error& unreadable) {
+        answer(Error(Code::unavailable, cat(from->name(), " sent an answer that cannot be read")), {});
+        throw;
+      }
+      answer(std::move(error), {});
       return;
     }
     default:
       fail(Code::invalid_argument, "a frame of kind ", static_cast<int>(frame.kind), " was not expected");
   }
+}
+
+void Task::answer_call(const std::shared_ptr<Connection>& from, const Frame& frame) {
+  Parser parser(frame.body);
+  std::string method(parser.text());
+  std::string payload(parser.rest());
+  {
+    std::lock_guard lock(mutex_);
+    if (from->is_lost()) return;
+    size_t& unanswered = unanswered_[from->number()];
+    if (unanswered >= options_.limits.calls)
+      fail(Code::resource_exhausted, from->name(), " has made ", unanswered, " calls that have not been answered yet");
+    ++unanswered;
+  }
+  auto answer = [self = shared_from_this(), from, number = frame.number](std::optional<Error> error,
+                                                                         std::string bytes) {
+    {
+      std::lock_guard lock(self->mutex_);
+      auto found = self->unanswered_.find(from->number());
+      if (found != self->unanswered_.end() && --found->second == 0) self->unanswered_.erase(found);
+    }
+    auto reply = [&](const std::optional<Error>& failed) {
+      Frame frame{FrameKind::answer, static_cast<uint8_t>(failed ? kFailed : 0), 0, number, {}, {}};
+      Writer writer(frame.body);
+      if (failed)
+        put_error(writer, *failed);
+      else
+        frame.body = std::move(bytes);
+      from->send(std::move(frame));
+    };
+    try {
+      try {
+        reply(error);
+      } catch (const Error& unsendable) {
+        if (unsendable.code() != Code::invalid_argument) throw;
+        reply(unsendable);  // The answer is too long.
+      }
+    } catch (const Error&) {
+      // The caller has been told of the loss.
+    }
+  };
+  call_pool().submit([self = shared_from_this(), from, method = std::move(method), payload = std::move(payload),
+                      answer = std::move(answer)]() mutable {
+    self->calls_(from, std::move(method), std::move(payload), std::move(answer));
+  });
 }
 
 void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
@@ -323,6 +381,7 @@ void Task::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
   {
     std::lock_guard lock(mutex_);
     std::erase(connections_, peer);
+    unanswered_.erase(peer->number());
     for (auto at = pending_.begin(); at != pending_.end();) {
       if (at->second.peer != peer) {
         ++at;
@@ -336,6 +395,22 @@ void Task::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
   for (const auto& run : steps_.runs()) run->lost(peer, why);
   for (Answer& answer : unanswered) answer(why, {});
   if (lost_) ThreadPool::shared().submit([self = shared_from_this(), peer, why] { self->lost_(peer, why); });
+}
+
+void Task::check(Connection& connection, Clock::time_point now) {
+  const auto interval = options_.patience / 6;
+  auto since = [&](Clock::time_point then) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
+  };
+  if (now - connection.last_received() > options_.patience - interval)
+    connection.close(
+        Error(Code::unavailable, cat(connection.name(), " has sent nothing for ", since(connection.last_received()),
+                                     " ms: it is stopped, hung or cut off")));
+  // Heartbeats leave several times as often, unless others wait before them.
+  else if (connection.backlog() > 0 && now - connection.last_sent() > options_.patience - interval)
+    connection.close(
+        Error(Code::unavailable, cat(connection.name(), " has read nothing for ", since(connection.last_sent()),
+                                     " ms: ", connection.backlog(), " bytes wait for it")));
 }
 
 // Sends signs of life, and looks for those of the peers.
@@ -352,20 +427,15 @@ void Task::beat() {
     // This process was stopped, or got no processor: the peers' silence is its own.
     const bool late = now - last > 2 * interval;
     for (const auto& each : connections) {
-      if (late) {
+      if (late)
         each->excuse();
-      } else if (now - each->last_received() > options_.patience - interval) {
-        each->close(
-            Error(Code::unavailable,
-                  cat(each->name(), " has sent nothing for ",
-                      std::chrono::duration_cast<std::chrono::milliseconds>(now - each->last_received()).count(),
-                      " ms: it is stopped, hung or cut off")));
-        continue;
-      }
-      if (now - each->last_sent() < interval) continue;
+      else
+        check(*each, now);
+      if (each->is_lost() || each->backlog() > 0 || (!late && now - each->last_sent() < interval)) continue;
       try {
         each->send({FrameKind::heartbeat, 0, 0, 0, {}, {}});
       } catch (const Error&) {
+        // The owner has been told of the loss.
       }
     }
     steps_.expire(now);

@@ -2,8 +2,9 @@
 // the steps that are running, and calls.
 //
 // Frames of the step path (run, tensor, done, cancel) are handled where they arrive and never enter Python. Calls do:
-// they create sessions and register steps. A peer that sends nothing for `patience` is taken for dead, cut off or
-// stopped; a thread of its own sends heartbeats, so that a task with a long kernel is not.
+// they create sessions and register steps. A peer that sends nothing for `patience`, or reads nothing of what it is
+// sent, is taken for dead, cut off or stopped; a thread of its own sends heartbeats, so that a task with a long kernel
+// is not. Frames that no task would send, and more than the limits allow (net/limits.h), end a connection.
 //
 // Thread-safe. `close` ends all connections, steps and calls; the object must be held by a shared pointer.
 #pragma once
@@ -17,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "net/callers.h"
 #include "net/connection.h"
 #include "net/runnable.h"
 #include "net/step_table.h"
@@ -28,6 +30,7 @@ struct TaskOptions {
   std::string key;            // the cluster's; empty: any process is admitted
   bool shares_memory = true;  // with tasks of this host
   std::chrono::milliseconds patience{3000};
+  Limits limits;
 };
 
 class Task final : public Connection::Owner, public std::enable_shared_from_this<Task> {
@@ -64,10 +67,20 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   void lost(const std::shared_ptr<Connection>& peer, const Error& why) override;
 
  private:
-  static constexpr int kMostHandshakes = 64;
+  // A socket at which peers call. `mutex` guards it: `close` waits until nobody accepts from it.
+  struct Listening {
+    std::mutex mutex;
+    Socket socket;
+    uint64_t number = 0;  // in the poller
+    bool is_local = false;
+  };
 
-  void accept(const Socket& listening, bool local);
-  std::shared_ptr<Connection> adopt(Socket socket, Greeting greeting);
+  void watch(Listening& listening, Socket socket, bool is_local);
+  void accept(Listening& listening);
+  std::shared_ptr<Connection> adopt(Socket socket, Greeting greeting, bool called = false);
+  // Whether a peer has sent nothing, or read nothing, for too long.
+  void check(Connection& connection, Clock::time_point now);
+  void answer_call(const std::shared_ptr<Connection>& from, const Frame& frame);
   void run(const std::shared_ptr<Connection>& from, Frame frame);
   void beat();
   std::shared_ptr<Runnable> runnable(uint64_t number);
@@ -77,14 +90,13 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   const Lost lost_;
   SharedArena* const arena_;
   StepTable steps_;
-  std::atomic<int> handshakes_{0};
+  Callers callers_;
+  Listening tcp_, unix_;
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable wake_;
   bool closed_ = false;
   std::thread heart_;
-  Socket tcp_, unix_;
-  uint64_t tcp_number_ = 0, unix_number_ = 0;
   std::vector<std::shared_ptr<Connection>> connections_;
   std::unordered_map<uint64_t, std::shared_ptr<Runnable>> runnables_;
   struct Call {
@@ -93,6 +105,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   };
   uint64_t last_call_ = 0;
   std::unordered_map<uint64_t, Call> pending_;
+  std::unordered_map<uint64_t, size_t> unanswered_;  // calls of peers, by the number of the connection
 };
 
 // How a run frame says how its step is to be observed. `clock_offset`: of the connection that it goes to.

@@ -1,6 +1,8 @@
 // The pool's and the timer's threads.
 #include "thread/thread_pool.h"
 
+#include <system_error>
+
 namespace thalweg {
 
 ThreadPool& ThreadPool::shared() {
@@ -22,8 +24,13 @@ void ThreadPool::submit(std::function<void()> work) {
   {
     std::lock_guard lock(mutex_);
     work_.push_back({std::move(work), current_account()});
-    if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_)
-      threads_.emplace_back([this] { loop(); });
+    if (static_cast<int>(work_.size()) > idle_ && static_cast<int>(threads_.size()) < most_) {
+      try {
+        threads_.emplace_back([this] { loop(); });
+      } catch (const std::system_error&) {
+        if (threads_.empty()) throw;  // Else the threads that there are do the work.
+      }
+    }
   }
   // After the lock is released, because the woken thread needs it at once.
   wake_.notify_one();

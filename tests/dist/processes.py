@@ -26,6 +26,14 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def _state(thread: Path) -> str:
+    """The state of a thread: "T" is stopped."""
+    try:
+        return (thread / "stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return "Z"  # It has ended.
+
+
 class Processes:
     """A cluster whose tasks are processes; use it in a `with` block."""
 
@@ -76,12 +84,12 @@ class Processes:
         process.stdout.close()
 
     def stop(self, job: str, index: int = 0) -> None:
-        """Stops a task (SIGSTOP), and waits until all its threads stand still."""
+        """Stops a task (SIGSTOP), and waits until all its threads have stopped: they go on for a moment."""
         process = self._running[job, index]
         process.send_signal(signal.SIGSTOP)
-        tasks = Path(f"/proc/{process.pid}/task")
-        while any(not stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in tasks.glob("*/stat")):
-            time.sleep(0.01)
+        threads = Path(f"/proc/{process.pid}/task")
+        while any(_state(thread) not in "TZ" for thread in threads.iterdir()):
+            time.sleep(0.001)
 
     def go_on(self, job: str, index: int = 0) -> None:
         """Lets a stopped task go on."""
