@@ -12,6 +12,7 @@ Session::Session(const std::vector<std::string>& device_names) : devices_(make_d
 Session::Devices Session::make_devices(const std::vector<std::string>& names, uint64_t incarnation) {
   require(!names.empty(), "a session needs a device");
   Devices devices;
+  auto family = std::make_shared<DeviceFamily>();
   for (const std::string& name : names) {
     const size_t at = name.find("/device:");
     require(at != std::string::npos, "'", name, "' is not the full name of a device");
@@ -25,6 +26,7 @@ Session::Devices Session::make_devices(const std::vector<std::string>& names, ui
       device->memory = PluginMemory::open(*plugin, std::stoi(local.substr(colon + 1)));
       device->account->set_limit(device->memory->memory_bytes());
     }
+    device->family = family;
     devices.push_back(std::move(device));
   }
   return devices;

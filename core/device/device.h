@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,17 @@
 #include "resource/manager.h"
 
 namespace thalweg {
+
+namespace net {
+class Collectives;
+}
+
+// What the devices of one session, or of one server, have in common.
+struct DeviceFamily {
+  std::mutex mutex;
+  std::shared_ptr<net::Collectives> collectives;  // a server's
+  std::shared_ptr<net::Collectives> own;          // of a session without a server; made on first use
+};
 
 struct Device {
   Device(std::string name, std::string type)
@@ -41,6 +53,7 @@ struct Device {
   ResourceManager resources;
   // The memory of a device whose tensors the host cannot read; null where tensors are the host's.
   std::shared_ptr<DeviceMemory> memory;
+  std::shared_ptr<DeviceFamily> family = std::make_shared<DeviceFamily>();
 };
 
 }  // namespace thalweg

@@ -21,14 +21,15 @@ namespace thalweg::net {
 class Loans;
 
 enum class FrameKind : uint8_t {
-  call = 1,   // asks for a method; `number` is the caller's
-  answer,     // to a call with this number
-  run,        // starts the registered step `number` as step `step`, with the feeds
-  done,       // step `step` has ended here: fetches or an error
-  cancel,     // step `step` shall end with an error
-  tensor,     // a tensor of step `step`, for the Recv whose key has the hash `number`
-  give_back,  // shared memory that is no longer read; `number` is the loan's
-  heartbeat,  // the sender lives
+  call = 1,    // asks for a method; `number` is the caller's
+  answer,      // to a call with this number
+  run,         // starts the registered step `number` as step `step`, with the feeds
+  done,        // step `step` has ended here: fetches or an error
+  cancel,      // step `step` shall end with an error
+  tensor,      // a tensor of step `step`, for the Recv whose key has the hash `number`
+  give_back,   // shared memory that is no longer read; `number` is the loan's
+  heartbeat,   // the sender lives
+  collective,  // a message between members of collective group `number`, in its generation `step`
 };
 
 struct Frame {

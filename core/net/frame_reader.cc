@@ -100,7 +100,7 @@ bool FrameReader::parse(const std::function<void(Frame)>& receive) {
 
 void FrameReader::begin_frame() {
   const auto kind = header_.kind;
-  require(kind >= static_cast<uint8_t>(FrameKind::call) && kind <= static_cast<uint8_t>(FrameKind::heartbeat),
+  require(kind >= static_cast<uint8_t>(FrameKind::call) && kind <= static_cast<uint8_t>(FrameKind::collective),
           "a frame has the unknown kind ", int{kind});
   require(header_.length <= limits_.head, "a frame with a body of ", header_.length, " bytes is larger than allowed");
   require(header_.elements <= limits_.elements, "a frame with tensors of ", header_.elements,

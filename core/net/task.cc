@@ -66,6 +66,7 @@ Task::Task(TaskOptions options, Calls calls, Lost lost)
       lost_(std::move(lost)),
       arena_(options_.shares_memory ? SharedArena::get() : nullptr),
       steps_(options_.identity.task, options_.limits),
+      collectives_(std::make_shared<Collectives>(options_.identity.task)),
       callers_(options_.limits.handshakes) {}
 
 Task::~Task() {
@@ -183,6 +184,7 @@ void Task::close() {
   callers_.close();
   const Error why(Code::cancelled, cat("task '", options_.identity.task, "' was closed"));
   for (const auto& run : steps_.runs()) run->abort(why);
+  collectives_->close(why);
   for (const auto& connection : connections) connection->close(why);
   if (!heart.joinable()) return;
   // The heartbeats' thread itself closes the task if it is told so by someone who learns of a loss.
@@ -291,6 +293,9 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
       answer(std::move(error), {});
       return;
     }
+    case FrameKind::collective:
+      collectives_->received(from, std::move(frame));
+      return;
     default:
       fail(Code::invalid_argument, "a frame of kind ", static_cast<int>(frame.kind), " was not expected");
   }
@@ -393,6 +398,7 @@ void Task::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
   }
   steps_.forget(peer);
   for (const auto& run : steps_.runs()) run->lost(peer, why);
+  collectives_->lost(peer, why);
   for (Answer& answer : unanswered) answer(why, {});
   if (lost_) ThreadPool::shared().submit([self = shared_from_this(), peer, why] { self->lost_(peer, why); });
 }
@@ -439,6 +445,7 @@ void Task::beat() {
       }
     }
     steps_.expire(now);
+    collectives_->watch(now);
     last = now;
     lock.lock();
   }

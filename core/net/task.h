@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "net/callers.h"
+#include "net/collectives.h"
 #include "net/connection.h"
 #include "net/runnable.h"
 #include "net/step_table.h"
@@ -62,6 +63,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   void call(const std::shared_ptr<Connection>& peer, const std::string& method, const std::string& payload,
             Answer answer);
   StepTable& steps() { return steps_; }
+  const std::shared_ptr<Collectives>& collectives() const { return collectives_; }
 
   void received(const std::shared_ptr<Connection>& from, Frame frame) override;
   void lost(const std::shared_ptr<Connection>& peer, const Error& why) override;
@@ -90,6 +92,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   const Lost lost_;
   SharedArena* const arena_;
   StepTable steps_;
+  const std::shared_ptr<Collectives> collectives_;
   Callers callers_;
   Listening tcp_, unix_;
 

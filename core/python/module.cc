@@ -15,6 +15,7 @@
 #include "memory/allocator.h"
 #include "python/attributes.h"
 #include "python/checkpoint.h"
+#include "python/collectives.h"
 #include "python/compiled_step.h"
 #include "python/devices.h"
 #include "python/function.h"
@@ -240,6 +241,7 @@ NB_MODULE(_core, m) {
   bind_compiled_step(m);
   bind_partial_step(m);
   bind_network(m);
+  bind_collectives(m);
   bind_trace(m);
 }
 

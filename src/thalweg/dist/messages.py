@@ -30,6 +30,15 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
     "ResetRequest": [("container", 1, "*string"), ("forward", 2, "bool")],
     "MemoryRequest": [("device", 1, "string")],
     "MemoryInfo": [("value", 1, "map int64")],
+    # Member to leader of a collective group.
+    "MemberDef": [
+        ("task", 1, "string"),
+        ("device", 2, "string"),
+        ("incarnation", 3, "uint64"),
+        ("address", 4, "string"),
+    ],
+    "JoinGroupRequest": [("group", 1, "int64"), ("size", 2, "int64"), ("member", 3, "MemberDef")],
+    "GroupFormed": [("generation", 1, "uint64"), ("member", 2, "*MemberDef")],
     # Client to master.
     "CreateRequest": [("graph", 1, "bytes"), ("config", 2, "bytes")],
     "Created": [("session", 1, "string")],
@@ -52,6 +61,7 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "close_worker_session": ("CloseRequest", "Empty"),
     "reset": ("ResetRequest", "Empty"),
     "memory": ("MemoryRequest", "MemoryInfo"),
+    "join_group": ("JoinGroupRequest", "GroupFormed"),
     "create_session": ("CreateRequest", "Created"),
     "extend_session": ("ExtendRequest", "Empty"),
     "make_step": ("StepRequest", "Registered"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg._native import core
+from thalweg.dist.collective_groups import CollectiveGroups
 from thalweg.dist.directory import Directory
 from thalweg.dist.messages import METHODS, messages, parsed
 from thalweg.dist.names import task_name
@@ -68,6 +69,9 @@ class TaskServer:
         )
         self.directory = Directory(cluster)
         self.peers = Peers(self.network, self.directory, tcp)
+        self.collectives = CollectiveGroups(
+            self.name, self.incarnation, self.network, self.native_devices, self.directory, self.peers
+        )
         self._lock = threading.Lock()
         self._state = WorkerState()
         self._sessions: dict[str, Any] = {}
@@ -79,6 +83,7 @@ class TaskServer:
             "close_worker_session": self._close_worker_session,
             "reset": self._reset,
             "memory": self._memory,
+            "join_group": self.collectives.join_group,
         }
         self.closed = threading.Event()
 
@@ -89,6 +94,7 @@ class TaskServer:
     def close(self) -> None:
         """Ends all connections and steps."""
         self.closed.set()
+        self.collectives.close()
         self.network.close()
         with self._lock:
             sessions = list(self._sessions.values())
@@ -132,6 +138,7 @@ class TaskServer:
             instructions = self._state.lost(_number(connection))
             listeners = list(self._loss_listeners)
         self._carry_out(instructions)
+        self.collectives.lost(connection)
         for listener in listeners:
             listener(connection, why)
 

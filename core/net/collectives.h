@@ -1,0 +1,150 @@
+// Collectives: the collective operations of one task, or of the devices of one session: groups of members, and the runs
+// that are under way.
+//
+// A member is a device of a task. Members meet by the number of their group, not in a step: they may belong to one
+// step, or to steps that processes of their own run. A group is *formed* once: all of its members have said that they
+// join, and know each other in the order of their ranks. How that is agreed on is not decided here: a task asks its
+// `Join` (dist/collectives.py), which ends in `formed` or `refused`. Devices of a session without a task agree among
+// themselves.
+//
+// Runs of one instance are counted by each member, in each iteration of a loop: the n-th run of one member meets the
+// n-th runs of the others. A generation of a group *breaks* as a whole when a member is lost, or a run of it is
+// cancelled: its runs fail on all members, with the same reason, and the next call forms the group anew, with new
+// counts. So nothing waits for a member that has gone, and no run meets one of another count.
+//
+// Thread-safe; nothing is called with the lock held.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net/collective_run.h"
+#include "net/frame.h"
+#include "net/socket.h"
+
+namespace thalweg::net {
+
+class Connection;
+
+struct CollectiveMember {
+  std::string task;
+  std::string device;  // within the task: "device:CPU:0"
+  uint64_t incarnation = 0;
+  std::shared_ptr<Connection> peer;  // null for members of this object
+};
+
+class Collectives : public std::enable_shared_from_this<Collectives> {
+ public:
+  // Asks that a device joins a group of this size. Called on a thread that may block.
+  using Join = std::function<void(int64_t group, int64_t size, const std::string& device)>;
+  // Tells about runs that wait for a long time.
+  using Report = std::function<void(const std::string& text)>;
+  // A call that is under way, for `cancel`.
+  struct Pending;
+
+  explicit Collectives(std::string task = {}) : task_(std::move(task)) {}
+  void set_join(Join join, Report report);
+
+  // The collectives of sessions whose devices belong to no task; null if none has been chosen.
+  static void set_default(std::weak_ptr<Collectives> chosen);
+  static std::shared_ptr<Collectives> get_default();
+
+  std::shared_ptr<Pending> start(CollectiveCall call, CollectiveDone done);
+  // Ends a call with this error, unless it has ended.
+  void cancel(const std::shared_ptr<Pending>& pending, const Error& error);
+
+  // The size of a group whose calls do not say it (CollectiveCall::size is 0).
+  void declare(int64_t group, int64_t size);
+  // The group has these members, by rank. Later generations have larger numbers.
+  void formed(int64_t group, uint64_t generation, std::vector<CollectiveMember> members);
+  // A device cannot join.
+  void refused(int64_t group, const std::string& device, const Error& error);
+  // Ends the runs of a group, on all members; the next call forms it anew.
+  void dissolve(int64_t group, const Error& error);
+  // The ranks' tasks and devices; empty if the group is not formed.
+  std::vector<CollectiveMember> members(int64_t group);
+
+  void received(const std::shared_ptr<Connection>& from, Frame frame);
+  void lost(const std::shared_ptr<Connection>& peer, const Error& why);
+  void watch(Clock::time_point now);
+  void close(const Error& why);
+
+ private:
+  struct RunKey {
+    int64_t instance;
+    uint64_t frame;
+    int64_t iteration;
+    auto operator<=>(const RunKey&) const = default;
+  };
+  struct NumberedKey {
+    RunKey key;
+    uint64_t count;
+    auto operator<=>(const NumberedKey&) const = default;
+  };
+  struct Active {
+    std::shared_ptr<CollectiveRun> run;
+    Clock::time_point since;
+    bool reported = false;
+  };
+  // A member of this object.
+  struct LocalMember {
+    std::map<RunKey, uint64_t> counts;  // how many runs have started
+    std::map<NumberedKey, Active> runs;
+  };
+  struct Generation {
+    uint64_t number = 0;
+    std::vector<CollectiveMember> members;
+  };
+  struct Group {
+    int64_t declared_size = 0;
+    uint64_t last = 0;                         // the newest generation that was formed
+    std::shared_ptr<const Generation> formed;  // null: not formed, or broken
+    std::map<int, LocalMember> local;          // by rank
+    std::map<std::string, int64_t> joining;    // devices, and the sizes that they expect
+    std::vector<std::shared_ptr<Pending>> waiting;
+  };
+  struct Message;
+  static constexpr size_t kMostEarly = 10000;
+  static constexpr std::chrono::seconds kStall{30};
+
+  std::string local_name(const std::string& device) const;
+  void join(int64_t group, int64_t size, const std::string& device);
+  // Begins the run of a call, when the group is formed.
+  void enqueue(const std::shared_ptr<Pending>& pending);
+  void begin(const std::shared_ptr<Pending>& pending);
+  // The run of a key, made if it is not there; null if it has ended. Called with the lock.
+  std::shared_ptr<CollectiveRun> run_of(int64_t number, Group& group, int rank, const NumberedKey& key);
+  void send(int64_t group, const std::shared_ptr<const Generation>& generation, int source, const NumberedKey& key,
+            int destination, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value);
+  void deliver(const std::shared_ptr<Connection>& from, Message message);
+  void break_up(int64_t group, uint64_t generation, const Error& error, bool tells_peers);
+  void ended(int64_t group, uint64_t generation, int rank, const NumberedKey& key);
+
+  const std::string task_;
+
+  std::mutex mutex_;  // guards everything below
+  Join join_;
+  Report report_;
+  std::optional<Error> closed_;
+  std::map<int64_t, Group> groups_;
+  // Messages of generations that are not known here yet.
+  std::vector<std::pair<std::weak_ptr<Connection>, Message>> early_;
+};
+
+// A message between members, in a frame.
+struct Collectives::Message {
+  int64_t group;
+  uint64_t generation;
+  NumberedKey key{};
+  int source = 0, destination = 0;
+  CollectiveRun::Phase phase{};
+  CollectiveHeader header;
+  Tensor value;
+  std::optional<Error> error;
+};
+
+}  // namespace thalweg::net

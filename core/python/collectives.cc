@@ -1,0 +1,102 @@
+// Collectives of a task for Python, which forms their groups. Runs never enter Python.
+#include "python/collectives.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "net/task.h"
+#include "python/devices.h"
+#include "python/gil.h"
+#include "python/step_values.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace thalweg {
+namespace {
+
+using net::CollectiveMember;
+using net::Collectives;
+using net::Connection;
+using net::Task;
+using Member = std::tuple<std::string, std::string, uint64_t, std::shared_ptr<Connection>>;
+
+Error error_of(int code, const std::string& message) {
+  require(code >= 1 && code <= 16, "there is no error code ", code);
+  return Error(static_cast<Code>(code), message);
+}
+
+// Calls a Python function from a thread of the core; what it raises has no caller to go to.
+template <typename... Args>
+void call_quietly(const std::shared_ptr<void>& function, const Args&... args) {
+  WithGil gil;
+  try {
+    nb::borrow(static_cast<PyObject*>(function.get()))(args...);
+  } catch (nb::python_error& exception) {
+    exception.discard_as_unraisable("a callback of collective groups");
+  }
+}
+
+std::shared_ptr<Collectives> attach(Task& task, ServerDevices& devices, nb::callable join, nb::callable report) {
+  auto collectives = task.collectives();
+  collectives->set_join(
+      [function = shared_object(join)](int64_t group, int64_t size, const std::string& device) {
+        call_quietly(function, group, size, device);
+      },
+      [function = shared_object(report)](const std::string& text) { call_quietly(function, text); });
+  DeviceFamily& family = *devices.devices.at(0)->family;
+  std::lock_guard lock(family.mutex);
+  family.collectives = collectives;
+  return collectives;
+}
+
+void formed(Collectives& collectives, int64_t group, uint64_t generation, const std::vector<Member>& members) {
+  std::vector<CollectiveMember> given;
+  for (const auto& [task, device, incarnation, peer] : members) given.push_back({task, device, incarnation, peer});
+  WithoutGil unlocked;
+  collectives.formed(group, generation, std::move(given));
+}
+
+}  // namespace
+
+void bind_collectives(nb::module_& m) {
+  nb::class_<Collectives>(m, "Collectives", "The collective operations of a task.")
+      .def(nb::new_(&attach), "task"_a, "devices"_a, "join"_a, "report"_a,
+           "Those of the devices of a server. `join(group, size, device)` forms a group and ends in `formed` or "
+           "`refused`; `report(text)` tells about runs that wait for long.")
+      .def("formed", &formed, "group"_a, "generation"_a, "members"_a,
+           "Members by rank: (task, device, incarnation, connection), the last None for members of this task.")
+      .def(
+          "refused",
+          [](Collectives& c, int64_t group, const std::string& device, int code, const std::string& message) {
+            WithoutGil unlocked;
+            c.refused(group, device, error_of(code, message));
+          },
+          "group"_a, "device"_a, "code"_a, "message"_a)
+      .def("declare", &Collectives::declare, "group"_a, "size"_a, nb::call_guard<WithoutGil>(),
+           "Sets the size of a group whose nodes say 0.")
+      .def(
+          "dissolve",
+          [](Collectives& c, int64_t group, int code, const std::string& message) {
+            WithoutGil unlocked;
+            c.dissolve(group, error_of(code, message));
+          },
+          "group"_a, "code"_a, "message"_a, "Ends the runs of a group, on all members.")
+      .def(
+          "members",
+          [](Collectives& c, int64_t group) {
+            std::vector<std::tuple<std::string, std::string>> found;
+            for (const CollectiveMember& member : c.members(group)) found.emplace_back(member.task, member.device);
+            return found;
+          },
+          "group"_a, "(task, device) by rank; empty if the group is not formed.")
+      .def(
+          "set_default", [](const std::shared_ptr<Collectives>& c) { Collectives::set_default(c); },
+          "Sessions whose devices belong to no task use these from now on.")
+      .def_static("clear_default", [] { Collectives::set_default({}); });
+}
+
+}  // namespace thalweg
