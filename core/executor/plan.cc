@@ -57,15 +57,18 @@ std::shared_ptr<Kernel> sharing(std::shared_ptr<Kernel> kernel) {
   return std::make_shared<SharingKernel<Kernel>>(std::move(kernel));
 }
 
-// Which nodes of a task's device make tensors that go to other tasks: those before a Send to one, and those that make
-// the value of a variable, which any step may send.
+// Which nodes make tensors that other tasks read: those before a collective op, and, on a device of a task, those before
+// a Send to another task and those that make the value of a variable, which any step may send.
 std::vector<bool> sharing_nodes(const std::vector<NodeSpec>& specs, const Device& device) {
   std::vector<bool> found(specs.size(), false);
-  if (!device.lends) return found;
   auto task_of = [](const std::string& name) { return name.substr(0, name.rfind("/device:")); };
   for (size_t i = 0; i < specs.size(); ++i) {
     const NodeSpec& spec = specs[i];
-    if (spec.def.op == "_Send") {
+    if (spec.def.op.starts_with("Collective")) {
+      for (const auto& [source, output] : spec.inputs) found[source] = true;
+    } else if (!device.lends) {
+      continue;
+    } else if (spec.def.op == "_Send") {
       if (task_of(spec.def.attr<std::string>("recv_device", "")) != task_of(device.name))
         found[spec.inputs.at(0).first] = true;
     } else if (spec.def.op == "AssignVariableOp") {

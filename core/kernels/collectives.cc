@@ -52,6 +52,7 @@ struct CollectiveKernel : AsyncKernel {
       call.header.divides = final_op == "Div";
       require(net::can_merge(call.header.dtype), "elements of type ", call.header.dtype, " cannot be merged");
     }
+    if constexpr (kind == Collective::broadcast) call.root = c.attr<int64_t>("root_rank", -1);
     if constexpr (kind == Collective::gather || kind == Collective::broadcast)
       shape = c.attr<PartialShape>("shape", PartialShape());
   }
@@ -129,6 +130,7 @@ REGISTER(kernel("CollectiveReduceScatter").make<CollectiveKernel<Collective::red
 REGISTER(kernel("CollectiveGather").make<CollectiveKernel<Collective::gather>>());
 REGISTER(kernel("CollectiveBcastSend").make<CollectiveKernel<Collective::broadcast, true>>());
 REGISTER(kernel("CollectiveBcastRecv").make<CollectiveKernel<Collective::broadcast>>());
+REGISTER(kernel("CollectiveBroadcast").make<CollectiveKernel<Collective::broadcast>>());
 REGISTER(kernel("CollectiveBarrier").make<CollectiveKernel<Collective::barrier>>());
 
 }  // namespace

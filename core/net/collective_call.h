@@ -23,7 +23,7 @@ struct CollectiveHeader {
   DType dtype = DType::invalid;
   Merge merge = Merge::add;
   bool divides = false;
-  bool is_root = false;  // of a broadcast
+  bool is_root = false;  // of a broadcast: the member that gives its input
   Shape shape;
 
   void put(Writer& writer) const;
@@ -38,6 +38,7 @@ struct CollectiveCall {
   FrameIteration at;
   std::string device;  // the full name of the member's device
   double timeout = 0;  // seconds; 0: none
+  int64_t root = -1;   // the rank that is the root of a broadcast; -1: the header says it
   CollectiveHeader header;
   Tensor input;                // undefined for the receivers of a broadcast, and for a barrier
   Account* account = nullptr;  // of the output

@@ -91,7 +91,11 @@ bool CollectiveRun::in_chunks() const {
   return call_.header.kind == Collective::reduce && size_ > 1 && bytes > kWhole;
 }
 
-void CollectiveRun::start(const CollectiveCall& call, CollectiveDone done) {
+void CollectiveRun::start(CollectiveCall call, CollectiveDone done) {
+  if (call.root >= 0) {
+    require(call.root < size_, "the root of a broadcast is rank ", call.root, " of a group of ", size_);
+    call.header.is_root = call.root == rank_;
+  }
   const bool gives = call.header.kind != Collective::broadcast || call.header.is_root;
   {
     std::unique_lock lock(mutex_);
@@ -104,6 +108,7 @@ void CollectiveRun::start(const CollectiveCall& call, CollectiveDone done) {
     done_ = std::move(done);
     started_ = true;
     if (in_chunks() && call.header.kind == Collective::reduce) {
+      SharedScope shared;  // Peers read what is computed here.
       output_ = Tensor(call.header.dtype, call.header.shape);
       missing_pieces_ = size_;
       placed_.resize(size_);

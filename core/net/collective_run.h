@@ -30,7 +30,7 @@ class CollectiveRun : public std::enable_shared_from_this<CollectiveRun> {
   CollectiveRun(int rank, int size, Send send) : rank_(rank), size_(size), send_(std::move(send)), given_(size) {}
 
   // The local member's call.
-  void start(const CollectiveCall& call, CollectiveDone done);
+  void start(CollectiveCall call, CollectiveDone done);
   // Messages of other members. Those that fit no such run fail it.
   void contributed(int source, CollectiveHeader header, Tensor value);
   void resulted(int source, Tensor value);

@@ -28,6 +28,9 @@ namespace {
 std::mutex default_mutex;
 std::weak_ptr<Collectives> default_collectives;
 
+// The member of a group with a declared size is the process, whichever device its nodes are on.
+constexpr char kProcess[] = "device:PROCESS:0";
+
 // "device:CPU:10" comes after "device:CPU:9".
 auto device_order(const std::string& device) {
   const size_t colon = device.rfind(':');
@@ -73,7 +76,7 @@ std::shared_ptr<Collectives::Pending> Collectives::start(CollectiveCall call, Co
   auto pending = std::make_shared<Pending>();
   pending->call = std::move(call);
   pending->done = std::move(done);
-  pending->call.device = local_name(pending->call.device);
+  pending->call.device = pending->call.size == 0 ? kProcess : local_name(pending->call.device);
   if (pending->call.timeout > 0) {
     const auto wait = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(pending->call.timeout));
     Timers::shared().at(Clock::now() + wait, [weak = weak_from_this(), late = std::weak_ptr(pending)] {

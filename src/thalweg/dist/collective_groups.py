@@ -97,6 +97,10 @@ class CollectiveGroups:
             members.append((each.task, each.device, each.incarnation, peer))
         self.native.formed(group, formed.generation, members)
 
+    def address(self, task: str) -> str:
+        """The present address of a task."""
+        return self._directory.address(task)
+
     def leader(self) -> str:
         """The task that brings members together."""
         tasks = list(self._directory.tasks())

@@ -16,7 +16,7 @@ from thalweg.runtime.targets import Connector
 if TYPE_CHECKING:
     from thalweg.dist.task_server import TaskServer
 
-_PROTOCOLS = ("grpc", "thalweg")
+_PROTOCOLS = ("grpc", "thalweg", "thalweg+tcp")
 _lock = threading.Lock()
 _servers: dict[str, TaskServer] = {}
 _networks: dict[bytes, ClientNetwork] = {}

@@ -12,6 +12,7 @@ from typing import Any
 from thalweg import errors
 from thalweg.dist import connect
 from thalweg.dist.client_sessions import ClientSessions
+from thalweg.dist.collective_groups import CollectiveGroups
 from thalweg.dist.keys import cluster_key
 from thalweg.dist.task_server import TaskServer
 from thalweg.graph.definitions.op_registry import export
@@ -47,7 +48,8 @@ class Server:
             server_or_cluster_def: A ServerDef, ClusterDef, ClusterSpec, or a dictionary of jobs.
             job_name: The job of this task; may be left out if the cluster has only one.
             task_index: Its index there; may be left out if the job has only one task.
-            protocol: "grpc" (default) or "thalweg": both are Thalweg's own protocol.
+            protocol: "grpc" (default) or "thalweg": both are Thalweg's own protocol; "thalweg+tcp": the same without
+                shared memory and Unix sockets between tasks of one host.
             config: A ConfigProto for sessions without one; its `device_count` decides how many devices the task has.
             start: Whether to begin at once.
 
@@ -60,7 +62,9 @@ class Server:
         job, index = self._definition.job_name, self._definition.task_index
         self._address = cluster.task_address(job, index)
         given = self._definition.default_session_config if self._definition.HasField("default_session_config") else None
-        self._task = TaskServer(cluster, job, index, cluster_key(), given)
+        self._task = TaskServer(
+            cluster, job, index, cluster_key(), given, tcp=self._definition.protocol == "thalweg+tcp"
+        )
         self._clients = ClientSessions(self._task)
         self._lock = threading.Lock()
         self._target = ""
@@ -110,6 +114,11 @@ class Server:
         return self._definition
 
     @property
+    def collective_groups(self) -> CollectiveGroups:
+        """The collective groups of the task."""
+        return self._task.collectives
+
+    @property
     def target(self) -> str:
         """What a `tf.Session` connects to in order to use this task as its master."""
         if not self._target:
@@ -153,8 +162,10 @@ def _definition(given: Any, job: str | None, index: int | None, protocol: str | 
     if definition.task_index not in indices:
         raise ValueError(f"Job '{definition.job_name}' has no task {definition.task_index}: its tasks are {indices}.")
     definition.protocol = definition.protocol or "grpc"
-    if definition.protocol not in ("grpc", "thalweg"):
-        raise ValueError(f"The protocol '{definition.protocol}' is not known: use 'grpc' or 'thalweg'.")
+    if definition.protocol not in ("grpc", "thalweg", "thalweg+tcp"):
+        raise ValueError(
+            f"The protocol '{definition.protocol}' is not known: use 'grpc', 'thalweg' or 'thalweg+tcp'."
+        )  # fmt: skip
     return definition
 
 

@@ -64,9 +64,14 @@ define(
     "CollectiveBcastRecv", "-> data: T", f"T: type, {_GROUP}, shape: shape, {_TRANSPORT}",
     shape=_declared, effect=Effect.EXTERNAL,
 )  # fmt: skip
+define(
+    "CollectiveBroadcast", "input: T -> data: T", f"T: type, root_rank: int >= 0, {_GROUP}, {_TRANSPORT}",
+    shape=shapes.unchanged, effect=Effect.EXTERNAL,
+)  # fmt: skip
 define("CollectiveBarrier", "->", f"{_GROUP}, {_TRANSPORT}", shape=shapes.no_outputs, effect=Effect.EXTERNAL)
 not_differentiable("CollectiveBcastSend")
 not_differentiable("CollectiveBcastRecv")
+not_differentiable("CollectiveBroadcast")
 not_differentiable("CollectiveBarrier")
 
 
@@ -273,6 +278,33 @@ def broadcast_recv(
     return apply_one(
         "CollectiveBcastRecv", T=dtype, shape=shape, group_size=group_size, group_key=group_key,
         instance_key=instance_key, communication_hint=communication_hint, timeout_seconds=timeout, name=name,
+    )  # fmt: skip
+
+
+@export("collective.broadcast")
+def broadcast(
+    t: Any,
+    root_rank: int,
+    group_size: int,
+    group_key: int,
+    instance_key: int,
+    timeout: float = 0,
+    name: str | None = None,
+) -> Tensor:
+    """The tensor of one member of a group, on all of them.
+
+    Args:
+        t: The tensor of this member; only that of the root travels.
+        root_rank: The rank of the root.
+        group_size: How many members there are.
+        group_key: The number of the group.
+        instance_key: The number of this operation in the group.
+        timeout: How many seconds to wait at most; 0: as long as all members live.
+        name: A name for the operation.
+    """
+    return apply_one(
+        "CollectiveBroadcast", t, root_rank=root_rank, group_size=group_size, group_key=group_key,
+        instance_key=instance_key, timeout_seconds=timeout, name=name,
     )  # fmt: skip
 
 

@@ -1,0 +1,161 @@
+"""The processes that train together: init, rank, size, and a new world after a loss."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Final
+
+from thalweg.dist.names import short_task, task_name
+from thalweg.dist.server import Server
+from thalweg.train.cluster_resolver.rank_resolvers import OpenMPIClusterResolver, SlurmClusterResolver
+from thalweg.train.cluster_resolver.tf_config import TFConfigClusterResolver
+from thalweg.train.cluster_spec import ClusterSpec
+
+WORLD: Final = -1
+"""The number of the collective group of all processes."""
+_JOBS: Final = ("chief", "worker")
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class _World:
+    def __init__(self, server: Server, cluster: ClusterSpec, job: str, index: int) -> None:
+        self.server = server
+        self.cluster = cluster
+        self.own = task_name(job, index)
+        self.groups = server.collective_groups
+        self.set_members([task_name(each, i) for each in _JOBS if each in cluster.jobs for i in cluster.task_indices(each)])
+
+    def set_members(self, tasks: list[str]) -> None:
+        """Takes the tasks in the order of their ranks."""
+        self.tasks = tasks
+        self.rank = tasks.index(self.own)
+        hosts = [self._host(task) for task in tasks]
+        same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
+        self.local_rank, self.local_size = same.index(self.rank), len(same)
+
+    def _host(self, task: str) -> str:
+        host = self.groups.address(task).rpartition(":")[0].strip("[]")
+        return "localhost" if host in _LOOPBACK else host
+
+
+_lock = threading.Lock()
+_world: _World | None = None
+
+
+def init(server: Any = None) -> None:
+    """Makes this process a task of its cluster, which is all that the other functions need; a second call does nothing.
+
+    The cluster is read from TF_CONFIG (its jobs "chief" and "worker"), or from the variables of Open MPI or Slurm;
+    without any of them this process is alone. Sessions need no target: their collective ops use this task.
+
+    Args:
+        server: A `tf.train.Server` that the process has started itself, to be used instead.
+
+    Raises:
+        ValueError: If the variables are wrong, or this process is of another job.
+    """
+    global _world
+    with _lock:
+        if _world is not None:
+            return
+        if server is None:
+            cluster, job, index = _described()
+            server = Server(cluster, job, index)
+        else:
+            definition = server.server_def
+            cluster, job, index = ClusterSpec(definition.cluster), definition.job_name, definition.task_index
+        if job not in _JOBS:
+            raise ValueError(f"This process is a task of job '{job}'; only those of {' and '.join(_JOBS)} take part.")
+        _world = _World(server, cluster, job, index)
+        _world.groups.native.declare(WORLD, len(_world.tasks))
+        _world.groups.native.set_default()
+
+
+def _described() -> tuple[ClusterSpec, str, int]:
+    """The cluster and the task of this process, from its environment."""
+    resolver: Any
+    if os.environ.get("TF_CONFIG"):
+        resolver = TFConfigClusterResolver()
+    elif os.environ.get("OMPI_COMM_WORLD_RANK"):
+        resolver = OpenMPIClusterResolver()
+    elif os.environ.get("SLURM_PROCID"):
+        resolver = SlurmClusterResolver()
+    else:
+        return ClusterSpec({"worker": ["localhost:0"]}), "worker", 0
+    cluster = resolver.cluster_spec()
+    if not cluster.jobs:
+        return ClusterSpec({"worker": ["localhost:0"]}), "worker", 0
+    if resolver.task_type is None or resolver.task_id is None:
+        raise ValueError('TF_CONFIG has a "cluster", but its "task" does not say which task of it this process is.')
+    return cluster, resolver.task_type, int(resolver.task_id)
+
+
+def world() -> _World:
+    """The world of this process.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if _world is None:
+        raise ValueError("Horovod has not been initialized; use hvd.init().")
+    return _world
+
+
+def shutdown() -> None:
+    """Ends what `init` began: other processes see this one leave."""
+    global _world
+    with _lock:
+        ended, _world = _world, None
+    if ended is not None:
+        ended.groups.native.clear_default()
+        ended.server.stop()
+
+
+def is_initialized() -> bool:
+    """Whether `init` has been called."""
+    return _world is not None
+
+
+def size() -> int:
+    """How many processes train together."""
+    return len(world().tasks)
+
+
+def rank() -> int:
+    """The number of this process among all, from 0."""
+    return world().rank
+
+
+def local_size() -> int:
+    """How many of the processes are on this host."""
+    return world().local_size
+
+
+def local_rank() -> int:
+    """The number of this process among those on this host, from 0."""
+    return world().local_rank
+
+
+def server() -> Server:
+    """The `tf.train.Server` of this process."""
+    return world().server
+
+
+def reinit() -> None:
+    """Goes on with the processes that are left, after one was lost: rank and size change, ranks stay in order.
+
+    All survivors call it, when an operation has failed with UnavailableError. The operations in the graph stay valid.
+    State is the caller's: `broadcast_global_variables(0)` takes it from the first survivor.
+
+    Raises:
+        errors.UnavailableError: If the survivors do not agree within a minute.
+    """
+    found = world()
+    members = found.groups.reform(WORLD, found.tasks)
+    found.set_members(members)
+
+
+def describe() -> str:
+    """The tasks by rank, for messages."""
+    return ", ".join(f"{i}: {short_task(task)}" for i, task in enumerate(world().tasks))
