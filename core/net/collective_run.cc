@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "memory/account.h"
+#include "memory/shared_arena.h"
 #include "thread/parallel.h"
 #include "thread/run_soon.h"
 

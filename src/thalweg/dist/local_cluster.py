@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
+from thalweg.dist.ports import free_ports
 from thalweg.dist.server import Server
 from thalweg.graph.definitions.op_registry import export
 from thalweg.train.cluster_spec import ClusterSpec
@@ -33,7 +33,7 @@ def create_local_cluster(
         ...     print(sess.run(v))
         3.0
     """
-    ports = _free_ports(num_workers + num_ps)
+    ports = free_ports(num_workers + num_ps)
     addresses = [f"localhost:{port}" for port in ports]
     jobs = {"worker": addresses[:num_workers], "ps": addresses[num_workers:]}
     cluster = ClusterSpec({job: tasks for job, tasks in jobs.items() if tasks})
@@ -42,14 +42,3 @@ def create_local_cluster(
         return [Server(cluster, job, index, protocol, config) for index in range(count)]
 
     return servers("worker", num_workers, worker_config), servers("ps", num_ps, ps_config)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("localhost", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -16,7 +16,7 @@ from typing import Any
 from thalweg import errors
 from thalweg._native import core
 from thalweg.dist.collective_groups import CollectiveGroups
-from thalweg.dist.directory import Directory
+from thalweg.dist.directory import open_directory
 from thalweg.dist.messages import METHODS, messages, parsed
 from thalweg.dist.names import task_name
 from thalweg.dist.peers import Peers
@@ -67,7 +67,7 @@ class TaskServer:
         self.network = core.NetworkTask(
             self.name, self.incarnation, "thalweg", key, _weakly(self._answer), _weakly(self._lost), not tcp, patience_ms
         )
-        self.directory = Directory(cluster)
+        self.directory = open_directory(cluster)
         self.peers = Peers(self.network, self.directory, tcp)
         self.collectives = CollectiveGroups(
             self.name, self.incarnation, self.network, self.native_devices, self.directory, self.peers
