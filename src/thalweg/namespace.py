@@ -125,6 +125,7 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("test", "testing.benchmark"): ("Benchmark",),
     ("test", "dist.local_cluster"): ("create_local_cluster",),
     ("train", "dist.server"): ("Server",),
+    ("distribute", "dist.cluster_task"): ("ClusterTask", "start_task"),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),
     ("test", "testing.environment"): (

@@ -1,0 +1,146 @@
+"""tf.distribute.start_task: this process as the task that its launcher's environment variables describe."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from thalweg import errors
+from thalweg.dist.server import Server
+from thalweg.graph.default_graph import device
+from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.dtypes import string
+from thalweg.graph.graph import Graph
+from thalweg.ops.state.queues import FIFOQueue
+from thalweg.runtime.session import Session
+from thalweg.train.cluster_resolver.cluster_resolver import ClusterResolver
+from thalweg.train.cluster_resolver.rank_resolvers import OpenMPIClusterResolver, SlurmClusterResolver
+from thalweg.train.cluster_resolver.tf_config import TFConfigClusterResolver, read_tf_config
+from thalweg.train.cluster_spec import ClusterSpec
+
+# Jobs whose tasks hold state for others, and end when no other task needs it.
+_SERVING_JOBS: Final = ("ps",)
+_LEAVE_SECONDS: Final = 10.0
+
+
+@export("distribute.ClusterTask")
+class ClusterTask(NamedTuple):
+    """What `tf.distribute.start_task` gives: the server, the cluster, the job's name and the task's index."""
+
+    server: Server
+    cluster: ClusterSpec
+    job_name: str
+    task_index: int
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task initializes and saves the model: "chief" (or "master"), or the first other task."""
+        for job in ("chief", "master"):
+            if job in self.cluster.jobs:
+                return self.job_name == job
+        return self.job_name not in _SERVING_JOBS and self.task_index == min(self.cluster.task_indices(self.job_name))
+
+    @property
+    def device(self) -> str:
+        """The device name of this task: "/job:worker/task:0"."""
+        return f"/job:{self.job_name}/task:{self.task_index}"
+
+    def serve(self) -> None:
+        """Serves until all workers have called `leave`, or the process is stopped: the whole program of a PS task.
+
+        Launchers that wait for every process (mpirun, srun) end so. `thalweg launch` stops PS tasks by itself.
+        """
+        clients = sum(self.cluster.num_tasks(job) for job in self.cluster.jobs if job not in _SERVING_JOBS)
+        with Graph().as_default():
+            left = _departures(self.job_name, self.task_index).dequeue()
+            with Session(self.server.target) as session:
+                for _ in range(clients):
+                    session.run(left)
+
+    def leave(self) -> None:
+        """Tells all PS tasks that this worker has ended; those that cannot be reached within 10 s are not told."""
+        with Graph().as_default():
+            departures = [
+                _departures(job, index).enqueue(self.device)
+                for job in _SERVING_JOBS
+                if job in self.cluster.jobs
+                for index in self.cluster.task_indices(job)
+            ]
+            session = Session(self.server.target)
+            limit = threading.Timer(_LEAVE_SECONDS, session.close)
+            limit.start()
+            try:
+                for departure in departures:
+                    session.run(departure)
+            except errors.OpError:
+                pass  # The PS task is gone, or the session was closed after the limit.
+            finally:
+                limit.cancel()
+                limit.join()
+                session.close()
+
+
+@export("distribute.start_task")
+def start_task(
+    jobs: Mapping[str, int] | None = None, config: Any = None, port_base: int = 8888, protocol: str | None = None
+) -> ClusterTask:
+    """Starts this process's `tf.train.Server`, as the task that the environment describes.
+
+    TF_CONFIG decides if it is set (`thalweg launch`, Kubernetes, Ray); else the variables of Slurm's `srun` or of
+    Open MPI's `mpirun`, whose ranks `jobs` gives to jobs. Without any of these the process is a cluster of its own.
+
+    Args:
+        jobs: For ranks: the number of tasks of each job, as for `SlurmClusterResolver`; all are workers if None.
+        config: A ConfigProto for the server.
+        port_base: For ranks: the port of the first task of each host.
+        protocol: The protocol of the server.
+
+    Returns:
+        A ClusterTask: a tuple of server, cluster, job_name and task_index, with `is_chief`, `device`, `serve()` and
+        `leave()`.
+
+    Raises:
+        ValueError: If the variables do not say which task this is.
+
+    Example:
+        >>> task = tf.distribute.start_task()
+        >>> server, cluster, job_name, task_index = task
+        >>> job_name, task_index, task.is_chief
+        ('local', 0, True)
+        >>> if job_name == "ps":
+        ...     server.join()
+        >>> with tf.device(tf.train.replica_device_setter(worker_device=task.device, cluster=cluster)):
+        ...     v = tf.get_variable("v", [], initializer=tf.ones_initializer())
+        >>> with tf.train.MonitoredTrainingSession(server.target, task.is_chief) as session:
+        ...     print(session.run(v))
+        1.0
+        >>> server.stop()
+    """
+    resolver = _resolver(jobs, port_base)
+    if resolver is None:
+        server = Server({"local": ["localhost:0"]}, config=config, protocol=protocol)
+        return ClusterTask(server, ClusterSpec({"local": [server.target.partition("://")[2]]}), "local", 0)
+    cluster = resolver.cluster_spec()
+    job, index = resolver.task_type, resolver.task_id
+    if job is None or index is None:
+        raise ValueError(f"The environment describes {cluster}, but not which of its tasks this process is.")
+    return ClusterTask(Server(cluster, job, index, protocol, config), cluster, job, index)
+
+
+def _resolver(jobs: Mapping[str, int] | None, port_base: int) -> ClusterResolver | None:
+    """The resolver for the variables that are set; None if the process was started alone."""
+    if read_tf_config().get("cluster"):
+        return TFConfigClusterResolver()
+    if "OMPI_COMM_WORLD_RANK" in os.environ and "SLURM_JOB_ID" not in os.environ:
+        return OpenMPIClusterResolver(jobs, port_base=port_base)
+    if "SLURM_PROCID" in os.environ:
+        return SlurmClusterResolver(jobs, port_base=port_base)
+    return None
+
+
+def _departures(job: str, index: int) -> FIFOQueue:
+    """The queue on a PS task in which workers note that they have ended."""
+    with device(f"/job:{job}/task:{index}"):
+        return FIFOQueue(-1, [string], shapes=[[]], shared_name=f"thalweg_departures_{job}_{index}")
