@@ -8,6 +8,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.train.hooks.checkpoint_hook import CheckpointSaverHook
 from thalweg.train.hooks.session_run_hook import SessionRunHook
 from thalweg.train.hooks.summary_hooks import StepCounterHook, SummarySaverHook
+from thalweg.train.hooks.task_status import task_status_hooks
 from thalweg.train.sessions.monitored_session import MonitoredSession
 from thalweg.train.sessions.scaffold import Scaffold
 from thalweg.train.sessions.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
@@ -70,6 +71,7 @@ def MonitoredTrainingSession(
     save_checkpoint_secs = None if save_checkpoint_secs is USE_DEFAULT else save_checkpoint_secs
 
     scaffold = scaffold or Scaffold()
+    hooks = [*(hooks or ()), *task_status_hooks()]
     if not is_chief:
         worker: SessionCreator = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
         return MonitoredSession(worker, hooks, stop_grace_period_secs)
@@ -98,7 +100,7 @@ def MonitoredTrainingSession(
                 save_graph_def=save_graph_def,
             )
         )
-    all_hooks.extend(hooks or ())
+    all_hooks.extend(hooks)
     creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
     return MonitoredSession(creator, all_hooks, stop_grace_period_secs)
 
