@@ -124,6 +124,22 @@ def test_training_goes_on_after_a_worker_was_killed(tmp_path: Path) -> None:
         assert "chief ends 3.000" in launched.output
 
 
+def test_training_goes_on_from_the_checkpoint_after_a_ps_task_was_killed(tmp_path: Path) -> None:
+    program = f"import os\n{TRAINING}"
+    program = program.replace("hooks=hooks", f"{str(tmp_path / 'model')!r}, hooks=hooks, save_checkpoint_steps=20")
+    program = program.replace("if at == 0", "if at % 100 == 0").replace('"training"', '"at", at')
+    program = program.replace("task.server.join", "print('pid', os.getpid(), flush=True); task.server.join")
+    program = program.replace("at, now, _ =", "import time; time.sleep(0.002); at, now, _ =")
+    with Launched(tmp_path, program, "--ps", "1", "--workers", "2", arguments=("1000",)) as launched:
+        pid = int(launched.wait_for(r"ps 0 +\| pid (\d+)")[1])
+        assert wait_until(lambda: bool(list((tmp_path / "model").glob("model.ckpt-[1-9]*.index"))))
+        os.kill(pid, signal.SIGKILL)
+        launched.wait_for("ps 0 was ended by SIGKILL: restart 1")
+        assert launched.end() == 0, launched.output
+        assert "chief ends 3.000" in launched.output
+        assert "at 0" not in launched.output.partition("SIGKILL")[2]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
 def test_a_signal_ends_all_processes_and_their_children(tmp_path: Path, number: signal.Signals) -> None:
     program = PLAIN + "subprocess.Popen(['sleep', '1000'])\nprint('child', flush=True)\nwhile True: time.sleep(60)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from thalweg import errors
@@ -47,27 +47,32 @@ class ClusterTask(NamedTuple):
         """The device name of this task: "/job:worker/task:0"."""
         return f"/job:{self.job_name}/task:{self.task_index}"
 
-    def serve(self) -> None:
-        """Serves until all workers have called `leave`, or the process is stopped: the whole program of a PS task.
+    def serve(self, clients: int | None = None) -> None:
+        """Serves until other tasks have called `leave`, or the process is stopped: the whole program of a PS task.
 
         Launchers that wait for every process (mpirun, srun) end so. `thalweg launch` stops PS tasks by itself.
+
+        Args:
+            clients: How many tasks leave before the end; all that are no PS tasks if None.
         """
-        clients = sum(self.cluster.num_tasks(job) for job in self.cluster.jobs if job not in _SERVING_JOBS)
+        if clients is None:
+            clients = sum(self.cluster.num_tasks(job) for job in self.cluster.jobs if job not in _SERVING_JOBS)
         with Graph().as_default():
-            left = _departures(self.job_name, self.task_index).dequeue()
+            departure = _departures(self.job_name, self.task_index).dequeue()
             with Session(self.server.target) as session:
                 for _ in range(clients):
-                    session.run(left)
+                    session.run(departure)
 
-    def leave(self) -> None:
-        """Tells all PS tasks that this worker has ended; those that cannot be reached within 10 s are not told."""
+    def leave(self, jobs: Sequence[str] = _SERVING_JOBS) -> None:
+        """Tells other tasks, which are in `serve`, that this one has ended; who cannot be reached in 10 s is not told.
+
+        Args:
+            jobs: The jobs to tell.
+        """
+        tasks = [(job, index) for job in jobs if job in self.cluster.jobs for index in self.cluster.task_indices(job)]
+        others = [task for task in tasks if task != (self.job_name, self.task_index)]
         with Graph().as_default():
-            departures = [
-                _departures(job, index).enqueue(self.device)
-                for job in _SERVING_JOBS
-                if job in self.cluster.jobs
-                for index in self.cluster.task_indices(job)
-            ]
+            departures = [_departures(*task).enqueue(self.device) for task in others]
             session = Session(self.server.target)
             limit = threading.Timer(_LEAVE_SECONDS, session.close)
             limit.start()
@@ -75,7 +80,7 @@ class ClusterTask(NamedTuple):
                 for departure in departures:
                     session.run(departure)
             except errors.OpError:
-                pass  # The PS task is gone, or the session was closed after the limit.
+                pass  # A task is gone, or the session was closed after the limit.
             finally:
                 limit.cancel()
                 limit.join()
@@ -84,15 +89,15 @@ class ClusterTask(NamedTuple):
 
 @export("distribute.start_task")
 def start_task(
-    jobs: Mapping[str, int] | None = None, config: Any = None, port_base: int = 8888, protocol: str | None = None
+    num_ps: int = 0, config: Any = None, port_base: int = 8888, protocol: str | None = None
 ) -> ClusterTask:
     """Starts this process's `tf.train.Server`, as the task that the environment describes.
 
     TF_CONFIG decides if it is set (`thalweg launch`, Kubernetes, Ray); else the variables of Slurm's `srun` or of
-    Open MPI's `mpirun`, whose ranks `jobs` gives to jobs. Without any of these the process is a cluster of its own.
+    Open MPI's `mpirun`, whose first `num_ps` ranks are PS tasks. Without any of these the process is a cluster of its own.
 
     Args:
-        jobs: For ranks: the number of tasks of each job, as for `SlurmClusterResolver`; all are workers if None.
+        num_ps: For ranks: how many of them are tasks of job "ps"; the others are workers.
         config: A ConfigProto for the server.
         port_base: For ranks: the port of the first task of each host.
         protocol: The protocol of the server.
@@ -118,7 +123,7 @@ def start_task(
         1.0
         >>> server.stop()
     """
-    resolver = _resolver(jobs, port_base)
+    resolver = _resolver(num_ps, port_base)
     if resolver is None:
         server = Server({"local": ["localhost:0"]}, config=config, protocol=protocol)
         return ClusterTask(server, ClusterSpec({"local": [server.target.partition("://")[2]]}), "local", 0)
@@ -129,15 +134,21 @@ def start_task(
     return ClusterTask(Server(cluster, job, index, protocol, config), cluster, job, index)
 
 
-def _resolver(jobs: Mapping[str, int] | None, port_base: int) -> ClusterResolver | None:
+def _resolver(num_ps: int, port_base: int) -> ClusterResolver | None:
     """The resolver for the variables that are set; None if the process was started alone."""
     if read_tf_config().get("cluster"):
         return TFConfigClusterResolver()
-    if "OMPI_COMM_WORLD_RANK" in os.environ and "SLURM_JOB_ID" not in os.environ:
-        return OpenMPIClusterResolver(jobs, port_base=port_base)
-    if "SLURM_PROCID" in os.environ:
-        return SlurmClusterResolver(jobs, port_base=port_base)
-    return None
+    kind: type[OpenMPIClusterResolver | SlurmClusterResolver]
+    if "SLURM_PROCID" in os.environ or ("SLURM_JOB_ID" in os.environ and "OMPI_COMM_WORLD_RANK" in os.environ):
+        kind = SlurmClusterResolver
+    elif "OMPI_COMM_WORLD_RANK" in os.environ:
+        kind = OpenMPIClusterResolver
+    else:
+        return None
+    if not num_ps:
+        return kind(port_base=port_base)
+    ranks = kind(port_base=port_base).cluster_spec().num_tasks("worker")
+    return kind({"ps": num_ps, "worker": ranks - num_ps}, port_base=port_base)
 
 
 def _departures(job: str, index: int) -> FIFOQueue:
