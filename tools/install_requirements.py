@@ -17,7 +17,7 @@ PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
 # Extras that only the command which needs them installs.
-ON_REQUEST = ("docs",)
+ON_REQUEST = ("docs", "ray")
 
 
 def requirements(extras: list[str]) -> list[Requirement]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thalweg.dist.launch.display import Display
+    from thalweg.dist.launch.plan import LaunchPlan, Program
 
 HELP = "run a program as a cluster of parameter servers and workers"
 
@@ -31,6 +35,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     local.add_argument(
         "--fresh", action="store_true", help="start a new interpreter for each task instead of a fork of this one"
     )
+    parser.add_argument("--on", choices=("local", "ray"), default="local", help="where to run (default: local)")
+    on_ray = parser.add_argument_group("on a Ray cluster (--on ray, needs thalweg[ray])")
+    on_ray.add_argument(
+        "--ray-address", metavar="ADDRESS", help="the cluster (default: RAY_ADDRESS, or one found here)"
+    )
+    on_ray.add_argument(
+        "--resources", type=_resources, metavar="CPU=1,GPU=1", help="what Ray reserves for a task (default: CPU=1)"
+    )
+    on_ray.add_argument(
+        "--ps-resources", type=_resources, metavar="CPU=1", help="the same for PS tasks (default: as --resources)"
+    )
+    on_ray.add_argument(
+        "--strategy", choices=("SPREAD", "PACK", "STRICT_SPREAD", "STRICT_PACK"), default="SPREAD",
+        help="how to place the tasks on nodes (default: SPREAD)",
+    )  # fmt: skip
+    on_ray.add_argument("--working-dir", metavar="DIR", help="a folder with the program, which Ray copies to all nodes")
     parser.add_argument("script", help="the program; each task finds its place in TF_CONFIG (tf.distribute.start_task)")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
@@ -39,21 +59,60 @@ def run(options: Any) -> int:
     """Runs the program to its end; returns 0, or the exit code of the task that failed."""
     # Start-up time: `thalweg --help` needs no launcher.
     from thalweg.dist.launch.display import Display
-    from thalweg.dist.launch.local_launcher import LocalLauncher
     from thalweg.dist.launch.plan import LaunchPlan, Program
 
-    if not os.path.isfile(options.script):
+    if not os.path.isfile(os.path.join(options.working_dir or "", options.script)):
         raise FileNotFoundError(f"there is no program '{options.script}'")
+    script = options.script
+    if options.on == "ray" and not options.working_dir:
+        script = os.path.abspath(script)  # Actors have working folders of their own.
     plan = LaunchPlan(options.ps, options.workers, options.chief)
-    program = Program(options.script, tuple(options.arguments), options.serve_ps)
+    program = Program(script, tuple(options.arguments), options.serve_ps)
     display = Display(sys.stdout, plan.tasks, options.log_dir, options.plain)
     try:
-        launcher = LocalLauncher(
-            plan, program, display, options.restarts, options.grace, options.port_base, options.fresh
-        )
-        return launcher.run()
+        return (_run_on_ray if options.on == "ray" else _run_here)(options, plan, program, display)
     finally:
         display.close()
+
+
+def _run_here(options: Any, plan: LaunchPlan, program: Program, display: Display) -> int:
+    # Start-up time: see `run`.
+    from thalweg.dist.launch.local_launcher import LocalLauncher
+
+    return LocalLauncher(
+        plan, program, display, options.restarts, options.grace, options.port_base, options.fresh
+    ).run()  # fmt: skip
+
+
+def _run_on_ray(options: Any, plan: LaunchPlan, program: Program, display: Display) -> int:
+    try:
+        # Start-up time: see `run`.
+        from thalweg.dist.launch.ray_launcher import RayLauncher, run_command
+    except ModuleNotFoundError as e:
+        if e.name != "ray":
+            raise
+        raise ValueError("--on ray needs Ray: pip install 'thalweg[ray]'") from None
+
+    def launcher() -> RayLauncher:
+        return RayLauncher(
+            plan, program, display, options.restarts, options.grace, options.resources, options.ps_resources,
+            options.strategy, runtime_env={"working_dir": options.working_dir} if options.working_dir else None,
+        )  # fmt: skip
+
+    return run_command(launcher, options.ray_address)
+
+
+def _resources(text: str) -> dict[str, float]:
+    found = {}
+    for part in text.split(","):
+        name, separator, amount = part.partition("=")
+        try:
+            found[name.strip()] = float(amount)
+        except ValueError:
+            separator = ""
+        if not separator or not name.strip() or found[name.strip()] < 0:
+            raise argparse.ArgumentTypeError(f"must look like CPU=1,GPU=0.5, got {text!r}")
+    return found
 
 
 def _count(text: str) -> int:

@@ -123,7 +123,7 @@ def start(
         os.environ.update(environment)
         if fresh:
             os.execv(sys.executable, [sys.executable, *command])
-        _run(command)
+        run_program_to_end(command)
 
     return fork(child)
 
@@ -136,8 +136,12 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _run(command: Sequence[str]) -> NoReturn:
-    """Runs a program in this forked process as a new interpreter would, and ends the process."""
+def run_program_to_end(command: Sequence[str]) -> NoReturn:
+    """Runs a program in this process as a new interpreter would, and ends the process.
+
+    Args:
+        command: A script with its arguments, or "-m" and a module with a function `main`.
+    """
     sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     _reseed()
