@@ -118,9 +118,10 @@ def main() -> None:
     parser.add_argument("--model_dir", help="a folder for checkpoints, from which a restarted task goes on")
     parser.add_argument("--save_secs", type=float, default=10.0, help="seconds between checkpoints")
     parser.add_argument("--ps", type=int, default=0, help="under mpirun or srun: this many ranks are PS tasks")
+    parser.add_argument("--port_base", type=int, default=8888, help="under mpirun or srun: the first port of a host")
     args = parser.parse_args()
 
-    task = tf.distribute.start_task(args.ps)
+    task = tf.distribute.start_task(args.ps, port_base=args.port_base)
     if task.job_name == "ps":
         task.serve(1 if args.in_graph else None)
     elif args.in_graph and not task.is_chief:

@@ -94,7 +94,7 @@ def start_task(
     """Starts this process's `tf.train.Server`, as the task that the environment describes.
 
     TF_CONFIG decides if it is set (`thalweg launch`, Kubernetes, Ray); else the variables of Slurm's `srun` or of
-    Open MPI's `mpirun`, whose first `num_ps` ranks are PS tasks. Without any of these the process is a cluster of its own.
+    an MPI's `mpirun`, whose first `num_ps` ranks are PS tasks. Without any of these the process is a cluster of its own.
 
     Args:
         num_ps: For ranks: how many of them are tasks of job "ps"; the others are workers.
@@ -141,7 +141,7 @@ def _resolver(num_ps: int, port_base: int) -> ClusterResolver | None:
     kind: type[OpenMPIClusterResolver | SlurmClusterResolver]
     if "SLURM_PROCID" in os.environ or ("SLURM_JOB_ID" in os.environ and "OMPI_COMM_WORLD_RANK" in os.environ):
         kind = SlurmClusterResolver
-    elif "OMPI_COMM_WORLD_RANK" in os.environ:
+    elif "OMPI_COMM_WORLD_RANK" in os.environ or "PMI_RANK" in os.environ:
         kind = OpenMPIClusterResolver
     else:
         return None

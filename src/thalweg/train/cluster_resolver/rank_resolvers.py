@@ -172,6 +172,7 @@ class SlurmClusterResolver(_RankClusterResolver):
 class OpenMPIClusterResolver(_RankClusterResolver):
     """Reads the rank variables that Open MPI's `mpirun` gives to its processes. No MPI library is needed.
 
+    Those of MPICH's `mpiexec` (PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS) are read if the others are missing.
     Open MPI does not tell the hosts: name them for a run on several, in the order of the ranks.
 
     Example:
@@ -205,9 +206,11 @@ class OpenMPIClusterResolver(_RankClusterResolver):
             RuntimeError: If the tasks are not as many as there are processes.
             ValueError: If a variable is missing or no number, or there are several hosts that are not named.
         """
-        size = _number("OMPI_COMM_WORLD_SIZE")
-        super().__init__(jobs, _number("OMPI_COMM_WORLD_RANK"), size, port_base, rpc_layer)
-        here = _number("OMPI_COMM_WORLD_LOCAL_SIZE") if tasks_per_node is None else tasks_per_node
+        size = _number("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+        super().__init__(jobs, _number("OMPI_COMM_WORLD_RANK", "PMI_RANK"), size, port_base, rpc_layer)
+        here = tasks_per_node
+        if here is None:
+            here = _number("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
         if isinstance(here, bool) or not isinstance(here, int) or here < 1:
             raise ValueError(f"tasks_per_node must be a positive integer, got {here!r}.")
         if hosts is None and here < size:
