@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import traceback
 from typing import Any
 
-from thalweg.platform.programs import print_failure, run_program
+from thalweg.platform.programs import exit_code, run_program
 
 HELP = "run a program and show where its steps spend time and memory"
 
@@ -37,7 +36,7 @@ def run(options: Any) -> int:
     if not os.path.isfile(options.script):
         raise FileNotFoundError(f"there is no program '{options.script}'")
     with Recording(options.every, options.steps) as recording:
-        code = _run_script(options.script, options.arguments)
+        code = exit_code(lambda: run_program(options.script, options.arguments), options.script)
     text = report(recording.profile(), options.top)
     if options.report:
         with open(options.report, "w", encoding="utf-8") as file:
@@ -47,26 +46,6 @@ def run(options: Any) -> int:
     if options.output:
         recording.write_trace(options.output)
     return code
-
-
-def _run_script(script: str, arguments: list[str]) -> int:
-    """Runs a program as `python script arguments` would; returns its exit code."""
-    try:
-        run_program(script, arguments)
-    except SystemExit as end:
-        if end.code is None:
-            return 0
-        if isinstance(end.code, int):
-            return end.code
-        print(end.code, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        traceback.print_exc()
-        return 130
-    except Exception as error:
-        print_failure(error, script)
-        return 1
-    return 0
 
 
 def _positive(text: str) -> int:

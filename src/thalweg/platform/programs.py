@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -19,6 +19,26 @@ def run_program(script: str, arguments: Sequence[str] = (), name: str = "__main_
         return runpy.run_path(script, run_name=name)
     finally:
         sys.argv, sys.path[:] = argv, path
+
+
+def exit_code(program: Callable[[], object], script: str) -> int:
+    """Calls a function that runs a program: the exit code that the interpreter would end with, messages included."""
+    try:
+        program()
+    except SystemExit as end:
+        if end.code is None:
+            return 0
+        if isinstance(end.code, int):
+            return end.code & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        traceback.print_exc()
+        return 130
+    except BaseException as error:
+        print_failure(error, script)
+        return 1
+    return 0
 
 
 def print_failure(error: BaseException, script: str) -> None:

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
-from thalweg.platform.programs import print_failure
+from thalweg.platform.programs import exit_code
 
 _SET_DEATH_SIGNAL: Final = 1
 _SET_NAME: Final = 15
@@ -145,7 +145,7 @@ def run_program_to_end(command: Sequence[str]) -> NoReturn:
     sys.stdout = sys.__stdout__ = open(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # type: ignore[misc] # noqa: SIM115
     _reseed()
-    code = _exit_code(command)
+    code = exit_code(lambda: _run_command(command), command[0])
     # As the interpreter does at its end.
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         try:
@@ -160,27 +160,12 @@ def run_program_to_end(command: Sequence[str]) -> NoReturn:
     os._exit(code)
 
 
-def _exit_code(command: Sequence[str]) -> int:
-    try:
-        if command[0] == "-m":
-            sys.argv = list(command[1:])
-            importlib.import_module(command[1]).main()
-        else:
-            _run_script(command)
-    except SystemExit as end:
-        if end.code is None:
-            return 0
-        if isinstance(end.code, int):
-            return end.code & 0xFF
-        print(end.code, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        traceback.print_exc()
-        return 130
-    except BaseException as error:
-        print_failure(error, command[0])
-        return 1
-    return 0
+def _run_command(command: Sequence[str]) -> None:
+    if command[0] == "-m":
+        sys.argv = list(command[1:])
+        importlib.import_module(command[1]).main()
+    else:
+        _run_script(command)
 
 
 def _run_script(command: Sequence[str]) -> None:
