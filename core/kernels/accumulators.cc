@@ -42,10 +42,19 @@ void check_dtype(const Accumulator& accumulator, DType dtype) {
           accumulator.options().dtype, ", the gradient has ", dtype);
 }
 
+// The step of a gradient and, if the tensor is [step, contributor], who contributes it.
+void apply(Accumulator& accumulator, const Tensor& local_step, Accumulator::Gradient gradient) {
+  if (local_step.rank() == 0) return accumulator.apply(to_int64(local_step), std::move(gradient));
+  require(local_step.shape() == Shape{2},
+          "local_step must be a scalar, or a vector of step and contributor, got shape ", local_step.shape());
+  const int64_t* both = local_step.flat<int64_t>();
+  accumulator.apply(both[0], std::move(gradient), both[1]);
+}
+
 void apply_dense(Context& ctx) {
   auto& accumulator = ctx.resource<DenseAccumulator>(0);
   check_dtype(accumulator, ctx.input(2).dtype());
-  accumulator.apply(scalar(ctx.input(1), "local_step"), {ctx.take_input(2)});
+  apply(accumulator, ctx.input(1), {ctx.take_input(2)});
 }
 
 struct ApplySparse : Kernel {
@@ -55,7 +64,7 @@ struct ApplySparse : Kernel {
     check_dtype(accumulator, ctx.input(3).dtype());
     Accumulator::Gradient gradient{ctx.input(2), ctx.input(3)};
     if (has_known_shape) gradient.push_back(ctx.input(4));
-    accumulator.apply(scalar(ctx.input(1), "local_step"), std::move(gradient));
+    apply(accumulator, ctx.input(1), std::move(gradient));
   }
   bool has_known_shape;
 };

@@ -40,16 +40,48 @@ void divide(DType dtype, void* values, int64_t count, int64_t by) {
 
 }  // namespace
 
-void Accumulator::apply(int64_t local_step, Gradient gradient) {
+void Accumulator::apply(int64_t local_step, Gradient gradient, std::optional<int64_t> contributor) {
   Finished finished;
   {
     std::lock_guard lock(mutex_);
     if (local_step < global_step_) return;
-    add(std::move(gradient), count_ == 0);
+    require(count_ == 0 || contributor.has_value() != contributions_.empty(),
+            "gradients with and without a contributor cannot be accumulated together");
+    check(gradient, summed_ == 0);
+    if (!contributor) {
+      sum_up(std::move(gradient));
+    } else {
+      require(*contributor >= 0, "a contributor must not be negative, got ", *contributor);
+      if (contributions_.contains(*contributor)) return;
+      for (Tensor& each : gradient) each = each.owned();
+      contributions_.emplace(*contributor, Contribution{local_step, std::move(gradient)});
+      sum_up_contributions(false);
+    }
     ++count_;
     flush(finished);
   }
   report(finished);
+}
+
+void Accumulator::sum_up(Gradient gradient) {
+  add(std::move(gradient), summed_ == 0);
+  ++summed_;
+}
+
+void Accumulator::sum_up_contributions(bool all) {
+  int64_t next = 0;
+  for (auto& [contributor, contribution] : contributions_) {
+    if (contributor != next++ && !all) return;
+    if (contribution.gradient.empty()) continue;
+    try {
+      // Contributions that were kept apart have not been compared with each other.
+      check(contribution.gradient, summed_ == 0);
+    } catch (const Error&) {
+      if (!all) return;  // The taker is told.
+      throw;
+    }
+    sum_up(std::exchange(contribution.gradient, {}));
+  }
 }
 
 void Accumulator::take(int64_t required, Cancellation& cancellation, Taken taken) {
@@ -60,11 +92,25 @@ void Accumulator::take(int64_t required, Cancellation& cancellation, Taken taken
       [this, required, result] {
         if (count_ < required) return Progress::none;
         ++global_step_;
-        *result = finish(std::exchange(count_, 0));
+        std::optional<Error> misfit;
+        try {
+          sum_up_contributions(true);
+        } catch (const Error& error) {
+          misfit = error;
+        }
+        *result = start_anew();
+        if (misfit) throw *misfit;
         return Progress::complete;
       },
       cancellation,
       [result, taken = std::move(taken)](std::optional<Error> error) { taken(std::move(error), std::move(*result)); });
+}
+
+Accumulator::Gradient Accumulator::start_anew() {
+  contributions_.clear();
+  count_ = 0;
+  const int64_t summed = std::exchange(summed_, 0);
+  return summed > 0 ? finish(summed) : Gradient();
 }
 
 int64_t Accumulator::count() {
@@ -75,16 +121,23 @@ int64_t Accumulator::count() {
 void Accumulator::set_global_step(int64_t step) {
   std::lock_guard lock(mutex_);
   global_step_ = step;
+  // Contributions come for the accumulator's step only, so that all of them are stale, or none.
+  if (contributions_.empty() || contributions_.begin()->second.step >= step) return;
+  start_anew();
+}
+
+void DenseAccumulator::check(const Gradient& gradient, bool first) const {
+  const Shape& shape = gradient[0].shape();
+  require(options_.shape.accepts(shape), "Shape mismatch: expected ", options_.shape, ", got ", shape);
+  require(first || sum_.shape() == shape, "Shape mismatch: expected ", sum_.shape(), ", got ", shape);
 }
 
 void DenseAccumulator::add(Gradient gradient, bool first) {
   Tensor& value = gradient[0];
-  require(options_.shape.accepts(value.shape()), "Shape mismatch: expected ", options_.shape, ", got ", value.shape());
   if (first) {
     sum_ = value.owned();
     return;
   }
-  require(sum_.shape() == value.shape(), "Shape mismatch: expected ", sum_.shape(), ", got ", value.shape());
   if (!sum_.writable()) sum_ = sum_.clone();
   add_to(options_.dtype, sum_.raw(), value.raw(), value.num_elements());
 }
@@ -135,7 +188,6 @@ void SparseAccumulator::check(const Gradient& gradient, bool first) const {
 }
 
 void SparseAccumulator::add(Gradient gradient, bool first) {
-  check(gradient, first);
   const Tensor &indices = gradient[0], &values = gradient[1];
   if (first) {
     row_shape_ = values.shape().removed(0);

@@ -164,3 +164,88 @@ def test_old_accumulators_behind_references_run() -> None:
         session.run(add)
         assert session.run(tf.raw_ops.AccumulatorNumAccumulated(handle=handle)) == 1
         assert session.run(take) == 3.0
+
+
+def contributions(accumulator: Any, session: Any) -> Any:
+    value = tf.placeholder(tf.float32, [])
+    stamp = tf.placeholder(tf.int64, [2])
+    add = accumulator.apply_grad(value, local_step=stamp)
+    return lambda step, contributor, number: session.run(add, {value: number, stamp: [step, contributor]})
+
+
+def test_a_contributor_counts_once() -> None:
+    accumulator = tf.ConditionalAccumulator(tf.float32, shape=[])
+    take, count = accumulator.take_grad(2), accumulator.num_accumulated()
+    with tf.Session() as session:
+        give = contributions(accumulator, session)
+        give(0, 1, 3.0)
+        give(0, 1, 100.0)
+        assert session.run(count) == 1
+        give(0, 0, 5.0)
+        assert session.run(take) == 4.0
+        give(0, 0, 100.0)  # stale
+        assert session.run(count) == 0
+        give(1, 0, 1.0)
+        assert session.run(count) == 1
+
+
+def test_contributions_are_summed_in_the_order_of_contributors() -> None:
+    numbers = np.random.RandomState(3).standard_normal(6).astype(np.float32) * 10.0 ** np.arange(-3, 3)
+    expected = np.float32(0)
+    for number in numbers.astype(np.float32):
+        expected = expected + number
+    accumulator = tf.ConditionalAccumulator(tf.float32, shape=[], reduction_type="SUM")
+    take = accumulator.take_grad(6)
+    with tf.Session() as session:
+        give = contributions(accumulator, session)
+        for step, order in enumerate([[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [2, 0, 5, 1, 4, 3]]):
+            for contributor in order:
+                give(step, contributor, numbers[contributor])
+            assert session.run(take) == expected
+
+
+def test_rows_of_contributors_are_averaged_in_their_order() -> None:
+    accumulator = tf.SparseConditionalAccumulator(tf.float32, shape=[4, 1])
+    ids, rows, stamp = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.float32, [None, 1]), tf.placeholder(tf.int64)
+    add, take = accumulator.apply_grad(ids, rows, local_step=stamp), accumulator.take_grad(3)
+    with tf.Session() as session:
+        for contributor, (at, row) in reversed(list(enumerate([([0, 3], [1, 2]), ([3], [4]), ([3, 1], [9, 7])]))):
+            for _ in range(2):
+                session.run(add, {ids: at, rows: np.reshape(row, (-1, 1)), stamp: [5, contributor]})
+        indices, values, _ = session.run(take)
+    assert (indices.tolist(), values.ravel().tolist()) == ([0, 1, 3], [1, 7, 5])
+
+
+def test_a_later_step_drops_contributions_for_earlier_ones() -> None:
+    accumulator = tf.ConditionalAccumulator(tf.float32, shape=[])
+    step = tf.placeholder(tf.int64, [])
+    take, count, later = accumulator.take_grad(1), accumulator.num_accumulated(), accumulator.set_global_step(step)
+    with tf.Session() as session:
+        give = contributions(accumulator, session)
+        give(3, 0, 100.0)
+        give(3, 2, 100.0)
+        session.run(later, {step: 3})
+        assert session.run(count) == 2
+        session.run(later, {step: 4})
+        assert session.run(count) == 0
+        give(3, 1, 100.0)
+        give(4, 1, 2.0)
+        assert session.run(take) == 2.0
+
+
+def test_misfits_among_contributions_are_told_to_the_taker() -> None:
+    accumulator = tf.ConditionalAccumulator(tf.float32)
+    value, stamp = tf.placeholder(tf.float32), tf.placeholder(tf.int64)
+    add, take, count = accumulator.apply_grad(value, stamp), accumulator.take_grad(2), accumulator.num_accumulated()
+    with tf.Session() as session:
+        session.run(add, {value: [1.0, 2.0], stamp: [0, 2]})
+        session.run(add, {value: [1.0], stamp: [0, 1]})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Shape mismatch"):
+            session.run(take)
+        assert session.run(count) == 0
+        session.run(add, {value: [1.0], stamp: [1, 0]})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="with and without a contributor"):
+            session.run(add, {value: [1.0], stamp: 1})
+        for wrong, message in (([1, -1], "must not be negative"), ([1, 2, 3], "scalar, or a vector of step and")):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+                session.run(add, {value: [1.0], stamp: wrong})

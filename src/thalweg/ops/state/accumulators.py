@@ -153,7 +153,9 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
 
         Args:
             grad: The gradient.
-            local_step: The step for which it was computed.
+            local_step: The step for which it was computed. Or a vector of the step and the number of whoever
+                contributes it, an addition to TensorFlow: of several gradients of one contributor the first counts,
+                they are summed in the order of these numbers, and `set_global_step` drops those for earlier steps.
             name: A name for the operation.
 
         Raises:
@@ -223,7 +225,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             grad_indices: The indices of the rows.
             grad_values: The rows.
             grad_shape: The shape of the whole tensor, if it is known.
-            local_step: The step for which it was computed.
+            local_step: The step for which it was computed, or the step and the contributor, as for dense gradients.
             name: A name for the operation.
         """
         return apply_op(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from typing import Any, Final
 
+from thalweg import errors
+from thalweg.platform import logging
 from thalweg.train.hooks.session_run_hook import SessionRunHook
-from thalweg.train.sessions.session_manager import check_ready
+from thalweg.train.sessions.retry_pauses import RetryPauses
+from thalweg.train.sessions.session_manager import check_ready, is_uninitialized
+
+_LOG_SECONDS: Final = 10.0
 
 
 class SyncReplicasHook(SessionRunHook):
     """Sets the local step of a worker. In the chief, also those of the accumulators, the first tokens, the thread.
 
-    A session that is made after a loss gets all of it again.
+    A session that is made after a loss gets all of it again. The chief logs every ten seconds whose gradients a step
+    waits for.
     """
 
     def __init__(self, sync_optimizer: Any, is_chief: bool, num_tokens: int) -> None:
@@ -32,7 +39,9 @@ class SyncReplicasHook(SessionRunHook):
         self._ready_for_local_init_op = optimizer.ready_for_local_init_op
         self._local_init_op = optimizer.chief_init_op if self._is_chief else optimizer.local_step_init_op
         self._init_tokens_op = optimizer.get_init_tokens_op(self._num_tokens) if self._is_chief else None
+        self._clear_op = optimizer._make_clear_op() if self._is_chief else None
         self._queue_runner = optimizer.get_chief_queue_runner() if self._is_chief else None
+        self._progress = optimizer._make_progress() if self._is_chief else None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Initializes this replica's part.
@@ -48,8 +57,41 @@ class SyncReplicasHook(SessionRunHook):
                 f"Init operations did not make model ready for SyncReplicasOptimizer local_init. Init op: "
                 f"{self._local_init_op.name}, error: {reason}"
             )
-        session.run(self._local_init_op)
+        if self._clear_op is not None:
+            session.run(self._clear_op)
+        self._run_local_init(session)
         if self._init_tokens_op is not None:
             session.run(self._init_tokens_op)
         if self._queue_runner is not None:
             self._queue_runner.create_threads(session, coord=coord, daemon=True, start=True)
+        if self._progress is not None:
+            watch = threading.Thread(target=self._watch, args=(session, coord), daemon=True)
+            coord.register_thread(watch)
+            watch.start()
+
+    def _run_local_init(self, session: Any) -> None:
+        """Initializes this replica; a worker waits until the chief has begun a round."""
+        pauses = RetryPauses(0.25)
+        while True:
+            try:
+                session.run(self._local_init_op)
+                return
+            except errors.FailedPreconditionError as e:
+                if self._is_chief or not is_uninitialized(e):
+                    raise
+                pauses.say("Waiting for the chief to begin synchronous training", e.message)
+                pauses.sleep()
+
+    def _watch(self, session: Any, coord: Any) -> None:
+        """Logs who is late when the step stays the same for ten seconds."""
+        before = None
+        while not coord.wait_for_stop(_LOG_SECONDS):
+            try:
+                step, seen = session.run(self._progress)
+            except (errors.OpError, RuntimeError):
+                return  # The session has ended; whoever uses it is told.
+            if step == before:
+                late = [f"{worker} ({f'last: {last}' if last >= 0 else 'none yet'})"
+                        for worker, last in enumerate(seen) if last < step]  # fmt: skip
+                logging.info("Step %d still waits for gradients of workers %s.", step, ", ".join(late) or "none")
+            before = step

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.control_flow.cond import cond
 from thalweg.graph import dtypes
-from thalweg.graph.collections import GraphKeys
+from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
-from thalweg.graph.default_graph import colocate_with, control_dependencies, device, get_default_graph, name_scope
+from thalweg.graph.default_graph import colocate_with, control_dependencies, device, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
 from thalweg.ops.state.accumulators import ConditionalAccumulator, SparseConditionalAccumulator
 from thalweg.ops.state.queues import FIFOQueue
 from thalweg.platform import logging
-from thalweg.state.variable import Variable
 from thalweg.state.variable_lists import global_variables, report_uninitialized_variables
 from thalweg.train.hooks.session_run_hook import SessionRunHook
 from thalweg.train.input.queue_runner import QueueRunner
 from thalweg.train.optimizers.optimizer import Optimizer
 from thalweg.train.optimizers.wrapper_optimizer import WrapperOptimizer
 from thalweg.train.replicas.chief_queue_runner import ChiefQueueRunner
+from thalweg.train.replicas.rounds import Round, worker_variable
 from thalweg.train.replicas.sync_replicas_hook import SyncReplicasHook
 from thalweg.train.replicas.token_queues import SharedTokens, TokenQueues, WorkerTokens
 
@@ -42,8 +43,9 @@ class SyncReplicasOptimizer(WrapperOptimizer):
     All replicas take their tokens from one queue. A fast one may so take the token of a slow one, and contribute twice
     to a step while the other does not. With a `worker_index` (an addition to TensorFlow's arguments; all replicas give
     theirs), each replica has a queue of its own: it contributes at most once to a step, and with as many replicas as
-    are aggregated exactly once. The result is then that of one process that averages the gradients of all
-    batches. A backup worker that comes late goes on with the newest step at once.
+    are aggregated exactly once. The result is then, bit for bit, that of one process that averages the gradients of all
+    batches: also if workers, the chief or parameter servers are lost and come back, as long as a worker's batch depends
+    on the step only. A backup worker that comes late goes on with the newest step at once.
 
     Accumulators are on the device of their variable, queues on that of the global step, both under names that all
     replicas share: parameter servers hold them, if `tf.train.replica_device_setter` places the variables there.
@@ -115,6 +117,7 @@ class SyncReplicasOptimizer(WrapperOptimizer):
         self._gradients_applied = False
         self._global_step: Any = None
         self._local_step: Any = None
+        self._accumulators: list[Any] = []
         self._tokens: TokenQueues | None = None
         self._chief_queue_runner: QueueRunner | None = None
         # What `apply_gradients` adds to the graph for programs without the hook.
@@ -145,51 +148,68 @@ class SyncReplicasOptimizer(WrapperOptimizer):
         if global_step is None:
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
-        self._local_step = _local_step_variable(global_step.dtype.base_dtype)
-        with device(global_step.device), name_scope(""):
-            if self._worker_index is None:
-                self._tokens = SharedTokens(global_step, self._tokens_per_step)
-            else:
-                total = self._total_num_replicas
-                backup = total > self._replicas_to_aggregate
-                self._tokens = WorkerTokens(global_step, total, self._worker_index, backup)
-            dropped = self._tokens.drop_own()
-        with colocate_with(self._local_step.op), control_dependencies(dropped):
-            self.local_step_init_op = self._local_step.assign(global_step.value())
-        chief_init_ops = [self.local_step_init_op.op]
+        self._local_step = worker_variable(global_step.dtype.base_dtype, "sync_rep_local_step")
+        tokens = self._tokens = self._make_tokens()
+        self.local_step_init_op = self._join()
 
         with name_scope(None, self._name):
             added, means = [], []
+            with colocate_with(self._local_step.op), name_scope(""):
+                stamp = tokens.stamp(self._local_step)
             for grad, var in pairs:
                 if grad is None:
                     means.append((None, var))
                     continue
                 with device(var.device):
-                    accumulator, add, mean = self._accumulated(grad, var)
-                    chief_init_ops.append(accumulator.set_global_step(global_step, name="SetGlobalStep"))
+                    accumulator, add, mean = self._accumulated(grad, var, stamp)
+                self._accumulators.append(accumulator)
                 added.append(add)
                 means.append((mean, var))
             with device(global_step.device), name_scope(""), control_dependencies(added):
-                token = self._tokens.take()
-            with colocate_with(self._local_step.op), name_scope(""):
+                token, noted = tokens.take(stamp)
+            with colocate_with(self._local_step.op), name_scope(""), control_dependencies(noted):
                 train_op = self._local_step.assign(token)
             self._chief_queue_runner = self._chief_runner(means)
-            self.chief_init_op = constants.group(*chief_init_ops)
+            with device(global_step.device):
+                begun = tokens.begin(self._accumulators)
+            if self._worker_index is None:
+                self.chief_init_op = constants.group(self.local_step_init_op.op, *begun)
+            else:
+                with control_dependencies(begun):
+                    self.chief_init_op = constants.group(self._join())
         with name_scope(""):
             self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         self._gradients_applied = True
         return train_op
 
-    def _accumulated(self, grad: Any, var: Any) -> tuple[Any, Any, Any]:
+    def _make_tokens(self) -> TokenQueues:
+        step = self._global_step
+        if self._worker_index is None:
+            with device(step.device), name_scope(""):
+                return SharedTokens(step, self._tokens_per_step)
+        local_round = worker_variable(Round.dtype, "sync_rep_local_round")
+        total = self._total_num_replicas
+        with device(step.device), name_scope(""):
+            return WorkerTokens(step, local_round, total, self._worker_index, total > self._replicas_to_aggregate)
+
+    def _join(self) -> Any:
+        """Sets the local step of this replica, and what else its session begins with."""
+        assert self._tokens is not None
+        with device(self._global_step.device), name_scope(""):
+            joined = self._tokens.join()
+        with colocate_with(self._local_step.op), control_dependencies(joined):
+            return self._local_step.assign(self._global_step.value())
+
+    def _accumulated(self, grad: Any, var: Any, stamp: Any) -> tuple[Any, Any, Any]:
         """The accumulator of a variable, the operation that adds a replica's gradient, and the mean of enough."""
         shared_name = var.name + "/grad_accum"
         if isinstance(grad, Tensor):
             dense = ConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
-            add = dense.apply_grad(grad, local_step=self._local_step.value())
+            add = dense.apply_grad(grad, local_step=stamp)
             return dense, add, dense.take_grad(self._replicas_to_aggregate)
         if isinstance(grad, IndexedSlices):
             sparse = SparseConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
-            add = sparse.apply_indexed_slices_grad(grad, local_step=self._local_step.value())
+            add = sparse.apply_indexed_slices_grad(grad, local_step=stamp)
             return sparse, add, sparse.take_indexed_slices_grad(self._replicas_to_aggregate)
         raise ValueError(
             f"Unknown grad type! The gradient of {var.name} is neither a Tensor nor IndexedSlices: {grad!r}"
@@ -221,6 +241,33 @@ class SyncReplicasOptimizer(WrapperOptimizer):
             raise ValueError("Should be called after apply_gradients().")
         return self._chief_queue_runner
 
+    def _make_clear_op(self) -> Any:
+        """Drops what accumulators hold from an earlier session of the chief; None if a new round does that.
+
+        A parameter server may have survived the loss of another one, or of the chief, and a restored model may be that
+        of an earlier step.
+        """
+        if self._worker_index is not None:
+            return None
+        cleared = []
+        for accumulator in self._accumulators:
+            with device(accumulator.accumulator_ref.device):
+                held = accumulator.num_accumulated()
+
+                def drop(accumulator: Any = accumulator, held: Any = held) -> Any:
+                    with control_dependencies([constants.group(accumulator.take_grad(held))]):
+                        return constants.constant(0)
+
+                cleared.append(cond(apply_one("Greater", held, 0), drop, lambda: constants.constant(0)))
+        return constants.group(*cleared)
+
+    def _make_progress(self) -> Any:
+        """The global step, and the last step of each replica; None if replicas have no numbers."""
+        if not isinstance(self._tokens, WorkerTokens):
+            return None
+        with device(self._global_step.device), name_scope(""):
+            return [self._global_step.value(), self._tokens.round.last_steps()]
+
     def get_init_tokens_op(self, num_tokens: int = -1) -> Any:
         """An operation that puts the first tokens into the queue; run by the chief only, once its session is ready.
 
@@ -251,15 +298,3 @@ class SyncReplicasOptimizer(WrapperOptimizer):
             num_tokens: As for `get_init_tokens_op`.
         """
         return SyncReplicasHook(self, is_chief, num_tokens)
-
-
-def _local_step_variable(dtype: dtypes.DType) -> Any:
-    """The step of this replica's gradients: on the worker, whatever places variables on parameter servers.
-
-    It is in the default container, which belongs to the session: replicas whose graphs share a container have one each.
-    """
-    graph = get_default_graph()
-    with colocate_with(constants.no_op()), graph.container(""):
-        return Variable(
-            0, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], dtype=dtype, name="sync_rep_local_step"
-        )

@@ -10,10 +10,11 @@ import abc
 from typing import Any
 
 from thalweg.graph.apply import apply_one
-from thalweg.graph.default_graph import control_dependencies
+from thalweg.graph.default_graph import control_dependencies, device
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
 from thalweg.ops.state.queues import FIFOQueue
+from thalweg.train.replicas.rounds import Round
 
 
 class TokenQueues(metaclass=abc.ABCMeta):
@@ -22,10 +23,15 @@ class TokenQueues(metaclass=abc.ABCMeta):
     def __init__(self, global_step: Any) -> None:
         """Takes the variable whose value tokens hold."""
         self._global_step = global_step
+        self._dtype = global_step.dtype.base_dtype
 
     @abc.abstractmethod
-    def take(self) -> Tensor:
-        """Waits for a token of this replica; the step in it."""
+    def take(self, stamp: Tensor) -> tuple[Tensor, list[Any]]:
+        """Waits for a token of this replica, which has given gradients with a stamp.
+
+        Returns:
+            The step in the token, and further operations of the replica's step.
+        """
 
     @abc.abstractmethod
     def give(self) -> Any:
@@ -35,16 +41,25 @@ class TokenQueues(metaclass=abc.ABCMeta):
     def give_first(self, num_tokens: int) -> Any:
         """An operation of the chief in each new session: what replicas need to begin."""
 
-    def drop_own(self) -> list[Any]:
-        """Operations that remove the tokens that an earlier session of this replica has left."""
+    def stamp(self, local_step: Any) -> Tensor:
+        """What the gradients of a replica carry, by which accumulators recognize stale ones."""
+        value: Tensor = local_step.value()
+        return value
+
+    def begin(self, accumulators: list[Any]) -> list[Any]:
+        """Operations of the chief in each new session: accumulators accept gradients of the present step only."""
+        return self._set_steps(accumulators, self._global_step)
+
+    def _set_steps(self, accumulators: list[Any], step: Any) -> list[Any]:
+        made = []
+        for each in accumulators:
+            with device(each.accumulator_ref.device):
+                made.append(each.set_global_step(step, name="SetGlobalStep"))
+        return made
+
+    def join(self) -> list[Any]:
+        """Operations of a replica in each new session, before it reads the global step."""
         return []
-
-    def _queue(self, name: str) -> FIFOQueue:
-        return FIFOQueue(-1, self._global_step.dtype.base_dtype, shapes=(), name=name, shared_name=name)
-
-    def _enqueue(self, queue: FIFOQueue, count: Any) -> Any:
-        tokens = apply_one("Fill", apply_one("Reshape", count, [1]), self._global_step.value())
-        return queue.enqueue_many((tokens,))
 
 
 class SharedTokens(TokenQueues):
@@ -59,58 +74,84 @@ class SharedTokens(TokenQueues):
         """
         super().__init__(global_step)
         self._per_step = per_step
-        self._tokens = self._queue("sync_token_q")
+        name = "sync_token_q"
+        self._tokens = FIFOQueue(-1, self._dtype, shapes=(), name=name, shared_name=name)
 
-    def take(self) -> Tensor:
+    def take(self, stamp: Tensor) -> tuple[Tensor, list[Any]]:
         """Waits for a token."""
-        return _one_component(self._tokens.dequeue())
+        token = self._tokens.dequeue()
+        assert isinstance(token, Tensor)
+        return token, []
 
     def give(self) -> Any:
         """Adds the tokens of a step."""
-        return self._enqueue(self._tokens, self._per_step)
+        return self._enqueue(self._per_step)
 
     def give_first(self, num_tokens: int) -> Any:
         """Adds `num_tokens`."""
-        if num_tokens <= 0:
-            return constants.no_op(name="no_init_tokens")
-        return self._enqueue(self._tokens, num_tokens)
+        return self._enqueue(num_tokens) if num_tokens > 0 else constants.no_op(name="no_init_tokens")
+
+    def _enqueue(self, count: int) -> Any:
+        return self._tokens.enqueue_many((apply_one("Fill", [count], self._global_step.value()),))
 
 
 class WorkerTokens(TokenQueues):
-    """A queue for each replica: nobody takes the token of another."""
+    """A queue for each replica: nobody takes the token of another. A token holds the round and the global step."""
 
-    def __init__(self, global_step: Any, workers: int, worker_index: int, backup: bool) -> None:
+    def __init__(self, global_step: Any, local_round: Any, workers: int, worker_index: int, backup: bool) -> None:
         """Makes the queues.
 
         Args:
             global_step: The global step.
+            local_round: A local variable for the round that this replica takes part in.
             workers: How many replicas there are.
             worker_index: Which of them this is.
             backup: Whether updates may come without a gradient of this replica, so that its tokens pile up.
         """
         super().__init__(global_step)
         self._backup = backup
+        self._index = worker_index
+        self.round = Round(workers, local_round)
         self._all = [self._queue(f"sync_token_q_{worker}") for worker in range(workers)]
         self._own = self._all[worker_index]
         # Remembers, as long as the queues live, that there was a chief before.
         self._chiefs = self._queue("sync_chief_sessions")
 
-    def take(self) -> Tensor:
-        """Waits for a token; of several, the newest counts."""
-        token = _one_component(self._own.dequeue())
-        if not self._backup:
-            return token
-        with control_dependencies([token]):
-            later = self._drain()
-        return apply_one("Max", apply_one("ConcatV2", [apply_one("Reshape", token, [1]), later], 0), [0])
+    def _queue(self, name: str) -> FIFOQueue:
+        types = [self.round.dtype, self._dtype]
+        return FIFOQueue(-1, types, shapes=[(), ()], name=name, shared_name=name)
 
-    def _drain(self) -> Tensor:
-        """All tokens of this replica; it is the only one to take them, so none is waited for."""
-        return _one_component(self._own.dequeue_many(self._own.size()))
+    def stamp(self, local_step: Any) -> Tensor:
+        """The round and the step, as one number that grows from round to round, and the number of the replica."""
+        at = self.round.at(self.round.local.value(), local_step.value())
+        return apply_one("Pack", [at, constants.constant(self._index, self.round.dtype)])
 
-    def drop_own(self) -> list[Any]:
-        """Removes the tokens of this replica."""
-        return [self._drain()]
+    def begin(self, accumulators: list[Any]) -> list[Any]:
+        """Begins a round. Whatever accumulators hold from earlier ones, or get from now on, is stale."""
+        start = self.round.start()
+        at = self.round.at(start, self._global_step.value())
+        return self.round.publish(start, self._set_steps(accumulators, at))
+
+    def join(self) -> list[Any]:
+        """Removes the tokens that an earlier session of this replica has left, and reads the present round."""
+        dropped = self._own.dequeue_many(self._own.size())
+        with control_dependencies(list(dropped)):
+            return [self.round.local.assign(self.round.value()).op]
+
+    def take(self, stamp: Tensor) -> tuple[Tensor, list[Any]]:
+        """Waits for a token; of several, the last counts."""
+        with control_dependencies([self.round.note(self._index, stamp)]):
+            token: list[Any] = list(self._own.dequeue())
+        if self._backup:
+            with control_dependencies(token):
+                # This replica is the only one to take them, so none is waited for.
+                waiting = self._own.size()
+                later = self._own.dequeue_many(waiting)
+            token = [
+                apply_one("GatherV2", apply_one("ConcatV2", [apply_one("Reshape", one, [1]), more], 0), waiting, 0)
+                for one, more in zip(token, later, strict=True)
+            ]
+        return token[1], [self.round.local.assign(token[0]).op]
 
     def give(self) -> Any:
         """Adds a token for each replica; for this one, the chief, last: it may end its session when it has that."""
@@ -119,15 +160,17 @@ class WorkerTokens(TokenQueues):
             return self._enqueue(self._own, 1)
 
     def give_first(self, num_tokens: int) -> Any:
-        """Adds a token for each replica if there was a chief before: its last tokens may be lost."""
+        """Adds a token for each replica if there was a chief before: its last tokens may be lost.
+
+        A replica that has begun the present step already does it once more; accumulators drop the second gradient.
+        """
         one_or_none = apply_one("Minimum", self._chiefs.size(), 1)
         with control_dependencies([one_or_none]):
             given = [self._enqueue(queue, one_or_none) for queue in self._all]
         with control_dependencies(given):
             return self._enqueue(self._chiefs, 1)
 
-
-def _one_component(dequeued: Any) -> Tensor:
-    """The element of a queue with one component."""
-    assert isinstance(dequeued, Tensor)
-    return dequeued
+    def _enqueue(self, queue: FIFOQueue, count: Any) -> Any:
+        many = apply_one("Reshape", count, [1])
+        values = (self.round.value(), self._global_step.value())
+        return queue.enqueue_many(tuple(apply_one("Fill", many, value) for value in values))

@@ -99,7 +99,7 @@ class SessionManager:
                 return state
             if not wait:
                 return None
-            logging.info("Waiting for checkpoint to be available.")
+            pauses.say("Waiting for checkpoint to be available", checkpoint_dir)
             if not pauses.sleep():
                 return None
 
@@ -200,7 +200,7 @@ class SessionManager:
         """Creates sessions until one finds the model ready, which another process initializes.
 
         Tasks that are not there yet, or are lost meanwhile, are waited for as well. The pauses between attempts are
-        short at first and grow to `recovery_wait_secs`.
+        short at first and grow to two seconds, or `recovery_wait_secs`.
 
         Args:
             master: The target of the session.
@@ -218,7 +218,7 @@ class SessionManager:
                 sess, reason = None, str(e)
             if sess is not None:
                 return sess
-            logging.info("Waiting for model to be ready: %s", reason)
+            pauses.say("Waiting for model to be ready", reason)
             if not pauses.sleep():
                 raise errors.DeadlineExceededError(
                     None, None, f"Session was not ready after waiting {max_wait_secs} secs. {reason}"
@@ -229,7 +229,13 @@ class SessionManager:
         sess = self._new_session(master, config)
         ready = False
         try:
-            ready, reason = self._try_run_local_init_op(sess)
+            try:
+                ready, reason = self._try_run_local_init_op(sess)
+            except errors.FailedPreconditionError as e:
+                # The chief has yet to initialize some of the state that is in no collection.
+                if not is_uninitialized(e):
+                    raise
+                reason = str(e)
             if ready:
                 ready, reason = self._model_ready(sess)
             return (sess, None) if ready else (None, reason)
@@ -259,6 +265,12 @@ def _name(op: Any) -> str:
     return "None" if op is None else str(getattr(op, "name", op))
 
 
+def is_uninitialized(error: errors.OpError) -> bool:
+    """Whether an error says that state was read before it was initialized."""
+    text = str(error).lower()
+    return "uninitialized" in text or "not initialized" in text
+
+
 def check_ready(op: Any, sess: Any, message: str) -> tuple[bool, str | None]:
     """Whether a ready op gives no names; else a message with the names."""
     if op is None:
@@ -266,7 +278,7 @@ def check_ready(op: Any, sess: Any, message: str) -> tuple[bool, str | None]:
     try:
         names = sess.run(op)
     except errors.FailedPreconditionError as e:
-        if "uninitialized" not in str(e).lower() and "not initialized" not in str(e).lower():
+        if not is_uninitialized(e):
             logging.warning("%s : error [%s]", message, e)
             raise
         return False, str(e)

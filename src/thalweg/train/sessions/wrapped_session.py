@@ -17,8 +17,6 @@ from thalweg.train.sessions.retry_pauses import RetryPauses
 
 # Errors of a lost task or connection, not of the program: the model is restored and the training goes on.
 PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
-# Seconds between attempts to reach a task that is not there.
-_LONGEST_PAUSE = 10.0
 
 
 class StepContext:
@@ -99,7 +97,7 @@ class RecoverableSession(WrappedSession):
         super().__init__(self._new_session())
 
     def _new_session(self) -> WrappedSession:
-        pauses = RetryPauses(_LONGEST_PAUSE)
+        pauses = RetryPauses()
         while True:
             try:
                 return self._create()
