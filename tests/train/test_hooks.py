@@ -313,3 +313,14 @@ def test_a_quick_training_shows_progress_once_by_default() -> None:
     plain = io.StringIO()
     _train([tf.train.ProgressHook(stream=plain)], 3)
     assert len(plain.getvalue().splitlines()) == 1
+
+
+def test_a_program_that_comes_back_after_the_last_step_runs_none() -> None:
+    train = tf.train.get_or_create_global_step().assign_add(1)
+    for last, ran in ((1, 1), (0, 0)):
+        steps = 0
+        with tf.train.MonitoredSession(hooks=[tf.train.StopAtStepHook(last_step=last)]) as session:
+            while not session.should_stop():
+                session.run(train)
+                steps += 1
+        assert steps == ran

@@ -137,10 +137,13 @@ class StopAtStepHook(SessionRunHook):
         self._global_step = require_global_step(self)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Computes the last step."""
+        """Computes the last step. If others have made it already, no step is run."""
+        step = int(session.run(self._global_step))
         if self._last_step is None:
             assert self._num_steps is not None
-            self._last_step = int(session.run(self._global_step)) + self._num_steps
+            self._last_step = step + self._num_steps
+        elif step >= self._last_step:
+            coord.request_stop()
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         """Fetches the global step."""
