@@ -1,7 +1,7 @@
 """All-reduce beside gloo in PyTorch: `python bench/all_reduce.py --peers FOLDER`.
 
 Processes of both live through the whole run and take turns, one measurement each, so that noise meets both alike; those
-whose turn it is not wait for a line of input. A measurement is the time that rank 0 needs for one all-reduce of float32,
+whose turn it is not wait for a line of input. A measurement is the time that rank 0 takes for an all-reduce of float32,
 right after a barrier. Printed are medians and their ratio.
 """
 
@@ -97,7 +97,10 @@ class Team:
             environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
             self._processes.append(
                 subprocess.Popen(
-                    [python, __file__, "--worker", given], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                    [python, __file__, "--worker", given],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
                     env=environment,
                 )  # fmt: skip
             )

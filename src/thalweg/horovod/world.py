@@ -24,7 +24,9 @@ class _World:
         self.cluster = cluster
         self.own = task_name(job, index)
         self.groups = server.collective_groups
-        self.set_members([task_name(each, i) for each in _JOBS if each in cluster.jobs for i in cluster.task_indices(each)])
+        self.set_members(
+            [task_name(each, i) for each in _JOBS if each in cluster.jobs for i in cluster.task_indices(each)]
+        )
 
     def set_members(self, tasks: list[str]) -> None:
         """Takes the tasks in the order of their ranks."""
