@@ -31,6 +31,7 @@ ORDER = (
     "rnn",
     "seq2seq train",
     "data feature_column saved_model testing datasets dist",
+    "horovod",  # Horovod's names, on collective ops and this process's task
     "compatibility",
     "namespace cli",
     "__init__",
