@@ -91,6 +91,7 @@ class MasterEngine:
             if self._state.incarnation(task) is not None:
                 return
         status = self._server.peers.call(connection, "status")
+        self._server.peers.measure_clock(connection)
         with self._lock:
             if self._state.incarnation(task) is not None:
                 return

@@ -21,6 +21,7 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
         ("memory_limit", 5, "int64"),
     ],
     "Status": [("device", 1, "*DeviceDef")],
+    "Clock": [("nanoseconds", 1, "int64")],
     "PeerDef": [("task", 1, "string"), ("incarnation", 2, "uint64"), ("address", 3, "string")],
     # Master to worker.
     "RegisterRequest": [("session", 1, "string"), ("step", 2, "bytes"), ("peer", 3, "*PeerDef")],
@@ -56,6 +57,7 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
 # The request and the answer of each method.
 METHODS: Final[dict[str, tuple[str, str]]] = {
     "status": ("Empty", "Status"),
+    "clock": ("Empty", "Clock"),
     "register": ("RegisterRequest", "Registered"),
     "deregister": ("DeregisterRequest", "Empty"),
     "close_worker_session": ("CloseRequest", "Empty"),

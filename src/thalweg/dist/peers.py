@@ -97,6 +97,19 @@ class Peers:
             time.sleep(pause * (0.5 + random.random()))
             pause = min(pause * 1.5, 0.25)
 
+    def measure_clock(self, connection: Any) -> None:
+        """Finds how far the clock of a task on another host is off, so that traces show one time."""
+        if connection.shares_memory:
+            return  # One host, one clock.
+        best = None
+        for _ in range(5):
+            before = time.time_ns()
+            there = self.call(connection, "clock").nanoseconds
+            after = time.time_ns()
+            if best is None or after - before < best:
+                best = after - before
+                connection.clock_offset = (before + after) // 2 - there
+
     def call(self, connection: Any, method: str, timeout_ms: int = 0, **fields: Any) -> Any:
         """Calls a method of a peer: the answer. Errors of the peer are raised here."""
         return parsed(METHODS[method][1], self._network.call(connection, method, request_of(method, **fields), timeout_ms))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import secrets
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -78,6 +79,7 @@ class TaskServer:
         self._loss_listeners: list[Callable[[Any, str], None]] = []
         self._methods: dict[str, Callable[[Any, Any], Any]] = {
             "status": self._status,
+            "clock": lambda connection, request: messages()["Clock"](nanoseconds=time.time_ns()),
             "register": self._register,
             "deregister": self._deregister,
             "close_worker_session": self._close_worker_session,
