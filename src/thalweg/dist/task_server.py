@@ -26,6 +26,7 @@ from thalweg.placement.place import Device
 from thalweg.placement.placer import local_devices
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.planning.planned_step_bytes import from_bytes
+from thalweg.platform import logging
 from thalweg.runtime.install import InstalledStep, install, register_python_kernels
 from thalweg.runtime.trace import label
 from thalweg.train.cluster_spec import ClusterSpec
@@ -136,6 +137,8 @@ class TaskServer:
         return serialized
 
     def _lost(self, connection: Any, why: str) -> None:
+        if not self.closed.is_set():
+            logging.info("%s lost the connection to %s: %s", self.name, connection.task or "a client", why)
         with self._lock:
             instructions = self._state.lost(_number(connection))
             listeners = list(self._loss_listeners)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -9,11 +10,13 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.graph.collections import GraphKeys
+from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.meta_graph import export_meta_graph
 from thalweg.graph.formats.name_scoping import in_name_scope, prepend_name_scope, strip_name_scope
 from thalweg.graph.formats.proto_functions import register_proto_function
 from thalweg.graph.static_value import constant_value
+from thalweg.ops.array.constants import group
 from thalweg.platform import logging
 from thalweg.platform.file_paths import local_path
 from thalweg.train.checkpoints.checkpoint_state import (
@@ -24,8 +27,9 @@ from thalweg.train.checkpoints.checkpoint_state import (
     write_checkpoint_state,
 )
 from thalweg.train.checkpoints.restore_errors import explain
-from thalweg.train.checkpoints.saveable import all_saveable_objects
+from thalweg.train.checkpoints.saveable import all_saveable_objects, saveables_from
 from thalweg.train.checkpoints.saver_builder import BulkSaverBuilder
+from thalweg.train.checkpoints.step_gate import StepGate, gates
 from thalweg.train.global_step import global_step as value_of
 
 _NAMES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
@@ -67,6 +71,7 @@ class Saver:
         pad_step_number: bool = False,
         save_relative_paths: bool = False,
         filename: str | None = None,
+        consistent: bool = False,
     ) -> None:
         """Adds the nodes that save and restore to the default graph.
 
@@ -87,10 +92,13 @@ class Saver:
             pad_step_number: Whether the step has 8 digits in file names, so that they sort.
             save_relative_paths: Whether the `checkpoint` file has relative paths, so that the directory can be moved.
             filename: The default of the node with the path.
+            consistent: Whether a checkpoint has only whole steps of all workers, while they go on; an addition to
+                TensorFlow. The workers' optimizers must be wrapped in a `tf.train.GatedOptimizer`.
 
         Raises:
             TypeError: If `var_list` is invalid.
-            ValueError: If variables share a name, or there are none.
+            ValueError: If variables share a name, or there are none; if `consistent` is asked for without a
+                GatedOptimizer.
         """
         if defer_build and var_list is not None:
             raise ValueError(
@@ -113,6 +121,9 @@ class Saver:
         self._pad_step_number = pad_step_number
         self._save_relative_paths = save_relative_paths
         self._filename = filename
+        self._consistent = consistent
+        self._gates: list[StepGate] = []
+        self._release: Any = None
         self._last_checkpoints: list[tuple[str, float]] = []
         self._checkpoints_to_be_deleted: list[tuple[str, float]] = []
         if not defer_build:
@@ -142,6 +153,8 @@ class Saver:
                 restore_sequentially=self._restore_sequentially,
                 filename=self._filename,
             )
+            if self._consistent:
+                self._use_gates()
         else:
             self._is_empty = False
             self.saver_def = type(self.saver_def).FromString(self.saver_def.SerializeToString())
@@ -152,6 +165,23 @@ class Saver:
             self._sharded = self.saver_def.sharded
         self._check_saver_def()
         self._next_checkpoint_time = time.time() + self._keep_checkpoint_every_n_hours * 3600
+
+    def _use_gates(self) -> None:
+        """Finds the gates of the graph, and adds what opens them as soon as all variables have been read."""
+        self._gates = gates()
+        if not self._gates:
+            raise ValueError(
+                "Saver(consistent=True) needs to know when steps are half done: wrap the optimizer in a "
+                "tf.train.GatedOptimizer, and make the Saver after its apply_gradients or minimize."
+            )
+        tensors = [spec.tensor for saveable in saveables_from(self._var_list) for spec in saveable.specs]
+        with control_dependencies(None), name_scope(self._name, "save"):
+            self._release = group(*(gate.release_after(tensors) for gate in self._gates))
+
+    def check(self, sess: Any) -> None:
+        """Raises AbortedError if the model has a part of a step, so that no consistent checkpoint can be made of it."""
+        for gate in self._gates:
+            gate.check(sess)
 
     def _check_saver_def(self) -> None:
         for field in _NAMES:
@@ -284,10 +314,17 @@ class Saver:
 
     def _run_save(self, sess: Any, prefix: str) -> str:
         parent = os.path.dirname(local_path(prefix)) or "."
+        feeds = {self.saver_def.filename_tensor_name: local_path(prefix)}
+        for gate in self._gates:
+            gate.close(sess)
         try:
-            path = sess.run(self.saver_def.save_tensor_name, {self.saver_def.filename_tensor_name: local_path(prefix)})
+            fetches = [self.saver_def.save_tensor_name, *([self._release] if self._gates else [])]
+            path = sess.run(fetches, feeds)[0]
         except errors.OpError as e:
             self._remove_parts(sess.graph, prefix)
+            with contextlib.suppress(errors.OpError):  # of a task that is lost
+                for gate in self._gates:
+                    gate.release(sess)
             if isinstance(e, (errors.NotFoundError, errors.FailedPreconditionError)) and not os.path.isdir(parent):
                 raise ValueError(f"Parent directory of {prefix} doesn't exist, can't save.") from e
             raise
@@ -330,10 +367,14 @@ class Saver:
         if not checkpoint_exists(prefix):
             raise ValueError(f"The passed save_path is not a valid checkpoint: {prefix}")
         logging.info("Restoring parameters from %s", prefix)
+        for gate in self._gates:
+            gate.close_for_restore(sess)
         try:
             sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: local_path(prefix)})
         except (errors.NotFoundError, errors.InvalidArgumentError) as e:
             raise explain(e, sess.graph, self.saver_def, prefix) from e
+        for gate in self._gates:
+            gate.open(sess)
 
     # As protobufs.
 

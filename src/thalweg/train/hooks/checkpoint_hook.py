@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import time
+from typing import Any, Final
 
+from thalweg import errors
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_collection, get_default_graph
 from thalweg.graph.definitions.op_registry import export
@@ -14,6 +16,9 @@ from thalweg.summary.file_writer import FileWriterCache, meta_graph_of
 from thalweg.train.hooks.basic_hooks import require_global_step
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from thalweg.train.hooks.timer import SecondOrStepTimer
+
+# Seconds between looks whether a consistent checkpoint could still be made.
+_CHECK_SECONDS: Final = 2.0
 
 
 @export("train.CheckpointSaverListener", "estimator.CheckpointSaverListener")
@@ -35,7 +40,10 @@ class CheckpointSaverListener:
 
 @export("train.CheckpointSaverHook", "estimator.CheckpointSaverHook")
 class CheckpointSaverHook(SessionRunHook):
-    """Saves checkpoints every N steps or seconds."""
+    """Saves checkpoints every N steps or seconds.
+
+    If the disk is full, training goes on, and the next checkpoint is tried in its turn; the last one must be saved.
+    """
 
     def __init__(
         self,
@@ -72,6 +80,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
         self._listeners = list(listeners or ())
         self._save_graph_def = save_graph_def
+        self._checked = time.monotonic()
 
     def begin(self) -> None:
         """Opens the event file, and finds the global step."""
@@ -88,7 +97,7 @@ class CheckpointSaverHook(SessionRunHook):
             write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
         self._summary_writer.add_graph(graph)
         self._summary_writer.add_meta_graph(meta_graph_of(graph, self._get_saver()))
-        self._save(session, step)
+        self._save_if_possible(session, step)
         self._timer.update_last_triggered_step(step)
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
@@ -96,13 +105,16 @@ class CheckpointSaverHook(SessionRunHook):
         return SessionRunArgs(self._global_step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Saves if it is time."""
+        """Saves if it is time. A model that is torn is not trained any further."""
+        if time.monotonic() - self._checked > _CHECK_SECONDS:
+            self._checked = time.monotonic()
+            self._get_saver().check(run_context.session)
         # The fetched value may be from before the step's own update.
         if self._timer.should_trigger_for_step(int(run_values.results) + 1):
             step = int(run_context.session.run(self._global_step))
             if self._timer.should_trigger_for_step(step):
                 self._timer.update_last_triggered_step(step)
-                if self._save(run_context.session, step):
+                if self._save_if_possible(run_context.session, step):
                     run_context.request_stop()
 
     def end(self, session: Any) -> None:
@@ -112,6 +124,14 @@ class CheckpointSaverHook(SessionRunHook):
             self._save(session, last_step)
         for listener in self._listeners:
             listener.end(session, last_step)
+
+    def _save_if_possible(self, session: Any, step: int) -> bool:
+        """Saves between steps. A full disk does not end the training: it is logged, and tried again next time."""
+        try:
+            return self._save(session, step)
+        except errors.ResourceExhaustedError as e:
+            logging.error("The checkpoint of step %d was not saved, training goes on without: %s", step, e.message)
+            return False
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves; returns whether a listener requests a stop."""

@@ -127,13 +127,18 @@ class RecoverableSession(WrappedSession):
         return self._call_with_recovery(lambda: self._sess.run_step_fn(step_fn, raw_session(), self._sess.run))
 
     def _call_with_recovery(self, call: Callable[[], Any]) -> Any:
+        recovers = False
         while True:
             try:
                 if self._sess is None:
                     self._sess = self._new_session()
+                if recovers and self._sess.should_stop():
+                    # Nobody would take part in a further step: a synchronous one would not end.
+                    raise errors.OutOfRangeError(None, None, "Training has ended while this session was lost.")
                 return call()
             except PREEMPTION_ERRORS as e:
                 _log_recovery("running a step", e)
+                recovers = True
                 self.close()
 
 
