@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,17 @@ from types import TracebackType
 from thalweg.dist.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
+
+
+# Compiled modules of the processes: an environment without any would have each of them compile all sources.
+_CACHE = tempfile.TemporaryDirectory(prefix="thalweg_tasks_")
+
+
+def environment_of(**more: str) -> dict[str, str]:
+    """The environment of a task's process."""
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    cached = {"PYTHONPYCACHEPREFIX": _CACHE.name, "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, "PYTHONPATH": path, **cached, **more}
 
 
 def _state(thread: Path) -> str:
@@ -38,7 +50,7 @@ class Processes:
         ports = iter(free_ports(sum(jobs.values())))
         self.jobs = {job: [f"localhost:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
         self._devices = devices
-        self._environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **(environment or {})}
+        self._environment = environment_of(**(environment or {}))
         self._running: dict[tuple[str, int], subprocess.Popen[str]] = {}
         for job, tasks in self.jobs.items():
             for index in range(len(tasks)):
