@@ -100,6 +100,21 @@ def test_leaving_does_not_wait_long_for_a_ps_task_that_is_gone(monkeypatch: pyte
     task.server.stop()
 
 
+def test_a_task_that_is_gone_does_not_keep_the_others_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.dist.cluster_task._LEAVE_SECONDS", 1.0)
+    ps, *workers = (f"localhost:{port}" for port in free_ports(3))
+    tasks = [started(monkeypatch, {"ps": [ps], "worker": workers}, "worker", index) for index in range(2)]
+    serving = threading.Thread(target=tasks[1].serve, args=(1,))
+    serving.start()
+    tasks[0].leave(("ps", "worker"))  # The PS task was never started.
+    serving.join(10.0)
+    was_told = not serving.is_alive()
+    for task in tasks:
+        task.server.stop()
+    serving.join()
+    assert was_told
+
+
 def test_a_cluster_without_a_place_for_this_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": ["localhost:0"]}}))
     with pytest.raises(ValueError, match="not which of its tasks"):

@@ -71,16 +71,25 @@ class ClusterTask(NamedTuple):
         """
         tasks = [(job, index) for job in jobs if job in self.cluster.jobs for index in self.cluster.task_indices(job)]
         others = [task for task in tasks if task != (self.job_name, self.task_index)]
+        # At the same time, and each with a session of its own: a task that has been told may end before it answers,
+        # and one that is gone must not keep the others from being told.
+        threads = [threading.Thread(target=self._tell, args=task) for task in others]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _tell(self, job: str, index: int) -> None:
+        """Notes the departure of this task at another one, if that can be reached."""
         with Graph().as_default():
-            departures = [_departures(*task).enqueue(self.device) for task in others]
+            departure = _departures(job, index).enqueue(self.device)
             session = Session(self.server.target)
             limit = threading.Timer(_LEAVE_SECONDS, session.close)
             limit.start()
             try:
-                for departure in departures:
-                    session.run(departure)
+                session.run(departure)
             except errors.OpError:
-                pass  # A task is gone, or the session was closed after the limit.
+                pass  # The task has ended, with or without the note, or was not reached within the limit.
             finally:
                 limit.cancel()
                 limit.join()
