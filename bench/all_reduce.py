@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.peers import python_of  # noqa: E402
+from bench.peers import python_of
 
 ROOT = Path(__file__).parents[1]
 SIZES = {"1 MB": 1 << 20, "100 MB": 100 << 20}
@@ -102,7 +102,7 @@ class Team:
                     stdout=subprocess.PIPE,
                     text=True,
                     env=environment,
-                )  # fmt: skip
+                )
             )
         for process in self._processes:
             self._read(process)
@@ -121,7 +121,8 @@ class Team:
             assert process.stdin is not None
             process.stdin.write(f"{size}\n")
             process.stdin.flush()
-        return [float(self._read(process)) for process in self._processes][0] * 1000
+        taken = [float(self._read(process)) for process in self._processes]
+        return taken[0] * 1000
 
     def close(self) -> None:
         """Ends them."""
@@ -147,8 +148,8 @@ def compare(peers: str | None, count: int, rounds: int, tcp: bool) -> None:
             medians = {name: statistics.median(each) for name, each in times.items()}
             best = {name: min(each) for name, each in times.items()}
             print(
-                f"{count} processes, {label:>6}{', TCP' if tcp else '     '}: thalweg {medians['thalweg']:8.3f} ms (best "
-                f"{best['thalweg']:.3f}), gloo {medians['gloo']:8.3f} ms (best {best['gloo']:.3f}), "
+                f"{count} processes, {label:>6}{', TCP' if tcp else '     '}: "
+                f"thalweg {medians['thalweg']:8.3f} ms (best {best['thalweg']:.3f}), gloo {medians['gloo']:8.3f} ms (best {best['gloo']:.3f}), "
                 f"ratio {medians['gloo'] / medians['thalweg']:.2f}",
                 flush=True,
             )

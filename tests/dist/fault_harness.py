@@ -274,7 +274,8 @@ def run(seed: int, folder: Path, mode: str | None = None, only: str | None = Non
             print(f"seed {seed}, {mode}: {folder}", *faults.log, sep="\n", file=sys.stderr)
             raise
     seconds = time.monotonic() - began
-    return f"seed {seed}: {mode}, {workers} workers, {len(faults.log)} faults, {cluster.restarts} restarts, {seconds:.1f} s"
+    what = f"{len(faults.log)} faults, {cluster.restarts} restarts"
+    return f"seed {seed}: {mode}, {workers} workers, {what}, {seconds:.1f} s"
 
 
 def main() -> None:

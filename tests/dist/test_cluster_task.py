@@ -19,7 +19,9 @@ def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def started(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, list[str]], job: str, index: int) -> tf.distribute.ClusterTask:
+def started(
+    monkeypatch: pytest.MonkeyPatch, cluster: dict[str, list[str]], job: str, index: int
+) -> tf.distribute.ClusterTask:
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}))
     return tf.distribute.start_task()
 

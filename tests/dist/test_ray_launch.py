@@ -1,4 +1,4 @@
-"""`thalweg launch --on ray` on a real Ray cluster of several nodes on this machine. Skipped where Ray is not installed."""
+"""`thalweg launch --on ray` on a real Ray cluster of several nodes on this machine; skipped without Ray."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def test_a_program_trains(cluster: RayCluster, tmp_path: Path) -> None:
 def test_a_failing_worker_is_restarted_and_then_ends_the_launch_with_its_code(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    program = "import os, sys, time\n" + "time.sleep(1000) if '\"ps\", \"index\"' in os.environ['TF_CONFIG'] else sys.exit(9)"
+    program = (
+        "import os, sys, time\n" + "time.sleep(1000) if '\"ps\", \"index\"' in os.environ['TF_CONFIG'] else sys.exit(9)"
+    )
     with launched(cluster, tmp_path, program, "--ps", "1", "--workers", "1", "--restarts", "1") as launch:
         assert launch.end() == 9, launch.output
         assert "worker 0 ended with exit code 9: restart 1 of 1" in launch.output

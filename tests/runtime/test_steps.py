@@ -246,7 +246,8 @@ def test_an_interactive_session_is_the_default_until_closed() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "error"), [
-    ({"graph": 3}, TypeError), ({"config": 3}, TypeError), ({"target": "grpc://nowhere"}, tf.errors.InvalidArgumentError),
+    ({"graph": 3}, TypeError), ({"config": 3}, TypeError),
+    ({"target": "grpc://nowhere"}, tf.errors.InvalidArgumentError),
 ])  # fmt: skip
 def test_wrong_arguments_of_a_session_are_refused(arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):

@@ -89,7 +89,7 @@ class CollectiveGroups:
 
     def _form(self, group: int, formed: Formed) -> None:
         """Connects to the other members, and gives the group to the core."""
-        members = []
+        members: list[tuple[str, str, int, Any]] = []
         for each in formed.members:
             peer = None
             if each.task != self._task:

@@ -1,0 +1,88 @@
+"""Collective operations: over devices, over the tasks of a session, and over processes with sessions of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from tests.dist.all_reduce_process import values
+from tests.dist.processes import ROOT
+from thalweg.dist.ports import free_ports
+
+pytestmark = pytest.mark.processes
+
+
+def run_group(size: int, what: str) -> list[dict[str, Any]]:
+    """Starts the members of a group: what each of them tells, in the order of ranks."""
+    jobs = {"worker": [f"localhost:{port}" for port in free_ports(size)]}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
+    members = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.dist.all_reduce_process", what], stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            env={**environment, "TF_CONFIG": json.dumps({"cluster": jobs, "task": {"type": "worker", "index": index}})},
+        )
+        for index in range(size)
+    ]  # fmt: skip
+    try:
+        found = [json.loads(member.communicate(timeout=60)[0]) for member in members]
+    finally:
+        for member in members:
+            member.kill()
+            member.wait()
+            if member.stdout is not None:
+                member.stdout.close()
+    assert [each["rank"] for each in found] == list(range(size))
+    assert all(each["size"] == size for each in found)
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_processes_get_the_bits_of_a_sum_in_the_order_of_ranks(size: int) -> None:
+    found = run_group(size, "sums")
+    for count in (0, 1, 7, 300001):
+        given = [values(rank, count) for rank in range(size)]
+        total = given[0].copy()
+        for each in given[1:]:
+            total = total + each
+        want = [total, total / np.float32(size), np.concatenate(given), given[0]]
+        for member in found:
+            assert member[str(count)] == [each.tobytes().hex() for each in want], (size, count, member["rank"])
+
+
+def test_members_train_as_one() -> None:
+    found = run_group(2, "training")
+    assert found[0]["first"] == found[1]["first"]  # rank 0's values
+    assert found[0]["last"] == found[1]["last"]
+    data = np.random.default_rng(7).standard_normal((16, 3)).astype(np.float32)
+    with tf.Graph().as_default():
+        weights = tf.get_variable("w", initializer=np.array(found[0]["first"], np.float32))
+        losses = [tf.reduce_mean(tf.square(tf.matmul(tf.constant(part), weights) - 1.0)) for part in np.split(data, 2)]
+        gradient = (tf.gradients(losses[0], weights)[0] + tf.gradients(losses[1], weights)[0]) / 2.0
+        train = tf.train.GradientDescentOptimizer(0.1).apply_gradients([(gradient, weights)])
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            for _ in range(10):
+                sess.run(train)
+            assert sess.run(weights).tobytes().hex() == found[0]["last"]
+
+
+def test_members_on_the_tasks_of_one_session() -> None:
+    workers, _ = tf.test.create_local_cluster(3, 0)
+    sums = []
+    for index in range(3):
+        with tf.device(f"/job:worker/task:{index}"):
+            mine = tf.constant(np.arange(50000, dtype=np.float32) * (index + 1))
+            sums.append(tf.collective.all_reduce(mine, 3, 1, 1))
+    with tf.Session(workers[0].target) as sess:
+        for _ in range(2):
+            for each in sess.run(sums):
+                np.testing.assert_array_equal(each, np.arange(50000, dtype=np.float32) * 6)
+    for server in workers:
+        server.stop()
