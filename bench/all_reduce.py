@@ -147,12 +147,10 @@ def compare(peers: str | None, count: int, rounds: int, tcp: bool) -> None:
                         times[name].append(taken)
             medians = {name: statistics.median(each) for name, each in times.items()}
             best = {name: min(each) for name, each in times.items()}
-            print(
-                f"{count} processes, {label:>6}{', TCP' if tcp else '     '}: "
-                f"thalweg {medians['thalweg']:8.3f} ms (best {best['thalweg']:.3f}), gloo {medians['gloo']:8.3f} ms (best {best['gloo']:.3f}), "
-                f"ratio {medians['gloo'] / medians['thalweg']:.2f}",
-                flush=True,
-            )
+            where = ", TCP" if tcp else ""
+            line = [f"{count} processes, {label:>6}{where}:"]
+            line += [f"{name} {medians[name]:8.3f} ms (best {best[name]:.3f})" for name in ("thalweg", "gloo")]
+            print(*line, f"ratio {medians['gloo'] / medians['thalweg']:.2f}", flush=True)
     finally:
         for team in teams.values():
             team.close()

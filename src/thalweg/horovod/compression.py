@@ -28,7 +28,7 @@ class _CastCompressor(Compressor):
     dtype: DType
 
     @classmethod
-    def compress(cls, tensor: Tensor) -> tuple[Tensor, Any]:  # type: ignore[override]
+    def compress(cls, tensor: Tensor) -> tuple[Tensor, Any]:
         if tensor.dtype.is_floating and tensor.dtype.size > 2:
             return cast(tensor, cls.dtype), tensor.dtype
         return tensor, None
