@@ -274,8 +274,8 @@ def run(seed: int, folder: Path, mode: str | None = None, only: str | None = Non
             print(f"seed {seed}, {mode}: {folder}", *faults.log, sep="\n", file=sys.stderr)
             raise
     seconds = time.monotonic() - began
-    what = f"{len(faults.log)} faults, {cluster.restarts} restarts"
-    return f"seed {seed}: {mode}, {workers} workers, {what}, {seconds:.1f} s"
+    counts = f"{workers} workers, {len(faults.log)} faults, {cluster.restarts} restarts"
+    return f"seed {seed}: {mode}, {counts}, {seconds:.1f} s"
 
 
 def main() -> None:

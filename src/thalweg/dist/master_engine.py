@@ -6,8 +6,9 @@ import functools
 import secrets
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from thalweg import errors
 from thalweg._native import core
@@ -34,6 +35,9 @@ from thalweg.runtime.trace import label
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
+
+# How long a new session waits for tasks that no step has asked for.
+_GREETING_SECONDS: Final = 0.5
 
 
 class MasterEngine:
@@ -79,12 +83,22 @@ class MasterEngine:
         return [task for task in tasks if self._wanted(task)]
 
     def _greet(self) -> None:
-        """Connects to the tasks that are there already, so that `list_devices` shows them."""
-        for task in self._others():
-            try:
-                self._join(task, self._server.peers.try_connect(task))
-            except (errors.UnavailableError, errors.DeadlineExceededError):
-                pass  # It is waited for when a step needs it.
+        """Connects to the tasks that are there already, so that `list_devices` shows them.
+
+        One that is stopped or cut off does not answer, and must not keep the session from those that are there.
+        """
+        threads = [threading.Thread(target=self._try_join, args=(task,), daemon=True) for task in self._others()]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + _GREETING_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _try_join(self, task: str) -> None:
+        try:
+            self._join(task, self._server.peers.try_connect(task, attempt_ms=1000))
+        except errors.OpError:
+            pass  # It is waited for when a step needs it; an error that is not of the moment comes again then.
 
     def _join(self, task: str, connection: Any) -> None:
         with self._lock:

@@ -39,8 +39,16 @@ class Peers:
         with self._lock:
             self._latest.clear()
 
-    def try_connect(self, task: str, incarnation: int | None = None, address: str = "") -> Any:
+    def try_connect(
+        self, task: str, incarnation: int | None = None, address: str = "", attempt_ms: int = _ATTEMPT_MS
+    ) -> Any:
         """A connection to a task, or to one incarnation of it.
+
+        Args:
+            task: The full name of the task.
+            incarnation: The incarnation, if only one will do.
+            address: Where it is, if not where the directory says.
+            attempt_ms: How long it may take to answer.
 
         Raises:
             errors.UnavailableError: If the task cannot be reached.
@@ -56,7 +64,7 @@ class Peers:
                 known = known if known is not None and not known.is_lost else None
             if known is None:
                 where = address or self._directory.address(task)
-                known = self._network.connect(where, _ATTEMPT_MS, self._tcp)
+                known = self._network.connect(where, attempt_ms, self._tcp)
                 if known.task != task:
                     known.close("another task was expected at this address")
                     raise errors.UnavailableError(
@@ -78,11 +86,13 @@ class Peers:
         found: dict[str, Any] = {}
         said = time.monotonic()
         pause = 0.005
+        # Short at first: a task that was cut off is found by a new attempt sooner than by one that is under way.
+        attempt_ms = 1000.0
         while True:
             for task in tasks:
                 if task not in found:
                     try:
-                        found[task] = self.try_connect(task)
+                        found[task] = self.try_connect(task, attempt_ms=int(attempt_ms))
                     except (errors.UnavailableError, errors.DeadlineExceededError):
                         pass
             missing = [task for task in tasks if task not in found]
@@ -96,6 +106,7 @@ class Peers:
                     logging.info("CreateSession still waiting for response from worker: %s", task)
             time.sleep(pause * (0.5 + random.random()))
             pause = min(pause * 1.5, 0.25)
+            attempt_ms = min(attempt_ms * 1.2, _ATTEMPT_MS)
 
     def measure_clock(self, connection: Any) -> None:
         """Finds how far the clock of a task on another host is off, so that traces show one time."""
