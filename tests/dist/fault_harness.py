@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,31 @@ KEPT = 3  # checkpoints that training.py keeps
 class TrainingCluster:
     """The processes of a training program: parameter servers and workers, in a folder with their histories and logs."""
 
-    def __init__(self, folder: Path, ps: int, workers: int, **given: Any) -> None:
-        """Starts all tasks; `given` goes to `training.py`."""
+    def __init__(
+        self,
+        folder: Path,
+        ps: int,
+        workers: int,
+        place: Callable[[str, int], tuple[str, list[str]]] = lambda job, index: ("localhost", []),
+        **given: Any,
+    ) -> None:
+        """Starts all tasks.
+
+        Args:
+            folder: For histories, logs and checkpoints.
+            ps: How many parameter servers.
+            workers: How many workers.
+            place: The host of a task, and how its command begins.
+            **given: For `training.py`.
+        """
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self._place = place
         ports = iter(free_ports(ps + workers))
-        jobs = {"ps": ps, "worker": workers}
-        self.cluster = {job: [f"localhost:{next(ports)}" for _ in range(count)] for job, count in jobs.items()}
+        self.cluster = {
+            job: [f"{place(job, index)[0]}:{next(ports)}" for index in range(count)]
+            for job, count in (("ps", ps), ("worker", workers))
+        }
         self._given = {"directory": str(folder / "checkpoints"), "save_steps": 10, **given}
         self.restarts = 0  # of workers that ended by themselves
         self.running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
@@ -56,7 +75,7 @@ class TrainingCluster:
                  "history": str(self.folder / f"{name}.history")}  # fmt: skip
         with open(self.folder / f"{name}.log", "ab") as log:
             self.running[job, index] = subprocess.Popen(
-                [sys.executable, "-m", "tests.dist.training", json.dumps(given)],
+                [*self._place(job, index)[1], sys.executable, "-m", "tests.dist.training", json.dumps(given)],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT,
                 env=environment_of(OMP_NUM_THREADS="1"),
             )  # fmt: skip

@@ -17,8 +17,7 @@ _LOG_SECONDS: Final = 10.0
 class SyncReplicasHook(SessionRunHook):
     """Sets the local step of a worker. In the chief, also those of the accumulators, the first tokens, the thread.
 
-    A session that is made after a loss gets all of it again. The chief logs every ten seconds whose gradients a step
-    waits for.
+    A session that is made after a loss gets all of it again. Replicas log every ten seconds whom a step waits for.
     """
 
     def __init__(self, sync_optimizer: Any, is_chief: bool, num_tokens: int) -> None:
@@ -41,7 +40,7 @@ class SyncReplicasHook(SessionRunHook):
         self._init_tokens_op = optimizer.get_init_tokens_op(self._num_tokens) if self._is_chief else None
         self._clear_op = optimizer._make_clear_op() if self._is_chief else None
         self._queue_runner = optimizer.get_chief_queue_runner() if self._is_chief else None
-        self._progress = optimizer._make_progress() if self._is_chief else None
+        self._progress = optimizer._make_progress()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Initializes this replica's part.
@@ -91,7 +90,8 @@ class SyncReplicasHook(SessionRunHook):
             except (errors.OpError, RuntimeError):
                 return  # The session has ended; whoever uses it is told.
             if step == before:
-                late = [f"{worker} ({f'last: {last}' if last >= 0 else 'none yet'})"
+                late = [f"worker {worker} ({f'last: {last}' if last >= 0 else 'none yet'})"
                         for worker, last in enumerate(seen) if last < step]  # fmt: skip
-                logging.info("Step %d still waits for gradients of workers %s.", step, ", ".join(late) or "none")
+                for_whom = f"gradients of {', '.join(late)}" if late else "the chief to apply the gradients"
+                logging.info("Step %d still waits for %s.", step, for_whom)
             before = step
