@@ -1,8 +1,9 @@
 // PendingCounts: how many inputs each node of one frame iteration still waits for, and how many of them came dead.
 //
-// A plain node runs when nothing is pending; it is dead if any input is. A Merge waits for its control inputs and for
-// the first live data input, or for all data inputs dead; the back edge of a loop's Merge does not count, because a
-// dead NextIteration sends nothing. The counts of a new iteration are copied from a template.
+// A plain node runs when nothing is pending; it is dead if any input is, unless it is a ControlTrigger. A Merge
+// waits for its control inputs and for the first live data input, or for all data inputs dead; the back edge of a
+// loop's Merge does not count, because a dead NextIteration sends nothing. The counts of a new iteration are copied
+// from a template.
 #pragma once
 
 #include <cstring>
@@ -39,7 +40,7 @@ class PendingCounts {
     Count& c = counts_[node.index];
     c.dead += dead;
     if (--c.pending > 0) return Verdict::wait;
-    return c.dead > 0 ? Verdict::run_dead : Verdict::run;
+    return c.dead > 0 && !node.trigger ? Verdict::run_dead : Verdict::run;
   }
   Verdict merge_data(const NodeItem& node, bool dead) {
     Count& c = counts_[node.index];

@@ -269,6 +269,7 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
     item.kind = kind_of(spec, item.kernel.get());
     if (shares[order[at]] && item.kind == NodeKind::plain && item.kernel && spec.def.op != "Const")
       item.kernel = sharing(std::move(item.kernel));
+    item.trigger = spec.def.op == "ControlTrigger";
     if (item.kind == NodeKind::async) {
       item.prompt = dynamic_cast<PromptKernel*>(item.kernel.get());
       item.arriving = dynamic_cast<ArrivingKernel*>(item.kernel.get());

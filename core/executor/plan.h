@@ -38,6 +38,7 @@ struct NodeItem {
   NodeKind kind = NodeKind::plain;
   bool loop_merge = false;      // a Merge that closes a loop
   bool constant_enter = false;  // an Enter whose value every iteration sees
+  bool trigger = false;         // a ControlTrigger: it runs when all its inputs have come, dead or not
   bool cut = false;             // a linked Recv of 16 bits: its kernel truncates the value that was handed over
   int32_t num_inputs = 0;
   int32_t num_outputs = 0;
