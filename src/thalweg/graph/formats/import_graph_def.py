@@ -77,7 +77,7 @@ def import_graph_def(
     check_versions(graph_def.versions)
     with name_scope(name, "import", list(mapping.values())) as scope:
         replaced = _converted_input_map(mapping, scope)
-        importer = _Importer(get_default_graph(), graph_def, scope, replaced, elements or [], producer_op_list)
+        importer = Importer(get_default_graph(), graph_def, scope, replaced, elements or [], producer_op_list)
         importer.uniquify = not (name or "").endswith("/")
         importer.run()
         return None if elements is None else [importer.element(text) for text in elements]
@@ -166,12 +166,13 @@ def set_library_reader(reader: Callable[[Graph, Any], list[str]]) -> None:
     _add_library = reader
 
 
-class _Importer:
+class Importer:
     """One import.
 
     Attributes:
         uniquify: Without a prefix: whether a name that the graph already has gets a number, or is an error.
         may_leave_unused: Whether the input map may have tensors that no node reads.
+        may_join_nodes: Whether nodes may be colocated with nodes that the graph has already.
     """
 
     def __init__(
@@ -196,6 +197,7 @@ class _Importer:
         self._used: set[Any] = set()
         self.uniquify = True
         self.may_leave_unused = False
+        self.may_join_nodes = False
         for key, value in input_map.items():
             self._map(key, value)
 
@@ -385,9 +387,11 @@ class _Importer:
         for group in groups:
             if group.startswith(b"loc:@"):
                 target = group[5:].decode(errors="replace")
-                if target not in self._names:
+                if target not in self._names and not (
+                    self.may_join_nodes and target in self._graph._operations_by_name
+                ):
                     raise ValueError(f"Node '{node.name}' expects to be colocated with unknown node '{target}'")
-                group = b"loc:@" + self._names[target].encode()
+                group = b"loc:@" + self._names.get(target, target).encode()
             renamed.append(group)
         node.attrs["_class"] = renamed
 
@@ -471,7 +475,7 @@ def import_nodes_into(graph: Graph, nodes: list[Any], arguments: dict[str, Tenso
     """
     from tensorboard.compat.proto.graph_pb2 import GraphDef  # Start-up time: protobuf is slow to import.
 
-    importer = _Importer(graph, GraphDef(node=nodes), "", arguments, [], None)
+    importer = Importer(graph, GraphDef(node=nodes), "", arguments, [], None)
     importer.may_leave_unused = True
     importer.run()
     return importer.operations
