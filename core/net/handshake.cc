@@ -173,6 +173,11 @@ Greeting answer(const Socket& socket, const Identity& own, std::string_view key,
                 Clock::time_point until) {
   char magic[sizeof kMagic];
   read_all(socket, magic, sizeof magic, until);
+  if (std::string_view(magic, sizeof magic) == kHttp2) {
+    Greeting none;
+    none.http2 = true;
+    return none;
+  }
   if (std::memcmp(magic, kMagic, sizeof magic) != 0)
     fail(Code::unavailable, "a caller does not speak this protocol, or another version of it");
   const std::string called = read_text(socket, until);

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "net/loans.h"
 #include "net/socket.h"
@@ -32,9 +33,12 @@ struct Identity {
 struct Greeting {
   Identity peer;
   std::shared_ptr<PeerArena> arena;  // null unless the peer shares its memory
+  bool http2 = false;                // the caller speaks HTTP/2: there was no handshake, only `kHttp2` has been read
 };
 
 constexpr char kMagic[8] = {'t', 'h', 'a', 'l', 'w', 'e', 'g', 1};
+// The first bytes of a connection that speaks HTTP/2, as many as the magic has.
+constexpr std::string_view kHttp2 = "PRI * HT";
 
 // `local`: whether the socket is one of this host, over which descriptors can be passed.
 Greeting call(const Socket& socket, const Identity& own, std::string_view key, SharedArena* arena, bool local,

@@ -48,14 +48,17 @@ bool wait_for(int fd, short events, Clock::time_point until) {
   }
 }
 
-// The abstract name of the task that listens at a TCP port of this host.
-socklen_t unix_name(int port, sockaddr_un& address) {
+// The address of an abstract name; its size.
+socklen_t unix_name(const std::string& name, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;
-  const std::string name = "thalweg." + std::to_string(port);
+  require(name.size() < sizeof address.sun_path, "the name of a Unix socket is too long: ", name);
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
+
+// The abstract name of the task that listens at a TCP port of this host.
+std::string name_of_port(int port) { return "thalweg." + std::to_string(port); }
 
 bool same_host(const sockaddr* a, const sockaddr* b) {
   if (a == nullptr || a->sa_family != b->sa_family) return false;
@@ -143,7 +146,7 @@ Socket listen_tcp(const std::string& host, int& port) {
 Socket listen_unix(int port) {
   Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un address;
-  const socklen_t size = unix_name(port, address);
+  const socklen_t size = unix_name(name_of_port(port), address);
   if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(socket.fd(), 512) != 0)
     return {};
   return socket;
@@ -172,10 +175,19 @@ Socket connect_unix(const std::string& host, int port) {
   if (!is_here(host, port)) return {};
   Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un address;
-  const socklen_t size = unix_name(port, address);
+  const socklen_t size = unix_name(name_of_port(port), address);
   if (!socket || connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) return {};
   // Any process of the host can take a name in the abstract namespace, before the task does.
   if (const uid_t user = peer_user(socket); user != geteuid() && user != 0) return {};
+  return socket;
+}
+
+Socket connect_abstract(const std::string& name) {
+  Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address;
+  const socklen_t size = unix_name(name, address);
+  if (!socket || connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0)
+    fail(Code::unavailable, "cannot connect to the Unix socket ", name, ": ", std::strerror(errno));
   return socket;
 }
 

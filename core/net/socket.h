@@ -39,6 +39,8 @@ Socket listen_unix(int port);
 Socket connect_tcp(const std::string& host, int port, Clock::time_point until);
 // Empty if no task of this user (or of root) listens there, or the host is another one.
 Socket connect_unix(const std::string& host, int port);
+// Connects to a Unix socket in the abstract namespace.
+Socket connect_abstract(const std::string& name);
 // A connection that waits in a listening socket; empty if there is none.
 Socket accept_from(const Socket& listening);
 

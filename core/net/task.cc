@@ -103,9 +103,7 @@ void Task::accept(Listening& listening) {
       return net::answer(caller, self->options_.identity, self->options_.key, self->arena_, local,
                          Clock::now() + kHandshake);
     };
-    auto admit = [self](Socket caller, Greeting greeting) {
-      self->adopt(std::move(caller), std::move(greeting), true);
-    };
+    auto admit = [self](Socket caller, Greeting greeting) { self->admit(std::move(caller), std::move(greeting)); };
     callers_.add(std::move(socket), greet, admit);
   }
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -115,6 +113,23 @@ void Task::accept(Listening& listening) {
     return;
   }
   Poller::shared().arm(listening.number, EPOLLIN);
+}
+
+void Task::admit(Socket socket, Greeting greeting) {
+  if (!greeting.http2) {
+    adopt(std::move(socket), std::move(greeting), true);
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  std::shared_ptr<Forwarder> forwarder = forwarder_;
+  lock.unlock();
+  if (forwarder) forwarder->take(std::move(socket), kHttp2);
+}
+
+void Task::forward_http2(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  if (closed_ || tcp_.number != 0) fail(Code::failed_precondition, "the task is closed, or listens already");
+  forwarder_ = std::make_shared<Forwarder>(name);
 }
 
 std::shared_ptr<Connection> Task::connect(const std::string& address, std::chrono::milliseconds timeout, bool tcp) {
@@ -182,6 +197,7 @@ void Task::close() {
     each->socket = Socket();
   }
   callers_.close();
+  if (forwarder_) forwarder_->close();
   const Error why(Code::cancelled, cat("task '", options_.identity.task, "' was closed"));
   for (const auto& run : steps_.runs()) run->abort(why);
   collectives_->close(why);

@@ -21,6 +21,7 @@
 #include "net/callers.h"
 #include "net/collectives.h"
 #include "net/connection.h"
+#include "net/forwarder.h"
 #include "net/runnable.h"
 #include "net/step_table.h"
 
@@ -50,6 +51,8 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
 
   // Admits peers at a TCP port, and those of this host by a Unix socket; the port.
   int listen(const std::string& host, int port);
+  // Passes callers that speak HTTP/2 on to a Unix socket, by its abstract name; before `listen`.
+  void forward_http2(const std::string& name);
   // Connects to a task at "host:port". `tcp`: also on this host. Blocks until the handshake is done.
   std::shared_ptr<Connection> connect(const std::string& address, std::chrono::milliseconds timeout, bool tcp = false);
   // A connection to this incarnation of a task, whichever side has made it; null if there is none.
@@ -79,6 +82,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
 
   void watch(Listening& listening, Socket socket, bool is_local);
   void accept(Listening& listening);
+  void admit(Socket socket, Greeting greeting);
   std::shared_ptr<Connection> adopt(Socket socket, Greeting greeting, bool called = false);
   // Whether a peer has sent nothing, or read nothing, for too long.
   void check(Connection& connection, Clock::time_point now);
@@ -100,6 +104,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   std::condition_variable wake_;
   bool closed_ = false;
   std::thread heart_;
+  std::shared_ptr<Forwarder> forwarder_;  // null: callers that speak HTTP/2 are refused
   std::vector<std::shared_ptr<Connection>> connections_;
   std::unordered_map<uint64_t, std::shared_ptr<Runnable>> runnables_;
   struct Call {

@@ -283,6 +283,15 @@ void bind_network(nb::module_& m) {
           "add", [](Task& task, NetworkStep& step) { return task.add(step.step()); }, "step"_a,
           "Makes a step known to peers: the number by which they start it.")
       .def("remove", &Task::remove, "number"_a, nb::call_guard<WithoutGil>())
+      .def("forward_http2", &Task::forward_http2, "name"_a,
+           "Passes callers that speak HTTP/2 on to a Unix socket, by its abstract name. Before `listen`.")
+      .def(
+          "cancel",
+          [](Task& task, int64_t step_id, const std::string& why) {
+            WithoutGil unlocked;
+            task.steps().cancel(step_id, Error(Code::cancelled, why));
+          },
+          "step_id"_a, "why"_a, "Ends a step that was started with this id; nothing happens if there is none.")
       .def_prop_ro("num_steps", [](Task& task) { return task.steps().size(); })
       .def("close", &Task::close, nb::call_guard<WithoutGil>());
   nb::class_<NetworkTrace>(m, "NetworkTrace", "The records of a step of several tasks.")

@@ -15,6 +15,7 @@ from thalweg.dist.client_sessions import ClientSessions
 from thalweg.dist.collective_groups import CollectiveGroups
 from thalweg.dist.keys import cluster_key
 from thalweg.dist.task_server import TaskServer
+from thalweg.dist.tensorflow_master import TensorFlowMaster
 from thalweg.graph.definitions.op_registry import export
 from thalweg.platform import logging
 from thalweg.train.cluster_spec import ClusterSpec
@@ -41,6 +42,7 @@ class Server:
         protocol: str | None = None,
         config: Any = None,
         start: bool = True,
+        tensorflow_clients: bool = False,
     ) -> None:
         """Describes a task, and starts it.
 
@@ -52,6 +54,8 @@ class Server:
                 shared memory and Unix sockets between tasks of one host.
             config: A ConfigProto for sessions without one; its `device_count` decides how many devices the task has.
             start: Whether to begin at once.
+            tensorflow_clients: Whether TensorFlow's own sessions may connect, too: `tf.compat.v1.Session(target)` of a
+                TensorFlow 2 program. Their protocol has no key: whoever reaches the port can run graphs.
 
         Raises:
             ValueError: If it is not clear which task this is.
@@ -66,6 +70,10 @@ class Server:
             cluster, job, index, cluster_key(), given, tcp=self._definition.protocol == "thalweg+tcp"
         )
         self._clients = ClientSessions(self._task)
+        if tensorflow_clients and self._definition.protocol != "grpc":
+            raise ValueError(f"TensorFlow clients need the protocol 'grpc', got '{self._definition.protocol}'.")
+        self._tensorflow_clients = tensorflow_clients
+        self._tensorflow: TensorFlowMaster | None = None
         self._lock = threading.Lock()
         self._target = ""
         if start:
@@ -84,6 +92,8 @@ class Server:
             host = host.strip("[]")
             if not host or not port.isdigit():
                 raise errors.InvalidArgumentError(None, None, f"The address {self._address!r} is not host:port.")
+            if self._tensorflow_clients and self._tensorflow is None:
+                self._tensorflow = TensorFlowMaster(self._task)
             bound = self._task.listen(host, int(port))
             if not _is_loopback(host) and not cluster_key():
                 logging.warning(
@@ -93,6 +103,11 @@ class Server:
             self._target = f"{self._definition.protocol}://{self._address.rpartition(':')[0]}:{bound}"
             self._task.directory.move(self._task.name, self._target.partition("://")[2])
             connect.add_server(self._target, self._task)
+            if self._tensorflow is not None:
+                self._tensorflow.start(self._target)
+                logging.warning(
+                    "Task %s is open to TensorFlow clients at %s without a key.", self._task.name, self._target
+                )
             _running.add(self)
 
     def join(self) -> None:
@@ -105,6 +120,8 @@ class Server:
         with self._lock:
             if self._target:
                 connect.remove_server(self._target)
+            if self._tensorflow is not None:
+                self._tensorflow.close()
             self._task.close()
         _running.discard(self)
 
@@ -126,9 +143,9 @@ class Server:
         return self._target
 
     @staticmethod
-    def create_local_server(config: Any = None, start: bool = True) -> Server:
+    def create_local_server(config: Any = None, start: bool = True, tensorflow_clients: bool = False) -> Server:
         """A cluster of one task in this process, at a free port of the loopback interface."""
-        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+        return Server({"local": ["localhost:0"]}, None, None, "grpc", config, start, tensorflow_clients)
 
 
 def _definition(given: Any, job: str | None, index: int | None, protocol: str | None, config: Any) -> Any:
