@@ -10,9 +10,14 @@ from typing import Any
 from thalweg import errors
 from thalweg._native import core
 from thalweg.dist.messages import METHODS, parsed, request_of
+from thalweg.dist.tensorflow_channel import speaks_http2
 from thalweg.platform import logging
 
 _LOG_SECONDS = 10.0
+
+
+class OtherProtocolError(errors.UnimplementedError):
+    """A server does not speak Thalweg's protocol, but HTTP/2, as TensorFlow's servers do."""
 
 
 class ClientNetwork:
@@ -30,6 +35,7 @@ class ClientNetwork:
 
         Raises:
             errors.UnauthenticatedError: If the master does not accept the key.
+            OtherProtocolError: If it may be a server of TensorFlow.
         """
         said = time.monotonic()
         while True:
@@ -42,6 +48,8 @@ class ClientNetwork:
                     return found
                 except (errors.UnavailableError, errors.DeadlineExceededError) as e:
                     reason = e.message
+            if speaks_http2(address):
+                raise OtherProtocolError(None, None, f"The server at {address} speaks HTTP/2: {reason}")
             if time.monotonic() - said > _LOG_SECONDS:
                 said = time.monotonic()
                 logging.info("Still waiting for the master at %s: %s", address, reason)
@@ -59,7 +67,9 @@ class ClientNetwork:
 
     def call(self, connection: Any, method: str, timeout_ms: int = 0, **fields: Any) -> Any:
         """Calls a method of a master: the answer."""
-        return parsed(METHODS[method][1], self.native.call(connection, method, request_of(method, **fields), timeout_ms))
+        return parsed(
+            METHODS[method][1], self.native.call(connection, method, request_of(method, **fields), timeout_ms)
+        )
 
 
 def _refuse(connection: Any, method: str, payload: bytes) -> bytes:

@@ -98,7 +98,11 @@ class ClusterTask(NamedTuple):
 
 @export("distribute.start_task")
 def start_task(
-    num_ps: int = 0, config: Any = None, port_base: int = 8888, protocol: str | None = None
+    num_ps: int = 0,
+    config: Any = None,
+    port_base: int = 8888,
+    protocol: str | None = None,
+    tensorflow_clients: bool = False,
 ) -> ClusterTask:
     """Starts this process's `tf.train.Server`, as the task that the environment describes.
 
@@ -110,6 +114,7 @@ def start_task(
         config: A ConfigProto for the server.
         port_base: For ranks: the port of the first task of each host.
         protocol: The protocol of the server.
+        tensorflow_clients: Whether TensorFlow's own sessions may connect to the server, too.
 
     Returns:
         A ClusterTask: a tuple of server, cluster, job_name and task_index, with `is_chief`, `device`, `serve()` and
@@ -134,13 +139,16 @@ def start_task(
     """
     resolver = _resolver(num_ps, port_base)
     if resolver is None:
-        server = Server({"local": ["localhost:0"]}, config=config, protocol=protocol)
+        server = Server(
+            {"local": ["localhost:0"]}, config=config, protocol=protocol, tensorflow_clients=tensorflow_clients
+        )
         return ClusterTask(server, ClusterSpec({"local": [server.target.partition("://")[2]]}), "local", 0)
     cluster = resolver.cluster_spec()
     job, index = resolver.task_type, resolver.task_id
     if job is None or index is None:
         raise ValueError(f"The environment describes {cluster}, but not which of its tasks this process is.")
-    return ClusterTask(Server(cluster, job, index, protocol, config), cluster, job, index)
+    server = Server(cluster, job, index, protocol, config, tensorflow_clients=tensorflow_clients)
+    return ClusterTask(server, cluster, job, index)
 
 
 def _resolver(num_ps: int, port_base: int) -> ClusterResolver | None:

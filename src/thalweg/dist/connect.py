@@ -1,22 +1,26 @@
-"""From a session's target to its engine: a task of this process, or a master elsewhere."""
+"""From a session's target to its engine: a task of this process, a master elsewhere, or a TensorFlow server."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
 from thalweg import errors
-from thalweg.dist.client import ClientNetwork
+from thalweg.dist.client import ClientNetwork, OtherProtocolError
 from thalweg.dist.client_engine import ClientEngine
 from thalweg.dist.keys import cluster_key
 from thalweg.dist.master_engine import MasterEngine
+from thalweg.dist.tensorflow_channel import TensorFlowChannel
+from thalweg.dist.tensorflow_engine import TensorFlowEngine
 from thalweg.runtime.engine import Engine
 from thalweg.runtime.targets import Connector
 
 if TYPE_CHECKING:
     from thalweg.dist.task_server import TaskServer
 
-_PROTOCOLS = ("grpc", "thalweg", "thalweg+tcp")
+_TENSORFLOW = "tensorflow+grpc"
+_PROTOCOLS = ("grpc", "thalweg", "thalweg+tcp", _TENSORFLOW)
 _lock = threading.Lock()
 _servers: dict[str, TaskServer] = {}
 _networks: dict[bytes, ClientNetwork] = {}
@@ -44,6 +48,19 @@ def _address(target: str) -> str:
     return address
 
 
+def _is_tensorflow(target: str) -> bool:
+    return target.startswith(f"{_TENSORFLOW}://")
+
+
+def _check_without_key(error: OtherProtocolError) -> None:
+    """Refuses to go on without a proof of the key, unless the program has said that it means a TensorFlow server."""
+    if cluster_key():
+        raise errors.UnauthenticatedError(
+            None, None, f"{error.message} There is a cluster's key, which TensorFlow's protocol has no place for: write "
+            f"{_TENSORFLOW}://host:port if a TensorFlow server is meant."
+        ) from None  # fmt: skip
+
+
 def _local(target: str) -> TaskServer | None:
     with _lock:
         return _servers.get(target)
@@ -63,7 +80,12 @@ def connect(target: str, config: Any) -> Engine:
     server = _local(target)
     if server is not None:
         return MasterEngine(server, config)
-    return ClientEngine(_network(), address, config)
+    if not _is_tensorflow(target):
+        try:
+            return ClientEngine(_network(), address, config)
+        except OtherProtocolError as e:
+            _check_without_key(e)
+    return TensorFlowEngine(address, config)
 
 
 def reset(target: str, containers: list[str], config: Any) -> None:
@@ -73,12 +95,20 @@ def reset(target: str, containers: list[str], config: Any) -> None:
     if server is not None:
         server.reset(containers, forward=True)
         return
-    network = _network()
-    connection = network.connect(address)
-    try:
-        network.call(connection, "reset", container=containers, forward=True)
-    finally:
-        network.release(connection)
+    if not _is_tensorflow(target):
+        network = _network()
+        try:
+            connection = network.connect(address)
+        except OtherProtocolError as e:
+            _check_without_key(e)
+        else:
+            try:
+                network.call(connection, "reset", container=containers, forward=True)
+            finally:
+                network.release(connection)
+            return
+    with contextlib.closing(TensorFlowChannel(address)) as channel:
+        channel.call("Reset", container=containers)
 
 
 CONNECTOR = Connector(connect, reset)
