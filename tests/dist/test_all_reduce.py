@@ -86,3 +86,47 @@ def test_members_on_the_tasks_of_one_session() -> None:
                 np.testing.assert_array_equal(each, np.arange(50000, dtype=np.float32) * 6)
     for server in workers:
         server.stop()
+
+
+def on_two_devices(build: Any) -> list[Any]:
+    """What two devices of one session compute together; `build` makes one member's tensor or operation."""
+    members = []
+    for index in range(2):
+        with tf.device(f"/cpu:{index}"):
+            members.append(build(index))
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as sess:
+        return sess.run(members)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64, tf.uint8])
+@pytest.mark.parametrize(("merge", "function"), [("Add", np.add), ("Mul", np.multiply), ("Max", np.maximum)])
+def test_reductions_of_every_type_over_devices(dtype: Any, merge: str, function: Any) -> None:
+    given = [np.array([[1, 2, 3], [4, 5, 6]]).astype(dtype.as_numpy_dtype), np.full([2, 3], 3, dtype.as_numpy_dtype)]
+    results = on_two_devices(lambda i: tf.collective.all_reduce(tf.constant(given[i]), 2, 1, 1, merge_op=merge))
+    for result in results:
+        assert result.dtype == given[0].dtype
+        np.testing.assert_array_equal(result, function(*given))
+
+
+def test_reduce_scatter_gather_and_broadcast_over_devices() -> None:
+    given = [np.arange(8, dtype=np.float32).reshape(4, 2) * (i + 1) for i in range(2)]
+    scattered = on_two_devices(lambda i: tf.collective.reduce_scatter(tf.constant(given[i]), 2, 1, 1))
+    np.testing.assert_array_equal(np.concatenate(scattered), given[0] + given[1])
+    for gathered in on_two_devices(lambda i: tf.collective.all_gather(tf.constant(given[i]), 2, 1, 2)):
+        np.testing.assert_array_equal(gathered, np.concatenate(given))
+    for sent in on_two_devices(lambda i: tf.collective.broadcast(tf.constant(given[i]), 1, 2, 1, 3)):
+        np.testing.assert_array_equal(sent, given[1])
+
+    def send_or_receive(index: int) -> Any:
+        if index == 0:
+            return tf.collective.broadcast_send(tf.constant(given[0]), [4, 2], tf.float32, 2, 1, 4)
+        return tf.collective.broadcast_recv([4, 2], tf.float32, 2, 1, 4)
+
+    for sent in on_two_devices(send_or_receive):
+        np.testing.assert_array_equal(sent, given[0])
+    assert on_two_devices(lambda i: tf.collective.barrier(2, 1, 5)) == [None, None]
+
+
+def test_members_that_disagree_get_an_error_and_do_not_wait() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        on_two_devices(lambda i: tf.collective.all_reduce(tf.zeros([2 + i]), 2, 1, 1))

@@ -32,6 +32,8 @@ def create_local_cluster(
         >>> with tf.Session(workers[1].target) as sess:  # Another session of another task sees the variable.
         ...     print(sess.run(v))
         3.0
+        >>> for server in (*workers, *ps):
+        ...     server.stop()
     """
     ports = free_ports(num_workers + num_ps)
     addresses = [f"localhost:{port}" for port in ports]

@@ -32,6 +32,7 @@ class Server:
         >>> with tf.Session(server.target) as sess:
         ...     print(sess.run(tf.constant("Hello from a cluster of one task")).decode())
         Hello from a cluster of one task
+        >>> server.stop()
     """
 
     def __init__(
