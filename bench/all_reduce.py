@@ -1,8 +1,8 @@
 """All-reduce beside gloo in PyTorch: `python bench/all_reduce.py --peers FOLDER`.
 
 Processes of both live through the whole run and take turns, one measurement each, so that noise meets both alike; those
-whose turn it is not wait for a line of input. A measurement is the time that rank 0 takes for an all-reduce of float32,
-right after a barrier. Printed are medians and their ratio.
+whose turn it is not wait for a line of input. A measurement is the time that rank 0 needs for one all-reduce of float32
+in place, right after a barrier. Printed are medians and their ratio.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ def thalweg_worker(rank: int, addresses: list[str], tcp: bool) -> Measure:
 
     def measure(size: int) -> float:
         if size not in steps:
-            value = tf.get_variable(f"value_{size}", [size // 4], initializer=tf.ones_initializer(), use_resource=True)
+            value = tf.get_variable(f"value_{size}", [size // 4], initializer=tf.zeros_initializer(), use_resource=True)
             session.run(value.initializer)
-            steps[size] = session.make_callable(hvd.allreduce(value.value(), op=hvd.Sum, name=f"sum_{size}").op)
+            # In place, as in PyTorch.
+            reduced = hvd.allreduce(value.value(), op=hvd.Sum, name=f"reduced_{size}")
+            steps[size] = session.make_callable(value.assign(reduced, read_value=False))
         ready()
         begin = time.perf_counter()
         steps[size]()
@@ -121,8 +123,8 @@ class Team:
             assert process.stdin is not None
             process.stdin.write(f"{size}\n")
             process.stdin.flush()
-        taken = [float(self._read(process)) for process in self._processes]
-        return taken[0] * 1000
+        times = [float(self._read(process)) for process in self._processes]
+        return times[0] * 1000
 
     def close(self) -> None:
         """Ends them."""
@@ -147,10 +149,12 @@ def compare(peers: str | None, count: int, rounds: int, tcp: bool) -> None:
                         times[name].append(taken)
             medians = {name: statistics.median(each) for name, each in times.items()}
             best = {name: min(each) for name, each in times.items()}
-            where = ", TCP" if tcp else ""
-            line = [f"{count} processes, {label:>6}{where}:"]
-            line += [f"{name} {medians[name]:8.3f} ms (best {best[name]:.3f})" for name in ("thalweg", "gloo")]
-            print(*line, f"ratio {medians['gloo'] / medians['thalweg']:.2f}", flush=True)
+            print(
+                f"{count} processes, {label:>6}{', TCP' if tcp else '     '}: thalweg {medians['thalweg']:8.3f} ms "
+                f"(best {best['thalweg']:.3f}), gloo {medians['gloo']:8.3f} ms (best {best['gloo']:.3f}), "
+                f"ratio {medians['gloo'] / medians['thalweg']:.2f}",
+                flush=True,
+            )
     finally:
         for team in teams.values():
             team.close()

@@ -6,8 +6,8 @@
 #include <queue>
 #include <unordered_map>
 
+#include "executor/shared_outputs.h"
 #include "executor/state.h"
-#include "memory/shared_arena.h"
 #include "tensor/upper_bits.h"
 #include "thread/parallel.h"
 
@@ -29,55 +29,6 @@ NodeKind kind_of(const NodeSpec& spec, const Kernel* kernel) {
   auto found = kinds.find(spec.def.op);
   if (found != kinds.end()) return found->second;
   return dynamic_cast<const AsyncKernel*>(kernel) ? NodeKind::async : NodeKind::plain;
-}
-
-// Runs a kernel whose outputs other tasks will read: they are made in shared memory.
-template <typename Base>
-class SharingKernel final : public Base {
- public:
-  explicit SharingKernel(std::shared_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
-  void compute(Context& ctx) override {
-    SharedScope scope;
-    kernel_->compute(ctx);
-  }
-  void compute_in_parts(Context& ctx, const DivisibleKernel::Part& part)
-    requires std::is_same_v<Base, DivisibleKernel>
-  {
-    SharedScope scope;
-    static_cast<DivisibleKernel&>(*kernel_).compute_in_parts(ctx, part);
-  }
-
- private:
-  const std::shared_ptr<Kernel> kernel_;
-};
-
-std::shared_ptr<Kernel> sharing(std::shared_ptr<Kernel> kernel) {
-  if (dynamic_cast<DivisibleKernel*>(kernel.get()))
-    return std::make_shared<SharingKernel<DivisibleKernel>>(std::move(kernel));
-  return std::make_shared<SharingKernel<Kernel>>(std::move(kernel));
-}
-
-// Which nodes make tensors that other tasks read: those before a collective op, and, on a device of a task, those before
-// a Send to another task and those that make the value of a variable, which any step may send.
-std::vector<bool> sharing_nodes(const std::vector<NodeSpec>& specs, const Device& device) {
-  std::vector<bool> found(specs.size(), false);
-  auto task_of = [](const std::string& name) { return name.substr(0, name.rfind("/device:")); };
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const NodeSpec& spec = specs[i];
-    if (spec.def.op.starts_with("Collective")) {
-      for (const auto& [source, output] : spec.inputs) found[source] = true;
-    } else if (!device.lends) {
-      continue;
-    } else if (spec.def.op == "_Send") {
-      if (task_of(spec.def.attr<std::string>("recv_device", "")) != task_of(device.name))
-        found[spec.inputs.at(0).first] = true;
-    } else if (spec.def.op == "AssignVariableOp") {
-      found[spec.inputs.at(1).first] = true;
-    } else if (spec.def.op != "ReadVariableOp") {
-      for (DType dtype : spec.def.input_dtypes) found[i] = found[i] || dtype == DType::resource;
-    }
-  }
-  return found;
 }
 
 bool is_back_edge(const std::vector<NodeSpec>& specs, int32_t from, int32_t to) {
@@ -248,7 +199,7 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
   sink.inputs = std::move(fetches);
   for (auto [from, output] : sink.inputs) sink.def.input_dtypes.push_back(specs[from].def.output_dtypes[output]);
 
-  const std::vector<bool> shares = sharing_nodes(specs, device_);
+  const std::vector<bool> lent = lent_outputs(specs, device_);
   std::vector<int32_t> order = schedule(specs);
   std::vector<int32_t> position(specs.size());
   nodes_.resize(specs.size() + 1);
@@ -267,8 +218,8 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
       }
     }
     item.kind = kind_of(spec, item.kernel.get());
-    if (shares[order[at]] && item.kind == NodeKind::plain && item.kernel && spec.def.op != "Const")
-      item.kernel = sharing(std::move(item.kernel));
+    if (lent[order[at]] && item.kind == NodeKind::plain && item.kernel && spec.def.op != "Const")
+      item.kernel = with_shared_outputs(std::move(item.kernel));
     item.trigger = spec.def.op == "ControlTrigger";
     if (item.kind == NodeKind::async) {
       item.prompt = dynamic_cast<PromptKernel*>(item.kernel.get());

@@ -65,6 +65,12 @@ void Collectives::declare(int64_t group, int64_t size) {
   groups_[group].declared_size = size;
 }
 
+uint64_t Collectives::generation(int64_t group) {
+  std::lock_guard lock(mutex_);
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? 0 : found->second.last;
+}
+
 std::vector<CollectiveMember> Collectives::members(int64_t group) {
   std::lock_guard lock(mutex_);
   const auto found = groups_.find(group);

@@ -65,6 +65,8 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   void refused(int64_t group, const std::string& device, const Error& error);
   // Ends the runs of a group, on all members; the next call forms it anew.
   void dissolve(int64_t group, const Error& error);
+  // The last generation that was formed; 0 if there was none.
+  uint64_t generation(int64_t group);
   // The ranks' tasks and devices; empty if the group is not formed.
   std::vector<CollectiveMember> members(int64_t group);
 

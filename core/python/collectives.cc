@@ -85,6 +85,8 @@ void bind_collectives(nb::module_& m) {
             c.dissolve(group, error_of(code, message));
           },
           "group"_a, "code"_a, "message"_a, "Ends the runs of a group, on all members.")
+      .def("generation", &Collectives::generation, "group"_a, nb::call_guard<WithoutGil>(),
+           "The last generation that was formed; 0 if there was none.")
       .def(
           "members",
           [](Collectives& c, int64_t group) {

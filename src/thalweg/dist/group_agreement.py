@@ -69,8 +69,21 @@ class GroupAgreement:
         self._last = 0
         self._rounds: dict[int, _Round] = {}
 
-    def join(self, group: int, size: int, member: Member) -> list[Instruction]:
-        """A member joins a group that it expects to have `size` members."""
+    def next_generation(self, last: int = 0) -> int:
+        """A number that is larger than all earlier ones, and than `last`."""
+        self._last = max(self._last + 1, self._clock(), last + 1)
+        return self._last
+
+    def join(self, group: int, size: int, member: Member, last_generation: int = 0) -> list[Instruction]:
+        """A member joins a group that it expects to have `size` members.
+
+        Args:
+            group: The group.
+            size: How many members there will be.
+            member: The one that joins.
+            last_generation: The last generation of the group that the member knows of, from this leader or another.
+        """
+        self._last = max(self._last, last_generation)
         round_ = self._rounds.setdefault(group, _Round())
         if member.place in round_.refused:
             round_ = self._rounds[group] = _Round()
@@ -92,8 +105,7 @@ class GroupAgreement:
             return []
         del self._rounds[group]
         members = sorted((joined for joined, _ in round_.joined.values()), key=lambda each: each.order)
-        self._last = max(self._last + 1, self._clock())
-        return [Formed(group, self._last, tuple(members))]
+        return [Formed(group, self.next_generation(), tuple(members))]
 
     def lost(self, task: str, incarnation: int) -> None:
         """A task is gone: it no longer waits."""

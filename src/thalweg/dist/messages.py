@@ -38,7 +38,12 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
         ("incarnation", 3, "uint64"),
         ("address", 4, "string"),
     ],
-    "JoinGroupRequest": [("group", 1, "int64"), ("size", 2, "int64"), ("member", 3, "MemberDef")],
+    "JoinGroupRequest": [
+        ("group", 1, "int64"),
+        ("size", 2, "int64"),
+        ("member", 3, "MemberDef"),
+        ("last_generation", 4, "uint64"),
+    ],
     "GroupFormed": [("generation", 1, "uint64"), ("member", 2, "*MemberDef")],
     # Client to master.
     "CreateRequest": [("graph", 1, "bytes"), ("config", 2, "bytes")],
@@ -64,6 +69,7 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "reset": ("ResetRequest", "Empty"),
     "memory": ("MemoryRequest", "MemoryInfo"),
     "join_group": ("JoinGroupRequest", "GroupFormed"),
+    "join_survivors": ("JoinGroupRequest", "GroupFormed"),
     "create_session": ("CreateRequest", "Created"),
     "extend_session": ("ExtendRequest", "Empty"),
     "make_step": ("StepRequest", "Registered"),

@@ -67,7 +67,14 @@ class TaskServer:
         ]  # fmt: skip
         self.native_devices = core.ServerDevices([device.name for device in self.devices], self.incarnation)
         self.network = core.NetworkTask(
-            self.name, self.incarnation, "thalweg", key, _weakly(self._answer), _weakly(self._lost), not tcp, patience_ms
+            self.name,
+            self.incarnation,
+            "thalweg",
+            key,
+            _weakly(self._answer),
+            _weakly(self._lost),
+            not tcp,
+            patience_ms,
         )
         self.directory = open_directory(cluster)
         self.peers = Peers(self.network, self.directory, tcp)
@@ -87,6 +94,7 @@ class TaskServer:
             "reset": self._reset,
             "memory": self._memory,
             "join_group": self.collectives.join_group,
+            "join_survivors": self.collectives.join_survivors,
         }
         self.closed = threading.Event()
 

@@ -14,6 +14,7 @@ from thalweg.train.cluster_spec import ClusterSpec
 
 WORLD: Final = -1
 """The number of the collective group of all processes."""
+_PROCESS: Final = "device:PROCESS:0"  # the core's name of the member of a group without a size in its nodes
 _JOBS: Final = ("chief", "worker")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -154,7 +155,7 @@ def reinit() -> None:
         errors.UnavailableError: If the survivors do not agree within a minute.
     """
     found = world()
-    members = found.groups.reform(WORLD, found.tasks)
+    members = found.groups.reform(WORLD, _PROCESS, found.tasks)
     found.set_members(members)
 
 
