@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 BENCH ?=
 SANITIZERS ?= address thread
 SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files tests/fuzz/test_files.py tests/devices tests/queues \
-	tests/data_pipeline tests/functions)
+	tests/data_pipeline tests/functions tests/dist/test_local_cluster.py)
 
 VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python
