@@ -27,7 +27,7 @@ struct Listener {
       error.set_node("node", "Op");
       answer(error, {});
     };
-    task = std::make_shared<Task>(options, calls, nullptr, nullptr);
+    task = std::make_shared<Task>(options, calls, nullptr);
     port = task->listen("localhost", 0);
   }
   ~Listener() { task->close(); }

@@ -58,6 +58,8 @@ class ClientSessions:
         name = secrets.token_hex(8)
         with self._lock:
             self._sessions[name] = session
+        if connection.is_lost:  # Its loss may have been reported before the session was known.
+            self._lost(connection, "")
         return messages()["Created"](session=name)
 
     def _find(self, connection: Any, name: str) -> _ClientSession:

@@ -58,6 +58,7 @@ class MasterState:
         self._incarnations: dict[str, int] = {}  # of the tasks that are connected
         self._lost: dict[str, str] = {}  # why tasks that were connected are not any more
         self._steps: dict[int, _Step] = {}
+        self._used: set[str] = set()  # tasks that were asked to register parts: they have made a session
         self._last_step = 0
         self._closed = False
 
@@ -108,25 +109,34 @@ class MasterState:
             self.check_task(task)
             if task not in self._incarnations:
                 raise errors.UnavailableError(None, None, f"Task {task} is not connected.")
+        self._used.update(others)
         self._last_step += 1
         self._steps[self._last_step] = _Step({task: self._incarnations[task] for task in others})
         return self._last_step, [Register(task, self._last_step) for task in others]
 
     def registered(self, step: int, task: str, number: int) -> list[Instruction]:
         """Event: a task has registered its parts of a step under a number."""
+        if self._closed:
+            return self._close_at(task)
         known = self._steps.get(step)
-        if known is None or known.broken is not None:
-            return [Deregister(task, (number,))]
-        known.numbers[task] = number
-        return []
+        if known is not None and known.broken is None:
+            known.numbers[task] = number
+            return []
+        return [Deregister(task, (number,))] if task in self._incarnations else []
 
-    def refused(self, step: int, error: errors.OpError) -> list[Instruction]:
-        """Event: a task cannot take its parts of a step."""
+    def refused(self, step: int, task: str, error: errors.OpError) -> list[Instruction]:
+        """Event: a task, maybe the master's own, cannot take its parts of a step."""
+        if self._closed:
+            return self._close_at(task)
         known = self._steps.get(step)
         if known is None:
             return []
         known.broken = known.broken or error
         return self.drop_step(step)
+
+    def _close_at(self, task: str) -> list[Instruction]:
+        # The task may have handled the call after that which closed the session, and made the session once more.
+        return [CloseWorkerSession(task)] if task in self._incarnations else []
 
     def numbers(self, step: int) -> Mapping[str, int]:
         """The numbers of a step's parts, by task.
@@ -159,9 +169,8 @@ class MasterState:
         if self._closed:
             return []
         self._closed = True
-        used = {task for step in self._steps.values() for task in step.numbers}
         self._steps.clear()
-        return [CloseWorkerSession(task) for task in sorted(used & set(self._incarnations))]
+        return [CloseWorkerSession(task) for task in sorted(self._used & set(self._incarnations))]
 
     def validate(self) -> None:
         """Asserts the invariants."""
@@ -174,3 +183,4 @@ class MasterState:
                 for task, incarnation in step.tasks.items():
                     assert self._incarnations.get(task) == incarnation, "a sound step has lost a task"
         assert not (self._closed and self._steps), "a closed session has steps"
+        assert self._used <= set(self._incarnations) | set(self._lost), "a task was used that was never connected"

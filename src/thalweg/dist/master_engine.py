@@ -144,7 +144,10 @@ class MasterEngine:
     def _lost(self, connection: Any, why: str) -> None:
         with self._lock:
             task = connection.task
-            if self._connections.get(task) is connection or self._state.incarnation(task) == connection.incarnation:
+            # Two tasks may have two connections, made by either side. The session is concerned by the loss of that over
+            # which it has registered parts: while it is open, the other task keeps them.
+            own = self._connections.get(task)
+            if own is not None and own.number == connection.number:
                 self._state.lost(task, connection.incarnation, f"{why.rstrip('.')}.")
                 self._connections.pop(task, None)
 
@@ -181,7 +184,7 @@ class MasterEngine:
                 own = self._server.install(self._native, planned.restricted(local))
         except errors.OpError as e:
             with self._lock:
-                instructions = self._state.refused(number, e)
+                instructions = self._state.refused(number, self._server.name, e)
             self._carry_out(instructions)
             raise
         remotes = [(connections[task], numbers[task], *_share(planned, by_task[task])) for task in connections]
@@ -225,6 +228,9 @@ class MasterEngine:
                 )  # fmt: skip
             except errors.OpError as e:
                 failures.append(e)
+                with self._lock:
+                    more = self._state.refused(instruction.step, task, e)
+                self._carry_out(more)
                 return
             numbers[task] = answer.number
             with self._lock:

@@ -226,13 +226,13 @@ class TaskServer:
 
     def _deregister(self, connection: Any, request: Any) -> Any:
         with self._lock:
-            instructions = self._state.deregister(request.session, request.number)
+            instructions = self._state.deregister(request.session, _number(connection), request.number)
         self._carry_out(instructions)
         return messages()["Empty"]()
 
     def _close_worker_session(self, connection: Any, request: Any) -> Any:
         with self._lock:
-            instructions = self._state.close(request.session)
+            instructions = self._state.close(request.session, _number(connection))
         self._carry_out(instructions)
         return messages()["Empty"]()
 

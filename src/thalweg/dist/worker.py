@@ -43,13 +43,16 @@ class _Session:
     numbers: set[int] = field(default_factory=set)
 
 
+_REMEMBERED_CONNECTIONS = 10000
+
+
 class WorkerState:
     """The sessions of one task."""
 
     def __init__(self) -> None:
         """Begins with none."""
         self._sessions: dict[str, _Session] = {}
-        self._lost: set[int] = set()
+        self._lost: dict[int, None] = {}  # the latest ones, in order: a call may be handled after the loss
 
     def register(self, session: str, connection: int) -> list[Instruction]:
         """Event: a master asks to register parts; the session is made if it is new.
@@ -60,13 +63,16 @@ class WorkerState:
         """
         if connection in self._lost:
             raise errors.AbortedError(None, None, "The master is gone.")
-        known = self._sessions.get(session)
-        if known is None:
+        if self._find(session, connection) is None:
             self._sessions[session] = _Session(connection)
             return [OpenSession(session)]
-        if known.connection != connection:
-            raise errors.PermissionDeniedError(None, None, "The session belongs to another master.")
         return []
+
+    def _find(self, session: str, connection: int) -> _Session | None:
+        known = self._sessions.get(session)
+        if known is not None and known.connection != connection:
+            raise errors.PermissionDeniedError(None, None, "The session belongs to another master.")
+        return known
 
     def registered(self, session: str, number: int) -> list[Instruction]:
         """Event: parts were registered under a number."""
@@ -76,27 +82,38 @@ class WorkerState:
         known.numbers.add(number)
         return []
 
-    def deregister(self, session: str, numbers: Sequence[int]) -> list[Instruction]:
-        """Event: a master does not need some parts any more. Numbers of others are ignored."""
-        known = self._sessions.get(session)
+    def deregister(self, session: str, connection: int, numbers: Sequence[int]) -> list[Instruction]:
+        """Event: a master does not need some parts any more. Numbers of others are ignored.
+
+        Raises:
+            errors.PermissionDeniedError: If the session is that of another connection.
+        """
+        known = self._find(session, connection)
         found = tuple(number for number in numbers if known is not None and number in known.numbers)
         if known is not None:
             known.numbers.difference_update(found)
         return [DropParts(found)] if found else []
 
-    def close(self, session: str) -> list[Instruction]:
-        """Event: a master has closed a session."""
-        known = self._sessions.pop(session, None)
+    def close(self, session: str, connection: int) -> list[Instruction]:
+        """Event: a master has closed a session.
+
+        Raises:
+            errors.PermissionDeniedError: If the session is that of another connection.
+        """
+        known = self._find(session, connection)
         if known is None:
             return []
+        del self._sessions[session]
         parts = [DropParts(tuple(sorted(known.numbers)))] if known.numbers else []
         return [*parts, DropSession(session)]
 
     def lost(self, connection: int) -> list[Instruction]:
         """Event: a connection is lost: the sessions of its master end."""
-        self._lost.add(connection)
+        self._lost[connection] = None
+        if len(self._lost) > _REMEMBERED_CONNECTIONS:
+            del self._lost[next(iter(self._lost))]
         gone = [name for name, session in self._sessions.items() if session.connection == connection]
-        return [instruction for name in gone for instruction in self.close(name)]
+        return [instruction for name in gone for instruction in self.close(name, connection)]
 
     def validate(self) -> None:
         """Asserts the invariants."""
