@@ -213,7 +213,7 @@ TEST(frames_that_no_task_sends_cost_the_sender_its_connection_and_nobody_else) {
   Socket hand = b.raw();
   write_text(hand, bytes_of({FrameKind::answer, 0, 0, 77, "x", {}}) +
                        bytes_of({FrameKind::give_back, 0, 0, 9, {}, {}}) +
-                       bytes_of({FrameKind::done, 0, 3, 0, std::string(4, '\0'), {counting(3)}}));
+                       bytes_of({FrameKind::done, 0, 3, 0, std::string(8, '\0'), {counting(3)}}));
   CHECK_EQUAL(wait_for(call(*a.task, peer, "echo")).second, "p");
   wait_until([&] { return b.task->connections().size() == 2; });
 }
