@@ -145,6 +145,17 @@ TEST(a_caller_by_hand_with_the_key_is_admitted) {
   CHECK(called.server.get().greeting);
 }
 
+TEST(a_caller_that_speaks_http2_is_told_from_one_that_is_admitted) {
+  Called called;
+  write_text(called.hand.socket, kHttp2);
+  const Outcome outcome = called.server.get();
+  CHECK(outcome.greeting && outcome.greeting->http2 && outcome.greeting->peer.task.empty());
+  Called admitted;
+  admitted.say_hello(hello(kCaller));
+  admitted.hand.text(proof("k", "caller", hello(kCaller), admitted.servers_hello));
+  CHECK(!admitted.server.get().greeting->http2);
+}
+
 TEST(a_replayed_handshake_is_refused) {
   Called first;
   first.say_hello(hello(kCaller));
