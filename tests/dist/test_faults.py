@@ -43,3 +43,16 @@ def test_a_parameter_server_that_was_stopped_goes_on_with_the_restored_model(tmp
         cluster.signal("ps", 1, signal.SIGCONT)
         cluster.wait_for_end()
         check(cluster, "sync", 2, 60)
+
+
+def test_supervisors_make_new_sessions(tmp_path: Path) -> None:
+    given = {"mode": "async", "steps": 250, "pause": 0.005, "supervised": True}
+    with TrainingCluster(tmp_path, ps=2, workers=2, **given) as cluster:
+        cluster.wait_for_step(40)
+        cluster.kill("ps", 1)
+        cluster.start("ps", 1)
+        cluster.wait_for_step(100)
+        cluster.kill("worker", 1)
+        cluster.start("worker", 1)
+        cluster.wait_for_end()
+        check(cluster, "async", 2, 250)

@@ -154,6 +154,23 @@ class Worker:
         if self.is_chief:
             self.report(variables, step)
 
+    def run_supervised(self) -> None:
+        """The same with a Supervisor."""
+        train, variables, _ = self.build()
+        step = tf.train.get_global_step()
+        supervisor = tf.train.Supervisor(
+            is_chief=self.is_chief, logdir=self.given["directory"], save_model_secs=0.2, save_summaries_secs=0
+        )
+
+        def one_step(session: Any) -> None:
+            _, seen = session.run([train, step])
+            self.note(event="step", step=int(seen))
+            time.sleep(self.given["pause"])
+
+        tf.train.basic_train_loop(supervisor, one_step, master=self.target)
+        if self.is_chief:
+            self.report(variables, step)
+
     def report(self, variables: list[Any], step: Any) -> None:
         """Notes the final model."""
         with tf.Session(self.target) as session:
@@ -179,7 +196,8 @@ def main() -> None:
     print("ready", server.target, flush=True)
     if given["job"] == "ps":
         server.join()
-    Worker(given, server.target).run()
+    worker = Worker(given, server.target)
+    worker.run_supervised() if given.get("supervised") else worker.run()
 
 
 if __name__ == "__main__":
