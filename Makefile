@@ -17,7 +17,7 @@ VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python
 CMAKE := $(VENV_PATH)/bin/cmake
 PYTHON_DIRS := $(wildcard src tests examples bench docs tools)
-CPP_FILES = $(shell find core tests/native -name '*.cc' -o -name '*.h' 2>/dev/null)
+CPP_FILES = $(shell find core tests/native tests/fuzz/native -name '*.cc' -o -name '*.h' 2>/dev/null)
 
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
@@ -30,7 +30,7 @@ export PYTHONPATH := $(CURDIR)/src
 export NINJA_STATUS := [%f/%t, %w elapsed, %W left]$(subst ,, )
 
 .DEFAULT_GOAL := help
-.PHONY: help requirements build test demo lint format bench docs wheel sanitize fuzz clean
+.PHONY: help requirements build test demo lint format bench docs wheel sanitize fuzz fuzz-native clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -128,6 +128,31 @@ sanitize-%: $(REQUIREMENTS)
 
 fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 	@$(PY) -m pytest -q tests/fuzz --timeout 0 --fuzz-seconds $(FUZZ_SECONDS)
+
+# What reads bytes of peers, with clang's fuzzer and the address and undefined-behaviour sanitizers. Inputs that fail stay
+# in build-fuzz/; inputs that reach new code are kept in build-fuzz/corpus for the next run.
+CLANG ?= $(notdir $(lastword $(shell command -v clang++) $(sort $(wildcard /usr/bin/clang++-1[6-9] /usr/bin/clang++-2[0-9]))))
+FUZZED := $(addprefix core/net/,frame.cc frame_reader.cc handshake.cc sha256.cc socket.cc loans.cc) core/error.cc \
+	$(wildcard core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
+FUZZ_COMPILE = $(CLANG) -std=c++20 -O1 -g -fsanitize=address,undefined -Icore -Isrc/thalweg/include -Itests/native
+
+build-fuzz/%.o: %.cc
+	@mkdir -p $(@D)
+	@$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -MMD -c $< -o $@
+
+build-fuzz/make_corpus: tests/fuzz/native/make_corpus.cc $(FUZZED:%.cc=build-fuzz/%.o)
+	@$(FUZZ_COMPILE) $^ -o $@
+
+build-fuzz/fuzz_%: tests/fuzz/native/fuzz_%.cc $(FUZZED:%.cc=build-fuzz/%.o)
+	@$(FUZZ_COMPILE) -fsanitize=fuzzer $^ -o $@
+
+-include $(FUZZED:%.cc=build-fuzz/%.d)
+
+fuzz-native: build-fuzz/make_corpus build-fuzz/fuzz_frames build-fuzz/fuzz_handshake ## fuzz what reads bytes of peers, FUZZ_SECONDS each (needs clang 16 or newer)
+	@build-fuzz/make_corpus build-fuzz/corpus
+	@for target in fuzz_frames fuzz_handshake; do \
+		build-fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=4096 \
+			-artifact_prefix=build-fuzz/$$target- build-fuzz/corpus/$$target || exit 1; done
 
 clean: ## remove everything built (the virtual environment stays)
 	@rm -rf build build-* dist src/thalweg/_core.* src/thalweg/libdnnl*

@@ -8,6 +8,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <future>
 
 #include "net/cluster_step.h"
@@ -131,14 +132,37 @@ nb::object call_python(const std::shared_ptr<void>& function, const Args&... arg
   }
 }
 
+// Limits by name; the others keep their defaults.
+net::Limits limits_from(nb::dict given) {
+  net::Limits limits;
+  const std::pair<const char*, size_t*> known[] = {
+      {"head", &limits.head},
+      {"elements", &limits.elements},
+      {"backlog", &limits.backlog},
+      {"early_steps", &limits.early_steps},
+      {"early_bytes", &limits.early_bytes},
+      {"calls", &limits.calls},
+      {"connections", &limits.connections},
+      {"handshakes", &limits.handshakes},
+  };
+  for (auto [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    auto found = std::find_if(std::begin(known), std::end(known), [&](auto& each) { return each.first == name; });
+    require(found != std::end(known), "there is no limit '", name, "' (core/net/limits.h)");
+    *found->second = nb::cast<size_t>(value);
+  }
+  return limits;
+}
+
 std::shared_ptr<Task> make_task(const std::string& task, uint64_t incarnation, const std::string& cluster,
                                 nb::bytes key, nb::callable calls, nb::callable lost, bool shares_memory,
-                                int64_t patience_ms) {
+                                int64_t patience_ms, nb::dict limits) {
   net::TaskOptions options;
   options.identity = {cluster, task, incarnation};
   options.key = std::string(key.c_str(), key.size());
   options.shares_memory = shares_memory;
   options.patience = std::chrono::milliseconds(patience_ms);
+  options.limits = limits_from(limits);
   auto on_call = [function = shared_object(calls)](const std::shared_ptr<Connection>& from, std::string method,
                                                    std::string payload, Task::Answer answer) {
     std::optional<Error> error;
@@ -266,8 +290,9 @@ void bind_network(nb::module_& m) {
           "why"_a);
   nb::class_<Task>(m, "NetworkTask", "This process as a member of a cluster, or as a client of one.")
       .def(nb::new_(&make_task), "task"_a, "incarnation"_a, "cluster"_a, "key"_a, "calls"_a, "lost"_a,
-           "shares_memory"_a = true, "patience_ms"_a = 3000,
-           "`calls(connection, method, payload) -> bytes` answers peers; `lost(connection, why)` is told of lost ones.")
+           "shares_memory"_a = true, "patience_ms"_a = 3000, "limits"_a = nb::dict(),
+           "`calls(connection, method, payload) -> bytes` answers peers; `lost(connection, why)` is told of lost ones; "
+           "`limits` are those of core/net/limits.h, by name.")
       .def("listen", &Task::listen, "host"_a, "port"_a, nb::call_guard<WithoutGil>())
       .def(
           "connect",

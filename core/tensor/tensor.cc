@@ -1,6 +1,7 @@
 // Buffers and tensors: construction, destruction, views and copies.
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <new>
 
 #include "tensor/resource_handle.h"

@@ -77,6 +77,10 @@ class Processes:
         """What a session connects to."""
         return f"grpc://{self.jobs[job][index]}"
 
+    def pid(self, job: str, index: int = 0) -> int:
+        """The process of a task."""
+        return self._running[job, index].pid
+
     def kill(self, job: str, index: int = 0) -> None:
         """Kills a task (SIGKILL)."""
         process = self._running.pop((job, index))

@@ -44,6 +44,7 @@ class TaskServer:
         config: Any = None,
         tcp: bool = False,
         patience_ms: int = 3000,
+        limits: Mapping[str, int] | None = None,
     ) -> None:
         """Makes the task's devices; it listens when it is started.
 
@@ -55,6 +56,7 @@ class TaskServer:
             config: A ConfigProto for sessions without one of their own; `device_count` decides the devices.
             tcp: Whether to use TCP also between tasks of one host.
             patience_ms: How long a peer may be silent before it is taken for dead.
+            limits: How much one peer can take (core/net/limits.h), by name, for example {"early_bytes": 1 << 30}.
         """
         self.name = task_name(job, index)
         self.config = config
@@ -75,6 +77,7 @@ class TaskServer:
             _weakly(self._lost),
             not tcp,
             patience_ms,
+            dict(limits or {}),
         )
         self.directory = open_directory(cluster)
         self.peers = Peers(self.network, self.directory, tcp)

@@ -1,0 +1,23 @@
+// Fuzzes both sides of the handshake with any bytes of the other one (make fuzz-native).
+//
+// The first byte decides which side, and whether it offers shared memory over its socket.
+#include "../../native/net_mutations.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace native_tests;
+  if (size < 1) return 0;
+  auto [in, out] = socket_pair();
+  write_text(in, {reinterpret_cast<const char*>(data) + 1, size - 1});
+  shutdown(in.fd(), SHUT_WR);
+  const Identity own{"c", "/job:ps/replica:0/task:0", 1};
+  SharedArena* arena = data[0] & 2 ? SharedArena::get() : nullptr;
+  try {
+    if (data[0] & 1)
+      answer(out, own, "key", arena, true, Clock::now() + 10s);
+    else
+      net::call(out, own, "key", arena, true, Clock::now() + 10s);
+  } catch (const Error&) {
+    return 0;
+  }
+  __builtin_trap();  // Nobody proves the key by chance.
+}

@@ -1,0 +1,32 @@
+// Writes the first inputs of the fuzzers: frames of all kinds, and the beginning of a handshake.
+#include <filesystem>
+#include <fstream>
+
+#include "../../native/net_mutations.h"
+
+int main(int argc, char** argv) {
+  using namespace native_tests;
+  const std::filesystem::path frames = std::filesystem::path(argv[argc - 1]) / "fuzz_frames",
+                              handshakes = std::filesystem::path(argv[argc - 1]) / "fuzz_handshake";
+  std::filesystem::create_directories(frames);
+  std::filesystem::create_directories(handshakes);
+  int number = 0;
+  for (const std::string& frame : sample_frames()) {
+    std::ofstream(frames / std::to_string(number++)) << std::string("\0\1", 2) << frame << frame;
+    std::ofstream(frames / std::to_string(number++)) << std::string("\1\2", 2) << frame;
+  }
+  std::string lent;
+  Writer(lent).put(DType::float32).put(uint8_t{1}).put(Place::shared_memory).put(uint8_t{0});
+  Writer(lent).put(int64_t{100}).put(uint64_t{1}).put(uint64_t{4096});
+  const FrameHeader header{static_cast<uint32_t>(lent.size()), static_cast<uint8_t>(FrameKind::tensor), 0, 1, 0, 1, 2};
+  std::ofstream(frames / "lent") << std::string("\1\3", 2)
+                                 << std::string_view(reinterpret_cast<const char*>(&header), sizeof header) << lent;
+  std::string hello, caller(kMagic, sizeof kMagic), server;
+  Writer(hello).text("c").text("/job:w").put(uint64_t{1}).put(uint8_t{1});
+  hello.append(16, 'r');
+  Writer(caller).text(hello).text(std::string(32, 'p'));
+  Writer(server).text(hello).text(std::string(32, 'p')).text("");
+  std::ofstream(handshakes / "caller") << '\3' << caller;
+  std::ofstream(handshakes / "server") << '\2' << server;
+  std::ofstream(handshakes / "refusal") << '\0' << server << "\x05\0\0\0\x10\0\0\0\0";
+}
