@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
 import thalweg as tf
 
@@ -18,16 +19,15 @@ def _end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def main() -> None:
-    """Starts the server, says so, and serves until it is killed."""
-    given = json.loads(sys.argv[1])
+def start_server(given: dict[str, Any]) -> Any:
+    """Starts the server that the first argument describes, and says so."""
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     config = tf.ConfigProto(device_count={"CPU": given.get("devices", 1)}, intra_op_parallelism_threads=1)
     server = tf.train.Server(given["cluster"], given["job"], given["index"], config=config)
     print("ready", server.target, flush=True)
-    server.join()
+    return server
 
 
 if __name__ == "__main__":
-    main()
+    start_server(json.loads(sys.argv[1])).join()

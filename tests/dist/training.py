@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 import time
 from typing import Any
 
 import numpy as np
 
 import thalweg as tf
+from tests.dist.task_process import start_server
 
 # Batches of the synchronous model: by worker and step, so that whoever repeats a step repeats its gradient.
 _BATCHES = 16
@@ -178,22 +177,11 @@ class Worker:
         self.note(event="model", step=int(final), values=[np.asarray(value).tobytes().hex() for value in values])
 
 
-def _end_with_parent(parent: int) -> None:
-    """A test that is killed must leave no processes behind."""
-    while os.getppid() == parent:
-        threading.Event().wait(0.5)
-    os._exit(1)
-
-
 def main() -> None:
     """Runs the task that the first argument describes."""
     given = json.loads(sys.argv[1])
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     tf.logging.set_verbosity(tf.logging.INFO)
-    config = tf.ConfigProto(device_count={"CPU": 1}, intra_op_parallelism_threads=1)
-    server = tf.train.Server(given["cluster"], given["job"], given["index"], config=config)
-    print("ready", server.target, flush=True)
+    server = start_server(given)
     if given["job"] == "ps":
         server.join()
     worker = Worker(given, server.target)
