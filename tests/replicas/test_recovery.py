@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import thalweg as tf
 from tests.replicas.workers import Replica, run_workers
+from thalweg._native import core
 
 LOSSES = [tf.errors.AbortedError, tf.errors.UnavailableError]
 
@@ -226,4 +228,36 @@ def test_a_chief_that_loses_its_session_goes_on_with_its_workers(container: str,
             return step
 
     assert run_workers(*(lambda r=r: work(r) for r in replicas)) == [12, 12]
+    tf.summary.FileWriterCache.clear()
+
+
+def test_a_chief_whose_means_were_lost_begins_anew(
+    container: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of a session that was cut off takes the gradients: a task may notice the loss too late."""
+    monkeypatch.setattr("thalweg.train.replicas.sync_replicas_hook._LOG_SECONDS", 0.05)
+    replica = Replica(container, 0, lambda opt: tf.train.SyncReplicasOptimizer(opt, 1, worker_index=0))
+    with replica.graph.as_default():
+        hook = replica.optimizer.make_session_run_hook(True)
+        thief = replica.optimizer._accumulators[0].take_grad(1)
+        opened: list[Any] = []
+
+        def steal(session: Any, coord: Any) -> None:
+            if not opened:
+                other = tf.Session(graph=replica.graph)
+                opened.append((other, threading.Thread(target=lambda: other.run(thief))))
+                opened[0][1].start()
+                while core.waits() == waits:
+                    opened[0][1].join(0.001)
+
+        waits = core.waits()
+        saving = {"save_checkpoint_steps": 1, "save_summaries_steps": None, "log_step_count_steps": None}
+        with tf.train.MonitoredTrainingSession(
+            checkpoint_dir=str(tmp_path), hooks=[Recorder(steal), hook], **saving
+        ) as session:
+            step = 0
+            while step < 2:
+                step = session.run(replica.train_op, replica.feeds(step))
+        opened[0][1].join()
+        opened[0][0].close()
     tf.summary.FileWriterCache.clear()

@@ -28,6 +28,7 @@ class Worker:
             self.first_tokens = self.optimizer.get_init_tokens_op()
             self.clear = self.optimizer._make_clear_op()
             self.progress = self.optimizer._make_progress()
+            self.give_again = self.optimizer._make_give_again_op()
             self.initialize = tf.global_variables_initializer()
         self.sessions: list[Any] = []
         self.restart()
@@ -93,6 +94,17 @@ def test_a_worker_with_a_token_too_many_does_not_count_twice(pair: list[Worker])
     for _ in range(2):
         assert other.run(other.give, 4.0) is None
     assert other.run(other.train_op, 4.0) == 0
+    assert chief.run(chief.held) == 1
+
+
+def test_tokens_that_were_lost_are_given_again(pair: list[Worker]) -> None:
+    chief, other = pair
+    chief.run(chief.give, 2.0)
+    other.run(other.give, 4.0)
+    chief.run(chief.update)
+    other.run(other.optimizer.local_step_init_op)  # takes the token away
+    chief.run(chief.give_again)
+    assert other.run(other.train_op, 4.0) == 1
     assert chief.run(chief.held) == 1
 
 

@@ -25,6 +25,7 @@ class SyncReplicasHook(SessionRunHook):
         self._sync_optimizer = sync_optimizer
         self._is_chief = is_chief
         self._num_tokens = num_tokens
+        self._patience = 2 * _LOG_SECONDS  # before tokens are given again
 
     def begin(self) -> None:
         """Adds the operations that are missing.
@@ -41,6 +42,7 @@ class SyncReplicasHook(SessionRunHook):
         self._clear_op = optimizer._make_clear_op() if self._is_chief else None
         self._queue_runner = optimizer.get_chief_queue_runner() if self._is_chief else None
         self._progress = optimizer._make_progress()
+        self._give_again_op = optimizer._make_give_again_op() if self._is_chief else None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Initializes this replica's part.
@@ -82,16 +84,32 @@ class SyncReplicasHook(SessionRunHook):
                 pauses.sleep()
 
     def _watch(self, session: Any, coord: Any) -> None:
-        """Logs who is late when the step stays the same for ten seconds."""
-        before = None
+        """Logs who is late when the step stays the same for ten seconds. The chief helps after a while.
+
+        A session that was cut off may have taken a token with it, and its replica would wait for ever: tokens are given
+        again. A second one costs a replica a step that does not count, so that the patience is several times the
+        longest step so far. If nobody is late, means were lost with a session of the chief: it begins anew.
+        """
+        before, waited = None, 0.0
         while not coord.wait_for_stop(_LOG_SECONDS):
             try:
                 step, seen = session.run(self._progress)
-            except (errors.OpError, RuntimeError):
-                return  # The session has ended; whoever uses it is told.
-            if step == before:
+                if step != before:
+                    self._patience = max(self._patience, 4 * waited)
+                    before, waited = step, 0.0
+                    continue
+                waited += _LOG_SECONDS
                 late = [f"worker {worker} ({f'last: {last}' if last >= 0 else 'none yet'})"
                         for worker, last in enumerate(seen) if last < step]  # fmt: skip
                 for_whom = f"gradients of {', '.join(late)}" if late else "the chief to apply the gradients"
                 logging.info("Step %d still waits for %s.", step, for_whom)
-            before = step
+                if waited < self._patience or self._give_again_op is None:
+                    continue
+                self._patience *= 2
+                if late:
+                    session.run(self._give_again_op)
+                    continue
+            except (errors.OpError, RuntimeError):
+                return  # The session has ended; whoever uses it is told.
+            coord.request_stop(errors.AbortedError(None, None, f"The gradients of step {step} were not applied."))
+            session.close()  # Ends the steps that wait.

@@ -268,6 +268,13 @@ class SyncReplicasOptimizer(WrapperOptimizer):
         with device(self._global_step.device), name_scope(""):
             return [self._global_step.value(), self._tokens.round.last_steps()]
 
+    def _make_give_again_op(self) -> Any:
+        """Gives each replica another token of the present step; None if replicas have no numbers."""
+        if not isinstance(self._tokens, WorkerTokens):
+            return None
+        with device(self._global_step.device), name_scope(""):
+            return self._tokens.give_again()
+
     def get_init_tokens_op(self, num_tokens: int = -1) -> Any:
         """An operation that puts the first tokens into the queue; run by the chief only, once its session is ready.
 

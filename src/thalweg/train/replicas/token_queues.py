@@ -170,6 +170,10 @@ class WorkerTokens(TokenQueues):
         with control_dependencies(given):
             return self._enqueue(self._chiefs, 1)
 
+    def give_again(self) -> Any:
+        """Adds a token for each replica: one may be lost with a session that was cut off. Harmless otherwise."""
+        return constants.group(*(self._enqueue(queue, 1) for queue in self._all))
+
     def _enqueue(self, queue: FIFOQueue, count: Any) -> Any:
         many = apply_one("Reshape", count, [1])
         values = (self.round.value(), self._global_step.value())
