@@ -18,11 +18,11 @@ def sync(aggregate: int, total: int | None = None, **arguments: Any) -> Any:
     return lambda opt: tf.train.SyncReplicasOptimizer(opt, aggregate, total, **arguments)
 
 
-def train(replica: Replica, is_chief: bool, num_tokens: int = 0, steps: int = STEPS) -> Any:
+def train(replica: Replica, is_chief: bool, num_tokens: int = 0, steps: int = STEPS, hooks: Any = ()) -> Any:
     """Trains until the global step is `steps`; returns the variables at the end, if this is the chief."""
     with replica.graph.as_default():
         hook = replica.optimizer.make_session_run_hook(is_chief, num_tokens)
-        with tf.train.MonitoredTrainingSession(is_chief=is_chief, hooks=[hook]) as session:
+        with tf.train.MonitoredTrainingSession(is_chief=is_chief, hooks=[*hooks, hook]) as session:
             step = 0
             while step < steps:
                 step = session.run(replica.train_op, replica.feeds(step))
@@ -172,6 +172,31 @@ def test_fewer_workers_than_gradients_contribute_several_times(container: str) -
     assert step == STEPS
     with replicas[0].graph.as_default(), pytest.raises(ValueError, match=r"1 \(given\) vs 2 \(needed\)"):
         replicas[0].optimizer.get_init_tokens_op(1)
+
+
+class ChiefThatWaits(tf.train.SessionRunHook):
+    """Lets the chief begin synchronous training only when a worker has given gradients and waits for its token."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    def begin(self) -> None:
+        self._held = [accumulator.num_accumulated() for accumulator in self._replica.optimizer._accumulators]
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        while min(session.run(self._held)) < 1:
+            assert not coord.wait_for_stop(0.001)
+
+
+@pytest.mark.parametrize("aggregate", [2, 4])
+def test_a_worker_may_begin_before_the_chief(container: str, aggregate: int) -> None:
+    """The chief drops the early gradient, as it may be one of a lost session, and the worker gets another token."""
+    chief, worker = [Replica(container, index, sync(aggregate, 2)) for index in range(2)]
+    tokens = aggregate - 2
+    (_, _, step), _ = run_workers(
+        lambda: train(chief, True, tokens, hooks=[ChiefThatWaits(chief)]), lambda: train(worker, False)
+    )
+    assert step == STEPS
 
 
 def test_moving_averages_follow_the_steps(container: str) -> None:

@@ -40,6 +40,7 @@ class SyncReplicasHook(SessionRunHook):
         self._local_init_op = optimizer.chief_init_op if self._is_chief else optimizer.local_step_init_op
         self._init_tokens_op = optimizer.get_init_tokens_op(self._num_tokens) if self._is_chief else None
         self._clear_op = optimizer._make_clear_op() if self._is_chief else None
+        self._replace_op = optimizer._make_replace_op() if self._is_chief else None
         self._queue_runner = optimizer.get_chief_queue_runner() if self._is_chief else None
         self._progress = optimizer._make_progress()
         self._give_again_op = optimizer._make_give_again_op() if self._is_chief else None
@@ -58,9 +59,10 @@ class SyncReplicasHook(SessionRunHook):
                 f"Init operations did not make model ready for SyncReplicasOptimizer local_init. Init op: "
                 f"{self._local_init_op.name}, error: {reason}"
             )
-        if self._clear_op is not None:
-            session.run(self._clear_op)
+        dropped = self._clear_op is not None and session.run(self._clear_op)
         self._run_local_init(session)
+        if dropped:
+            session.run(self._replace_op)
         if self._init_tokens_op is not None:
             session.run(self._init_tokens_op)
         if self._queue_runner is not None:

@@ -245,7 +245,8 @@ class SyncReplicasOptimizer(WrapperOptimizer):
         """Drops what accumulators hold from an earlier session of the chief; None if a new round does that.
 
         A parameter server may have survived the loss of another one, or of the chief, and a restored model may be that
-        of an earlier step.
+        of an earlier step. Run, the tensor says whether anything was dropped: a worker that began before the chief has
+        then lost its gradients, and waits for a token.
         """
         if self._worker_index is not None:
             return None
@@ -256,10 +257,16 @@ class SyncReplicasOptimizer(WrapperOptimizer):
 
                 def drop(accumulator: Any = accumulator, held: Any = held) -> Any:
                     with control_dependencies([constants.group(accumulator.take_grad(held))]):
-                        return constants.constant(0)
+                        return constants.constant(True)
 
-                cleared.append(cond(apply_one("Greater", held, 0), drop, lambda: constants.constant(0)))
-        return constants.group(*cleared)
+                cleared.append(cond(apply_one("Greater", held, 0), drop, lambda: constants.constant(False)))
+        return apply_one("Any", apply_one("Pack", cleared), 0)
+
+    def _make_replace_op(self) -> Any:
+        """Adds the tokens of a step in place of dropped gradients; surplus ones cost gradients that are stale."""
+        assert self._tokens is not None
+        with device(self._global_step.device), name_scope(""):
+            return self._tokens.give()
 
     def _make_progress(self) -> Any:
         """The global step, and the last step of each replica; None if replicas have no numbers."""
