@@ -107,7 +107,7 @@ def start_task(
     """Starts this process's `tf.train.Server`, as the task that the environment describes.
 
     TF_CONFIG decides if it is set (`thalweg launch`, Kubernetes, Ray); else the variables of Slurm's `srun` or of
-    an MPI's `mpirun`, whose first `num_ps` ranks are PS tasks. Without any of these the process is a cluster of its own.
+    an MPI's `mpirun`, whose first `num_ps` ranks are PS tasks. Without any of these the process is a cluster alone.
 
     Args:
         num_ps: For ranks: how many of them are tasks of job "ps"; the others are workers.

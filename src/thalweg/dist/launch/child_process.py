@@ -11,6 +11,7 @@ by the kernel when the launcher dies (PR_SET_PDEATHSIG).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -153,10 +154,8 @@ def run_program_to_end(command: Sequence[str]) -> NoReturn:
         except BaseException:
             traceback.print_exc()
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError):
             stream.flush()
-        except (OSError, ValueError):
-            pass
     os._exit(code)
 
 

@@ -67,7 +67,7 @@ class Display:
             file.writelines(f"{line}\n" for line in written)
             file.flush()
         palette = _COLOURS.get(task.job, (37,))
-        prefix = self._coloured(f"{str(task):{self._width}} |", palette[task.index % len(palette)])
+        prefix = self._coloured(f"{task!s:{self._width}} |", palette[task.index % len(palette)])
         self._print([f"{prefix} {line}" for line in written])
 
     def note(self, text: str) -> None:

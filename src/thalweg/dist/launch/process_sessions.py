@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -34,10 +35,8 @@ def members(session: int) -> list[int]:
 def send(session: int, number: signal.Signals) -> None:
     """Sends a signal to all processes of a session."""
     for pid in members(session):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def kill(session: int) -> None:
@@ -72,10 +71,9 @@ class Guard:
         self._send(f"-{session}\n")
 
     def _send(self, line: str) -> None:
-        try:
+        # If the guard has been killed, the kernel still kills the tasks when the launcher dies.
+        with contextlib.suppress(BrokenPipeError):
             os.write(self._sender, line.encode())
-        except BrokenPipeError:
-            pass  # Somebody has killed it. The kernel still kills the tasks when the launcher dies.
 
     def close(self) -> None:
         """Ends the guard: it removes the folder."""

@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import ray
@@ -42,7 +42,7 @@ class _Remote:
     group: PlacementGroup | None = None
     place: Place | None = None
     is_running: bool = False
-    sample: Sample = Sample()
+    sample: Sample = field(default_factory=Sample)
 
 
 @dataclass

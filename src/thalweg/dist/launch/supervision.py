@@ -169,7 +169,9 @@ class Supervision:
             assert found.state is not State.FAILED or self._code, "a failure without an exit code"
             assert found.state is not State.ENDED or found.exit_code == 0
         if self._code is not None:
-            going_on = [str(task) for task, found in self.tasks.items() if found.state in (State.RUNNING, State.PAUSING)]
+            going_on = [
+                str(task) for task, found in self.tasks.items() if found.state in (State.RUNNING, State.PAUSING)
+            ]
             assert not going_on, f"{', '.join(going_on)} must be stopped"
 
 

@@ -26,7 +26,9 @@ def _undo_niceness() -> None:
     try:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     except PermissionError:
-        print(f"This process has a niceness of {niceness}. Start Ray with RAY_worker_niceness=0 to train at full speed.")
+        print(
+            f"This process has a niceness of {niceness}. Start Ray with RAY_worker_niceness=0 to train at full speed."
+        )
 
 
 if __name__ == "__main__":
