@@ -70,6 +70,13 @@ class Launched:
         """All lines so far."""
         return "\n".join(self.lines)
 
+    @property
+    def final_value(self) -> float:
+        """The number that the chief of a training program prints at its end."""
+        found = re.search(r"^\w+ \d +\| chief ends (-?[\d.]+)$", self.output, re.MULTILINE)
+        assert found, self.output
+        return float(found[1])
+
     def left_behind(self) -> list[str]:
         """Processes with the mark of this launch in their environment that are still there, after some patience."""
         found: list[str] = []

@@ -49,11 +49,14 @@ with tf.train.MonitoredTrainingSession(task.server.target, task.is_chief, hooks=
 print("chief" if task.is_chief else "worker", "ends", f"{now:.3f}")
 """
 
+# The variable goes to 3. A gradient that a slow worker has taken at the start, and applies at the end, adds up to 0.6.
+LOW, HIGH = 2.9, 3.7
+
 
 def test_a_program_trains_and_ps_tasks_end_with_the_workers(tmp_path: Path) -> None:
     with Launched(tmp_path, TRAINING, "--ps", "2", "--workers", "2", arguments=("60",)) as launched:
         assert launched.end() == 0, launched.output
-        assert re.search(r"^worker 0 \| chief ends 3.000", launched.output, re.MULTILINE), launched.output
+        assert LOW < launched.final_value < HIGH
         assert "worker 1 | worker ends" in launched.output
         assert launched.left_behind() == []
     assert not list(tmp_path.glob("thalweg-launch-*"))
@@ -121,7 +124,7 @@ def test_training_goes_on_after_a_worker_was_killed(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
         launched.wait_for("worker 0 was ended by SIGKILL")
         assert launched.end() == 0, launched.output
-        assert "chief ends 3.000" in launched.output
+        assert LOW < launched.final_value < HIGH
 
 
 def test_training_goes_on_from_the_checkpoint_after_a_ps_task_was_killed(tmp_path: Path) -> None:
@@ -136,7 +139,7 @@ def test_training_goes_on_from_the_checkpoint_after_a_ps_task_was_killed(tmp_pat
         os.kill(pid, signal.SIGKILL)
         launched.wait_for("ps 0 was ended by SIGKILL: restart 1")
         assert launched.end() == 0, launched.output
-        assert "chief ends 3.000" in launched.output
+        assert LOW < launched.final_value < HIGH
         assert "at 0" not in launched.output.partition("SIGKILL")[2]
 
 

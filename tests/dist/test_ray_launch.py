@@ -15,7 +15,7 @@ import pytest
 
 from tests.dist.launched import Launched, wait_until
 from tests.dist.processes import ROOT
-from tests.dist.test_launch import TRAINING
+from tests.dist.test_launch import HIGH, LOW, TRAINING
 
 pytestmark = [
     pytest.mark.processes,
@@ -69,7 +69,7 @@ def test_a_program_trains(cluster: RayCluster, tmp_path: Path) -> None:
     options = ("--ps", "2", "--workers", "2", "--log-dir", str(tmp_path / "logs"))
     with launched(cluster, tmp_path, TRAINING, *options, arguments=("60",)) as launch:
         assert launch.end() == 0, launch.output
-        assert re.search(r"^worker 0 \| chief ends 3.000", launch.output, re.MULTILINE), launch.output
+        assert LOW < launch.final_value < HIGH
         nodes = re.findall(r"runs on node (\w+)", launch.output)
         assert len(nodes) == 4 and len(set(nodes)) > 1
     assert "chief ends" in (tmp_path / "logs" / "worker-0.log").read_text()
@@ -134,4 +134,4 @@ def test_training_goes_on_when_the_node_of_a_ps_task_is_lost(cluster: RayCluster
         assert launch.wait_for(r"ps 0 runs on node (\w+)")[1] != nodes["ps 0"]
         assert launch.end() == 0, launch.output
         assert "ps 0 was lost with its node: restart 1 of 3" in launch.output
-        assert "chief ends 3.000" in launch.output
+        assert LOW < launch.final_value < HIGH
