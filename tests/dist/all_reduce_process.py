@@ -45,10 +45,80 @@ def training() -> dict[str, object]:
         return {"first": first.tolist(), "last": sess.run(weights).tobytes().hex()}
 
 
+def gradients() -> dict[str, object]:
+    """Gradients of several kinds through an optimizer: rows, compressed ones, small ones in buckets."""
+    rank = float(hvd.rank() + 1)
+    table = tf.get_variable("table", [4, 2], initializer=tf.zeros_initializer())
+    small = [tf.get_variable(f"small_{i}", [i + 1], initializer=tf.zeros_initializer()) for i in range(5)]
+    rows = tf.gather(table, tf.constant([0, hvd.rank() + 1]))
+    loss = tf.reduce_sum(rows) * rank + tf.add_n([tf.reduce_sum(each) * rank * (i + 1) for i, each in enumerate(small)])
+    descent = tf.train.GradientDescentOptimizer(1.0)
+    updates = {
+        "rows": hvd.DistributedOptimizer(descent).minimize(loss, var_list=[table]),
+        "dense_rows": hvd.DistributedOptimizer(descent, sparse_as_dense=True).minimize(loss, var_list=[table]),
+        "buckets": hvd.DistributedOptimizer(descent, bucket_bytes=32).minimize(loss, var_list=small),
+        "compressed": hvd.DistributedOptimizer(descent, compression=hvd.Compression.fp16).minimize(
+            loss, var_list=small
+        ),
+        "summed": hvd.DistributedOptimizer(descent, op=hvd.Sum).minimize(loss, var_list=small),
+    }
+    found: dict[str, object] = {}
+    with tf.Session() as sess:
+        for name, update in updates.items():
+            sess.run(tf.global_variables_initializer())
+            sess.run(update)
+            found[name] = [value.tolist() for value in sess.run([table, *small])]
+    return found
+
+
+def monitored() -> dict[str, object]:
+    """Training in a monitored session, with the hook that makes all members begin alike."""
+    weights = tf.get_variable("w", [2], initializer=tf.constant_initializer(hvd.rank() + 5.0))
+    step = tf.train.get_or_create_global_step()
+    train = hvd.DistributedOptimizer(tf.train.AdamOptimizer(0.5)).minimize(tf.reduce_sum(weights * weights), step)
+    hooks = [hvd.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(last_step=5)]
+    value = None
+    with tf.train.MonitoredTrainingSession(hooks=hooks) as sess:
+        while not sess.should_stop():
+            _, value = sess.run([train, weights])
+    return {"last": None if value is None else value.tolist()}
+
+
+def survivors() -> dict[str, object]:
+    """Steps until a member is lost, and some more with those that are left."""
+    steps = tf.get_variable("steps", [100000], initializer=tf.zeros_initializer(), use_resource=True)
+    add = steps.assign_add(hvd.allreduce(tf.ones([100000]), op=hvd.Sum, name="ones"), read_value=False)
+    begin_alike = hvd.broadcast_global_variables(0)
+    former = hvd.rank()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for _ in range(3):
+            sess.run(add)
+        print("ready", flush=True)
+        try:
+            while True:
+                sess.run(add)
+        except tf.errors.UnavailableError as e:
+            message = e.message
+        hvd.reinit()
+        sess.run(begin_alike)
+        before = sess.run(steps)
+        for _ in range(3):
+            sess.run(add)
+        after = sess.run(steps)
+        return {
+            "former": former,
+            "message": message,
+            "before": float(before[0]),
+            "added": (after - before).tolist()[-1],
+        }
+
+
 def main() -> None:
     """Joins the group, does what it is asked for, and tells the results."""
     hvd.init()
-    found = {"sums": sums, "training": training}[sys.argv[1]]()
+    programs = (sums, training, gradients, monitored, survivors)
+    found = {program.__name__: program for program in programs}[sys.argv[1]]()
     print(json.dumps({"rank": hvd.rank(), "size": hvd.size(), **found}), flush=True)
     hvd.shutdown()
 

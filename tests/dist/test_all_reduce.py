@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,8 +22,9 @@ from thalweg.dist.ports import free_ports
 pytestmark = pytest.mark.processes
 
 
-def run_group(size: int, what: str) -> list[dict[str, Any]]:
-    """Starts the members of a group: what each of them tells, in the order of ranks."""
+@contextlib.contextmanager
+def started_group(size: int, what: str) -> Iterator[list[subprocess.Popen[str]]]:
+    """Starts the members of a group, and leaves none behind."""
     jobs = {"worker": [f"localhost:{port}" for port in free_ports(size)]}
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
     members = [
@@ -31,13 +35,19 @@ def run_group(size: int, what: str) -> list[dict[str, Any]]:
         for index in range(size)
     ]  # fmt: skip
     try:
-        found = [json.loads(member.communicate(timeout=60)[0]) for member in members]
+        yield members
     finally:
         for member in members:
             member.kill()
             member.wait()
             if member.stdout is not None:
                 member.stdout.close()
+
+
+def run_group(size: int, what: str) -> list[dict[str, Any]]:
+    """Starts the members of a group: what each of them tells, in the order of ranks."""
+    with started_group(size, what) as members:
+        found = [json.loads(member.communicate(timeout=60)[0]) for member in members]
     assert [each["rank"] for each in found] == list(range(size))
     assert all(each["size"] == size for each in found)
     return found
@@ -71,6 +81,46 @@ def test_members_train_as_one() -> None:
             for _ in range(10):
                 sess.run(train)
             assert sess.run(weights).tobytes().hex() == found[0]["last"]
+
+
+def test_gradients_of_every_kind_are_averaged() -> None:
+    found = run_group(2, "gradients")
+    assert {key: found[0][key] for key in found[0] if key != "rank"} == {
+        key: found[1][key] for key in found[1] if key != "rank"
+    }
+    table = [[-1.5, -1.5], [-0.5, -0.5], [-1.0, -1.0], [0.0, 0.0]]
+    small = [[-1.5 * (i + 1)] * (i + 1) for i in range(5)]
+    zeros = [[0.0] * (i + 1) for i in range(5)]
+    assert found[0]["rows"] == [table, *zeros]
+    assert found[0]["dense_rows"] == [table, *zeros]
+    for kind in ("buckets", "compressed"):
+        assert found[0][kind][1:] == small
+    assert found[0]["summed"][1:] == [[2 * value for value in each] for each in small]
+
+
+def test_a_monitored_session_begins_with_the_values_of_rank_0() -> None:
+    found = run_group(2, "monitored")
+    assert found[0]["last"] == found[1]["last"]
+    assert found[0]["last"] is not None
+
+
+@pytest.mark.parametrize(("lost", "how"), [(0, signal.SIGKILL), (2, signal.SIGKILL), (1, signal.SIGSTOP)])
+def test_a_group_goes_on_without_a_lost_member(lost: int, how: signal.Signals) -> None:
+    with started_group(3, "survivors") as members:
+        for member in members:
+            assert member.stdout is not None
+            assert member.stdout.readline() == "ready\n"
+        members[lost].send_signal(how)
+        left = [member for rank, member in enumerate(members) if rank != lost]
+        found = [json.loads(member.communicate(timeout=60)[0]) for member in left]
+    assert [each["former"] for each in found] == [rank for rank in range(3) if rank != lost]
+    assert [each["rank"] for each in found] == [0, 1]
+    assert found[0]["before"] == found[1]["before"] >= 9
+    for each in found:
+        assert each["size"] == 2
+        assert each["added"] == 6.0
+        assert f"rank {lost}" in each["message"]
+        assert f"/job:worker/replica:0/task:{lost}" in each["message"]
 
 
 def test_members_on_the_tasks_of_one_session() -> None:

@@ -22,6 +22,7 @@ from thalweg.dist.peers import Peers
 from thalweg.platform import logging
 
 _LOG_SECONDS = 10.0
+_ATTEMPT_MS = 1000
 
 
 class _Waiting:
@@ -161,7 +162,7 @@ class CollectiveGroups:
 
     def _reach(self, task: str) -> Any:
         try:
-            return self._peers.try_connect(task)
+            return self._peers.try_connect(task, attempt_ms=_ATTEMPT_MS)
         except (errors.UnavailableError, errors.DeadlineExceededError, errors.AbortedError):
             return None
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Any, Final
 
-from thalweg.dist.names import short_task, task_name
+from thalweg.dist.cluster_task import start_task
+from thalweg.dist.names import task_name
 from thalweg.dist.server import Server
-from thalweg.train.cluster_resolver.rank_resolvers import OpenMPIClusterResolver, SlurmClusterResolver
-from thalweg.train.cluster_resolver.tf_config import TFConfigClusterResolver
 from thalweg.train.cluster_spec import ClusterSpec
 
 WORLD: Final = -1
 """The number of the collective group of all processes."""
 _PROCESS: Final = "device:PROCESS:0"  # the core's name of the member of a group without a size in its nodes
-_JOBS: Final = ("chief", "worker")
+_JOBS: Final = ("chief", "local", "master", "worker")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class _World:
-    def __init__(self, server: Server, cluster: ClusterSpec, job: str, index: int) -> None:
+    def __init__(self, server: Server, cluster: ClusterSpec, job: str, index: int, owns_server: bool) -> None:
         self.server = server
+        self.owns_server = owns_server
         self.cluster = cluster
         self.own = task_name(job, index)
         self.groups = server.collective_groups
@@ -49,8 +48,9 @@ _world: _World | None = None
 def init(server: Any = None) -> None:
     """Makes this process a task of its cluster, which is all that the other functions need; a second call does nothing.
 
-    The cluster is read from TF_CONFIG (its jobs "chief" and "worker"), or from the variables of Open MPI or Slurm;
-    without any of them this process is alone. Sessions need no target: their collective ops use this task.
+    The cluster is read as by `tf.distribute.start_task`: from TF_CONFIG, or from the variables of an MPI or of Slurm;
+    without any of them this process is alone. Tasks of job "ps" take no part. Sessions need no target: their collective
+    ops use this task.
 
     Args:
         server: A `tf.train.Server` that the process has started itself, to be used instead.
@@ -62,36 +62,19 @@ def init(server: Any = None) -> None:
     with _lock:
         if _world is not None:
             return
-        if server is None:
-            cluster, job, index = _described()
-            server = Server(cluster, job, index)
+        owns_server = server is None
+        if owns_server:
+            server, cluster, job, index = start_task()
         else:
             definition = server.server_def
             cluster, job, index = ClusterSpec(definition.cluster), definition.job_name, definition.task_index
         if job not in _JOBS:
-            raise ValueError(f"This process is a task of job '{job}'; only those of {' and '.join(_JOBS)} take part.")
-        _world = _World(server, cluster, job, index)
+            if owns_server:
+                server.stop()
+            raise ValueError(f"This process is a task of job '{job}'; only those of {', '.join(_JOBS)} take part.")
+        _world = _World(server, cluster, job, index, owns_server)
         _world.groups.native.declare(WORLD, len(_world.tasks))
         _world.groups.native.set_default()
-
-
-def _described() -> tuple[ClusterSpec, str, int]:
-    """The cluster and the task of this process, from its environment."""
-    resolver: Any
-    if os.environ.get("TF_CONFIG"):
-        resolver = TFConfigClusterResolver()
-    elif os.environ.get("OMPI_COMM_WORLD_RANK"):
-        resolver = OpenMPIClusterResolver()
-    elif os.environ.get("SLURM_PROCID"):
-        resolver = SlurmClusterResolver()
-    else:
-        return ClusterSpec({"worker": ["localhost:0"]}), "worker", 0
-    cluster = resolver.cluster_spec()
-    if not cluster.jobs:
-        return ClusterSpec({"worker": ["localhost:0"]}), "worker", 0
-    if resolver.task_type is None or resolver.task_id is None:
-        raise ValueError('TF_CONFIG has a "cluster", but its "task" does not say which task of it this process is.')
-    return cluster, resolver.task_type, int(resolver.task_id)
 
 
 def world() -> _World:
@@ -112,7 +95,8 @@ def shutdown() -> None:
         ended, _world = _world, None
     if ended is not None:
         ended.groups.native.clear_default()
-        ended.server.stop()
+        if ended.owns_server:
+            ended.server.stop()
 
 
 def is_initialized() -> bool:
@@ -157,8 +141,3 @@ def reinit() -> None:
     found = world()
     members = found.groups.reform(WORLD, _PROCESS, found.tasks)
     found.set_members(members)
-
-
-def describe() -> str:
-    """The tasks by rank, for messages."""
-    return ", ".join(f"{i}: {short_task(task)}" for i, task in enumerate(world().tasks))

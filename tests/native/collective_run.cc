@@ -1,0 +1,199 @@
+// Runs of collective operations without sockets: messages arrive in an order that a seed decides.
+#include "net/collective_run.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <random>
+
+#include "check.h"
+
+namespace {
+
+using namespace thalweg;
+using namespace thalweg::net;
+
+// The members of a group, joined by a queue of messages.
+class Members {
+ public:
+  Members(int size, uint64_t seed) : random_(seed) {
+    for (int rank = 0; rank < size; ++rank)
+      runs.push_back(std::make_shared<CollectiveRun>(
+          rank, size, [this, rank](int to, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value) {
+            std::lock_guard lock(mutex_);
+            messages_.push_back({rank, to, phase, header != nullptr ? *header : CollectiveHeader(), std::move(value)});
+            changed_.notify_all();
+          }));
+    errors.resize(size);
+    outputs.resize(size);
+  }
+
+  CollectiveDone done(int rank) {
+    return [this, rank](std::optional<Error> error, Tensor value) {
+      std::lock_guard lock(mutex_);
+      errors[rank] = std::move(error);
+      outputs[rank] = std::move(value);
+      ++ended_;
+      changed_.notify_all();
+    };
+  }
+
+  // Waits until so many members have ended.
+  void wait(size_t count) {
+    std::unique_lock lock(mutex_);
+    CHECK(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return ended_ >= count; }));
+  }
+
+  // Starts all members, each before or after any message, and delivers until all have ended.
+  void run(const std::vector<CollectiveCall>& calls) {
+    std::vector<int> unstarted;
+    for (size_t rank = 0; rank < calls.size(); ++rank) unstarted.push_back(static_cast<int>(rank));
+    std::unique_lock lock(mutex_);
+    while (ended_ < calls.size()) {
+      const size_t choices = unstarted.size() + messages_.size();
+      if (choices == 0) {
+        CHECK(changed_.wait_for(lock, std::chrono::seconds(20),
+                                [&] { return !messages_.empty() || ended_ == calls.size(); }));
+        continue;
+      }
+      const size_t choice = random_() % choices;
+      if (choice < unstarted.size()) {
+        const int rank = unstarted[choice];
+        unstarted.erase(unstarted.begin() + static_cast<ptrdiff_t>(choice));
+        lock.unlock();
+        runs[rank]->start(calls[rank], done(rank));
+      } else {
+        const auto at = messages_.begin() + static_cast<ptrdiff_t>(choice - unstarted.size());
+        Message message = std::move(*at);
+        messages_.erase(at);
+        lock.unlock();
+        if (message.phase == CollectiveRun::Phase::contribution)
+          runs[message.to]->contributed(message.from, std::move(message.header), std::move(message.value));
+        else
+          runs[message.to]->resulted(message.from, std::move(message.value));
+      }
+      lock.lock();
+    }
+  }
+
+  std::vector<std::shared_ptr<CollectiveRun>> runs;
+  std::vector<std::optional<Error>> errors;
+  std::vector<Tensor> outputs;
+
+ private:
+  struct Message {
+    int from, to;
+    CollectiveRun::Phase phase;
+    CollectiveHeader header;
+    Tensor value;
+  };
+  std::mt19937_64 random_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Message> messages_;
+  size_t ended_ = 0;
+};
+
+CollectiveCall call_of(Collective kind, Tensor input) {
+  CollectiveCall call;
+  call.header.kind = kind;
+  if (input.defined()) {
+    call.header.dtype = input.dtype();
+    call.header.shape = input.shape();
+  }
+  call.input = std::move(input);
+  return call;
+}
+
+Tensor random_values(int64_t count, uint64_t seed) {
+  Tensor values(DType::float32, Shape{count});
+  std::mt19937_64 random(seed);
+  for (int64_t i = 0; i < count; ++i) values.flat<float>()[i] = std::normal_distribution<float>()(random);
+  return values;
+}
+
+TEST(sums_have_the_same_bits_in_any_order_of_messages) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(seed);
+    const int size = 1 + static_cast<int>(random() % 5);
+    const int64_t count =
+        seed % 2 == 0 ? static_cast<int64_t>(random() % 50) : 16384 + static_cast<int64_t>(random() % 3000);
+    std::vector<CollectiveCall> calls;
+    Tensor expected;
+    for (int rank = 0; rank < size; ++rank) {
+      calls.push_back(call_of(Collective::reduce, random_values(count, seed * 100 + static_cast<uint64_t>(rank))));
+      if (rank == 0)
+        expected = calls[0].input.clone();
+      else
+        for (int64_t i = 0; i < count; ++i) expected.flat<float>()[i] += calls[rank].input.flat<float>()[i];
+    }
+    Members members(size, seed);
+    members.run(calls);
+    for (int rank = 0; rank < size; ++rank) {
+      CHECK(!members.errors[rank]);
+      CHECK(members.outputs[rank].shape() == expected.shape());
+      CHECK(std::memcmp(members.outputs[rank].raw(), expected.raw(), expected.bytes()) == 0);
+      CHECK(members.runs[rank]->missing().empty());
+    }
+  }
+}
+
+TEST(members_that_disagree_fail_with_one_reason) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Members members(3, seed);
+    std::vector<CollectiveCall> calls;
+    for (int64_t count : {20000, 20000, 20001}) calls.push_back(call_of(Collective::reduce, random_values(count, 1)));
+    members.run(calls);
+    for (const auto& error : members.errors) {
+      CHECK(error && error->code() == Code::invalid_argument);
+      CHECK_EQUAL(error->message(), members.errors[0]->message());
+      CHECK(error->message().find("[20000] at rank 0 and [20001] at rank 2") != std::string::npos);
+    }
+  }
+}
+
+TEST(gather_broadcast_and_barrier_end_everywhere) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    std::vector<CollectiveCall> gathers, broadcasts, barriers;
+    for (int rank = 0; rank < 3; ++rank) {
+      gathers.push_back(call_of(Collective::gather, random_values(rank * 10, 1)));
+      broadcasts.push_back(call_of(Collective::broadcast, random_values(7, static_cast<uint64_t>(rank))));
+      broadcasts.back().root = 1;
+      barriers.push_back(call_of(Collective::barrier, Tensor()));
+    }
+    Members gathering(3, seed), sending(3, seed), meeting(3, seed);
+    gathering.run(gathers);
+    sending.run(broadcasts);
+    meeting.run(barriers);
+    for (int rank = 0; rank < 3; ++rank) {
+      CHECK_EQUAL(gathering.outputs[rank].num_elements(), 30);
+      CHECK(std::memcmp(sending.outputs[rank].raw(), broadcasts[1].input.raw(), 28) == 0);
+      CHECK(!meeting.errors[rank]);
+    }
+  }
+}
+
+TEST(a_run_that_has_failed_tells_its_member_whenever_that_starts) {
+  Members members(2, 0);
+  members.runs[0]->fail(Error(Code::unavailable, "a member is lost"));
+  members.runs[0]->start(call_of(Collective::barrier, Tensor()), members.done(0));
+  CHECK(members.errors[0] && members.errors[0]->code() == Code::unavailable);
+  members.runs[1]->start(call_of(Collective::barrier, Tensor()), members.done(1));
+  CHECK_EQUAL(members.runs[1]->missing().size(), 1u);
+  members.runs[1]->fail(Error(Code::unavailable, "a member is lost"));
+  members.runs[1]->contributed(0, call_of(Collective::barrier, Tensor()).header, Tensor());
+  CHECK(members.errors[1] && members.errors[1]->code() == Code::unavailable);
+}
+
+TEST(a_peer_that_sends_other_elements_than_it_announced_fails_the_run) {
+  for (const int64_t sent : {0, 9, 11}) {
+    Members members(2, 0);
+    CollectiveCall call = call_of(Collective::reduce, random_values(10, 1));
+    members.runs[0]->contributed(1, call.header, random_values(sent, 1));
+    members.runs[0]->start(call, members.done(0));
+    members.wait(1);
+    CHECK(members.errors[0]->message().find("other elements than it announced") != std::string::npos);
+  }
+}
+
+}  // namespace
