@@ -374,7 +374,8 @@ void Collectives::deliver(const std::shared_ptr<Connection>& from, Message messa
     run->resulted(message.source, std::move(message.value));
 }
 
-void Collectives::break_up(int64_t number, uint64_t generation, const Error& error, bool tells_peers) {
+void Collectives::break_up(int64_t number, uint64_t generation, const Error& error, bool tells_peers,
+                           const std::function<void()>& before_runs_end) {
   std::map<int, LocalMember> local;
   std::shared_ptr<const Generation> broken;
   {
@@ -404,6 +405,7 @@ void Collectives::break_up(int64_t number, uint64_t generation, const Error& err
       }
     }
   }
+  if (before_runs_end) before_runs_end();
   for (auto& [rank, member] : local)
     for (auto& [key, active] : member.runs) active.run->fail(error);
 }
@@ -425,11 +427,12 @@ void Collectives::cancel(const std::shared_ptr<Pending>& pending, const Error& e
     generation = pending->generation;
   }
   if (pending->is_ended) return;
+  // The group first: when the call has ended, the next one must not begin in this generation.
   if (generation != 0)
     break_up(pending->call.group, generation,
              Error(Code::aborted, cat("a collective operation of group ", pending->call.group, " was ended on ", task_,
                                       "/", pending->call.device, ": ", error.message())),
-             true);
+             true, [&] { pending->finish(error, Tensor()); });
   pending->finish(error, Tensor());
 }
 

@@ -123,7 +123,8 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   void send(int64_t group, const std::shared_ptr<const Generation>& generation, int source, const NumberedKey& key,
             int destination, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value);
   void deliver(const std::shared_ptr<Connection>& from, Message message);
-  void break_up(int64_t group, uint64_t generation, const Error& error, bool tells_peers);
+  void break_up(int64_t group, uint64_t generation, const Error& error, bool tells_peers,
+                const std::function<void()>& before_runs_end = nullptr);
   void ended(int64_t group, uint64_t generation, int rank, const NumberedKey& key);
 
   const std::string task_;

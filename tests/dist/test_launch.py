@@ -41,6 +41,7 @@ with tf.device(tf.train.replica_device_setter(cluster=task.cluster, worker_devic
     w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
     train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.square(w - 3.0), global_step=step)
 hooks = [tf.train.StopAtStepHook(last_step=int(sys.argv[1]))]
+now = float("nan")  # A worker that comes after the last step runs none.
 with tf.train.MonitoredTrainingSession(task.server.target, task.is_chief, hooks=hooks) as session:
     while not session.should_stop():
         at, now, _ = session.run([step, w, train])
