@@ -264,7 +264,7 @@ void Executor::make_resume() {
   if (driver_ != nullptr)
     driver_->ready(*this);
   else
-    run_soon([self = shared_from_this()] { self->resume(); });
+    run_soon(id(), [self = shared_from_this()] { self->resume(); });
 }
 
 void Executor::resume(Taken* taken) {

@@ -110,7 +110,7 @@ void JointStep::add(Executor* executor) {
     wake_.notify_all();
   } else if (helpers_ < most_helpers(executors_.size())) {
     ++helpers_;
-    run_soon([self = shared_from_this()] { self->drive(false); });
+    run_soon(id(), [self = shared_from_this()] { self->drive(false); });
   }
 }
 

@@ -1,6 +1,8 @@
 // One run of a cluster step: starting its shares, and bringing their ends together.
 #include "net/cluster_step.h"
 
+#include <algorithm>
+
 #include "net/connection.h"
 #include "net/encoding.h"
 
@@ -23,6 +25,7 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
 
   void start(const std::vector<Tensor>& feeds) {
     auto rendezvous = step_->task_->steps().begin(id_, shared_from_this(), step_->routes_);
+    if (step_->task_->steps().size() > 1) step_->task_->release_claims();
     // The loss of a peer is reported to the runs that are known then: a loss before that would be waited for in vain.
     std::shared_ptr<Connection> gone = step_->routes_->lost();
     if (!gone && starter_ && starter_->is_lost()) gone = starter_;
@@ -49,7 +52,7 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
         ended_here({error, {}, {}, {}}, nullptr);
         return;
       } catch (const std::exception& exception) {
-        ended_here({Error(Code::internal, exception.what()), {}, {}}, nullptr);
+        ended_here({Error(Code::internal, exception.what()), {}, {}, {}}, nullptr);
         return;
       }
     }
@@ -232,7 +235,12 @@ ClusterStep::ClusterStep(std::shared_ptr<Task> task, std::vector<FeedSpec> feeds
       require(k >= 0 && k < static_cast<int32_t>(num_fetches), "fetch ", k, " is unknown");
   };
   if (local_) check(*local_);
-  for (const Remote& remote : remotes_) check(remote);
+  connections_ = routes_->connections();
+  for (const Remote& remote : remotes_) {
+    check(remote);
+    if (std::find(connections_.begin(), connections_.end(), remote.peer) == connections_.end())
+      connections_.push_back(remote.peer);
+  }
 }
 
 void ClusterStep::start(int64_t id, std::vector<Tensor> feeds, StepOptions options, std::shared_ptr<Connection> starter,

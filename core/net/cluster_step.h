@@ -12,6 +12,7 @@
 
 #include "net/runnable.h"
 #include "net/step_rendezvous.h"
+#include "net/step_waiter.h"
 #include "net/task.h"
 #include "step_program.h"
 
@@ -41,6 +42,9 @@ class ClusterStep final : public Runnable, public std::enable_shared_from_this<C
              Done done) override;
   const std::vector<FeedSpec>& feeds() const { return feeds_; }
   size_t num_fetches() const { return num_fetches_; }
+  // The connections over which something may come for this step.
+  const std::vector<std::shared_ptr<Connection>>& connections() const { return connections_; }
+  StepPace& pace() { return pace_; }
   Task& task() const { return *task_; }
   const std::optional<Local>& local() const { return local_; }
 
@@ -52,6 +56,8 @@ class ClusterStep final : public Runnable, public std::enable_shared_from_this<C
   const std::optional<Local> local_;
   const std::vector<Remote> remotes_;
   const std::shared_ptr<const Routes> routes_;
+  std::vector<std::shared_ptr<Connection>> connections_;
+  StepPace pace_;
   std::function<void()> label_;
 };
 

@@ -156,7 +156,7 @@ void CollectiveRun::advance() {
     if (working_ || !complete()) return;
     working_ = true;
   }
-  run_soon([self = shared_from_this()] { self->work(); });
+  run_soon(0, [self = shared_from_this()] { self->work(); });
 }
 
 void CollectiveRun::work() {
@@ -283,7 +283,7 @@ void CollectiveRun::resulted(int source, Tensor value) {
   }
   if (!value.defined())
     return fail(Error(Code::internal, cat("rank ", source, " of a collective group sent a result that does not fit")));
-  run_soon([self = shared_from_this(), source, value = std::move(value)] { self->place(source, value); });
+  run_soon(0, [self = shared_from_this(), source, value = std::move(value)] { self->place(source, value); });
 }
 
 void CollectiveRun::place(int source, const Tensor& value) {

@@ -2,18 +2,26 @@
 #include "net/connection.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "net/spin.h"
 #include "thread/run_soon.h"
 
 namespace thalweg::net {
 namespace {
 
 std::atomic<uint64_t> last_number{0};
+std::atomic<int> claimed{0};
+
+// Work that took less lets a thread look for the next frame before it sleeps. After a vain look, every so many
+// arrivals are followed by another one.
+constexpr std::chrono::microseconds kShort{200};
+constexpr uint32_t kArrivals = 8;
 
 // Tells the lender that a tensor is no longer read. Borrowed tensors may outlive the connection.
 void give_back(const std::weak_ptr<Connection>& lender, uint64_t number) {
@@ -64,20 +72,51 @@ void Connection::start() {
 }
 
 void Connection::readable() {
+  const bool spins = expects_more_ && Spin::shared().begin();
   std::shared_ptr<Socket> socket;
-  uint64_t read_number;
   {
     std::lock_guard lock(mutex_);
-    if (!socket_) return;
-    socket = socket_;
-    read_number = read_number_;
+    if (socket_ && !is_reading_ && !is_claimed_) {
+      is_reading_ = true;
+      socket = socket_;
+      if (spins) set_claimed(true);  // The poller has disarmed the socket.
+    }
   }
-  SoonScope soon;
+  if (socket) {
+    const auto began = Clock::now();
+    read(*socket, 0);
+    if (Clock::now() - began > kShort)
+      expects_more_ = false;
+    else if (!spins)
+      expects_more_ = ++arrivals_ % kArrivals == 0;
+  }
+  if (!spins) return;
+  if (socket) {
+    if (!spin(*socket)) expects_more_ = false;
+    release();
+  }
+  Spin::shared().end();
+}
+
+bool Connection::spin(const Socket& socket) {
+  bool found = false;
+  pollfd waiting{socket.fd(), POLLIN, 0};
+  for (Spin::Turn turn; !Spin::shared().is_wanted() && turn.pause();) {
+    if (poll(&waiting, 1, 0) <= 0) continue;
+    if (!read_claimed(0)) break;
+    found = true;
+    turn.progress();
+  }
+  return found;
+}
+
+void Connection::read(const Socket& socket, int64_t step) {
+  SoonScope soon(step);  // What the frames make possible runs when others may read again.
   auto self = shared_from_this();
   try {
     received_.store(Clock::now().time_since_epoch().count());
     const bool open = reader_->read(
-        *socket,
+        socket,
         [&](Frame frame) {
           if (frame.kind == FrameKind::give_back) {
             if (loans_) loans_->returned(frame.number);
@@ -89,12 +128,52 @@ void Connection::readable() {
     if (!open) fail(Code::unavailable, name(), " closed the connection: its process has ended");
   } catch (const Error& error) {
     close(error);
-    return;
   } catch (const std::exception& exception) {
     close(Error(Code::internal, exception.what()));
-    return;
   }
-  Poller::shared().arm(read_number, EPOLLIN);
+  std::lock_guard lock(mutex_);
+  is_reading_ = false;
+  if (socket_ && !is_claimed_) Poller::shared().arm(read_number_, EPOLLIN);
+}
+
+void Connection::set_claimed(bool is_claimed) {
+  is_claimed_ = is_claimed;
+  claimed += is_claimed ? 1 : -1;
+}
+
+bool Connection::claim() {
+  std::lock_guard lock(mutex_);
+  if (!socket_ || is_claimed_ || read_number_ == 0) return false;
+  set_claimed(true);
+  if (!is_reading_) Poller::shared().arm(read_number_, 0);
+  return true;
+}
+
+void Connection::release() {
+  std::lock_guard lock(mutex_);
+  if (!is_claimed_) return;
+  set_claimed(false);
+  if (socket_ && !is_reading_) Poller::shared().arm(read_number_, EPOLLIN);
+}
+
+bool Connection::read_claimed(int64_t step) {
+  std::shared_ptr<Socket> socket;
+  {
+    std::lock_guard lock(mutex_);
+    if (!socket_ || !is_claimed_) return false;
+    if (is_reading_) return true;  // What the poller began before the claim.
+    is_reading_ = true;
+    socket = socket_;
+  }
+  read(*socket, step);
+  return true;
+}
+
+int Connection::num_claimed() { return claimed.load(); }
+
+int Connection::reading_fd() {
+  std::lock_guard lock(mutex_);
+  return socket_ ? socket_->fd() : -1;
 }
 
 void Connection::writable() {

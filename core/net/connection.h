@@ -5,6 +5,9 @@
 // they make possible runs when they have been handled (thread/run_soon.h). A connection is lost once, for whatever
 // reason comes first, and then its owner is told; every later `send` throws that reason. Tensors that were lent to the
 // peer stay for a while (net/loans.h). Thread-safe; nothing of the owner, and no tensor's end, runs with the lock held.
+//
+// A thread that waits for a short step claims the connections to the tasks of the step and reads from them itself, with
+// `read_claimed`: no other thread has to be woken for what comes (net/step_waiter.h).
 #pragma once
 
 #include <atomic>
@@ -47,6 +50,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // The reason of the loss, if it is lost.
   std::optional<Error> why_lost();
   void send(Frame frame);
+
+  // Takes reading over from the poller; false if another thread has done that, or the connection is lost.
+  bool claim();
+  // Gives reading back to the poller. Any thread may do so for whoever has claimed the connection.
+  void release();
+  // Reads what there is; work of step `step` that this makes possible runs before it returns. False if the connection
+  // is not claimed any more.
+  bool read_claimed(int64_t step);
+  // How many connections of this process are claimed.
+  static int num_claimed();
+  // For `poll`; -1 when lost. Valid as long as the connection is claimed.
+  int reading_fd();
+
   // Ends the connection; the owner is told.
   void close(const Error& why);
   // For the owner's heartbeats: times of the last bytes that came, and that were sent.
@@ -66,6 +82,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   Connection(Socket socket, Greeting greeting, Owner& owner, const Limits& limits);
   void readable();
+  // Reads what there is, lets others read again, and runs the work of a step (0: of any) that it has made possible.
+  void read(const Socket& socket, int64_t step);
+  // Reads what comes within microseconds, over and over; false if nothing has come. The connection is claimed.
+  bool spin(const Socket& socket);
+  void set_claimed(bool is_claimed);
   void writable();
   // Writes what the socket takes. Called with the lock. Frames with tensors go to `written` when they are done with, to
   // be destroyed without the lock: a tensor that was borrowed from a peer is then given back, by a frame to that peer.
@@ -78,12 +99,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<Loans> loans_;  // set by `make`, before any other thread knows the connection
   std::optional<FrameReader> reader_;
   std::atomic<bool> is_lost_{false};
+  std::atomic<bool> expects_more_{false};  // soon after what has come
+  std::atomic<uint32_t> arrivals_{0};
   std::atomic<Clock::rep> received_, sent_;
   std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0}, clock_offset_{0};
   std::atomic<size_t> backlog_{0};
 
   std::mutex mutex_;  // guards everything below
   uint64_t read_number_ = 0, write_number_ = 0;
+  bool is_reading_ = false;         // some thread is
+  bool is_claimed_ = false;         // the poller is not
   std::shared_ptr<Socket> socket_;  // null when lost; a thread that reads keeps it open
   Socket writing_;                  // a second descriptor of the same socket: reading and writing are armed apart
   std::deque<Unsent> unsent_;

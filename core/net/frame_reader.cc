@@ -40,6 +40,8 @@ bool FrameReader::read(const Socket& socket, const std::function<void(Frame)>& r
     }
     if (state_ != State::elements || next_ + static_cast<size_t>(count) == missing_.size())
       into[count++] = {buffer_.data() + end_, buffer_.size() - end_};
+    size_t space = 0;
+    for (int i = 0; i < count; ++i) space += into[i].iov_len;
     const ssize_t got = readv(socket.fd(), into, count);
     if (got == 0) return false;
     if (got < 0) {
@@ -61,6 +63,7 @@ bool FrameReader::read(const Socket& socket, const std::function<void(Frame)>& r
     end_ += left;
     while (parse(receive)) {
     }
+    if (static_cast<size_t>(got) < space) return true;  // The socket is empty.
   }
   return true;
 }

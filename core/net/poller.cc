@@ -38,6 +38,7 @@ void Poller::start_thread() {
 }
 
 uint64_t Poller::add(int fd, Handle handle) {
+  auto made = std::make_shared<Watched>(std::move(handle));
   std::lock_guard lock(mutex_);
   const uint64_t number = ++last_;
   epoll_event event{};
@@ -45,43 +46,49 @@ uint64_t Poller::add(int fd, Handle handle) {
   event.data.u64 = number;
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0)
     fail(Code::resource_exhausted, "epoll_ctl: ", std::strerror(errno));
-  watched_[number] = {fd, std::make_shared<Handle>(std::move(handle))};
+  made->fd = fd;
+  watched_[number] = std::move(made);
   return number;
 }
 
-void Poller::arm(uint64_t number, uint32_t events) {
+std::shared_ptr<Poller::Watched> Poller::find(uint64_t number) {
   std::lock_guard lock(mutex_);
   auto found = watched_.find(number);
-  if (found == watched_.end()) return;
+  return found == watched_.end() ? nullptr : found->second;
+}
+
+void Poller::arm(uint64_t number, uint32_t events) {
+  auto watched = find(number);
+  if (!watched) return;
   epoll_event event{};
   event.events = events | EPOLLONESHOT;
   event.data.u64 = number;
-  epoll_ctl(epoll_, EPOLL_CTL_MOD, found->second.fd, &event);
+  std::lock_guard lock(watched->mutex);
+  if (watched->fd >= 0) epoll_ctl(epoll_, EPOLL_CTL_MOD, watched->fd, &event);
 }
 
 void Poller::remove(uint64_t number) {
-  std::shared_ptr<Handle> gone;  // destroyed without the lock
-  std::lock_guard lock(mutex_);
-  auto found = watched_.find(number);
-  if (found == watched_.end()) return;
-  epoll_ctl(epoll_, EPOLL_CTL_DEL, found->second.fd, nullptr);
-  gone = std::move(found->second.handle);
-  watched_.erase(found);
+  std::shared_ptr<Watched> gone;  // destroyed without the lock
+  {
+    std::lock_guard lock(mutex_);
+    auto found = watched_.find(number);
+    if (found == watched_.end()) return;
+    gone = std::move(found->second);
+    watched_.erase(found);
+  }
+  std::lock_guard lock(gone->mutex);
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, gone->fd, nullptr);
+  gone->fd = -1;
 }
 
 void Poller::loop() {
   while (true) {
     epoll_event event{};
     if (epoll_wait(epoll_, &event, 1, -1) != 1) continue;
-    std::shared_ptr<Handle> handle;
-    {
-      std::lock_guard lock(mutex_);
-      auto found = watched_.find(event.data.u64);
-      if (found != watched_.end()) handle = found->second.handle;
-    }
+    auto watched = find(event.data.u64);
     if (waiting_.fetch_sub(1) == 1) start_thread();
-    if (handle) (*handle)(event.events);
-    handle.reset();
+    if (watched) watched->handle(event.events);
+    watched.reset();
     if (waiting_.fetch_add(1) < kMostWaiting) continue;
     waiting_.fetch_sub(1);
     threads_.fetch_sub(1);

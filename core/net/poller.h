@@ -35,19 +35,22 @@ class Poller {
   static constexpr int kMostThreads = 256;
   static constexpr int kMostWaiting = 8;
   struct Watched {
-    int fd;
-    std::shared_ptr<Handle> handle;
+    explicit Watched(Handle handle) : handle(std::move(handle)) {}
+    const Handle handle;
+    std::mutex mutex;  // guards `fd`
+    int fd = -1;       // -1 when removed
   };
   Poller();
   void loop();
   void start_thread();
+  std::shared_ptr<Watched> find(uint64_t number);
 
   int epoll_;
   std::atomic<int> waiting_{0};
   std::atomic<int> threads_{0};
   std::mutex mutex_;  // guards everything below
   uint64_t last_ = 0;
-  std::unordered_map<uint64_t, Watched> watched_;
+  std::unordered_map<uint64_t, std::shared_ptr<Watched>> watched_;
 };
 
 }  // namespace thalweg::net

@@ -22,6 +22,12 @@ bool Routes::has(const Connection* peer) const {
   return false;
 }
 
+std::vector<std::shared_ptr<Connection>> Routes::connections() const {
+  std::vector<std::shared_ptr<Connection>> found;
+  for (const auto& [task, connection] : peers_) found.push_back(connection);
+  return found;
+}
+
 std::shared_ptr<Connection> Routes::lost() const {
   for (const auto& [task, connection] : peers_)
     if (connection->is_lost()) return connection;

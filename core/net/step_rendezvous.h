@@ -25,6 +25,7 @@ class Routes {
   // The connection to the task of a device; InternalError if the step has no such task.
   const std::shared_ptr<Connection>& to(std::string_view device) const;
   bool has(const Connection* peer) const;
+  std::vector<std::shared_ptr<Connection>> connections() const;
   // A connection that is lost, or null.
   std::shared_ptr<Connection> lost() const;
 

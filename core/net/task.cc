@@ -210,6 +210,16 @@ void Task::close() {
     heart.join();
 }
 
+bool Task::waits_for_one_step() {
+  std::lock_guard lock(mutex_);
+  return pending_.empty() && steps_.size() == 1;
+}
+
+void Task::release_claims() {
+  if (Connection::num_claimed() == 0) return;
+  for (const auto& each : connections()) each->release();
+}
+
 uint64_t Task::add(std::shared_ptr<Runnable> runnable) {
   std::lock_guard lock(mutex_);
   if (closed_) fail(Code::cancelled, "the task is closed");
@@ -246,6 +256,7 @@ void Task::call(const std::shared_ptr<Connection>& peer, const std::string& meth
     number = frame.number = ++last_call_;
     pending_[number] = {peer, std::move(answer)};
   }
+  release_claims();
   try {
     peer->send(std::move(frame));
   } catch (const Error& error) {
@@ -446,6 +457,7 @@ void Task::beat() {
     const auto connections = connections_;
     lock.unlock();
     const auto now = Clock::now();
+    release_claims();  // Whoever has claimed them may be in a long kernel, and reads nothing meanwhile.
     // This process was stopped, or got no processor: the peers' silence is its own.
     const bool late = now - last > 2 * interval;
     for (const auto& each : connections) {

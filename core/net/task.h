@@ -66,6 +66,10 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   void call(const std::shared_ptr<Connection>& peer, const std::string& method, const std::string& payload,
             Answer answer);
   StepTable& steps() { return steps_; }
+  // Whether a single step is running, or known, here, and no call waits for its answer.
+  bool waits_for_one_step();
+  // Gives all connections back to the poller that waiting threads have claimed (net/step_waiter.h).
+  void release_claims();
   const std::shared_ptr<Collectives>& collectives() const { return collectives_; }
 
   void received(const std::shared_ptr<Connection>& from, Frame frame) override;

@@ -76,32 +76,21 @@ class NetworkStep {
   }
 
  private:
-  // What the caller and the end of the step share.
-  struct Waiting {
-    std::mutex mutex;
-    std::condition_variable ended;
-    std::optional<StepResult> result;
-  };
-
   StepResult wait(nb::handle values, int64_t timeout_ms, int64_t id, net::StepOptions options) {
     std::vector<Tensor> feeds = fed_values(step_->feeds(), values);
     if (id == 0) id = Step::new_id();
-    auto waiting = std::make_shared<Waiting>();
+    auto waiter = std::make_shared<net::StepWaiter>();
     WithoutGil unlocked;
-    auto done = [waiting](StepResult result) {
-      std::lock_guard lock(waiting->mutex);
-      waiting->result = std::move(result);
-      waiting->ended.notify_all();
-    };
+    const auto began = net::Clock::now();
+    auto done = [waiter](StepResult result) { waiter->ended(std::move(result)); };
     {
       SoonScope soon;  // This thread drives the local part as far as it goes.
       step_->start(id, std::move(feeds), options, nullptr, done);
     }
-    const auto until = net::Clock::now() + std::chrono::milliseconds(timeout_ms);
+    if (step_->pace().is_short()) waiter->read(step_->task(), id, step_->connections());
+    const auto until = began + std::chrono::milliseconds(timeout_ms);
     bool ended_early = false;
-    std::unique_lock lock(waiting->mutex);
-    while (!waiting->ended.wait_for(lock, kPoll, [&] { return waiting->result.has_value(); })) {
-      lock.unlock();
+    while (!waiter->sleep(kPoll)) {
       try {
         check_signals();
         if (timeout_ms > 0 && net::Clock::now() >= until && !ended_early) {
@@ -112,9 +101,9 @@ class NetworkStep {
       } catch (const Error& error) {
         step_->task().steps().cancel(id, error);
       }
-      lock.lock();
     }
-    StepResult result = std::move(*waiting->result);
+    step_->pace().took(net::Clock::now() - began);
+    StepResult result = std::move(waiter->result());
     if (result.error) throw *result.error;
     return result;
   }

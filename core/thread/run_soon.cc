@@ -12,14 +12,14 @@ thread_local SoonScope* current = nullptr;
 
 }  // namespace
 
-void run_soon(std::function<void()> work) {
-  if (current != nullptr)
+void run_soon(int64_t step, std::function<void()> work) {
+  if (current != nullptr && (current->step_ == 0 || current->step_ == step))
     current->work_.push_back(std::move(work));
   else
     ThreadPool::shared().submit(std::move(work));
 }
 
-SoonScope::SoonScope() : outer_(std::exchange(current, this)) {}
+SoonScope::SoonScope(int64_t step) : step_(step), outer_(std::exchange(current, this)) {}
 
 SoonScope::~SoonScope() {
   // While the work runs there is no scope: what it makes possible must not wait for its end.

@@ -3,25 +3,30 @@
 // A thread that reads from the network opens a SoonScope while it handles what has arrived. Work that this makes
 // possible (an executor whose missing tensor is there) waits until the scope ends, and then runs on the same thread:
 // no other thread has to wake up first. Further pieces of work go to the pool. Without a scope all of it goes to the
-// pool. Nothing runs inside of `run_soon` itself, so it may be called with locks held.
+// pool. A thread that waits for one step, and reads meanwhile, opens a scope for this step only: it must not be kept
+// by the work of another one. Nothing runs inside of `run_soon` itself, so it may be called with locks held.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 namespace thalweg {
 
-void run_soon(std::function<void()> work);
+// `step` is the number of the step whose work it is; 0 if it belongs to none.
+void run_soon(int64_t step, std::function<void()> work);
 
 class SoonScope {
  public:
-  SoonScope();
+  // `step`: takes only work of this step; 0 for any.
+  explicit SoonScope(int64_t step = 0);
   // Runs the last piece of work on this thread and gives the others to the pool.
   ~SoonScope();
   SoonScope(const SoonScope&) = delete;
 
  private:
-  friend void run_soon(std::function<void()> work);
+  friend void run_soon(int64_t step, std::function<void()> work);
+  const int64_t step_;
   SoonScope* outer_;
   std::vector<std::function<void()>> work_;
 };

@@ -159,6 +159,61 @@ TEST(a_backlog_is_written_when_the_peer_reads) {
   wait_until([&] { return pair.a->backlog() == 0; });
 }
 
+TEST(a_claimed_connection_is_read_by_whoever_claimed_it) {
+  Pair pair;
+  pair.start();
+  CHECK(pair.b->claim());
+  CHECK(!pair.b->claim());
+  CHECK(Connection::num_claimed() >= 1);
+  pair.a->send(numbered(1));
+  std::this_thread::sleep_for(30ms);
+  CHECK_EQUAL(pair.owner_b.num_frames(), 0u);
+  CHECK(pair.b->read_claimed(0));
+  CHECK_EQUAL(pair.owner_b.num_frames(), 1u);
+  CHECK(pair.b->read_claimed(0));  // There is nothing to read.
+  pair.a->send(numbered(2));
+  pair.b->release();
+  pair.owner_b.wait_for_frames(2);
+  wait_until([] { return Connection::num_claimed() == 0; });
+  CHECK(!pair.b->read_claimed(0));
+}
+
+TEST(claims_that_come_and_go_lose_and_reorder_nothing) {
+  Pair pair;
+  pair.start();
+  std::atomic<bool> ended{false};
+  auto claim = [&] {
+    while (!ended) {
+      if (!pair.b->claim()) continue;
+      for (int i = 0; i < 20 && pair.b->read_claimed(0); ++i) std::this_thread::yield();
+      pair.b->release();
+    }
+  };
+  std::thread one(claim), other(claim);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    pair.a->send(numbered(i, {counting(i % 5 == 0 ? 3000 : 1)}));
+    if (i % 50 == 0) std::this_thread::sleep_for(200us);
+  }
+  pair.owner_b.wait_for_frames(3000);
+  ended = true;
+  one.join();
+  other.join();
+  for (uint64_t i = 0; i < 3000; ++i) CHECK_EQUAL(pair.owner_b.frames[i].number, i);
+  wait_until([] { return Connection::num_claimed() == 0; });
+}
+
+TEST(a_lost_connection_cannot_be_claimed) {
+  Pair pair;
+  pair.start();
+  CHECK(pair.b->claim());
+  pair.a->close(Error(Code::cancelled, "the test has ended"));
+  while (pair.b->read_claimed(0)) std::this_thread::sleep_for(1ms);
+  pair.owner_b.wait_for_loss();
+  pair.b->release();
+  CHECK(!pair.b->claim());
+  wait_until([] { return Connection::num_claimed() == 0; });
+}
+
 TEST(large_tensors_are_lent_and_given_back) {
   Pair pair(true);
   pair.start();

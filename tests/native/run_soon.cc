@@ -20,7 +20,7 @@ struct Piece {
 
 TEST(without_a_scope_work_runs_elsewhere) {
   Piece piece;
-  run_soon(piece.work());
+  run_soon(0, piece.work());
   CHECK(piece.thread.get() != std::this_thread::get_id());
 }
 
@@ -28,8 +28,8 @@ TEST(the_last_piece_of_work_runs_here_when_the_scope_ends) {
   Piece first, last;
   {
     SoonScope scope;
-    run_soon(first.work());
-    run_soon(last.work());
+    run_soon(0, first.work());
+    run_soon(0, last.work());
     CHECK(!first.has_run() && !last.has_run());
   }
   CHECK(last.has_run());
@@ -43,8 +43,8 @@ TEST(an_inner_scope_leaves_its_work_to_the_outer_one) {
     SoonScope outer;
     {
       SoonScope inner;
-      run_soon(first.work());
-      run_soon(last.work());
+      run_soon(0, first.work());
+      run_soon(0, last.work());
     }
     CHECK(!last.has_run());
   }
@@ -57,12 +57,24 @@ TEST(work_that_asks_for_work_does_not_wait_for_it) {
   std::thread::id thread;
   {
     SoonScope scope;
-    run_soon([&] {
-      run_soon(piece.work());
+    run_soon(0, [&] {
+      run_soon(0, piece.work());
       thread = piece.thread.get();
     });
   }
   CHECK(thread != std::this_thread::get_id());
+}
+
+TEST(a_scope_of_a_step_takes_only_the_work_of_this_step) {
+  Piece own, others;
+  {
+    SoonScope scope(7);
+    run_soon(8, others.work());
+    run_soon(7, own.work());
+    CHECK(others.thread.get() != std::this_thread::get_id());
+    CHECK(!own.has_run());
+  }
+  CHECK(own.thread.get() == std::this_thread::get_id());
 }
 
 TEST(an_empty_scope_does_nothing) { SoonScope scope; }

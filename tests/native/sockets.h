@@ -101,6 +101,10 @@ class Recorder : public Connection::Owner {
   void wait_for_frames(size_t count) {
     wait([&] { return frames.size() >= count; });
   }
+  size_t num_frames() {
+    std::lock_guard lock(mutex_);
+    return frames.size();
+  }
   void wait_for_loss() {
     wait([&] { return !losses.empty(); });
   }
