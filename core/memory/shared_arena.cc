@@ -58,8 +58,8 @@ bool SharedArena::open() {
   // anew for writing, either (one of the same user could write into this process's memory anyway).
   fchmod(fd_, S_IRUSR);
   reading_fd_ = ::open(("/proc/self/fd/" + std::to_string(fd_)).c_str(), O_RDONLY | O_CLOEXEC);
-  void* base = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
-  if (reading_fd_ < 0 || base == MAP_FAILED) return false;
+  void* base = HugePages::map(fd_, size_, PROT_READ | PROT_WRITE);
+  if (reading_fd_ < 0 || base == nullptr) return false;
   // The child of a fork must not write into memory that its parent's peers read.
   madvise(base, size_, MADV_DONTFORK);
   madvise(base, size_, MADV_HUGEPAGE);  // where the system allows it for shared memory
@@ -78,13 +78,18 @@ void* SharedArena::take(size_t bytes) {
     count(size);
     return base_ + at;
   }
+  const size_t alignment = size < HugePages::kLarge ? kPage : HugePages::kPage;
   for (auto range = free_.begin(); range != free_.end(); ++range) {
-    if (range->second < size) continue;
-    const auto [at, length] = *range;
+    const auto [begin, length] = *range;
+    const size_t before = (alignment - begin % alignment) % alignment;
+    if (length < size + before) continue;
+    const size_t at = begin + before;
     free_.erase(range);
-    if (length > size) free_[at + size] = length - size;
+    if (before > 0) free_[begin] = before;
+    if (length > size + before) free_[at + size] = length - size - before;
     count(size);
     shrink(allowed());
+    if (size >= HugePages::kLarge) huge_pages_.add(base_ + at, size);
     return base_ + at;
   }
   return nullptr;

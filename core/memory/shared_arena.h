@@ -13,6 +13,8 @@
 #include <mutex>
 #include <vector>
 
+#include "memory/huge_pages.h"
+
 namespace thalweg {
 
 class SharedArena {
@@ -24,7 +26,7 @@ class SharedArena {
   // How large an arena of a process of this host is.
   static size_t most_bytes();
 
-  // A block of at least `bytes`, aligned to a page; null if the arena is full.
+  // A block of at least `bytes`, aligned to a page, a large one to a huge page; null if the arena is full.
   void* take(size_t bytes);
   void give(void* block, size_t bytes);
   // Gives the pages of all idle blocks back to the system.
@@ -52,6 +54,7 @@ class SharedArena {
   size_t allowed() const;
   void shrink(size_t most);
 
+  HugePages huge_pages_;
   int fd_ = -1, reading_fd_ = -1;
   char* base_ = nullptr;
   size_t size_ = 0;

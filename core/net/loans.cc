@@ -48,7 +48,7 @@ void release_block(void* owner) {
 PeerArena::PeerArena(int fd) {
   struct stat status{};
   struct statfs system{};
-  void* base = MAP_FAILED;
+  void* base = nullptr;
   // Sealed against shrinking: else a peer could take the pages away, and reading them would end the process. So would
   // reading a hole in memory of huge pages, which has seals, too, if there are none left.
   const int seals = fcntl(fd, F_GET_SEALS);
@@ -56,10 +56,10 @@ PeerArena::PeerArena(int fd) {
       fstat(fd, &status) == 0 && status.st_size > 0 &&
       static_cast<size_t>(status.st_size) <= SharedArena::most_bytes()) {
     size_ = static_cast<size_t>(status.st_size);
-    base = mmap(nullptr, size_, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    base = HugePages::map(fd, size_, PROT_READ);
   }
   ::close(fd);
-  if (base == MAP_FAILED) fail(Code::unavailable, "the shared memory of a peer cannot be mapped");
+  if (base == nullptr) fail(Code::unavailable, "the shared memory of a peer cannot be mapped");
   base_ = static_cast<const char*>(base);
 }
 

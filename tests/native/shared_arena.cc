@@ -1,0 +1,53 @@
+// The arena of shared memory: blocks do not overlap, large ones are aligned to huge pages and keep their values.
+#include "memory/shared_arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "check.h"
+
+namespace {
+
+using namespace thalweg;
+
+constexpr size_t kLarge = HugePages::kLarge;
+
+TEST(blocks_are_aligned_and_do_not_overlap) {
+  SharedArena& arena = *SharedArena::get();
+  std::vector<std::pair<char*, size_t>> blocks;
+  for (size_t bytes : {size_t{1}, kLarge, size_t{5000}, kLarge + 1, size_t{1} << 20, 2 * kLarge, size_t{4096}}) {
+    char* block = static_cast<char*>(arena.take(bytes));
+    CHECK(block != nullptr);
+    CHECK_EQUAL(reinterpret_cast<size_t>(block) % (bytes >= kLarge ? HugePages::kPage : 4096), 0u);
+    for (auto [other, size] : blocks) CHECK(block + bytes <= other || other + size <= block);
+    blocks.emplace_back(block, bytes);
+  }
+  for (auto [block, bytes] : blocks) arena.give(block, bytes);
+  // What lies between aligned blocks is used.
+  char* small = static_cast<char*>(arena.take(8192));
+  CHECK(small < blocks[1].first);
+  arena.give(small, 8192);
+}
+
+TEST(a_large_block_keeps_its_values_while_its_pages_are_joined) {
+  SharedArena& arena = *SharedArena::get();
+  const size_t count = kLarge / sizeof(size_t);
+  auto* block = static_cast<size_t*>(arena.take(kLarge));
+  void* peers = HugePages::map(arena.reading_fd(), arena.size(), PROT_READ);
+  CHECK(peers != nullptr);
+  const auto* seen = reinterpret_cast<const size_t*>(static_cast<char*>(peers) + arena.offset(block));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  for (size_t round = 1; std::chrono::steady_clock::now() < until; ++round) {
+    for (size_t i = 0; i < count; ++i) block[i] = i * round;
+    for (size_t i = 0; i < count; i += 61) CHECK_EQUAL(seen[i], i * round);
+  }
+  arena.give(block, kLarge);
+  munmap(peers, arena.size());
+}
+
+TEST(a_file_that_cannot_be_mapped_gives_null) { CHECK(HugePages::map(-1, 1 << 20, PROT_READ) == nullptr); }
+
+}  // namespace
