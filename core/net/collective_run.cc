@@ -282,7 +282,8 @@ void CollectiveRun::resulted(int source, Tensor value) {
     if (!fits) value.reset();
   }
   if (!value.defined())
-    return fail(Error(Code::internal, cat("rank ", source, " of a collective group sent a result that does not fit")));
+    return fail_now(
+        Error(Code::internal, cat("rank ", source, " of a collective group sent a result that does not fit")));
   run_soon(0, [self = shared_from_this(), source, value = std::move(value)] { self->place(source, value); });
 }
 
@@ -309,7 +310,17 @@ void CollectiveRun::piece_done() {
   finish(std::nullopt, std::move(output));
 }
 
-void CollectiveRun::fail(const Error& error) { finish(error, Tensor()); }
+void CollectiveRun::fail(const Error& error) {
+  {
+    std::lock_guard lock(mutex_);
+    bool waits = !started_;
+    for (int rank = 0; rank < size_; ++rank) waits = waits || needs_locked(rank);
+    if (!waits) return;
+  }
+  fail_now(error);
+}
+
+void CollectiveRun::fail_now(const Error& error) { finish(error, Tensor()); }
 
 void CollectiveRun::finish(std::optional<Error> error, Tensor value) {
   CollectiveDone done;
@@ -335,13 +346,23 @@ bool CollectiveRun::is_started() {
   return started_;
 }
 
+bool CollectiveRun::needs_locked(int rank) const {
+  if (!started_ || finished_ || rank == rank_) return false;
+  if (call_.header.kind == Collective::broadcast) return arrived_ == 0 && (call_.root < 0 || call_.root == rank);
+  // `work` has taken the contributions when `arrived_` is -1.
+  return (arrived_ >= 0 && !given_[rank].there) || (!placed_.empty() && !placed_[rank]);
+}
+
+bool CollectiveRun::needs(int rank) {
+  std::lock_guard lock(mutex_);
+  return needs_locked(rank);
+}
+
 std::vector<int> CollectiveRun::missing() {
   std::vector<int> ranks;
   std::lock_guard lock(mutex_);
-  if (finished_) return ranks;
   for (int rank = 0; rank < size_; ++rank)
-    if (arrived_ >= 0 ? !given_[rank].there : (!placed_.empty() && rank != rank_ && !placed_[rank]))
-      ranks.push_back(rank);
+    if (needs_locked(rank)) ranks.push_back(rank);
   return ranks;
 }
 

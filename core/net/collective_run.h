@@ -34,10 +34,14 @@ class CollectiveRun : public std::enable_shared_from_this<CollectiveRun> {
   // Messages of other members. Those that fit no such run fail it.
   void contributed(int source, CollectiveHeader header, Tensor value);
   void resulted(int source, Tensor value);
-  // Ends the run with this error, unless it has ended.
+  // Ends the run with this error, unless it has ended, or all messages have arrived: then it ends by itself.
   void fail(const Error& error);
+  // Ends the run with this error in any case, unless it has ended.
+  void fail_now(const Error& error);
 
   bool is_started();
+  // Whether the run has been started, and waits for a message of this rank.
+  bool needs(int rank);
   // The ranks whose messages are missing.
   std::vector<int> missing();
 
@@ -54,6 +58,7 @@ class CollectiveRun : public std::enable_shared_from_this<CollectiveRun> {
   Range chunk(int rank) const;
   bool in_chunks() const;
   bool complete() const;
+  bool needs_locked(int rank) const;
   void advance();
   void work();
   void check(const std::vector<Contribution>& given) const;

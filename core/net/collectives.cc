@@ -14,7 +14,9 @@ struct Collectives::Pending {
   CollectiveCall call;
   CollectiveDone done;
   std::atomic<bool> is_ended{false};
-  uint64_t generation = 0;  // of the group when the run began; guarded by the lock of Collectives
+  // Set when the run begins; guarded by the lock of Collectives.
+  uint64_t generation = 0;
+  std::weak_ptr<CollectiveRun> run;
 
   void finish(std::optional<Error> error, Tensor value) {
     if (is_ended.exchange(true)) return;
@@ -63,6 +65,7 @@ std::string Collectives::local_name(const std::string& device) const {
 void Collectives::declare(int64_t group, int64_t size) {
   std::lock_guard lock(mutex_);
   groups_[group].declared_size = size;
+  groups_[group].left.clear();
 }
 
 uint64_t Collectives::generation(int64_t group) {
@@ -113,6 +116,8 @@ void Collectives::enqueue(const std::shared_ptr<Pending>& pending) {
     } else if (size <= 0) {
       failed = Error(Code::failed_precondition,
                      cat("collective group ", call.group, " has no size: initialize it first (hvd.init())"));
+    } else if (!formed && !group.left.empty()) {
+      failed = group.left.begin()->second;
     } else if (!formed) {
       group.waiting.push_back(pending);
       joins = group.joining.emplace(call.device, size).second;
@@ -166,6 +171,7 @@ void Collectives::formed(int64_t number, uint64_t generation, std::vector<Collec
     group.last = generation;
     group.joining.clear();
     group.local.clear();
+    group.left.clear();
     if (group.declared_size != 0) group.declared_size = static_cast<int64_t>(members.size());
     for (size_t rank = 0; rank < members.size(); ++rank) {
       if (!members[rank].peer)
@@ -228,7 +234,7 @@ void Collectives::begin(const std::shared_ptr<Pending>& pending) {
   if (pending->is_ended) return;
   std::shared_ptr<CollectiveRun> run;
   std::optional<Error> failed;
-  bool again = false, breaks = false;
+  bool again = false, breaks = false, some_left = false;
   uint64_t generation = 0;
   int rank = -1;
   NumberedKey key{{call.instance, call.at.frame, call.at.iteration}, 0};
@@ -256,6 +262,8 @@ void Collectives::begin(const std::shared_ptr<Pending>& pending) {
         run = run_of(call.group, group, rank, key);
         group.local[rank].runs[key].since = Clock::now();
         pending->generation = generation;
+        pending->run = run;
+        some_left = !group.left.empty();
       }
     }
   }
@@ -274,6 +282,39 @@ void Collectives::begin(const std::shared_ptr<Pending>& pending) {
     break_up(call.group, generation, error, true);
     pending->finish(error, Tensor());
   }
+  if (some_left) check_left(call.group);
+}
+
+void Collectives::left(int64_t number, const std::string& task, uint64_t incarnation, const Error& error) {
+  std::vector<std::shared_ptr<Pending>> failed;
+  {
+    std::lock_guard lock(mutex_);
+    Group& group = groups_[number];
+    group.left.try_emplace({task, incarnation}, error);
+    failed.swap(group.waiting);
+  }
+  for (const auto& pending : failed) pending->finish(error, Tensor());
+  check_left(number);
+}
+
+void Collectives::check_left(int64_t number) {
+  std::optional<Error> error;
+  uint64_t generation = 0;
+  {
+    std::lock_guard lock(mutex_);
+    const Group& group = groups_[number];
+    if (!group.formed) return;
+    generation = group.formed->number;
+    const auto& members = group.formed->members;
+    for (size_t rank = 0; rank < members.size(); ++rank) {
+      const auto found = group.left.find({members[rank].task, members[rank].incarnation});
+      if (found == group.left.end()) continue;
+      for (const auto& [own, member] : group.local)
+        for (const auto& [key, active] : member.runs)
+          if (active.run->needs(static_cast<int>(rank))) error = found->second;
+    }
+  }
+  if (error) break_up(number, generation, *error, true);
 }
 
 void Collectives::ended(int64_t number, uint64_t generation, int rank, const NumberedKey& key) {
@@ -421,19 +462,26 @@ void Collectives::dissolve(int64_t number, const Error& error) {
 
 void Collectives::cancel(const std::shared_ptr<Pending>& pending, const Error& error) {
   uint64_t generation;
+  std::shared_ptr<CollectiveRun> run;
   {
     std::lock_guard lock(mutex_);
     std::erase(groups_[pending->call.group].waiting, pending);
     generation = pending->generation;
+    run = pending->run.lock();
   }
   if (pending->is_ended) return;
+  // Also of a run whose messages have all arrived: the step that the output belongs to may end when the call has.
+  auto end_call = [&] {
+    if (run) run->fail_now(error);
+    pending->finish(error, Tensor());
+  };
   // The group first: when the call has ended, the next one must not begin in this generation.
   if (generation != 0)
     break_up(pending->call.group, generation,
              Error(Code::aborted, cat("a collective operation of group ", pending->call.group, " was ended on ", task_,
                                       "/", pending->call.device, ": ", error.message())),
-             true, [&] { pending->finish(error, Tensor()); });
-  pending->finish(error, Tensor());
+             true, end_call);
+  end_call();
 }
 
 void Collectives::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
@@ -445,7 +493,7 @@ void Collectives::lost(const std::shared_ptr<Connection>& peer, const Error& why
       const auto& members = group.formed->members;
       const auto found =
           std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.peer == peer; });
-      if (found != members.end())
+      if (found != members.end() && !group.left.contains({found->task, found->incarnation}))
         broken.emplace_back(number, group.formed->number, static_cast<int>(found - members.begin()));
     }
     std::erase_if(early_, [&](const auto& each) { return each.first.lock() == peer; });

@@ -10,7 +10,9 @@
 // Runs of one instance are counted by each member, in each iteration of a loop: the n-th run of one member meets the
 // n-th runs of the others. A generation of a group *breaks* as a whole when a member is lost, or a run of it is
 // cancelled: its runs fail on all members, with the same reason, and the next call forms the group anew, with new
-// counts. So nothing waits for a member that has gone, and no run meets one of another count.
+// counts. So nothing waits for a member that has gone, and no run meets one of another count. Runs whose messages have
+// all arrived end well all the same. A member that has *left* (`left`: it has ended in good order, after its last run)
+// breaks the generation only when a run needs a message that it has not sent.
 //
 // Thread-safe; nothing is called with the lock held.
 #pragma once
@@ -63,6 +65,9 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   void formed(int64_t group, uint64_t generation, std::vector<CollectiveMember> members);
   // A device cannot join.
   void refused(int64_t group, const std::string& device, const Error& error);
+  // A task has left a group, and has sent all that it ever will: calls that need more of it end with this error, until
+  // the group is declared or formed again.
+  void left(int64_t group, const std::string& task, uint64_t incarnation, const Error& error);
   // Ends the runs of a group, on all members; the next call forms it anew.
   void dissolve(int64_t group, const Error& error);
   // The last generation that was formed; 0 if there was none.
@@ -108,6 +113,7 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
     std::map<int, LocalMember> local;          // by rank
     std::map<std::string, int64_t> joining;    // devices, and the sizes that they expect
     std::vector<std::shared_ptr<Pending>> waiting;
+    std::map<std::pair<std::string, uint64_t>, Error> left;  // tasks and incarnations
   };
   struct Message;
   static constexpr size_t kMostEarly = 10000;
@@ -125,6 +131,8 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   void deliver(const std::shared_ptr<Connection>& from, Message message);
   void break_up(int64_t group, uint64_t generation, const Error& error, bool tells_peers,
                 const std::function<void()>& before_runs_end = nullptr);
+  // Breaks the group if a run needs a message of a member that has left.
+  void check_left(int64_t group);
   void ended(int64_t group, uint64_t generation, int rank, const NumberedKey& key);
 
   const std::string task_;

@@ -76,6 +76,15 @@ void bind_collectives(nb::module_& m) {
             c.refused(group, device, error_of(code, message));
           },
           "group"_a, "device"_a, "code"_a, "message"_a)
+      .def(
+          "left",
+          [](Collectives& c, int64_t group, const std::string& task, uint64_t incarnation, int code,
+             const std::string& message) {
+            WithoutGil unlocked;
+            c.left(group, task, incarnation, error_of(code, message));
+          },
+          "group"_a, "task"_a, "incarnation"_a, "code"_a, "message"_a,
+          "A member has ended in good order: calls that need more of it fail.")
       .def("declare", &Collectives::declare, "group"_a, "size"_a, nb::call_guard<WithoutGil>(),
            "Sets the size of a group whose nodes say 0.")
       .def(

@@ -84,6 +84,42 @@ def monitored() -> dict[str, object]:
     return {"last": None if value is None else value.tolist()}
 
 
+def first_to_end() -> dict[str, object]:
+    """Rank 0 ends right after its broadcast, and rank 1 begins its own only when rank 0 is gone."""
+    sent = hvd.broadcast(tf.fill([50000], hvd.rank() + 3.0), 0, name="sent")
+    together = hvd.barrier("together")
+    gone = tf.placeholder(tf.float32, [])
+    more = hvd.allreduce(gone, name="more")
+    with tf.Session() as sess:
+        sess.run(together)
+        if hvd.rank() == 0:
+            return {"last": float(sess.run(sent)[-1])}
+        sys.stdin.readline()
+        found: dict[str, object] = {"last": float(sess.run(sent)[-1])}
+        try:
+            sess.run(more, {gone: 1.0})
+        except tf.errors.FailedPreconditionError as e:
+            found["message"] = e.message
+        return found
+
+
+def unequal_steps() -> dict[str, object]:
+    """Rank 0 stops after three steps, and rank 1 after five."""
+    step = tf.train.get_or_create_global_step()
+    weights = tf.get_variable("w", [2], initializer=tf.ones_initializer())
+    train = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(0.1)).minimize(tf.reduce_sum(weights), step)
+    hooks = [hvd.BroadcastGlobalVariablesHook(0), tf.train.StopAtStepHook(last_step=3 + 2 * hvd.rank())]
+    steps = 0
+    try:
+        with tf.train.MonitoredTrainingSession(hooks=hooks) as sess:
+            while not sess.should_stop():
+                sess.run(train)
+                steps += 1
+    except tf.errors.FailedPreconditionError as e:
+        return {"steps": steps, "message": e.message}
+    return {"steps": steps, "message": ""}
+
+
 def survivors() -> dict[str, object]:
     """Steps until a member is lost, and some more with those that are left."""
     steps = tf.get_variable("steps", [100000], initializer=tf.zeros_initializer(), use_resource=True)
@@ -117,7 +153,7 @@ def survivors() -> dict[str, object]:
 def main() -> None:
     """Joins the group, does what it is asked for, and tells the results."""
     hvd.init()
-    programs = (sums, training, gradients, monitored, survivors)
+    programs = (sums, training, gradients, monitored, first_to_end, unequal_steps, survivors)
     found = {program.__name__: program for program in programs}[sys.argv[1]]()
     print(json.dumps({"rank": hvd.rank(), "size": hvd.size(), **found}), flush=True)
     hvd.shutdown()

@@ -29,7 +29,8 @@ def started_group(size: int, what: str) -> Iterator[list[subprocess.Popen[str]]]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
     members = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.dist.all_reduce_process", what], stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            [sys.executable, "-m", "tests.dist.all_reduce_process", what], text=True, cwd=ROOT,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env={**environment, "TF_CONFIG": json.dumps({"cluster": jobs, "task": {"type": "worker", "index": index}})},
         )
         for index in range(size)
@@ -40,8 +41,9 @@ def started_group(size: int, what: str) -> Iterator[list[subprocess.Popen[str]]]
         for member in members:
             member.kill()
             member.wait()
-            if member.stdout is not None:
-                member.stdout.close()
+            for pipe in (member.stdin, member.stdout):
+                if pipe is not None:
+                    pipe.close()
 
 
 def run_group(size: int, what: str) -> list[dict[str, Any]]:
@@ -102,6 +104,22 @@ def test_a_monitored_session_begins_with_the_values_of_rank_0() -> None:
     found = run_group(2, "monitored")
     assert found[0]["last"] == found[1]["last"]
     assert found[0]["last"] is not None
+
+
+def test_members_that_are_late_get_what_a_member_sent_before_it_ended() -> None:
+    with started_group(2, "first_to_end") as members:
+        first = json.loads(members[0].communicate(timeout=60)[0])
+        assert members[0].returncode == 0
+        second = json.loads(members[1].communicate("go on\n", timeout=60)[0])
+    assert first["last"] == second["last"] == 3.0
+    assert "task:0' has left collective group" in second["message"]
+
+
+def test_a_member_that_wants_more_steps_than_the_others_gets_an_error() -> None:
+    found = run_group(2, "unequal_steps")
+    assert [each["steps"] for each in found] == [3, 3]
+    assert found[0]["message"] == ""
+    assert "task:0' has left collective group" in found[1]["message"]
 
 
 @pytest.mark.parametrize(("lost", "how"), [(0, signal.SIGKILL), (2, signal.SIGKILL), (1, signal.SIGSTOP)])

@@ -196,4 +196,23 @@ TEST(a_peer_that_sends_other_elements_than_it_announced_fails_the_run) {
   }
 }
 
+// A member may end right after its last run, while others still compute.
+TEST(a_run_whose_messages_have_arrived_does_not_fail_when_a_member_is_lost) {
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    for (const int64_t count : {10, 50000}) {
+      Members members(2, 0);
+      const CollectiveCall call = call_of(Collective::reduce, random_values(count, 1));
+      const bool in_chunks = count == 50000;
+      members.runs[0]->start(call, members.done(0));
+      members.runs[0]->contributed(1, call.header, random_values(in_chunks ? 25008 : count, 2));
+      CHECK_EQUAL(members.runs[0]->needs(1), in_chunks);
+      if (in_chunks) members.runs[0]->resulted(1, random_values(count - 25008, 3));
+      members.runs[0]->fail(Error(Code::unavailable, "a member is lost"));
+      members.wait(1);
+      CHECK(!members.errors[0]);
+      CHECK_EQUAL(members.outputs[0].num_elements(), count);
+    }
+  }
+}
+
 }  // namespace

@@ -23,6 +23,7 @@ from thalweg.platform import logging
 
 _LOG_SECONDS = 10.0
 _ATTEMPT_MS = 1000
+_LEAVE_MS = 5000
 
 
 class _Waiting:
@@ -58,6 +59,8 @@ class CollectiveGroups:
         self._waiting: dict[tuple[int, tuple[str, str]], list[_Waiting]] = {}
         self._survivors: dict[int, dict[tuple[str, str], _Survivor]] = {}
         self._asked = threading.Event()
+        self._members: dict[int, tuple[Member, ...]] = {}  # of the last generation
+        self._changed = threading.Condition(self._lock)  # of `_members`
         own = weakref.ref(self)
 
         def join(group: int, size: int, device: str) -> None:
@@ -75,6 +78,7 @@ class CollectiveGroups:
             waiting += [each.waiting for group in self._survivors.values() for each in group.values()]
             self._survivors.clear()
             self._waiting.clear()
+            self._changed.notify_all()
         for each in waiting:
             each.decided.set()
 
@@ -119,6 +123,42 @@ class CollectiveGroups:
                 peer = self._peers.try_connect(each.task, each.incarnation, each.address)
             members.append((each.task, each.device, each.incarnation, peer))
         self.native.formed(group, formed.generation, members)
+        with self._changed:
+            self._members[group] = formed.members
+            self._changed.notify_all()
+
+    def leave(self, group: int) -> None:
+        """Tells the other members that this task has ended in good order, and waits until they know.
+
+        What this task has sent before is then at its members, too: their last runs do not fail when it is gone.
+        A member that does not answer within some seconds is left in the dark.
+        """
+        with self._lock:
+            members = self._members.pop(group, ())
+        last = self.native.generation(group)
+        for task, incarnation in {(each.task, each.incarnation) for each in members if each.task != self._task}:
+            try:
+                connection = self._peers.try_connect(task, incarnation, attempt_ms=_ATTEMPT_MS)
+                self._peers.call(connection, "leave_group", _LEAVE_MS, group=group, last_generation=last)
+            except errors.OpError as e:
+                logging.debug("%s was not told that %s leaves: %s", task, self._task, e.message)
+
+    def leave_group(self, connection: Any, request: Any) -> Any:
+        """A member has ended in good order."""
+        with self._changed:
+            # The leader's answer may still be on its way here.
+            self._changed.wait_for(
+                lambda: self.native.generation(request.group) >= request.last_generation or self._closed.is_set(),
+                _LEAVE_MS / 1000,
+            )
+        message = (
+            f"Task '{connection.task}' has left collective group {request.group}: its program ended, or it called "
+            "hvd.shutdown(), and other members run more collective operations than it did."
+        )
+        self.native.left(
+            request.group, connection.task, connection.incarnation, errors.FAILED_PRECONDITION, message
+        )  # fmt: skip
+        return messages()["Empty"]()
 
     def reform(self, group: int, device: str, tasks: Sequence[str], timeout: float = 60.0) -> list[str]:
         """Forms a group anew of those of its members that are left; all of them call this.

@@ -44,6 +44,7 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
         ("member", 3, "MemberDef"),
         ("last_generation", 4, "uint64"),
     ],
+    "LeaveGroupRequest": [("group", 1, "int64"), ("last_generation", 2, "uint64")],
     "GroupFormed": [("generation", 1, "uint64"), ("member", 2, "*MemberDef")],
     # Client to master.
     "CreateRequest": [("graph", 1, "bytes"), ("config", 2, "bytes")],
@@ -70,6 +71,7 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "memory": ("MemoryRequest", "MemoryInfo"),
     "join_group": ("JoinGroupRequest", "GroupFormed"),
     "join_survivors": ("JoinGroupRequest", "GroupFormed"),
+    "leave_group": ("LeaveGroupRequest", "Empty"),
     "create_session": ("CreateRequest", "Created"),
     "extend_session": ("ExtendRequest", "Empty"),
     "make_step": ("StepRequest", "Registered"),

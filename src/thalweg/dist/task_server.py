@@ -98,6 +98,7 @@ class TaskServer:
             "memory": self._memory,
             "join_group": self.collectives.join_group,
             "join_survivors": self.collectives.join_survivors,
+            "leave_group": self.collectives.leave_group,
         }
         self.closed = threading.Event()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import sys
 import threading
 from typing import Any, Final
 
@@ -75,6 +77,7 @@ def init(server: Any = None) -> None:
         _world = _World(server, cluster, job, index, owns_server)
         _world.groups.native.declare(WORLD, len(_world.tasks))
         _world.groups.native.set_default()
+        atexit.register(_leave_at_exit)
 
 
 def world() -> _World:
@@ -88,12 +91,24 @@ def world() -> _World:
     return _world
 
 
+def _leave_at_exit() -> None:
+    """A program that ends with an exception does not leave: it is lost, and others may go on without it."""
+    if not hasattr(sys, "last_value"):
+        shutdown()
+
+
 def shutdown() -> None:
-    """Ends what `init` began: other processes see this one leave."""
+    """Ends what `init` began; called by itself when the program ends without an exception.
+
+    Other processes finish the operations that this one has taken part in. Those that need more of it fail with
+    FailedPreconditionError.
+    """
     global _world
     with _lock:
         ended, _world = _world, None
     if ended is not None:
+        atexit.unregister(_leave_at_exit)
+        ended.groups.leave(WORLD)
         ended.groups.native.clear_default()
         if ended.owns_server:
             ended.server.stop()
