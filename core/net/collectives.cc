@@ -66,6 +66,7 @@ void Collectives::declare(int64_t group, int64_t size) {
   std::lock_guard lock(mutex_);
   groups_[group].declared_size = size;
   groups_[group].left.clear();
+  groups_[group].reason.reset();
 }
 
 uint64_t Collectives::generation(int64_t group) {
@@ -79,6 +80,24 @@ std::vector<CollectiveMember> Collectives::members(int64_t group) {
   const auto found = groups_.find(group);
   return found == groups_.end() || !found->second.formed ? std::vector<CollectiveMember>()
                                                          : found->second.formed->members;
+}
+
+uint64_t Collectives::runs_ended(int64_t group) {
+  std::lock_guard lock(mutex_);
+  const auto& local = groups_[group].local;
+  if (local.empty()) return 0;
+  auto behind = [](const auto& a, const auto& b) { return a.second.ended_well < b.second.ended_well; };
+  return std::min_element(local.begin(), local.end(), behind)->second.ended_well;
+}
+
+std::set<std::string> Collectives::awaited(int64_t group) {
+  std::set<std::string> tasks;
+  std::lock_guard lock(mutex_);
+  const Group& found = groups_[group];
+  for (const auto& [own, member] : found.local)
+    for (const auto& [key, active] : member.runs)
+      for (int rank : active.run->missing()) tasks.insert(found.formed->members[rank].task);
+  return tasks;
 }
 
 std::shared_ptr<Collectives::Pending> Collectives::start(CollectiveCall call, CollectiveDone done) {
@@ -118,6 +137,8 @@ void Collectives::enqueue(const std::shared_ptr<Pending>& pending) {
                      cat("collective group ", call.group, " has no size: initialize it first (hvd.init())"));
     } else if (!formed && !group.left.empty()) {
       failed = group.left.begin()->second;
+    } else if (!formed && group.reason) {
+      failed = reason_of(group);
     } else if (!formed) {
       group.waiting.push_back(pending);
       joins = group.joining.emplace(call.device, size).second;
@@ -129,6 +150,15 @@ void Collectives::enqueue(const std::shared_ptr<Pending>& pending) {
     join(call.group, size, call.device);
   else if (formed)
     begin(pending);
+}
+
+std::optional<Error> Collectives::reason_of(Group& group) {
+  std::optional<Error> reason = group.reason;
+  if (reason->code() != Code::unavailable)
+    group.reason.reset();
+  else if (++group.reasons_told > kMostReasons)
+    reason = Error(Code::failed_precondition, cat(reason->message(), "; call hvd.reinit() to go on without it"));
+  return reason;
 }
 
 void Collectives::join(int64_t number, int64_t size, const std::string& device) {
@@ -172,6 +202,8 @@ void Collectives::formed(int64_t number, uint64_t generation, std::vector<Collec
     group.joining.clear();
     group.local.clear();
     group.left.clear();
+    group.broken.reset();
+    group.reason.reset();
     if (group.declared_size != 0) group.declared_size = static_cast<int64_t>(members.size());
     for (size_t rank = 0; rank < members.size(); ++rank) {
       if (!members[rank].peer)
@@ -273,7 +305,7 @@ void Collectives::begin(const std::shared_ptr<Pending>& pending) {
     return pending->finish(failed, Tensor());
   }
   auto done = [weak = weak_from_this(), pending, generation, rank, key](std::optional<Error> error, Tensor value) {
-    if (auto self = weak.lock()) self->ended(pending->call.group, generation, rank, key);
+    if (auto self = weak.lock()) self->ended(pending->call.group, generation, rank, key, !error);
     pending->finish(std::move(error), std::move(value));
   };
   try {
@@ -317,7 +349,7 @@ void Collectives::check_left(int64_t number) {
   if (error) break_up(number, generation, *error, true);
 }
 
-void Collectives::ended(int64_t number, uint64_t generation, int rank, const NumberedKey& key) {
+void Collectives::ended(int64_t number, uint64_t generation, int rank, const NumberedKey& key, bool well) {
   Active gone;
   std::lock_guard lock(mutex_);
   Group& group = groups_[number];
@@ -325,6 +357,7 @@ void Collectives::ended(int64_t number, uint64_t generation, int rank, const Num
   auto& runs = group.local[rank].runs;
   const auto found = runs.find(key);
   if (found == runs.end()) return;
+  if (well) ++group.local[rank].ended_well;
   gone = std::move(found->second);
   runs.erase(found);
 }
@@ -425,6 +458,14 @@ void Collectives::break_up(int64_t number, uint64_t generation, const Error& err
     if (!group.formed || group.formed->number != generation) return;
     broken.swap(group.formed);
     local.swap(group.local);
+    group.broken = broken;
+    group.reasons_told = 0;
+    bool runs = false;
+    for (const auto& [rank, member] : local)
+      for (const auto& [key, active] : member.runs) runs = runs || active.run->is_started();
+    const bool disagrees = error.code() == Code::invalid_argument && !tells_peers && !runs;
+    const bool is_lost = error.code() == Code::unavailable && group.declared_size != 0;
+    if (disagrees || is_lost) group.reason = error;
   }
   if (tells_peers && !local.empty()) {
     std::set<Connection*> told;
@@ -451,13 +492,8 @@ void Collectives::break_up(int64_t number, uint64_t generation, const Error& err
     for (auto& [key, active] : member.runs) active.run->fail(error);
 }
 
-void Collectives::dissolve(int64_t number, const Error& error) {
-  uint64_t generation = 0;
-  {
-    std::lock_guard lock(mutex_);
-    if (const Group& group = groups_[number]; group.formed) generation = group.formed->number;
-  }
-  if (generation != 0) break_up(number, generation, error, true);
+void Collectives::dissolve(int64_t number, uint64_t generation, const Error& error) {
+  break_up(number, generation, error, true);
 }
 
 void Collectives::cancel(const std::shared_ptr<Pending>& pending, const Error& error) {
@@ -486,23 +522,33 @@ void Collectives::cancel(const std::shared_ptr<Pending>& pending, const Error& e
 
 void Collectives::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
   std::vector<std::tuple<int64_t, uint64_t, int>> broken;
+  std::vector<std::pair<std::shared_ptr<Pending>, Error>> failed;
+  auto error_of = [&](int64_t number, int64_t rank) {
+    return Error(Code::unavailable, cat("collective group ", number, " has lost its member of rank ", rank, ", task '",
+                                        peer->peer().task, "': ", why.message()));
+  };
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [number, group] : groups_) {
-      if (!group.formed) continue;
-      const auto& members = group.formed->members;
+    for (auto& [number, group] : groups_) {
+      const auto& generation = group.formed ? group.formed : group.broken;
+      if (!generation || (!group.formed && group.declared_size == 0)) continue;
+      const auto& members = generation->members;
       const auto found =
           std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.peer == peer; });
-      if (found != members.end() && !group.left.contains({found->task, found->incarnation}))
+      if (found == members.end() || group.left.contains({found->task, found->incarnation})) continue;
+      if (group.formed) {
         broken.emplace_back(number, group.formed->number, static_cast<int>(found - members.begin()));
+      } else if (!group.reason) {
+        // It is being formed anew, by all of its members.
+        group.reason = error_of(number, found - members.begin());
+        for (const auto& pending : group.waiting) failed.emplace_back(pending, *group.reason);
+        group.waiting.clear();
+      }
     }
     std::erase_if(early_, [&](const auto& each) { return each.first.lock() == peer; });
   }
-  for (const auto& [number, generation, rank] : broken)
-    break_up(number, generation,
-             Error(Code::unavailable, cat("collective group ", number, " has lost its member of rank ", rank,
-                                          ", task '", peer->peer().task, "': ", why.message())),
-             true);
+  for (const auto& [number, generation, rank] : broken) break_up(number, generation, error_of(number, rank), true);
+  for (const auto& [pending, error] : failed) pending->finish(error, Tensor());
 }
 
 void Collectives::watch(Clock::time_point now) {

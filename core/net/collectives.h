@@ -14,6 +14,10 @@
 // all arrived end well all the same. A member that has *left* (`left`: it has ended in good order, after its last run)
 // breaks the generation only when a run needs a message that it has not sent.
 //
+// A member that runs nothing when its generation breaks learns the reason from its next call, where it matters: if the
+// members disagree about the group (once), and if a group of a declared size has lost a member (until it is formed or
+// declared again: the others may decide to go on without that member, and nothing waits for it in vain).
+//
 // Thread-safe; nothing is called with the lock held.
 #pragma once
 
@@ -68,10 +72,14 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   // A task has left a group, and has sent all that it ever will: calls that need more of it end with this error, until
   // the group is declared or formed again.
   void left(int64_t group, const std::string& task, uint64_t incarnation, const Error& error);
-  // Ends the runs of a group, on all members; the next call forms it anew.
-  void dissolve(int64_t group, const Error& error);
+  // Ends the runs of a generation of a group, on all members, if it is the present one; the next call forms it anew.
+  void dissolve(int64_t group, uint64_t generation, const Error& error);
   // The last generation that was formed; 0 if there was none.
   uint64_t generation(int64_t group);
+  // How many runs have ended without an error in this generation, on the member that is the least advanced here.
+  uint64_t runs_ended(int64_t group);
+  // The tasks whose messages are missing in runs that have been started here.
+  std::set<std::string> awaited(int64_t group);
   // The ranks' tasks and devices; empty if the group is not formed.
   std::vector<CollectiveMember> members(int64_t group);
 
@@ -101,6 +109,7 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   struct LocalMember {
     std::map<RunKey, uint64_t> counts;  // how many runs have started
     std::map<NumberedKey, Active> runs;
+    uint64_t ended_well = 0;
   };
   struct Generation {
     uint64_t number = 0;
@@ -114,11 +123,18 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
     std::map<std::string, int64_t> joining;    // devices, and the sizes that they expect
     std::vector<std::shared_ptr<Pending>> waiting;
     std::map<std::pair<std::string, uint64_t>, Error> left;  // tasks and incarnations
+    std::shared_ptr<const Generation> broken;                // the last generation, if it broke
+    std::optional<Error> reason;                             // what the next calls end with
+    int reasons_told = 0;
   };
   struct Message;
   static constexpr size_t kMostEarly = 10000;
   static constexpr std::chrono::seconds kStall{30};
+  // Whoever calls so often after the loss of a member does not look for it.
+  static constexpr int kMostReasons = 100;
 
+  // What a call ends with that finds a broken group; called with the lock.
+  static std::optional<Error> reason_of(Group& group);
   std::string local_name(const std::string& device) const;
   void join(int64_t group, int64_t size, const std::string& device);
   // Begins the run of a call, when the group is formed.
@@ -133,7 +149,7 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
                 const std::function<void()>& before_runs_end = nullptr);
   // Breaks the group if a run needs a message of a member that has left.
   void check_left(int64_t group);
-  void ended(int64_t group, uint64_t generation, int rank, const NumberedKey& key);
+  void ended(int64_t group, uint64_t generation, int rank, const NumberedKey& key, bool well);
 
   const std::string task_;
 

@@ -89,13 +89,27 @@ void bind_collectives(nb::module_& m) {
            "Sets the size of a group whose nodes say 0.")
       .def(
           "dissolve",
-          [](Collectives& c, int64_t group, int code, const std::string& message) {
+          [](Collectives& c, int64_t group, uint64_t generation, int code, const std::string& message) {
             WithoutGil unlocked;
-            c.dissolve(group, error_of(code, message));
+            c.dissolve(group, generation, error_of(code, message));
           },
-          "group"_a, "code"_a, "message"_a, "Ends the runs of a group, on all members.")
+          "group"_a, "generation"_a, "code"_a, "message"_a,
+          "Ends the runs of a generation, on all members, if it is the present one.")
       .def("generation", &Collectives::generation, "group"_a, nb::call_guard<WithoutGil>(),
            "The last generation that was formed; 0 if there was none.")
+      .def("runs_ended", &Collectives::runs_ended, "group"_a, nb::call_guard<WithoutGil>(),
+           "How many runs have ended without an error in this generation.")
+      .def(
+          "awaited",
+          [](Collectives& c, int64_t group) {
+            std::set<std::string> tasks;
+            {
+              WithoutGil unlocked;
+              tasks = c.awaited(group);
+            }
+            return std::vector<std::string>(tasks.begin(), tasks.end());
+          },
+          "group"_a, "The tasks whose messages are missing in runs that have been started.")
       .def(
           "members",
           [](Collectives& c, int64_t group) {

@@ -95,6 +95,23 @@ def test_members_that_expect_different_group_sizes_all_get_the_reason(workers: l
         assert "group_size 3" in error.message
 
 
+def test_a_member_between_two_calls_learns_that_another_expects_a_different_group_size(
+    workers: list[tf.train.Server],
+) -> None:
+    def alone(index: int, size: int) -> float:
+        with tf.Graph().as_default(), tf.device(f"/job:worker/task:{index}"):
+            fetched = tf.collective.all_reduce(tf.constant(1.0), size, 1, 1)
+            with tf.Session(workers[index].target) as sess:
+                return float(sess.run(fetched))
+
+    assert each_on_its_own(workers, lambda i: tf.collective.all_reduce(tf.constant(1.0), 2, 1, 1)) == [2.0, 2.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="group_size 3"):
+        alone(1, 3)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="group_size 3"):
+        alone(0, 2)
+    assert each_on_its_own(workers, lambda i: tf.collective.all_reduce(tf.constant(1.0), 2, 1, 1)) == [2.0, 2.0]
+
+
 def test_a_member_that_is_alone_times_out_and_the_group_works_afterwards(workers: list[tf.train.Server]) -> None:
     def build(index: int) -> Any:
         return tf.collective.all_reduce(tf.constant(index + 1.0), 2, 1, 1)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from thalweg.dist.group_agreement import Formed, GroupAgreement, Member, Refused
+from thalweg.dist.group_agreement import Formed, GroupAgreement, Member, Refused, may_go_on
 
 
 def member(index: int, incarnation: int = 1, device: int = 0) -> Member:
@@ -97,3 +97,27 @@ def test_any_order_of_joins_losses_and_restarts_ends_in_one_list_for_all(first: 
                 else:
                     assert instructions == [], f"seed {seed}"
             found.validate()
+
+
+def test_a_member_that_withdraws_no_longer_waits() -> None:
+    found = agreement()
+    found.join(1, 2, member(0))
+    found.withdraw(1, member(0))
+    assert found.join(1, 2, member(1)) == []
+    found.withdraw(1, member(5))
+    found.validate()
+    assert isinstance(found.join(1, 2, member(0))[0], Formed)
+
+
+def test_at_most_one_part_of_a_divided_group_may_go_on() -> None:
+    for size in range(1, 6):
+        tasks = [str(rank) for rank in range(size)]
+        for fates in itertools.product("abx", repeat=size):  # two parts that do not see each other, and ended members
+            first, second, ended = ([task for task, fate in zip(tasks, fates, strict=True) if fate == k] for k in "abx")
+            assert may_go_on(tasks, first, ended) + may_go_on(tasks, second, ended) == (len(ended) < size), fates
+
+
+def test_a_member_whose_partner_has_ended_goes_on_and_one_whose_partner_is_silent_if_it_comes_first() -> None:
+    assert may_go_on(["a", "b"], ["b"], ["a"])
+    assert not may_go_on(["a", "b"], ["b"], [])
+    assert may_go_on(["a", "b"], ["a"], [])

@@ -1,14 +1,14 @@
 """GroupAgreement: how the members of collective groups find each other: the leader's side, as a pure state machine.
 
-Events come in (a member joins, a task is lost), instructions come out. A round of a group ends when as many members have
-joined as they expect to be: all get the same list, in the order of their ranks, under a generation that no list had
+Events come in (a member joins, a task is lost), instructions come out. A round of a group ends when as many members
+have joined as they expect to be: all get the same list, in the order of their ranks, under a generation that no list had
 before. A member that joins twice in a round counts once. If the sizes differ that members expect, the round fails for
 those that have joined and for those that still come; a member that joins again after that begins a new round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from thalweg.dist.names import job_and_index, short_task
@@ -55,7 +55,7 @@ Instruction = Formed | Refused
 
 class _Round:
     def __init__(self) -> None:
-        self.joined: dict[tuple[str, str], tuple[Member, int]] = {}
+        self.joined: dict[tuple[str, str], tuple[Member, int]] = {}  # with the sizes that they expect
         self.conflict = ""
         self.refused: set[tuple[str, str]] = set()
 
@@ -116,6 +116,15 @@ class GroupAgreement:
             if not round_.joined and not round_.conflict:
                 del self._rounds[group]
 
+    def withdraw(self, group: int, member: Member) -> None:
+        """A member no longer waits for a group."""
+        round_ = self._rounds.get(group)
+        if round_ is None or member.place not in round_.joined:
+            return
+        del round_.joined[member.place]
+        if not round_.joined and not round_.conflict:
+            del self._rounds[group]
+
     def waiting(self, group: int) -> Sequence[Member]:
         """The members that have joined a group that is not complete."""
         round_ = self._rounds.get(group)
@@ -130,3 +139,19 @@ class GroupAgreement:
             assert not (round_.conflict and round_.joined)
             assert not (round_.refused and not round_.conflict)
             assert all(place == member.place for place, (member, _) in round_.joined.items())
+
+
+def may_go_on(previous: Sequence[str], present: Collection[str], ended: Collection[str]) -> bool:
+    """Whether the present members of a group may form the next generation without the others.
+
+    Members that have ended need not be asked. Those that are silent may be cut off, and form a group of their own: so
+    the present ones must be the larger half of both, or that half with the lowest rank.
+
+    Args:
+        previous: The members of the last generation, by rank.
+        present: Those of them that answer.
+        ended: Those that are known to have ended.
+    """
+    candidates = [each for each in previous if each not in ended]
+    count = sum(each in present for each in candidates)
+    return count * 2 > len(candidates) or (count * 2 == len(candidates) > 0 and candidates[0] in present)

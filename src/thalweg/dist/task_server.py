@@ -97,8 +97,10 @@ class TaskServer:
             "reset": self._reset,
             "memory": self._memory,
             "join_group": self.collectives.join_group,
-            "join_survivors": self.collectives.join_survivors,
-            "leave_group": self.collectives.leave_group,
+            "join_survivors": self.collectives.open_groups.join_survivors,
+            "group_status": self.collectives.open_groups.group_status,
+            "finish_group": self.collectives.open_groups.finish_group,
+            "leave_group": self.collectives.open_groups.leave_group,
         }
         self.closed = threading.Event()
 

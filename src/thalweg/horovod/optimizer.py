@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.tensor import Tensor
 from thalweg.horovod.compression import Compression
 from thalweg.horovod.operations import Average, allreduce
@@ -76,6 +76,21 @@ class DistributedOptimizer(WrapperOptimizer):
         pairs = super().compute_gradients(*args, **kwargs)
         with name_scope(f"{self.get_name()}_Allreduce"):
             return self._averaged(pairs)
+
+    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
+        """As the wrapped optimizer, once all gradients are there.
+
+        When a process is lost, each of the others has made all updates of the step or none.
+        """
+        pairs = list(grads_and_vars)
+        awaited: list[Tensor] = []
+        for grad, _ in pairs:
+            if isinstance(grad, IndexedSlices):
+                awaited += [grad.values, grad.indices]
+            elif grad is not None:
+                awaited.append(convert_to_tensor(grad))
+        with control_dependencies(awaited):
+            return super().apply_gradients(pairs, global_step, name)
 
     def _averaged(self, pairs: GradsAndVars) -> GradsAndVars:
         found: list[Any] = [grad for grad, _ in pairs]

@@ -26,17 +26,28 @@ class _World:
         self.cluster = cluster
         self.own = task_name(job, index)
         self.groups = server.collective_groups
-        self.set_members(
-            [task_name(each, i) for each in _JOBS if each in cluster.jobs for i in cluster.task_indices(each)]
-        )
+        self.all_tasks = [
+            task_name(each, i) for each in _JOBS if each in cluster.jobs for i in cluster.task_indices(each)
+        ]
 
-    def set_members(self, tasks: list[str]) -> None:
-        """Takes the tasks in the order of their ranks."""
-        self.tasks = tasks
-        self.rank = tasks.index(self.own)
-        hosts = [self._host(task) for task in tasks]
-        same = [rank for rank, host in enumerate(hosts) if host == hosts[self.rank]]
-        self.local_rank, self.local_size = same.index(self.rank), len(same)
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks by rank: those that the group was last formed of, or all of the cluster."""
+        return [member.task for member in self.groups.open_groups.members(WORLD)] or self.all_tasks
+
+    def open(self) -> None:
+        """Lets the world go on without processes that are lost, and admit them when they are back."""
+        self.groups.open_groups.open(WORLD, self.all_tasks)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the processes are connected, and none of them is lost."""
+        return bool(self.groups.native.members(WORLD))
+
+    def local_ranks(self) -> list[int]:
+        """The ranks of the tasks on this host."""
+        hosts = [self._host(task) for task in self.tasks]
+        return [rank for rank, host in enumerate(hosts) if host == self._host(self.own)]
 
     def _host(self, task: str) -> str:
         host = self.groups.address(task).rpartition(":")[0].strip("[]")
@@ -75,7 +86,7 @@ def init(server: Any = None) -> None:
                 server.stop()
             raise ValueError(f"This process is a task of job '{job}'; only those of {', '.join(_JOBS)} take part.")
         _world = _World(server, cluster, job, index, owns_server)
-        _world.groups.native.declare(WORLD, len(_world.tasks))
+        _world.groups.native.declare(WORLD, len(_world.all_tasks))
         _world.groups.native.set_default()
         atexit.register(_leave_at_exit)
 
@@ -108,7 +119,7 @@ def shutdown() -> None:
         ended, _world = _world, None
     if ended is not None:
         atexit.unregister(_leave_at_exit)
-        ended.groups.leave(WORLD)
+        ended.groups.open_groups.leave(WORLD)
         ended.groups.native.clear_default()
         if ended.owns_server:
             ended.server.stop()
@@ -126,17 +137,18 @@ def size() -> int:
 
 def rank() -> int:
     """The number of this process among all, from 0."""
-    return world().rank
+    found = world()
+    return found.tasks.index(found.own)
 
 
 def local_size() -> int:
     """How many of the processes are on this host."""
-    return world().local_size
+    return len(world().local_ranks())
 
 
 def local_rank() -> int:
     """The number of this process among those on this host, from 0."""
-    return world().local_rank
+    return world().local_ranks().index(rank())
 
 
 def server() -> Server:
@@ -154,5 +166,4 @@ def reinit() -> None:
         errors.UnavailableError: If the survivors do not agree within a minute.
     """
     found = world()
-    members = found.groups.reform(WORLD, _PROCESS, found.tasks)
-    found.set_members(members)
+    found.groups.open_groups.reform(WORLD, _PROCESS, found.tasks)

@@ -88,5 +88,16 @@ class SessionRunHook:
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Called after each step that did not fail."""
 
+    def recover(self, session: Any, error: Exception) -> bool:
+        """Called when a step has failed because a task was lost, before the session is given up.
+
+        Not part of TensorFlow's hooks.
+
+        Returns:
+            Whether the session can go on with the values that it has now. Then `after_create_session` of all hooks but
+            this one is called, and the step is run again unless a hook requests a stop.
+        """
+        return False
+
     def end(self, session: Any) -> None:
         """Called at the end, unless an exception other than OutOfRangeError or StopIteration is the reason."""

@@ -48,7 +48,7 @@ class _MonitoredSession:
             hook.begin()
         self._session_creator = session_creator or ChiefSessionCreator()
         try:
-            self._sess = RecoverableSession(self._new_session) if should_recover else self._new_session()
+            self._sess = RecoverableSession(self._new_session, self._recover) if should_recover else self._new_session()
         except BaseException:
             self._unfinalize_graph()
             raise
@@ -69,6 +69,16 @@ class _MonitoredSession:
             raise
         self._raw_session, self._coord = raw, coord
         return CoordinatedSession(HookedSession(raw, self._hooks), coord, self._stop_grace_period_secs)
+
+    def _recover(self, error: Exception) -> bool:
+        """Lets a hook mend the session; the others get to know that its values have changed."""
+        for hook in self._hooks:
+            if hook.recover(self._raw_session, error):
+                for other in self._hooks:
+                    if other is not hook:
+                        other.after_create_session(self._raw_session, self._coord)
+                return True
+        return False
 
     @property
     def graph(self) -> Any:

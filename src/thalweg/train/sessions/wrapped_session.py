@@ -91,9 +91,17 @@ class WrappedSession:
 class RecoverableSession(WrappedSession):
     """Makes a new session when the old one is lost, and runs the step again in that."""
 
-    def __init__(self, create_session: Callable[[], WrappedSession]) -> None:
-        """Makes the first session."""
+    def __init__(
+        self, create_session: Callable[[], WrappedSession], recover: Callable[[Exception], bool] = lambda error: False
+    ) -> None:
+        """Makes the first session.
+
+        Args:
+            create_session: Makes a session.
+            recover: Tells whether the present session can go on in spite of an error.
+        """
         self._create = create_session
+        self._recover = recover
         super().__init__(self._new_session())
 
     def _new_session(self) -> WrappedSession:
@@ -137,8 +145,10 @@ class RecoverableSession(WrappedSession):
                     raise errors.OutOfRangeError(None, None, "Training has ended while this session was lost.")
                 return call()
             except PREEMPTION_ERRORS as e:
-                _log_recovery("running a step", e)
                 recovers = True
+                if self._sess is not None and self._recover(e):
+                    continue
+                _log_recovery("running a step", e)
                 self.close()
 
 
