@@ -1,8 +1,9 @@
 """Random faults in clusters of real processes, and a checker of what the workers saw.
 
-A run trains a small model (`training.py`) over parameter servers and workers, kills, stops and continues tasks at
-random moments, and then checks the history: training has ended at the exact step, no acknowledged checkpoint was lost
-or torn, and synchronous training has the bits of one process. The seed decides everything but the scheduler.
+A run trains a small model (`training.py`) over parameter servers and workers, kills, stops and continues tasks, cuts
+links (where network namespaces can be made) and fills disks at random moments, and then checks the history: training
+has ended at the exact step, no acknowledged checkpoint was lost or torn, and synchronous training has the bits of one
+process. The seed decides everything but the scheduler.
 
     python -m tests.dist.fault_harness --runs 100 --seed 1
 """
@@ -10,163 +11,24 @@ or torn, and synchronous training has the bits of one process. The seed decides 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import random
-import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.dist.processes import ROOT, environment_of
-from thalweg.dist.ports import free_ports
+from tests.dist.network_hosts import Hosts, hosts_if_permitted
+from tests.dist.training_cluster import TrainingCluster
 
 MODES = ("async", "consistent", "sync", "backup")
-KINDS = ("kill", "stop", "disk")
+KINDS = ("kill", "stop", "disk", "cut")
 KEPT = 3  # checkpoints that training.py keeps
-
-
-class TrainingCluster:
-    """The processes of a training program: parameter servers and workers, in a folder with their histories and logs."""
-
-    def __init__(
-        self,
-        folder: Path,
-        ps: int,
-        workers: int,
-        place: Callable[[str, int], tuple[str, list[str]]] = lambda job, index: ("localhost", []),
-        **given: Any,
-    ) -> None:
-        """Starts all tasks.
-
-        Args:
-            folder: For histories, logs and checkpoints.
-            ps: How many parameter servers.
-            workers: How many workers.
-            place: The host of a task, and how its command begins.
-            **given: For `training.py`.
-        """
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._place = place
-        ports = iter(free_ports(ps + workers))
-        self.cluster = {
-            job: [f"{place(job, index)[0]}:{next(ports)}" for index in range(count)]
-            for job, count in (("ps", ps), ("worker", workers))
-        }
-        self._given = {"directory": str(folder / "checkpoints"), "save_steps": 10, **given}
-        self.restarts = 0  # of workers that ended by themselves
-        self.running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
-        for job, tasks in self.cluster.items():
-            for index in range(len(tasks)):
-                self.start(job, index)
-
-    def start(self, job: str, index: int) -> None:
-        """Starts a task, or starts it again at the same address."""
-        name = f"{job}{index}"
-        given = {**self._given, "cluster": self.cluster, "job": job, "index": index,
-                 "history": str(self.folder / f"{name}.history")}  # fmt: skip
-        with open(self.folder / f"{name}.log", "ab") as log:
-            self.running[job, index] = subprocess.Popen(
-                [*self._place(job, index)[1], sys.executable, "-m", "tests.dist.training", json.dumps(given)],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=ROOT,
-                env=environment_of(OMP_NUM_THREADS="1"),
-            )  # fmt: skip
-
-    def kill(self, job: str, index: int) -> None:
-        """Kills a task (SIGKILL)."""
-        process = self.running[job, index]
-        process.kill()
-        process.wait()
-
-    def signal(self, job: str, index: int, number: int) -> None:
-        """Sends a signal to a task."""
-        self.running[job, index].send_signal(number)
-
-    def limit_files(self, job: str, index: int, size: int) -> None:
-        """Lets a task write no file beyond a size: to it the disk is full. -1 takes the limit back."""
-        hard = resource.RLIM_INFINITY
-        resource.prlimit(self.running[job, index].pid, resource.RLIMIT_FSIZE, (size if size >= 0 else hard, hard))
-
-    def history(self, job: str = "worker", index: int = 0) -> list[dict[str, Any]]:
-        """The events that a task has noted so far."""
-        path = self.folder / f"{job}{index}.history"
-        lines = path.read_text().splitlines() if path.exists() else []
-        events = []
-        for line in lines:
-            try:
-                events.append(json.loads(line))
-            except ValueError:  # Cut off by a kill, and the next process's first line behind it.
-                start = line.find('{"time"', 1)
-                if start > 0:
-                    events.append(json.loads(line[start:]))
-        return events
-
-    def step(self, index: int = 0) -> int:
-        """The last step that a worker saw."""
-        steps = [event["step"] for event in self.history("worker", index) if event["event"] == "step"]
-        return steps[-1] if steps else -1
-
-    def latest_step(self) -> int:
-        """The latest step that any worker saw last."""
-        return max(self.step(index) for index in range(len(self.cluster["worker"])))
-
-    def wait_for_step(self, step: int, seconds: float = 60) -> None:
-        """Waits until a worker has seen a step."""
-        until = time.monotonic() + seconds
-        while self.latest_step() < step:
-            assert time.monotonic() < until, f"no worker has come to step {step}\n{self.tail()}"
-            time.sleep(0.02)
-
-    def wait_for_log(self, job: str, index: int, text: str, seconds: float = 60) -> None:
-        """Waits until the log of a task has a text."""
-        until = time.monotonic() + seconds
-        while text not in (self.folder / f"{job}{index}.log").read_text(errors="replace"):
-            assert time.monotonic() < until, f"the log of {job} {index} has no {text!r}\n{self.tail()}"
-            time.sleep(0.05)
-
-    def wait_for_end(self, seconds: float = 60) -> None:
-        """Waits until all workers have ended well. One that has ended because it lost a task is started again."""
-        until = time.monotonic() + seconds
-        left = [index for job, index in self.running if job == "worker"]
-        while left:
-            index = left[0]
-            code = self.running["worker", index].poll()
-            if code is None:
-                assert time.monotonic() < until, f"workers {left} do not end\n{self.tail()}"
-                time.sleep(0.02)
-            elif code == 0:
-                left.pop(0)
-            else:
-                last = (self.folder / f"worker{index}.log").read_text(errors="replace")[-2000:]
-                lost = "errors.UnavailableError" in last or "errors.AbortedError" in last
-                assert lost, f"worker {index} ended with {code}\n{self.tail()}"
-                self.restarts += 1
-                self.start("worker", index)
-
-    def tail(self) -> str:
-        """The ends of all logs."""
-        texts = [(path.name, path.read_text(errors="replace")) for path in sorted(self.folder.glob("*.log"))]
-        return "\n".join(f"--- {name} of {self.folder}\n{text[-1500:]}" for name, text in texts)
-
-    def close(self) -> None:
-        """Kills what is left."""
-        for process in self.running.values():
-            process.kill()
-            process.wait()
-
-    def __enter__(self) -> TrainingCluster:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 class Faults:
@@ -175,7 +37,8 @@ class Faults:
     def __init__(self, cluster: TrainingCluster, seed: int, last: int, only: str | None = None) -> None:
         self._cluster = cluster
         self._last = last
-        self._kinds = [only] if only else ["kill", "kill", "kill", "stop", "disk"]
+        cuts = ["cut", "cut"] if cluster.hosts else []
+        self._kinds = [only] if only else ["kill", "kill", "kill", "stop", "disk", *cuts]
         self._random = random.Random(seed)
         self.log: list[str] = []
 
@@ -198,6 +61,8 @@ class Faults:
                 self._kill(job, index, pause)
             elif kind == "stop":
                 self._stop(job, index, self._random.choice([0.3, 3.5]))
+            elif kind == "cut":
+                self._cut(job, index, self._random.choice([0.3, 2.7, 3.5]))
             else:
                 self._fill_disk(job, index)
 
@@ -210,6 +75,15 @@ class Faults:
         self._cluster.signal(job, index, signal.SIGSTOP)
         time.sleep(pause)
         self._cluster.signal(job, index, signal.SIGCONT)
+
+    def _cut(self, job: str, index: int, pause: float) -> None:
+        """Cuts the link of a task's host: other tasks of that host are cut off with it, and reach each other."""
+        hosts = self._cluster.hosts
+        assert hosts is not None, "links are cut between network namespaces only"
+        host = hosts.host(job, index)
+        hosts.cut(host)
+        time.sleep(pause)
+        hosts.join(host)
 
     def _fill_disk(self, job: str, index: int) -> None:
         if job == "ps":
@@ -270,8 +144,31 @@ def _check_model(mode: str, workers: int, steps: int, values: list[str]) -> None
             assert abs(np.frombuffer(each)[0] - steps) <= 20 * workers
 
 
-def run(seed: int, folder: Path, mode: str | None = None, only: str | None = None) -> str:
-    """One run; a line about it.
+class Run(NamedTuple):
+    """A run that has ended well."""
+
+    seed: int
+    mode: str
+    workers: int
+    has_hosts: bool
+    faults: int
+    restarts: int
+    seconds: float
+
+    def __str__(self) -> str:
+        where = "network namespaces" if self.has_hosts else "one host"
+        counts = f"{self.workers} workers, {self.faults} faults, {self.restarts} restarts"
+        return f"seed {self.seed}: {self.mode}, {where}, {counts}, {self.seconds:.1f} s"
+
+
+def _hosts(wanted: bool, only: str | None) -> Hosts | None:
+    found = hosts_if_permitted(3) if wanted or only == "cut" else None
+    assert found or only != "cut", "network namespaces cannot be made"
+    return found
+
+
+def run(seed: int, folder: Path, mode: str | None = None, only: str | None = None) -> Run:
+    """One run.
 
     Raises:
         AssertionError: If something is wrong.
@@ -281,9 +178,14 @@ def run(seed: int, folder: Path, mode: str | None = None, only: str | None = Non
     workers = chooser.choice([2, 3]) if mode != "backup" else 3
     steps = 150
     began = time.monotonic()
-    cluster = TrainingCluster(folder, ps=2, workers=workers, mode=mode, steps=steps, pause=0.01)
-    faults = Faults(cluster, seed, steps, only)
-    with cluster:
+    with contextlib.ExitStack() as stack:
+        hosts = _hosts(chooser.random() < 0.5, only)
+        if hosts:
+            stack.enter_context(hosts)
+        # Long enough pauses between steps for most faults to strike before the end.
+        cluster = TrainingCluster(folder, 2, workers, hosts, mode=mode, steps=steps, pause=0.025)
+        stack.enter_context(cluster)
+        faults = Faults(cluster, seed, steps, only)
         try:
             cluster.wait_for_step(chooser.randrange(1, 40))
             faults.strike(chooser.randrange(1, 6))
@@ -293,8 +195,7 @@ def run(seed: int, folder: Path, mode: str | None = None, only: str | None = Non
             print(f"seed {seed}, {mode}: {folder}", *faults.log, sep="\n", file=sys.stderr)
             raise
     seconds = time.monotonic() - began
-    counts = f"{workers} workers, {len(faults.log)} faults, {cluster.restarts} restarts"
-    return f"seed {seed}: {mode}, {counts}, {seconds:.1f} s"
+    return Run(seed, mode, workers, hosts is not None, len(faults.log), cluster.restarts, seconds)
 
 
 def main() -> None:
@@ -304,17 +205,28 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--only", choices=KINDS, help="one kind of fault")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after so many")
     given = parser.parse_args()
-    failed = []
+    until = time.monotonic() + given.seconds
+    done: list[Run] = []
+    failed: list[int] = []
     for seed in range(given.seed, given.seed + given.runs):
+        if time.monotonic() > until:
+            break
         folder = Path(tempfile.mkdtemp(prefix=f"faults_{seed}_"))
         try:
-            print(run(seed, folder, given.mode, given.only), flush=True)
+            done.append(run(seed, folder, given.mode, given.only))
+            print(done[-1], flush=True)
             shutil.rmtree(folder)
         except AssertionError as e:
             failed.append(seed)
             print(f"seed {seed} FAILED: {e}", flush=True)
-    print(f"{given.runs - len(failed)} of {given.runs} runs are right" + (f"; failed: {failed}" if failed else ""))
+    print(
+        f"{len(done)} of {len(done) + len(failed)} runs are right, {sum(each.faults == 0 for each in done)} of them "
+        f"without a fault, {sum(each.has_hosts for each in done)} in network namespaces; "
+        f"{sum(each.faults for each in done)} faults, {sum(each.restarts for each in done)} restarts of workers"
+        + (f"; failed: {failed}" if failed else "")
+    )
     sys.exit(1 if failed else 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 # Compiled modules of the processes: an environment without any would have each of them compile all sources.
 _CACHE = tempfile.TemporaryDirectory(prefix="thalweg_tasks_")
+atexit.register(_CACHE.cleanup)  # Left to the finalizer, the end of the interpreter warns (ResourceWarning).
 
 
 def environment_of(**more: str) -> dict[str, str]:

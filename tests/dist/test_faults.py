@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dist.fault_harness import TrainingCluster, check, run
+from tests.dist.fault_harness import check, run
+from tests.dist.training_cluster import TrainingCluster
 
 pytestmark = pytest.mark.processes
 
