@@ -85,7 +85,10 @@ void count(Context& ctx) {
   ctx.set_output(0, Tensor::scalar(static_cast<int32_t>(ctx.resource<Accumulator>(0).count())));
 }
 void set_global_step(Context& ctx) {
-  ctx.resource<Accumulator>(0).set_global_step(scalar(ctx.input(1), "new_global_step"));
+  const Tensor& step = ctx.input(1);
+  require(step.rank() == 0 || step.shape() == Shape{1},
+          "new_global_step must be a scalar, or a vector of one, got shape ", step.shape());
+  ctx.resource<Accumulator>(0).set_global_step(step.flat<int64_t>()[0], step.rank() == 1);
 }
 
 REGISTER(kernel("ResourceConditionalAccumulator").make<Create<DenseAccumulator>>());

@@ -118,12 +118,17 @@ int64_t Accumulator::count() {
   return count_;
 }
 
-void Accumulator::set_global_step(int64_t step) {
-  std::lock_guard lock(mutex_);
-  global_step_ = step;
-  // Contributions come for the accumulator's step only, so that all of them are stale, or none.
-  if (contributions_.empty() || contributions_.begin()->second.step >= step) return;
-  start_anew();
+void Accumulator::set_global_step(int64_t step, bool ends_takers) {
+  Finished finished;
+  {
+    std::lock_guard lock(mutex_);
+    global_step_ = step;
+    // Contributions come for the accumulator's step only, so that all of them are stale, or none.
+    if (!contributions_.empty() && contributions_.begin()->second.step < step) start_anew();
+    if (ends_takers)
+      end_all(0, Error(Code::aborted, cat("the accumulator '", options_.name, "' has begun a new round")), finished);
+  }
+  report(finished);
 }
 
 void DenseAccumulator::check(const Gradient& gradient, bool first) const {

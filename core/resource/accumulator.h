@@ -40,7 +40,8 @@ class Accumulator : public Waitable {
   void apply(int64_t local_step, Gradient gradient, std::optional<int64_t> contributor = std::nullopt);
   void take(int64_t required, Cancellation& cancellation, Taken taken);
   int64_t count();
-  void set_global_step(int64_t step);
+  // `ends_takers`: those who wait get AbortedError; they belong to a chief that has been replaced.
+  void set_global_step(int64_t step, bool ends_takers = false);
 
  protected:
   // Under the lock. Throws if a gradient does not fit, to the sum so far unless it would be the `first`.

@@ -249,3 +249,18 @@ def test_misfits_among_contributions_are_told_to_the_taker() -> None:
         for wrong, message in (([1, -1], "must not be negative"), ([1, 2, 3], "scalar, or a vector of step and")):
             with pytest.raises(tf.errors.InvalidArgumentError, match=message):
                 session.run(add, {value: [1.0], stamp: wrong})
+
+
+def test_a_new_round_ends_takers_that_wait() -> None:
+    accumulator = tf.ConditionalAccumulator(tf.float32, shape=[])
+    take = accumulator.take_grad(1)
+    with tf.Session() as session:
+        waiting = InThread(session.run, take)
+        assert waiting.is_waiting()
+        session.run(accumulator.set_global_step([5]))
+        with pytest.raises(tf.errors.AbortedError, match="new round"):
+            waiting.result()
+        give = contributions(accumulator, session)
+        give(4, 0, 100.0)
+        give(5, 0, 2.0)
+        assert session.run(take) == 2.0

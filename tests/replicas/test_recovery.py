@@ -234,7 +234,7 @@ def test_a_chief_that_loses_its_session_goes_on_with_its_workers(container: str,
 def test_a_chief_whose_means_were_lost_begins_anew(
     container: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A step of a session that was cut off takes the gradients: a task may notice the loss too late."""
+    """Something takes the gradients between the beginning of the round and the chief's first update."""
     monkeypatch.setattr("thalweg.train.replicas.sync_replicas_hook._LOG_SECONDS", 0.05)
     replica = Replica(container, 0, lambda opt: tf.train.SyncReplicasOptimizer(opt, 1, worker_index=0))
     with replica.graph.as_default():
@@ -242,7 +242,10 @@ def test_a_chief_whose_means_were_lost_begins_anew(
         thief = replica.optimizer._accumulators[0].take_grad(1)
         opened: list[Any] = []
 
-        def steal(session: Any, coord: Any) -> None:
+        begin_round = hook._run_local_init
+
+        def steal(session: Any) -> None:
+            begin_round(session)
             if not opened:
                 other = tf.Session(graph=replica.graph)
                 opened.append((other, threading.Thread(target=lambda: other.run(thief))))
@@ -250,11 +253,10 @@ def test_a_chief_whose_means_were_lost_begins_anew(
                 while core.waits() == waits:
                     opened[0][1].join(0.001)
 
+        monkeypatch.setattr(hook, "_run_local_init", steal)
         waits = core.waits()
         saving = {"save_checkpoint_steps": 1, "save_summaries_steps": None, "log_step_count_steps": None}
-        with tf.train.MonitoredTrainingSession(
-            checkpoint_dir=str(tmp_path), hooks=[Recorder(steal), hook], **saving
-        ) as session:
+        with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), hooks=[hook], **saving) as session:
             step = 0
             while step < 2:
                 step = session.run(replica.train_op, replica.feeds(step))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import thalweg as tf
+from tests.queues.waiting import InThread
 
 
 class Worker:
@@ -127,6 +128,39 @@ def test_with_shared_tokens_a_chief_that_comes_back_drops_what_accumulators_hold
     chief.run(chief.clear)
     chief.run(chief.optimizer.chief_init_op)
     assert chief.run(chief.held) == 0
+    chief.run(chief.give, 1.0)
+    chief.run(chief.update)
+    assert chief.run([chief.step, chief.w]) == [1, -1.0]
+    chief.close()
+
+
+def test_an_abandoned_session_of_a_worker_does_not_take_the_token_of_the_next_one(pair: list[Worker]) -> None:
+    chief, other = pair
+    # The link to the worker is cut while it waits for its token, and the task of the queues has not noticed.
+    abandoned = InThread(other.run, other.train_op, 4.0)
+    assert abandoned.is_waiting()
+    other.restart()
+    other.run(other.optimizer.local_step_init_op)
+    chief.run(chief.give, 2.0)
+    chief.run(chief.update)
+    assert other.run(other.train_op, 4.0) == 1
+    assert abandoned.result() == -1
+    assert chief.run([chief.step, chief.w]) == [1, -3.0]
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_an_abandoned_session_of_the_chief_does_not_take_the_means_of_the_next_round(
+    container: str, index: int | None
+) -> None:
+    chief = Worker(container, index, 1)
+    chief.run(chief.initialize)
+    chief.run(chief.optimizer.chief_init_op)
+    abandoned = InThread(chief.run, chief.update)
+    assert abandoned.is_waiting()
+    chief.restart()
+    chief.run(chief.optimizer.chief_init_op)
+    with pytest.raises(tf.errors.AbortedError, match="new round"):
+        abandoned.result()
     chief.run(chief.give, 1.0)
     chief.run(chief.update)
     assert chief.run([chief.step, chief.w]) == [1, -1.0]

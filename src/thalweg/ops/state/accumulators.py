@@ -99,7 +99,13 @@ class ConditionalAccumulatorBase:
         return apply_one(f"{self._prefix}AccumulatorNumAccumulated", self._accumulator_ref, name=name)
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
-        """Sets the accumulator's step: gradients for earlier ones are dropped from now on."""
+        """Sets the accumulator's step: gradients for earlier ones are dropped from now on.
+
+        Args:
+            new_global_step: The step. A vector of one, an addition to TensorFlow, also ends the takers that wait, with
+                AbortedError.
+            name: A name for the operation.
+        """
         return apply_op(
             f"{self._prefix}AccumulatorSetGlobalStep", self._accumulator_ref, _as_int64(new_global_step), name=name
         )

@@ -7,7 +7,7 @@ global step, under names that the graphs of all replicas share.
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, Final
 
 from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import control_dependencies, device
@@ -15,6 +15,9 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
 from thalweg.ops.state.queues import FIFOQueue
 from thalweg.train.replicas.rounds import Round
+
+# How many abandoned sessions of one replica may wait for tokens when a new session joins.
+_ABANDONED: Final = 2
 
 
 class TokenQueues(metaclass=abc.ABCMeta):
@@ -48,13 +51,15 @@ class TokenQueues(metaclass=abc.ABCMeta):
 
     def begin(self, accumulators: list[Any]) -> list[Any]:
         """Operations of the chief in each new session: accumulators accept gradients of the present step only."""
-        return self._set_steps(accumulators, self._global_step)
+        return self._set_steps(accumulators, self._global_step.value())
 
     def _set_steps(self, accumulators: list[Any], step: Any) -> list[Any]:
+        """Sets the steps of accumulators, and ends takers that wait: they belong to a chief that has been replaced."""
         made = []
         for each in accumulators:
             with device(each.accumulator_ref.device):
-                made.append(each.set_global_step(step, name="SetGlobalStep"))
+                ends_takers = apply_one("Reshape", step, [1])
+                made.append(each.set_global_step(ends_takers, name="SetGlobalStep"))
         return made
 
     def join(self) -> list[Any]:
@@ -133,8 +138,16 @@ class WorkerTokens(TokenQueues):
         return self.round.publish(start, self._set_steps(accumulators, at))
 
     def join(self) -> list[Any]:
-        """Removes the tokens that an earlier session of this replica has left, and reads the present round."""
-        dropped = self._own.dequeue_many(self._own.size())
+        """Removes the tokens that an earlier session of this replica has left, and reads the present round.
+
+        After a cut link has come back, the task of the queues may serve such a session for a moment, whose step waits
+        for a token. It gets one of no round, and so does not take one of this session.
+        """
+        of_no_round = [constants.constant([-1] * _ABANDONED, dtype) for dtype in (self.round.dtype, self._dtype)]
+        with control_dependencies([self._own.enqueue_many(tuple(of_no_round))]):
+            waiting = self._own.size()
+        with control_dependencies([waiting]):
+            dropped = self._own.dequeue_many(waiting)
         with control_dependencies(list(dropped)):
             return [self.round.local.assign(self.round.value()).op]
 
