@@ -46,6 +46,19 @@ def test_a_parameter_server_that_was_stopped_goes_on_with_the_restored_model(tmp
         check(cluster, "sync", 2, 60)
 
 
+@pytest.mark.parametrize("lost", ["ps", "worker"])
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_steps_are_done_again_when_a_task_is_lost_in_the_last_save(tmp_path: Path, mode: str, lost: str) -> None:
+    with TrainingCluster(tmp_path, ps=2, workers=2, mode=mode, steps=35, pause=0.01, last_pause=1.0) as cluster:
+        cluster.wait_for_event("worker", 0, "saves", 35)
+        cluster.kill(lost, 0)
+        cluster.start(lost, 0)
+        cluster.wait_for_end()
+        check(cluster, mode, 2, 35)
+        begun = [event["step"] for event in cluster.history() if event["event"] == "session"]
+        assert len(begun) == 2 and begun[1] < 35
+
+
 def test_supervisors_make_new_sessions(tmp_path: Path) -> None:
     given = {"mode": "async", "steps": 250, "pause": 0.005, "supervised": True}
     with TrainingCluster(tmp_path, ps=2, workers=2, **given) as cluster:

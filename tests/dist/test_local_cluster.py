@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.train.checkpoints.end_mark import write_end_mark
 
 Servers = tuple[list[tf.train.Server], list[tf.train.Server]]
 
@@ -214,3 +216,42 @@ def test_partial_runs_span_tasks(cluster: Servers) -> None:
 def test_a_target_that_is_none_is_refused() -> None:
     with pytest.raises(tf.errors.NotFoundError, match="No session factory"):
         tf.Session("carrier-pigeon://roof:1")
+
+
+@pytest.mark.parametrize("noticed_in", ["run", "should_stop"])
+def test_a_worker_ends_when_the_model_is_lost_after_the_chief_has_ended(
+    cluster: Servers, tmp_path: Path, noticed_in: str
+) -> None:
+    """A parameter server that comes back empty, and nobody who would restore it."""
+    (server, _), (ps, _) = cluster
+    lost = tf.errors.AbortedError(None, None, "the parameter server was restarted")
+
+    class Loss(tf.train.SessionRunHook):
+        ran = 0
+
+        def after_create_session(self, session: Any, coord: Any) -> None:
+            self.coord = coord
+
+        def before_run(self, run_context: Any) -> None:
+            if self.ran:
+                raise lost
+
+        def end(self, session: Any) -> None:
+            raise AssertionError("There is no session to end with.")
+
+    with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+        step = tf.train.get_or_create_global_step()
+        train = step.assign_add(1)
+        with tf.Session(server.target) as chief:
+            chief.run(step.initializer)
+        write_end_mark(tmp_path)  # of an earlier run: means nothing
+        loss = Loss()
+        with tf.train.MonitoredTrainingSession(server.target, False, str(tmp_path), hooks=[loss]) as session:
+            while not session.should_stop():
+                loss.ran += int(session.run(train))
+                write_end_mark(tmp_path)
+                tf.Session.reset(ps.target)
+                if noticed_in == "should_stop":
+                    loss.coord.request_stop(lost)
+            assert noticed_in == "should_stop" and session.should_stop()
+    assert loss.ran == 1

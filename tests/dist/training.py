@@ -73,10 +73,15 @@ class _Beginnings(tf.train.SessionRunHook):
 
 
 class _Acknowledged(tf.train.CheckpointSaverListener):
-    """Notes which checkpoints are acknowledged."""
+    """Notes which checkpoints are begun and acknowledged. The one of the last step may be given a pause."""
 
-    def __init__(self, note: Any) -> None:
-        self._note = note
+    def __init__(self, note: Any, last: int, pause: float) -> None:
+        self._note, self._last, self._pause = note, last, pause
+
+    def before_save(self, session: Any, global_step_value: int) -> None:
+        self._note(event="saves", step=int(global_step_value))
+        if global_step_value >= self._last:
+            time.sleep(self._pause)
 
     def after_save(self, session: Any, global_step_value: int) -> None:
         self._note(event="saved", step=int(global_step_value))
@@ -138,7 +143,7 @@ class Worker:
         scaffold = tf.train.Scaffold(saver=tf.train.Saver(sharded=True, max_to_keep=3, consistent=consistent))
         saving = tf.train.CheckpointSaverHook(
             self.given["directory"], save_steps=self.given["save_steps"], scaffold=scaffold,
-            listeners=[_Acknowledged(self.note)], save_graph_def=False,
+            listeners=[_Acknowledged(self.note, self.last, self.given.get("last_pause", 0.0))], save_graph_def=False,
         )  # fmt: skip
         with tf.train.MonitoredTrainingSession(
             self.target, self.is_chief, self.given["directory"], scaffold, [_Beginnings(self.note), *hooks], [saving],
@@ -151,7 +156,9 @@ class Worker:
                     time.sleep(self.given["pause"])
         self.note(event="end")
         if self.is_chief:
-            self.report(variables, step)
+            # Parameter servers may have been lost by now.
+            found = tf.train.load_checkpoint(self.given["directory"])
+            self.report(*([found.get_tensor(each.op.name) for each in group] for group in (variables, [step])))
 
     def run_supervised(self) -> None:
         """The same with a Supervisor."""
@@ -168,13 +175,12 @@ class Worker:
 
         tf.train.basic_train_loop(supervisor, one_step, master=self.target)
         if self.is_chief:
-            self.report(variables, step)
+            with tf.Session(self.target) as session:
+                self.report(*session.run([variables, [step]]))
 
-    def report(self, variables: list[Any], step: Any) -> None:
+    def report(self, values: list[Any], step: list[Any]) -> None:
         """Notes the final model."""
-        with tf.Session(self.target) as session:
-            values, final = session.run([variables, step])
-        self.note(event="model", step=int(final), values=[np.asarray(value).tobytes().hex() for value in values])
+        self.note(event="model", step=int(step[0]), values=[np.asarray(value).tobytes().hex() for value in values])
 
 
 def main() -> None:

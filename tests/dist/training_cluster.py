@@ -113,6 +113,13 @@ class TrainingCluster:
             assert time.monotonic() < until, f"no worker has come to step {step}\n{self.tail()}"
             time.sleep(0.02)
 
+    def wait_for_event(self, job: str, index: int, event: str, step: int, seconds: float = 60) -> None:
+        """Waits until a task has noted an event of a step."""
+        until = time.monotonic() + seconds
+        while not any(each["event"] == event and each["step"] == step for each in self.history(job, index)):
+            assert time.monotonic() < until, f"{job} {index} has no event {event!r} of step {step}\n{self.tail()}"
+            time.sleep(0.02)
+
     def wait_for_log(self, job: str, index: int, text: str, seconds: float = 60) -> None:
         """Waits until the log of a task has a text."""
         until = time.monotonic() + seconds

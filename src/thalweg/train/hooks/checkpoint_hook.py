@@ -42,7 +42,9 @@ class CheckpointSaverListener:
 class CheckpointSaverHook(SessionRunHook):
     """Saves checkpoints every N steps or seconds.
 
-    If the disk is full, training goes on, and the next checkpoint is tried in its turn; the last one must be saved.
+    If the disk is full, training goes on, and the next checkpoint is tried in its turn; the last one must be saved. If
+    a hook requests a stop, the last checkpoint is saved before the step returns: when a task is lost then, training
+    resumes from the checkpoint before.
     """
 
     def __init__(
@@ -81,6 +83,8 @@ class CheckpointSaverHook(SessionRunHook):
         self._listeners = list(listeners or ())
         self._save_graph_def = save_graph_def
         self._checked = time.monotonic()
+        self._saved_step: int | None = None
+        self._end_step: int | None = None  # of the checkpoint that `before_end` has saved
 
     def begin(self) -> None:
         """Opens the event file, and finds the global step."""
@@ -91,6 +95,7 @@ class CheckpointSaverHook(SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Writes the graph and a first checkpoint."""
+        self._saved_step = self._end_step = None
         step = int(session.run(self._global_step))
         graph = get_default_graph()
         if self._save_graph_def:
@@ -117,13 +122,31 @@ class CheckpointSaverHook(SessionRunHook):
                 if self._save_if_possible(run_context.session, step):
                     run_context.request_stop()
 
+    def before_end(self, session: Any) -> None:
+        """Saves the last checkpoint, unless the disk is full: then `end` tries again."""
+        try:
+            self._end_step = self._save_last(session)
+        except errors.ResourceExhaustedError as e:
+            logging.error("The last checkpoint was not saved, and will be tried once more: %s", e.message)
+
     def end(self, session: Any) -> None:
-        """Saves a last checkpoint."""
-        last_step = int(session.run(self._global_step))
-        if last_step != self._timer.last_triggered_step():
-            self._save(session, last_step)
+        """Saves a last checkpoint, if there have been steps since the one before."""
+        try:
+            last_step = self._save_last(session)
+        except (errors.AbortedError, errors.UnavailableError) as e:
+            if self._end_step is None:
+                raise
+            logging.info("A task was lost after the last checkpoint had been saved: %s", e)
+            last_step = self._end_step
         for listener in self._listeners:
             listener.end(session, last_step)
+
+    def _save_last(self, session: Any) -> int:
+        """Saves a checkpoint unless the last one is of the present step; returns that step."""
+        step = int(session.run(self._global_step))
+        if step != self._saved_step:
+            self._save(session, step)
+        return step
 
     def _save_if_possible(self, session: Any, step: int) -> bool:
         """Saves between steps. A full disk does not end the training: it is logged, and tried again next time."""
@@ -141,6 +164,7 @@ class CheckpointSaverHook(SessionRunHook):
         for listener in self._listeners:
             listener.before_save(session, step)
         self._get_saver().save(session, self._save_path, global_step=step, write_meta_graph=self._save_graph_def)
+        self._saved_step = step
         self._summary_writer.add_session_log(
             SessionLog(status=SessionLog.CHECKPOINT, checkpoint_path=self._save_path), step
         )

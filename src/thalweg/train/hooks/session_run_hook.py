@@ -72,7 +72,8 @@ class SessionRunHook:
     """The base class of hooks: override the methods that you need.
 
     Order of calls: `begin`, `after_create_session`, then for each step `before_run` and `after_run`, and `end` unless
-    an exception ended the session. After a recovery, `after_create_session` comes again.
+    an exception ended the session. After a recovery, `after_create_session` comes again. `before_end`, which TensorFlow
+    does not have, follows the `after_run` of a step in which a hook requested to stop.
     """
 
     def begin(self) -> None:
@@ -98,6 +99,9 @@ class SessionRunHook:
             this one is called, and the step is run again unless a hook requests a stop.
         """
         return False
+
+    def before_end(self, session: Any) -> None:
+        """Called after the last step. If a task is lost meanwhile, the session is replaced and training goes on."""
 
     def end(self, session: Any) -> None:
         """Called at the end, unless an exception other than OutOfRangeError or StopIteration is the reason."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ class SyncReplicasHook(SessionRunHook):
         self._queue_runner = optimizer.get_chief_queue_runner() if self._is_chief else None
         self._progress = optimizer._make_progress()
         self._give_again_op = optimizer._make_give_again_op() if self._is_chief else None
+        self._end_op, self._end = optimizer._make_end()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Initializes this replica's part.
@@ -71,6 +73,29 @@ class SyncReplicasHook(SessionRunHook):
             watch = threading.Thread(target=self._watch, args=(session, coord), daemon=True)
             coord.register_thread(watch)
             watch.start()
+
+    def before_end(self, session: Any) -> None:
+        """Lets a worker wait until the chief has ended: if the last checkpoint fails, steps are done again.
+
+        Raises:
+            errors.AbortedError: If the model has been restored at an earlier step.
+        """
+        if self._is_chief:
+            return
+        last, ended = session.run(self._end)
+        pauses = RetryPauses(0.25)
+        while not ended:
+            pauses.say("Waiting for the chief to save the last checkpoint", f"of step {last}")
+            pauses.sleep()
+            step, ended = session.run(self._end)
+            if step < last:
+                raise errors.AbortedError(None, None, f"The chief has gone back from step {last} to step {step}.")
+
+    def end(self, session: Any) -> None:
+        """Lets workers end, if this is the chief. Nobody is left to wait for if a task was lost since the last save."""
+        if self._is_chief:
+            with contextlib.suppress(errors.AbortedError, errors.UnavailableError):
+                session.run(self._end_op)
 
     def _run_local_init(self, session: Any) -> None:
         """Initializes this replica; a worker waits until the chief has begun a round."""

@@ -275,6 +275,12 @@ class SyncReplicasOptimizer(WrapperOptimizer):
         with device(self._global_step.device), name_scope(""):
             return [self._global_step.value(), self._tokens.round.last_steps()]
 
+    def _make_end(self) -> tuple[Any, Any]:
+        """An operation by which the chief says that it has ended; the global step, and whether it has said so."""
+        assert self._tokens is not None
+        with device(self._global_step.device), name_scope(""):
+            return self._tokens.end(), [self._global_step.value(), self._tokens.num_ends()]
+
     def _make_give_again_op(self) -> Any:
         """Gives each replica another token of the present step; None if replicas have no numbers."""
         if not isinstance(self._tokens, WorkerTokens):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 from typing import Any, Final
 
+from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import control_dependencies, device
 from thalweg.graph.tensor import Tensor
@@ -27,6 +28,8 @@ class TokenQueues(metaclass=abc.ABCMeta):
         """Takes the variable whose value tokens hold."""
         self._global_step = global_step
         self._dtype = global_step.dtype.base_dtype
+        # Has an element when the chief has ended, with the last checkpoint saved.
+        self._ended = FIFOQueue(-1, dtypes.int32, shapes=(), name="sync_ended", shared_name="sync_ended")
 
     @abc.abstractmethod
     def take(self, stamp: Tensor) -> tuple[Tensor, list[Any]]:
@@ -51,7 +54,18 @@ class TokenQueues(metaclass=abc.ABCMeta):
 
     def begin(self, accumulators: list[Any]) -> list[Any]:
         """Operations of the chief in each new session: accumulators accept gradients of the present step only."""
-        return self._set_steps(accumulators, self._global_step.value())
+        return [*self._set_steps(accumulators, self._global_step.value()), self._forget_end()]
+
+    def end(self) -> Any:
+        """An operation of the chief at the end: replicas need not wait for a further step any more."""
+        return self._ended.enqueue(1)
+
+    def num_ends(self) -> Tensor:
+        """A positive number if the chief has ended."""
+        return self._ended.size()
+
+    def _forget_end(self) -> Any:
+        return constants.group(self._ended.dequeue_many(self._ended.size()))
 
     def _set_steps(self, accumulators: list[Any], step: Any) -> list[Any]:
         """Sets the steps of accumulators, and ends takers that wait: they belong to a chief that has been replaced."""
@@ -135,7 +149,7 @@ class WorkerTokens(TokenQueues):
         """Begins a round. Whatever accumulators hold from earlier ones, or get from now on, is stale."""
         start = self.round.start()
         at = self.round.at(start, self._global_step.value())
-        return self.round.publish(start, self._set_steps(accumulators, at))
+        return self.round.publish(start, [*self._set_steps(accumulators, at), self._forget_end()])
 
     def join(self) -> list[Any]:
         """Removes the tokens that an earlier session of this replica has left, and reads the present round.

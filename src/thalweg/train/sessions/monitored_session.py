@@ -55,6 +55,7 @@ class _MonitoredSession:
 
     def _new_session(self) -> WrappedSession:
         """A session with its threads and hooks, at the beginning and after a recovery."""
+        self._raw_session = None  # the lost one
         raw = self._session_creator.create_session()
         # No clean stop here: the caller must see the end of the input.
         coord = Coordinator(clean_stop_exception_types=[])
@@ -136,8 +137,9 @@ class _MonitoredSession:
             if not failed:
                 if self._sess is None:
                     raise RuntimeError("Session is already closed.")
-                for hook in self._hooks:
-                    hook.end(self._raw_session)
+                if self._raw_session is not None:  # None if training has ended while the session was lost.
+                    for hook in self._hooks:
+                        hook.end(self._raw_session)
         finally:
             sess, self._sess = self._sess, None
             try:

@@ -7,8 +7,10 @@ from typing import Any
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
+from thalweg.train.checkpoints.end_mark import read_end_mark
 from thalweg.train.sessions.scaffold import Scaffold
 from thalweg.train.sessions.session_manager import SessionManager
+from thalweg.train.sessions.wrapped_session import TrainingEndedError
 
 
 @export("train.SessionCreator")
@@ -88,7 +90,12 @@ class WorkerSessionCreator(_ScaffoldedCreator):
     """Makes sessions that wait until the chief has made the model ready."""
 
     def __init__(
-        self, scaffold: Scaffold | None = None, master: str = "", config: Any = None, max_wait_secs: float = 30 * 60
+        self,
+        scaffold: Scaffold | None = None,
+        master: str = "",
+        config: Any = None,
+        max_wait_secs: float = 30 * 60,
+        checkpoint_dir: Any = None,
     ) -> None:
         """Creates the creator.
 
@@ -97,13 +104,29 @@ class WorkerSessionCreator(_ScaffoldedCreator):
             master: The target of the sessions.
             config: Their ConfigProto.
             max_wait_secs: How long to wait for the chief.
+            checkpoint_dir: Where the chief leaves a mark when it ends; an addition to TensorFlow's arguments. If the
+                model is not ready then, nobody waits for it.
         """
         super().__init__(scaffold, master, config)
         self._max_wait_secs = max_wait_secs
+        self._checkpoint_dir = checkpoint_dir
+        # One of an earlier run: the chief of this run may come later than this worker.
+        self._earlier_mark = read_end_mark(checkpoint_dir) if checkpoint_dir else None
+        self._had_session = False
 
     def create_session(self) -> Any:
-        """Returns a session whose model is ready."""
+        """Returns a session whose model is ready.
+
+        Raises:
+            TrainingEndedError: If the chief has ended, and an earlier session was lost.
+        """
         self._scaffold.finalize()
-        return self._get_session_manager().wait_for_session(
-            self._master, config=self._config, max_wait_secs=self._max_wait_secs
+        made = self._get_session_manager().wait_for_session(
+            self._master, self._config, self._max_wait_secs, self._check_end if self._had_session else None
         )
+        self._had_session = True
+        return made
+
+    def _check_end(self) -> None:
+        if self._checkpoint_dir and read_end_mark(self._checkpoint_dir) not in (None, self._earlier_mark):
+            raise TrainingEndedError(None, None, "The chief has saved the last checkpoint, and has ended.")

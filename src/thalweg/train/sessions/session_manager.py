@@ -196,7 +196,13 @@ class SessionManager:
         logging.info("Restored model from %s", where)
         return sess, True
 
-    def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = float("Inf")) -> Any:
+    def wait_for_session(
+        self,
+        master: str,
+        config: Any = None,
+        max_wait_secs: float = float("Inf"),
+        check: Callable[[], None] | None = None,
+    ) -> Any:
         """Creates sessions until one finds the model ready, which another process initializes.
 
         Tasks that are not there yet, or are lost meanwhile, are waited for as well. The pauses between attempts are
@@ -206,6 +212,7 @@ class SessionManager:
             master: The target of the session.
             config: Its ConfigProto.
             max_wait_secs: How long to wait; for ever if None.
+            check: Called while the model is not ready; raises to end the waiting.
 
         Raises:
             errors.DeadlineExceededError: If that takes longer than `max_wait_secs`; it says what was missing.
@@ -218,6 +225,8 @@ class SessionManager:
                 sess, reason = None, str(e)
             if sess is not None:
                 return sess
+            if check is not None:
+                check()
             pauses.say("Waiting for model to be ready", reason)
             if not pauses.sleep():
                 raise errors.DeadlineExceededError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.train.checkpoints.end_mark import remove_end_mark, write_end_mark
 from thalweg.train.hooks.checkpoint_hook import CheckpointSaverHook
 from thalweg.train.hooks.session_run_hook import SessionRunHook
 from thalweg.train.hooks.summary_hooks import StepCounterHook, SummarySaverHook
@@ -14,6 +15,19 @@ from thalweg.train.sessions.scaffold import Scaffold
 from thalweg.train.sessions.session_creator import ChiefSessionCreator, SessionCreator, WorkerSessionCreator
 
 USE_DEFAULT: Final = object()
+
+
+class _EndMarkHook(SessionRunHook):
+    """Tells workers that the chief has ended; the last hook, so that everything has been saved."""
+
+    def __init__(self, checkpoint_dir: Any) -> None:
+        self._checkpoint_dir = checkpoint_dir
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        remove_end_mark(self._checkpoint_dir)
+
+    def end(self, session: Any) -> None:
+        write_end_mark(self._checkpoint_dir)
 
 
 @export("train.MonitoredTrainingSession")
@@ -73,7 +87,7 @@ def MonitoredTrainingSession(
     scaffold = scaffold or Scaffold()
     hooks = [*(hooks or ()), *task_status_hooks()]
     if not is_chief:
-        worker: SessionCreator = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
+        worker: SessionCreator = WorkerSessionCreator(scaffold, master, config, max_wait_secs, checkpoint_dir)
         return MonitoredSession(worker, hooks, stop_grace_period_secs)
 
     all_hooks: list[SessionRunHook] = list(chief_only_hooks or ())
@@ -101,6 +115,8 @@ def MonitoredTrainingSession(
             )
         )
     all_hooks.extend(hooks)
+    if master and checkpoint_dir:
+        all_hooks.append(_EndMarkHook(checkpoint_dir))
     creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
     return MonitoredSession(creator, all_hooks, stop_grace_period_secs)
 

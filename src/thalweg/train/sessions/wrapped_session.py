@@ -19,6 +19,10 @@ from thalweg.train.sessions.retry_pauses import RetryPauses
 PREEMPTION_ERRORS = (errors.AbortedError, errors.UnavailableError)
 
 
+class TrainingEndedError(errors.OutOfRangeError):
+    """No session can be made any more, because the chief has ended: ends a `with` block normally."""
+
+
 class StepContext:
     """The argument of a step function: the session, and a way to run a step with the hooks."""
 
@@ -102,6 +106,7 @@ class RecoverableSession(WrappedSession):
         """
         self._create = create_session
         self._recover = recover
+        self._has_ended = False  # Training has ended while no session could be made.
         super().__init__(self._new_session())
 
     def _new_session(self) -> WrappedSession:
@@ -116,12 +121,16 @@ class RecoverableSession(WrappedSession):
     def should_stop(self) -> bool:
         """Whether no step should be run any more; a loss that a thread has reported is recovered from."""
         try:
-            return bool(self._sess.should_stop()) if self._sess is not None else False
+            return bool(self._sess.should_stop()) if self._sess is not None else self._has_ended
         except PREEMPTION_ERRORS as e:
             _log_recovery("considering whether the session has completed", e)
-            self.close()
+        self.close()
+        try:
             self._sess = self._new_session()
-            return False
+        except TrainingEndedError as e:
+            logging.info("%s", e.message)
+            self._has_ended = True
+        return self._has_ended
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs a step, again in a new session if the session is lost."""
@@ -150,6 +159,9 @@ class RecoverableSession(WrappedSession):
                     continue
                 _log_recovery("running a step", e)
                 self.close()
+            except TrainingEndedError:
+                self._has_ended = True
+                raise
 
 
 def _log_recovery(doing: str, error: Exception) -> None:
@@ -229,7 +241,10 @@ class HookedSession(WrappedSession):
         fetched = dict(zip(hook_positions, results[1:], strict=True))
         for position, hook in enumerate(self._hooks):
             hook.after_run(context, SessionRunValues(fetched.get(position), options, metadata))
-        self._should_stop = self._should_stop or context.stop_requested
+        if context.stop_requested:
+            for hook in self._hooks:
+                hook.before_end(self._sess)
+            self._should_stop = True
         return results[0]
 
     def _before_run(
