@@ -86,6 +86,26 @@ struct CountUpTo : Kernel {
   int64_t limit;
 };
 
+// As CountUpTo, but says whether it has counted, and never fails at the limit.
+struct ClaimCount : Kernel {
+  explicit ClaimCount(const Construction& c) : limit(c.attr<int64_t>("limit")), dtype(c.attr<DType>("T")) {}
+  void compute(Context& ctx) override {
+    Variable& variable = variable_of(ctx, dtype);
+    bool claimed = false;
+    variable.update([&](Tensor& value) {
+      require(value.rank() == 0, "a count must be a scalar, '", variable.name(), "' has shape ", value.shape());
+      dispatch(value.dtype(), Indices{}, [&]<typename T>() {
+        T& count = *value.flat<T>();
+        claimed = count < limit;
+        if (claimed) ++count;
+      });
+    });
+    ctx.set_output(0, Tensor::scalar(claimed));
+  }
+  int64_t limit;
+  DType dtype;
+};
+
 void is_initialized(Context& ctx) { ctx.set_output(0, Tensor::scalar(ctx.resource<Variable>(0).initialized())); }
 
 void shape_of(Context& ctx) {
@@ -120,6 +140,7 @@ REGISTER(kernel("AssignVariableOp").make<Assign>());
 REGISTER(kernel("AssignAddVariableOp").types("dtype", Numbers{}).function<assign_update<functors::Add>>());
 REGISTER(kernel("AssignSubVariableOp").types("dtype", Numbers{}).function<assign_update<functors::Sub>>());
 REGISTER(kernel("ResourceCountUpTo").make<CountUpTo>());
+REGISTER(kernel("_ResourceClaimCount").make<ClaimCount>());
 REGISTER(kernel("VarIsInitializedOp").function<is_initialized>());
 REGISTER(kernel("VariableShape").function<shape_of>());
 REGISTER(kernel("DestroyResourceOp").function<destroy>());

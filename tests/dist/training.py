@@ -126,7 +126,7 @@ class Worker:
         variables = [tf.get_variable(n, [8], tf.float64, tf.zeros_initializer()) for n in ("b", "c")]
         optimizer: Any = tf.train.GradientDescentOptimizer(1.0)
         if self.given["mode"] == "consistent":
-            optimizer = tf.train.GatedOptimizer(optimizer, self.workers, self.index)
+            optimizer = tf.train.GatedOptimizer(optimizer, self.workers, self.index, last_step=self.last)
             loss = -tf.add_n([tf.reduce_sum(variable) for variable in variables])
             return optimizer.minimize(loss, global_step=step), variables
         # A step claims its number first: training ends at the exact count, however many workers there are.

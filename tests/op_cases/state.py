@@ -6,7 +6,7 @@ from tests.op_cases import covered_elsewhere
 from thalweg.graph.definitions.op_registry import all_ops
 
 _RESOURCE_OPS = (
-    "VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "DeleteSessionTensor",
+    "_ResourceClaimCount", "VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "DeleteSessionTensor",
     "DisableCopyOnRead",
 )  # fmt: skip
 _FAMILIES = (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.graph.apply import apply_one
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +185,15 @@ def test_count_up_to():
         assert [sess.run(count), sess.run(count)] == [0, 1]
         with pytest.raises(tf.errors.OutOfRangeError, match="2"):
             sess.run(count)
+
+
+def test_a_claimed_count_stops_at_the_limit_without_an_error():
+    v = tf.Variable(0, dtype=tf.int64)
+    claimed = apply_one("_ResourceClaimCount", v.handle, limit=2, T=tf.int64)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        assert [bool(sess.run(claimed)) for _ in range(4)] == [True, True, False, False]
+        assert sess.run(v) == 2
 
 
 def test_proto_round_trip():

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import thalweg as tf
+from tests.queues.waiting import InThread
+from thalweg.train.checkpoints.step_gate import gates
 
 CONFIG = {"CPU": 2}
 
@@ -23,7 +25,7 @@ def container() -> Iterator[str]:
 class Worker:
     """Adds one to a variable on each of two devices in every step."""
 
-    def __init__(self, container: str, index: int | None, workers: int) -> None:
+    def __init__(self, container: str, index: int | None, workers: int, last_step: int | None = None) -> None:
         self.graph = tf.Graph()
         with self.graph.as_default(), self.graph.container(container):
             with tf.device("/cpu:0"):
@@ -32,7 +34,8 @@ class Worker:
             with tf.device("/cpu:1"):
                 b = tf.get_variable("b", [2000], initializer=tf.zeros_initializer())
             inner = tf.train.GradientDescentOptimizer(1.0)
-            optimizer = tf.train.GatedOptimizer(inner, workers, index, patience_secs=0.5)
+            optimizer = tf.train.GatedOptimizer(inner, workers, index, patience_secs=0.5, last_step=last_step)
+            self.values = [a, b, self.step]
             self.train_op = optimizer.minimize(-tf.reduce_sum(a) - tf.reduce_sum(b), global_step=self.step)
             self.saver = tf.train.Saver(sharded=True, consistent=True)
             self.initialize = tf.global_variables_initializer()
@@ -135,3 +138,62 @@ def test_a_consistent_saver_needs_a_gate() -> None:
         tf.train.Saver(consistent=True)
     with pytest.raises(ValueError, match=r"range\(2\), got 2"):
         tf.train.GatedOptimizer(tf.train.GradientDescentOptimizer(1.0), 2, 2)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before gradients", "beside gradients"])
+def test_updates_of_layers_and_averages_are_part_of_the_step(tmp_path: Path, first: bool) -> None:
+    """A saver that has all permits sees no update at all."""
+    x = tf.placeholder(tf.float32, [4, 2])
+    y = tf.layers.batch_normalization(x, training=True, momentum=0.5)
+    moving = next(v for v in tf.global_variables() if "moving_mean" in v.name)
+    step = tf.train.get_or_create_global_step()
+    averages = tf.train.ExponentialMovingAverage(0.5)
+    optimizer = tf.train.GatedOptimizer(
+        tf.train.GradientDescentOptimizer(1.0), 1, 0, further_updates=lambda: averages.apply(tf.trainable_variables())
+    )
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS) if first else []):
+        train_op = optimizer.minimize(tf.reduce_sum(y * [1.0, 2.0]), step)
+    (gate,) = gates()
+    values = [*tf.global_variables()]
+    with tf.Session() as session:
+        session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        before = session.run(values)
+        gate.close(session)
+        training = InThread(session.run, train_op, {x: [[1.0, 2.0]] * 4})
+        assert training.is_waiting()
+        for value, now in zip(before, session.run(values), strict=True):
+            assert (value == now).all()
+        gate.release(session)
+        training.result()
+        assert (session.run(moving) == [0.5, 1.0]).all()
+        assert session.run(step) == 1
+        beta = next(v for v in tf.trainable_variables() if "beta" in v.name)
+        assert (session.run(averages.average(beta)) == session.run(beta) * 0.5).all()
+
+
+def test_training_ends_at_the_last_step_whoever_makes_it(container: str) -> None:
+    workers = [Worker(container, index, 3, last_step=50) for index in range(3)]
+    workers[0].session.run(workers[0].initialize)
+    barrier = threading.Barrier(3)
+
+    def train(worker: Worker) -> None:
+        worker.session.run(worker.join)
+        barrier.wait()
+        for _ in range(40):
+            worker.session.run(worker.train_op)
+
+    threads = [threading.Thread(target=train, args=(worker,)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {float(x) for value in workers[0].session.run(workers[0].values) for x in value.ravel()} == {50.0}
+    for worker in workers:
+        worker.session.close()
+
+
+def test_a_last_step_needs_the_global_step() -> None:
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    optimizer = tf.train.GatedOptimizer(tf.train.GradientDescentOptimizer(1.0), 1, 0, last_step=3)
+    with pytest.raises(ValueError, match="needs the global_step"):
+        optimizer.minimize(tf.square(w))

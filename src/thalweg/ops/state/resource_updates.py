@@ -81,3 +81,13 @@ define(
     effect=Effect.WRITES,
 )
 not_differentiable("ResourceCountUpTo")
+
+# Counts unless the limit is reached, and says whether it has: a step that must not fail can so claim its number.
+define(
+    "_ResourceClaimCount",
+    "resource: resource -> claimed: bool",
+    "limit: int, T: {int32, int64}",
+    shape=_count_shape,
+    effect=Effect.WRITES,
+)
+not_differentiable("_ResourceClaimCount")

@@ -26,6 +26,8 @@ from thalweg.graph.default_graph import (
     get_collection,
     name_scope,
 )
+from thalweg.graph.op_effects import Effect
+from thalweg.graph.operation import Operation
 from thalweg.ops.array import constants
 from thalweg.ops.state.queues import FIFOQueue
 from thalweg.platform import logging
@@ -92,6 +94,21 @@ class StepGate:
         with device(self._device), control_dependencies(after):
             return self._own.dequeue(name="enter_step_gate")
 
+    def enter_before(self, writes: list[Operation], after: list[Any]) -> Any:
+        """As `enter`, and lets existing operations wait for the permit.
+
+        If `after` depends on these operations, the permit is waited for at the beginning of the step.
+        """
+        if not writes:
+            return self.enter(after)
+        # The caller's own dependencies may be these operations.
+        with control_dependencies(None):
+            before = _ancestors(after)
+            entered = self.enter([] if any(op in before for op in writes) else after)
+        for op in writes:
+            op._add_control_input(entered if isinstance(entered, Operation) else entered.op)
+        return entered
+
     def leave(self, after: list[Any]) -> Any:
         """An operation that puts it back."""
         with device(self._device), control_dependencies(after):
@@ -149,6 +166,36 @@ class StepGate:
 def gates() -> list[StepGate]:
     """The gates of the default graph."""
     return get_collection(GATES)
+
+
+def updates_of_variables(ops: list[Any]) -> list[Operation]:
+    """The operations among `ops`, and those that they depend on, that change variables, except in loops."""
+    found = []
+    for op in _ancestors(ops):
+        if op.op_def.effect is not Effect.WRITES or not op.inputs or op.inputs[0].op.type != "VarHandleOp":
+            continue
+        context = op._control_flow_context
+        while context is not None and not context.is_while_context():
+            context = context.outer_context
+        if context is None:
+            found.append(op)
+        else:
+            logging.warning(
+                "%s is an update in a loop: consistent checkpoints may cut between it and its step", op.name
+            )
+    return found
+
+
+def _ancestors(values: list[Any]) -> set[Operation]:
+    """The operations of tensors or operations, and all that these depend on."""
+    left = [value if isinstance(value, Operation) else value.op for value in values]
+    found: set[Operation] = set()
+    while left:
+        op = left.pop()
+        if op not in found:
+            found.add(op)
+            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+    return found
 
 
 def _queue(name: str) -> FIFOQueue:
