@@ -247,6 +247,12 @@ void Connection::write(std::vector<Unsent>& written) {
   }
 }
 
+bool Connection::has_unread() {
+  std::lock_guard lock(mutex_);
+  char byte;
+  return socket_ && recv(socket_->fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 std::optional<Error> Connection::why_lost() {
   std::lock_guard lock(mutex_);
   return why_;

@@ -70,6 +70,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point last_sent() const { return Clock::time_point(Clock::duration(sent_.load())); }
   // Neither the peer's silence nor its not reading counts until now: this process did not look.
   void excuse() { received_ = sent_ = Clock::now().time_since_epoch().count(); }
+  // Whether bytes of the peer wait in the socket: it is this process that does not read, for want of a processor.
+  bool has_unread();
   // Bytes that wait until the peer reads.
   size_t backlog() const { return backlog_.load(); }
   // The clock of this process minus that of the peer, in nanoseconds: for traces of several hosts.

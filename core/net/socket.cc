@@ -246,6 +246,8 @@ std::string peer_host(const Socket& socket) {
 void tune(const Socket& socket) {
   const int one = 1, buffer = 4 << 20;
   setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);  // fails on a Unix socket, which never waits
+  // A frame that a short cut of the link has lost is sent again every 0.2 s, not after 0.2, 0.4, 0.8, 1.6 s.
+  setsockopt(socket.fd(), IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &one, sizeof one);
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size);

@@ -435,10 +435,13 @@ void Task::check(Connection& connection, Clock::time_point now) {
   auto since = [&](Clock::time_point then) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
   };
-  if (now - connection.last_received() > options_.patience - interval)
+  if (now - connection.last_received() > options_.patience - interval) {
+    // A busy machine may let this thread run and those that read wait.
+    if (connection.has_unread()) return connection.excuse();
     connection.close(
         Error(Code::unavailable, cat(connection.name(), " has sent nothing for ", since(connection.last_received()),
                                      " ms: it is stopped, hung or cut off")));
+  }
   // Heartbeats leave several times as often, unless others wait before them.
   else if (connection.backlog() > 0 && now - connection.last_sent() > options_.patience - interval)
     connection.close(

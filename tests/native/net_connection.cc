@@ -72,6 +72,18 @@ TEST(frames_that_were_sent_before_the_start_arrive) {
   pair.owner_b.wait_for_frames(50);
 }
 
+TEST(frames_that_nobody_has_read_yet_are_a_sign_of_life) {
+  Pair pair;
+  CHECK(!pair.b->has_unread());
+  pair.a->send(numbered(1));
+  CHECK(pair.b->has_unread());
+  pair.start();
+  pair.owner_b.wait_for_frames(1);
+  CHECK(!pair.b->has_unread());
+  pair.b->close(Error(Code::cancelled, "closed"));
+  CHECK(!pair.b->has_unread());
+}
+
 TEST(heartbeats_are_not_the_owners_business) {
   Pair pair;
   pair.start();

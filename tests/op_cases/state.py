@@ -6,8 +6,8 @@ from tests.op_cases import covered_elsewhere
 from thalweg.graph.definitions.op_registry import all_ops
 
 _RESOURCE_OPS = (
-    "_ResourceClaimCount", "VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp", "DeleteSessionTensor",
-    "DisableCopyOnRead",
+    "_ResourceClaimCount", "VarHandleOp", "VarIsInitializedOp", "VariableShape", "DestroyResourceOp",
+    "DeleteSessionTensor", "DisableCopyOnRead",
 )  # fmt: skip
 _FAMILIES = (
     "Resource",
