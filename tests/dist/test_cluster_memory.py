@@ -1,0 +1,23 @@
+"""Memory of tasks: parameters exist once on a host, and steps leave nothing behind. The long form is a benchmark."""
+
+from __future__ import annotations
+
+import pytest
+from bench.cluster_memory import MB, growth, serving
+
+pytestmark = pytest.mark.processes
+
+
+def test_workers_read_parameters_where_the_parameter_server_has_them() -> None:
+    ps, *workers = serving(megabytes=512, workers=2, steps=3, updates=False)
+    assert ps.arena >= 512 * MB
+    assert ps.own < 1.5 * 512 * MB
+    for worker in workers:
+        assert worker.mapped >= 512 * MB
+        assert worker.own < 256 * MB  # the interpreter and its modules
+
+
+def test_tasks_do_not_grow_with_the_number_of_steps() -> None:
+    # A leak of one small object per step would be at least 16 bytes of each.
+    for grown in growth(before=5_000, steps=30_000):
+        assert grown < 30_000 * 16
