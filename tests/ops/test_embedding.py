@@ -125,3 +125,18 @@ def test_rows_without_ids_are_zeros_with_weights_too(combiner: str) -> None:
     rows = tf.nn.embedding_lookup_sparse(tf.constant([[1.0, 2.0], [3.0, 4.0]]), ids, weights, combiner=combiner)
     with tf.Session() as session:
         assert session.run(rows).tolist() == [[3.0, 4.0], [0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]
+
+
+def test_rows_are_gathered_on_the_devices_of_their_shards_without_reading_the_shards() -> None:
+    graph = tf.Graph()
+    with graph.as_default(), tf.device(tf.train.replica_device_setter(ps_tasks=2)):
+        table = tf.get_variable("table", [6, 4], partitioner=tf.fixed_size_partitioner(2))
+        before = {op.name for op in graph.get_operations()}
+        rows = tf.nn.embedding_lookup(table, [1, 5], "div")
+        tf.gradients(rows, list(table), colocate_gradients_with_ops=True)
+        made = [op for op in graph.get_operations() if op.name not in before]
+    gathers = [op for op in made if op.type == "ResourceGather"]
+    assert [op.device for op in gathers] == ["/job:ps/task:0", "/job:ps/task:1"]
+    assert not [op for op in made if op.type == "ReadVariableOp"]
+    # A gradient that is tied to a gather asks for no other device than the gather.
+    assert {op.device for op in made if "Gather_grad" in op.name} == {"/job:ps/task:0"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from thalweg.graph.apply import apply_one, apply_op, not_intercepted
@@ -262,12 +263,18 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         """A snapshot of the current value."""
         if self._cached_value is not None:
             return self._cached_value
+        with self._own_device():
+            return self._read()
+
+    @contextmanager
+    def _own_device(self) -> Iterator[None]:
+        """Reads run on the variable's device, not on their reader's: a resource cannot be used elsewhere."""
         graph = get_default_graph()
         if not self._handle.device and not graph._scopes.colocation:
-            return self._read()
-        # On the device of the variable, not of its reader: else the variable would have to go there, too.
+            yield
+            return
         with graph.colocate_with(None, ignore_existing=True), device(self._handle.device):
-            return self._read()
+            yield
 
     def _updated(self, op: Operation, read_value: bool = True) -> Any:
         return UpdatedVariable(self, op) if read_value else op
@@ -303,12 +310,12 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Reads the rows at `indices`."""
-        with name_scope(name or "Gather") as scope:
+        with name_scope(name or "Gather") as scope, self._own_device():
             return apply_one("ResourceGather", self._handle, indices, dtype=self._dtype, name=scope)
 
     def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
         """Reads the slices at the positions in the last dimension of `indices`."""
-        with name_scope(name or "GatherNd") as scope:
+        with name_scope(name or "GatherNd") as scope, self._own_device():
             value = apply_one("ResourceGatherNd", self._handle, indices, dtype=self._dtype, name=scope)
         return apply_one("Identity", value)
 

@@ -70,12 +70,21 @@ def embedding_lookup(
         places = apply_list("DynamicPartition", numbers, shard, num_partitions=count)
         found = [gather(part, mine) for part, mine in zip(shards, rows, strict=True)]
         joined = apply_one("ParallelDynamicStitch", places, found)
-        inner = apply_one("StridedSlice", apply_one("Shape", shards[0]), [1], [0], [1], end_mask=1)
-        result = apply_one("Reshape", joined, apply_one("ConcatV2", [apply_one("Shape", wanted), inner], 0))
+        result = apply_one(
+            "Reshape", joined, apply_one("ConcatV2", [apply_one("Shape", wanted), _row_shape(shards[0])], 0)
+        )
         static = shards[0].shape
         if static.ndims is not None:
             result.set_shape(wanted.shape.concatenate(static[1:]))
         return _clip_rows(result, wanted, max_norm)
+
+
+def _row_shape(shard: Any) -> Any:
+    """The shape of a row. A known one is a constant: a shard on another task is not read for it."""
+    static = shard.shape
+    if static.ndims is not None and static[1:].is_fully_defined():
+        return np.array(static.as_list()[1:], np.int32)
+    return apply_one("StridedSlice", apply_one("Shape", shard), [1], [0], [1], end_mask=1)
 
 
 def _shard_and_row(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
