@@ -187,6 +187,24 @@ def test_a_trace_has_the_operations_of_all_tasks(cluster: Processes) -> None:
     assert ran["first"][1] <= ran["second"][1]
 
 
+def test_a_trace_names_feeds_of_which_each_task_uses_some(cluster: Processes) -> None:
+    fed = [tf.placeholder(tf.float32, [2], name=f"fed_{i}") for i in range(3)]
+    with tf.device("/job:ps/task:0"):
+        first = tf.tanh(fed[0])
+    with tf.device("/job:ps/task:1"):
+        second = tf.tanh(fed[2])
+    with tf.device("/job:worker/task:0"):
+        total = first + second + tf.tanh(fed[1])
+    metadata = tf.RunMetadata()
+    with tf.Session(cluster.target("worker")) as sess:
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        sess.run(total, {x: [0.0, 0.0] for x in fed}, options=options, run_metadata=metadata)
+    ran = {node.node_name: device.device for device in metadata.step_stats.dev_stats for node in device.node_stats}
+    for name, task in (("fed_0", "ps/replica:0/task:0"), ("fed_1", "worker/replica:0/task:0")):
+        assert ran[name] == f"/job:{task}/device:CPU:0"
+    assert ran["fed_2"] == "/job:ps/replica:0/task:1/device:CPU:0"
+
+
 def test_a_checked_step_names_the_operation_of_another_task_that_made_a_nan(cluster: Processes) -> None:
     x = tf.placeholder(tf.float32, [2])
     with tf.device("/job:ps/task:1"):

@@ -117,18 +117,28 @@ def label(compiled: Any, step: PlannedStep) -> None:
     first = compiled.num_labelled
     if first == compiled.num_traced_nodes:
         return
-    nodes = [_as_fed(node, compiled.feeds) for node in traced_nodes(compiled)]
+    nodes = _with_names_of_feeds(traced_nodes(compiled), compiled.feeds)
     last_members = [node.members[-1] if node.members and node.caller < 0 else node.name for node in nodes]
     traced = {_scope(node, nodes) + member for node in nodes for member in node.members}
     traced.update(node.name for node in nodes if node.op != "Const")
     compiled.label([_labels(node, nodes, last_members, traced, step) for node in nodes[first:]])
 
 
-def _as_fed(node: TracedNode, feeds: Sequence[str]) -> TracedNode:
-    """A node that stands for a fed value, with the name of the program's node; others as they are."""
-    match = _FED.match(node.name) if node.op == "_Arg" and node.caller < 0 else None
-    name, _, output = feeds[int(match[1])].partition(":") if match is not None else ("", "", "")
-    return node._replace(name=name) if output == "0" else node
+def _with_names_of_feeds(nodes: Sequence[TracedNode], feeds: Sequence[str]) -> list[TracedNode]:
+    """The nodes; those that stand for fed values get the names of the program's nodes.
+
+    The number in the name of such a node counts the feeds of the whole step. A task has some of them, in order.
+    """
+    matches = [_FED.match(node.name) if node.op == "_Arg" and node.caller < 0 else None for node in nodes]
+    numbers = sorted({int(match[1]) for match in matches if match is not None})
+    if len(numbers) != len(feeds):  # A pass has removed a node: which feed it stood for is not known.
+        return list(nodes)
+    named = dict(zip(numbers, feeds, strict=True))
+    found = []
+    for node, match in zip(nodes, matches, strict=True):
+        name, _, output = named[int(match[1])].partition(":") if match is not None else ("", "", "")
+        found.append(node._replace(name=name) if output == "0" else node)
+    return found
 
 
 def _read_in_body(node: TracedNode, nodes: Sequence[TracedNode], step: PlannedStep) -> list[str]:
