@@ -209,3 +209,15 @@ def test_the_gradient_of_an_op_whose_inputs_depend_on_each_other_counts_each_pat
         x = tf.constant([1.0, 2.0])
         product = tf.raw_ops.Einsum(inputs=[x, x if factor == 1.0 else factor * x], equation="i,i->")
         np.testing.assert_allclose(session.run(tf.gradients(product, x)[0]), [2.0 * factor, 4.0 * factor])
+
+
+def test_gradients_that_are_on_one_device_are_added_there() -> None:
+    with tf.Graph().as_default(), tf.device("/cpu:0"):
+        with tf.device("/cpu:1"):
+            table = tf.Variable(np.ones([3, 2], np.float32))
+        loss = tf.reduce_sum(tf.gather(table, [0])) + tf.reduce_sum(tf.gather(table, [1]))
+        (rows,) = tf.gradients(loss, [table], colocate_gradients_with_ops=True)
+        assert rows.values.op.type == "ConcatV2"
+        assert rows.values.device == rows.indices.device == table.device
+        (rows,) = tf.gradients(loss, [table])
+        assert rows.values.device == loss.device

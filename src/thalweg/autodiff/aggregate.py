@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import device
 from thalweg.graph.definitions.op_registry import export
 
 
@@ -27,6 +29,14 @@ def aggregate(grads: Sequence[Any], method: int | None = None) -> Any:
     present = [grad for grad in grads if grad is not None]
     if len(present) <= 1:
         return present[0] if present else None
+    # Gradients that are all on one device are added there: colocated ones of a variable's look-ups are beside it, and
+    # would travel to the worker and back.
+    devices = {(grad.values if isinstance(grad, IndexedSlices) else grad).device for grad in present}
+    with device(devices.pop()) if len(devices) == 1 and any(devices) else nullcontext():
+        return _sum(present, method)
+
+
+def _sum(present: Sequence[Any], method: int | None) -> Any:
     if all(isinstance(grad, IndexedSlices) for grad in present):
         values = apply_one("ConcatV2", [grad.values for grad in present], 0)
         indices = apply_one("ConcatV2", [_as_int64(present, grad.indices) for grad in present], 0)
