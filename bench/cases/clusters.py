@@ -19,9 +19,9 @@ ORDER = 60
 ROWS, WIDTH = 1 << 22, 64  # a table of 1 GB
 
 
-def start_server(tf, cluster, job, index):
-    """A task of this process. One thread for each: the tasks share the machine's cores."""
-    config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2)
+def start_server(tf, cluster, job, index, threads=1):
+    """A task of this process. One thread for each, unless told otherwise: the tasks share the machine's cores."""
+    config = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=2)
     return tf.train.Server(tf.train.ClusterSpec(cluster), job_name=job, task_index=index, config=config)
 
 
@@ -132,7 +132,7 @@ PROGRAMS = {
 }
 
 
-class _Cluster:
+class Others:
     """The other processes of a case."""
 
     def __init__(self, framework, program, num_ps, num_workers):
@@ -173,7 +173,7 @@ def _free_ports(count):
 def _builder(program, num_ps, num_workers=1):
     def build(tf, setting):
         framework = "thalweg" if tf.__name__.startswith("thalweg") else "tensorflow"
-        others = _Cluster(framework, program, num_ps, num_workers)
+        others = Others(framework, program, num_ps, num_workers)
         step = PROGRAMS[program](tf, others.cluster, 0)
         if program != "synchronous":
             others.wait_for_workers()
