@@ -133,16 +133,17 @@ PROGRAMS = {
 
 
 class Others:
-    """The other processes of a case."""
+    """The other processes of a case: PS tasks, and all workers but the first, if there is a program for them."""
 
     def __init__(self, framework, program, num_ps, num_workers):
-        ports = _free_ports(num_ps + num_workers)
+        ports = free_ports(num_ps + num_workers)
         addresses = [f"localhost:{port}" for port in ports]
         self.cluster = {"ps": addresses[:num_ps], "worker": addresses[num_ps:]}
         self._processes = [self._start(framework, "ps", task) for task in range(num_ps)]
         for process in self._processes:
             process.stdout.readline()
-        self._others = [self._start(framework, "worker", task, program) for task in range(1, num_workers)]
+        further = range(1, num_workers) if program else ()
+        self._others = [self._start(framework, "worker", task, program) for task in further]
 
     def _start(self, framework, job, index, *program):
         command = [sys.executable, str(Path(__file__).parents[1] / "task_process.py"), framework,
@@ -160,7 +161,8 @@ class Others:
             process.stdout.close()
 
 
-def _free_ports(count):
+def free_ports(count):
+    """Ports of this host that nobody listens at."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("localhost", 0))
