@@ -1,14 +1,15 @@
 """Backup workers (OSDI paper, section 6.3, figure 8): `python bench/backup_workers.py`.
 
-Eight gradients make a synchronous step; 8 + b workers compute them, b = 0, 1, 2. A gradient takes 60 ms (a sleep, so that
-two cores suffice), and in each step one worker, drawn at random, needs twice as long. Printed are the median and the
-90th percentile of the time of a step, and the speed-up t(0) / t(b) of the median, normalized by the workers that it takes:
-times 8 / (8 + b). The settings take turns, each in new processes; the figures are over all rounds.
+Eight gradients make a synchronous step; 8 + b workers compute them, b = 0, 1, 2. A gradient takes 60 ms (a sleep, so
+that two cores suffice), and in each step one worker, drawn at random, needs twice as long. Printed are the median and
+the 90th percentile of the time of a step, and the speed-up of the median, t(0) / t(b), normalized by the workers that
+it takes: times 8 / (8 + b). The settings take turns, each in new processes; the figures are over all rounds.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -88,8 +89,7 @@ def step_times(backups: int, seed: int, args: argparse.Namespace) -> list[float]
         first_known[step] = min(at, first_known.get(step, at))
     steps = sorted(first_known)[5:]
     return [
-        (first_known[later] - first_known[earlier]) / (later - earlier)
-        for earlier, later in zip(steps, steps[1:], strict=False)
+        (first_known[later] - first_known[earlier]) / (later - earlier) for earlier, later in itertools.pairwise(steps)
     ]
 
 
