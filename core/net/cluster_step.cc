@@ -135,9 +135,13 @@ class ClusterRun final : public Run, public std::enable_shared_from_this<Cluster
       if (options_.traced) {
         const StepProgram& program = *step_->local_->program;
         Trace trace(program.nodes(), program.plans(), *observers, options_.clock_offset);
-        if (step_->label_) step_->label_();
-        result.stats = trace.step_stats();
-        result.findings = trace.findings();
+        try {
+          if (step_->label_) step_->label_();
+          result.stats = trace.step_stats();
+          result.findings = trace.findings();
+        } catch (const Error& error) {
+          result.error = error;  // Labels come from Python. An exception must not end the executor's thread.
+        }
       } else {
         for (const StepStats& each : *observers)
           for (const auto& finding : each.findings()) result.findings.push_back(finding);

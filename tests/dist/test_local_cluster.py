@@ -255,3 +255,21 @@ def test_a_worker_ends_when_the_model_is_lost_after_the_chief_has_ended(
                     loss.coord.request_stop(lost)
             assert noticed_in == "should_stop" and session.should_stop()
     assert loss.ran == 1
+
+
+def test_an_error_in_the_labels_of_a_trace_fails_the_step(cluster: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_label(compiled: Any, step: Any) -> None:
+        raise IndexError("no such label")
+
+    monkeypatch.setattr("thalweg.dist.master_engine.label", broken_label)
+    workers, _ = cluster
+    x = tf.placeholder(tf.float32, [])
+    with tf.device("/job:ps/task:0"):
+        doubled = x * 2.0
+    with tf.device("/job:worker/task:0"):
+        result = doubled + 1.0
+    with tf.Session(workers[0].target) as sess:
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        with pytest.raises(Exception, match="no such label"):
+            sess.run(result, {x: 1.0}, options=options, run_metadata=tf.RunMetadata())
+        assert sess.run(result, {x: 1.0}) == 3.0
