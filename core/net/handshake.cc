@@ -139,9 +139,30 @@ std::shared_ptr<PeerArena> receive_arena(const Socket& socket, Clock::time_point
   return std::make_shared<PeerArena>(fd);
 }
 
+std::string refusal_of(const Error& why) {
+  std::string bytes;
+  Writer writer(bytes);
+  put_error(writer, why);
+  return bytes;
+}
+
+// Reads what a caller says first. A caller that speaks TLS is answered with TLS's alert "unexpected message".
+std::string read_magic(const Socket& socket, Clock::time_point until) {
+  constexpr char kTls = 0x16;
+  constexpr unsigned char kAlert[] = {0x15, 3, 3, 0, 2, 2, 10};
+  std::string magic(sizeof kMagic, '\0');
+  read_all(socket, magic.data(), magic.size(), until);
+  if (magic[0] == kTls) {
+    write_all(socket, kAlert, sizeof kAlert, until);
+    fail(Code::unauthenticated, "the caller speaks TLS, and this task was started without TLS");
+  }
+  return magic;
+}
+
 // Both sides do the same at the end.
 Greeting exchange_arenas(const Socket& socket, Hello peer, SharedArena* arena, bool offers, Clock::time_point until) {
-  Greeting greeting{std::move(peer.identity), nullptr};
+  Greeting greeting;
+  greeting.peer = std::move(peer.identity);
   if (!offers || !peer.shares) return greeting;
   pass_arena(socket, *arena);
   greeting.arena = receive_arena(socket, until);
@@ -171,14 +192,13 @@ Greeting call(const Socket& socket, const Identity& own, std::string_view key, S
 
 Greeting answer(const Socket& socket, const Identity& own, std::string_view key, SharedArena* arena, bool local,
                 Clock::time_point until) {
-  char magic[sizeof kMagic];
-  read_all(socket, magic, sizeof magic, until);
-  if (std::string_view(magic, sizeof magic) == kHttp2) {
+  const std::string magic = read_magic(socket, until);
+  if (magic == kHttp2) {
     Greeting none;
     none.http2 = true;
     return none;
   }
-  if (std::memcmp(magic, kMagic, sizeof magic) != 0)
+  if (std::memcmp(magic.data(), kMagic, sizeof kMagic) != 0)
     fail(Code::unavailable, "a caller does not speak this protocol, or another version of it");
   const std::string called = read_text(socket, until);
   Hello peer = read_hello(called);
@@ -195,14 +215,21 @@ Greeting answer(const Socket& socket, const Identity& own, std::string_view key,
     refused.emplace(Code::failed_precondition,
                     cat("task '", own.task, "' belongs to the cluster '", own.cluster, "', and the caller to '",
                         peer.identity.cluster.substr(0, 200), "'"));
-  std::string refusal;
-  if (refused) {
-    Writer writer(refusal);
-    put_error(writer, *refused);
-  }
-  write_text(socket, refusal, until);
+  write_text(socket, refused ? refusal_of(*refused) : "", until);
   if (refused) throw *refused;
   return exchange_arenas(socket, std::move(peer), arena, offers, until);
+}
+
+void refuse(const Socket& socket, const Error& why, Clock::time_point until) {
+  char magic[sizeof kMagic];
+  read_all(socket, magic, sizeof magic, until);
+  if (std::memcmp(magic, kMagic, sizeof magic) != 0) throw why;
+  read_text(socket, until);
+  write_text(socket, hello_of({}, false), until);  // Nothing about this task.
+  write_text(socket, std::string(sizeof(Digest), '\0'), until);
+  read_text(socket, until);
+  write_text(socket, refusal_of(why), until);
+  throw why;
 }
 
 }  // namespace thalweg::net

@@ -34,6 +34,7 @@ struct Greeting {
   Identity peer;
   std::shared_ptr<PeerArena> arena;  // null unless the peer shares its memory
   bool http2 = false;                // the caller speaks HTTP/2: there was no handshake, only `kHttp2` has been read
+  Socket encrypted{};                // replaces the caller's socket if the connection is encrypted (net/encryption.h)
 };
 
 constexpr char kMagic[8] = {'t', 'h', 'a', 'l', 'w', 'e', 'g', 1};
@@ -45,5 +46,7 @@ Greeting call(const Socket& socket, const Identity& own, std::string_view key, S
               Clock::time_point until);
 Greeting answer(const Socket& socket, const Identity& own, std::string_view key, SharedArena* arena, bool local,
                 Clock::time_point until);
+// Speaks with a caller that is not to be admitted, so that the caller learns why, and throws `why`.
+[[noreturn]] void refuse(const Socket& socket, const Error& why, Clock::time_point until);
 
 }  // namespace thalweg::net

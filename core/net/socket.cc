@@ -178,7 +178,7 @@ Socket connect_unix(const std::string& host, int port) {
   const socklen_t size = unix_name(name_of_port(port), address);
   if (!socket || connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) return {};
   // Any process of the host can take a name in the abstract namespace, before the task does.
-  if (const uid_t user = peer_user(socket); user != geteuid() && user != 0) return {};
+  if (!is_trusted_user(socket)) return {};
   return socket;
 }
 
@@ -228,6 +228,11 @@ void read_all(const Socket& socket, void* data, size_t size, Clock::time_point u
 
 void peek(const Socket& socket, char* byte, Clock::time_point until) {
   move_all(socket, 1, POLLIN, until, [&](size_t) { return recv(socket.fd(), byte, 1, MSG_PEEK); });
+}
+
+bool is_trusted_user(const Socket& socket) {
+  const uid_t user = peer_user(socket);
+  return user == geteuid() || user == 0;
 }
 
 std::string peer_host(const Socket& socket) {

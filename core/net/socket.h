@@ -50,6 +50,8 @@ void write_all(const Socket& socket, const void* data, size_t size, Clock::time_
 void read_all(const Socket& socket, void* data, size_t size, Clock::time_point until);
 // Waits for the next byte, and leaves it in the socket.
 void peek(const Socket& socket, char* byte, Clock::time_point until);
+// Whether the process at the other end of a Unix socket runs as this user, or as root.
+bool is_trusted_user(const Socket& socket);
 // Who is at the other end, for counting: an address without a port, or the user of a process of this host.
 std::string peer_host(const Socket& socket);
 

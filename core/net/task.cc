@@ -99,10 +99,7 @@ void Task::accept(Listening& listening) {
   if (!listening.socket) return;
   while (Socket socket = accept_from(listening.socket)) {
     tune(socket);
-    auto greet = [self, local = listening.is_local](const Socket& caller) {
-      return net::answer(caller, self->options_.identity, self->options_.key, self->arena_, local,
-                         Clock::now() + kHandshake);
-    };
+    auto greet = [self, local = listening.is_local](const Socket& caller) { return self->greet(caller, local); };
     auto admit = [self](Socket caller, Greeting greeting) { self->admit(std::move(caller), std::move(greeting)); };
     callers_.add(std::move(socket), greet, admit);
   }
@@ -115,7 +112,23 @@ void Task::accept(Listening& listening) {
   Poller::shared().arm(listening.number, EPOLLIN);
 }
 
+Greeting Task::greet(const Socket& caller, bool is_local) {
+  const auto until = Clock::now() + kHandshake;
+  auto answer = [&](const Socket& socket) {
+    return net::answer(socket, options_.identity, options_.key, arena_, is_local, until);
+  };
+  try {
+    if (!options_.encrypt) return answer(caller);
+    return answer_encrypted(caller, is_local, options_.encrypt, options_.identity.task, answer, until);
+  } catch (const Error& error) {
+    const bool is_refusal = error.code() == Code::unauthenticated || error.code() == Code::failed_precondition;
+    if (is_refusal && options_.refused) options_.refused(peer_host(caller), error);
+    throw;
+  }
+}
+
 void Task::admit(Socket socket, Greeting greeting) {
+  if (greeting.encrypted) socket = std::move(greeting.encrypted);
   if (!greeting.http2) {
     adopt(std::move(socket), std::move(greeting), true);
     return;
@@ -140,6 +153,10 @@ std::shared_ptr<Connection> Task::connect(const std::string& address, std::chron
   if (!local) socket = connect_tcp(host, port, until);
   tune(socket);
   try {
+    if (!local && options_.encrypt) {
+      socket = options_.encrypt(socket, host, until);
+      tune(socket);
+    }
     Greeting greeting = net::call(socket, options_.identity, options_.key, arena_, local, until);
     return adopt(std::move(socket), std::move(greeting));
   } catch (const Error& error) {

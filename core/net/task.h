@@ -21,6 +21,7 @@
 #include "net/callers.h"
 #include "net/collectives.h"
 #include "net/connection.h"
+#include "net/encryption.h"
 #include "net/forwarder.h"
 #include "net/runnable.h"
 #include "net/step_table.h"
@@ -33,6 +34,9 @@ struct TaskOptions {
   bool shares_memory = true;  // with tasks of this host
   std::chrono::milliseconds patience{3000};
   Limits limits;
+  Encrypt encrypt{};  // null: TCP connections are not encrypted
+  // Told of callers that were refused for lack of a key or certificate: their address, and why. May block.
+  std::function<void(const std::string& host, const Error& why)> refused{};
 };
 
 class Task final : public Connection::Owner, public std::enable_shared_from_this<Task> {
@@ -86,6 +90,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
 
   void watch(Listening& listening, Socket socket, bool is_local);
   void accept(Listening& listening);
+  Greeting greet(const Socket& caller, bool is_local);
   void admit(Socket socket, Greeting greeting);
   std::shared_ptr<Connection> adopt(Socket socket, Greeting greeting, bool called = false);
   // Whether a peer has sent nothing, or read nothing, for too long.

@@ -145,13 +145,25 @@ net::Limits limits_from(nb::dict given) {
 
 std::shared_ptr<Task> make_task(const std::string& task, uint64_t incarnation, const std::string& cluster,
                                 nb::bytes key, nb::callable calls, nb::callable lost, bool shares_memory,
-                                int64_t patience_ms, nb::dict limits) {
+                                int64_t patience_ms, nb::dict limits, nb::object encrypt, nb::object refused) {
   net::TaskOptions options;
   options.identity = {cluster, task, incarnation};
   options.key = std::string(key.c_str(), key.size());
   options.shares_memory = shares_memory;
   options.patience = std::chrono::milliseconds(patience_ms);
   options.limits = limits_from(limits);
+  if (!encrypt.is_none())
+    options.encrypt = [function = shared_object(encrypt)](const net::Socket& socket, const std::string& host,
+                                                          net::Clock::time_point until) {
+      const auto left = std::chrono::duration<double>(until - net::Clock::now()).count();
+      WithGil gil;
+      return net::Socket(nb::cast<int>(call_python(function, socket.fd(), host, left)));
+    };
+  if (!refused.is_none())
+    options.refused = [function = shared_object(refused)](const std::string& host, const Error& why) {
+      WithGil gil;
+      call_python(function, host, nb::str(why.message().data(), why.message().size()));
+    };
   auto on_call = [function = shared_object(calls)](const std::shared_ptr<Connection>& from, std::string method,
                                                    std::string payload, Task::Answer answer) {
     std::optional<Error> error;
@@ -279,9 +291,11 @@ void bind_network(nb::module_& m) {
           "why"_a);
   nb::class_<Task>(m, "NetworkTask", "This process as a member of a cluster, or as a client of one.")
       .def(nb::new_(&make_task), "task"_a, "incarnation"_a, "cluster"_a, "key"_a, "calls"_a, "lost"_a,
-           "shares_memory"_a = true, "patience_ms"_a = 3000, "limits"_a = nb::dict(),
+           "shares_memory"_a = true, "patience_ms"_a = 3000, "limits"_a = nb::dict(), "encrypt"_a.none() = nb::none(),
+           "refused"_a.none() = nb::none(),
            "`calls(connection, method, payload) -> bytes` answers peers; `lost(connection, why)` is told of lost ones; "
-           "`limits` are those of core/net/limits.h, by name.")
+           "`limits` are those of core/net/limits.h, by name; `encrypt(fd, host, seconds) -> fd` makes an encrypted "
+           "connection of a TCP socket, which it leaves open; `refused(host, why)` is told of refused callers.")
       .def("listen", &Task::listen, "host"_a, "port"_a, nb::call_guard<WithoutGil>())
       .def(
           "connect",

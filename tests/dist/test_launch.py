@@ -63,6 +63,16 @@ def test_a_program_trains_and_ps_tasks_end_with_the_workers(tmp_path: Path) -> N
     assert not list(tmp_path.glob("thalweg-launch-*"))
 
 
+def test_tasks_of_a_run_encrypt_tcp_with_certificates_of_the_launcher(tmp_path: Path) -> None:
+    program = TRAINING.replace("start_task()", "start_task(protocol='thalweg+tcp')")
+    program += "\nprint('shares', [each.shares_memory for each in task.server._task.network.connections()])"
+    with Launched(tmp_path, program, "--ps", "1", "--workers", "2", "--tls", arguments=("30",)) as launched:
+        assert launched.end() == 0, launched.output
+        assert LOW < launched.final_value < HIGH
+        assert "shares [False" in launched.output
+        assert "has refused" not in launched.output
+
+
 def test_a_chief_and_new_interpreters_and_ps_tasks_that_only_serve(tmp_path: Path) -> None:
     options = ("--ps", "1", "--workers", "1", "--chief", "--fresh", "--serve-ps")
     program = TRAINING.replace('if task.job_name == "ps"', 'assert task.job_name != "ps"\nif False')

@@ -28,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace", type=float, default=5.0, metavar="S", help="seconds between SIGTERM and SIGKILL (default: 5)"
     )
+    parser.add_argument(
+        "--tls", action="store_true",
+        help="encrypt TCP connections between tasks, with certificates that are made for this run",
+    )  # fmt: skip
     local = parser.add_argument_group("on this machine")
     local.add_argument(
         "--port-base", type=_count, metavar="P", help="use the ports P, P+1, … (default: ports that are free)"
@@ -59,14 +63,15 @@ def run(options: Any) -> int:
     """Runs the program to its end; returns 0, or the exit code of the task that failed."""
     # Start-up time: `thalweg --help` needs no launcher.
     from thalweg.dist.launch.display import Display
-    from thalweg.dist.launch.plan import LaunchPlan, Program
+    from thalweg.dist.launch.plan import LaunchPlan, Program, certificates_of_run
 
     if not os.path.isfile(os.path.join(options.working_dir or "", options.script)):
         raise FileNotFoundError(f"there is no program '{options.script}'")
     script = options.script
     if options.on == "ray" and not options.working_dir:
         script = os.path.abspath(script)  # Actors have working folders of their own.
-    plan = LaunchPlan(options.ps, options.workers, options.chief)
+    tls = certificates_of_run() if options.tls else None
+    plan = LaunchPlan(options.ps, options.workers, options.chief, tls=tls)
     program = Program(script, tuple(options.arguments), options.serve_ps)
     display = Display(sys.stdout, plan.tasks, options.log_dir, options.plain)
     try:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class ClientEngine:
     """The steps of one session, run by a master at an address."""
 
-    def __init__(self, network: ClientNetwork, address: str, config: Any) -> None:
+    def __init__(self, network: ClientNetwork, address: str, config: Any, tcp: bool = False) -> None:
         """Connects to the master; the session is made there with the first step."""
         self._network = network
-        self._connection = network.connect(address)
+        self._connection = network.connect(address, tcp)
         self._config = config.SerializeToString() if config is not None else b""
         self._session = ""
         self._sent: tuple[int, int] | None = None  # the version of the graph that the master has

@@ -13,6 +13,7 @@ from thalweg.dist.keys import cluster_key
 from thalweg.dist.master_engine import MasterEngine
 from thalweg.dist.tensorflow_channel import TensorFlowChannel
 from thalweg.dist.tensorflow_engine import TensorFlowEngine
+from thalweg.dist.tls import TLSOptions, tls_options
 from thalweg.runtime.engine import Engine
 from thalweg.runtime.targets import Connector
 
@@ -23,7 +24,7 @@ _TENSORFLOW = "tensorflow+grpc"
 _PROTOCOLS = ("grpc", "thalweg", "thalweg+tcp", _TENSORFLOW)
 _lock = threading.Lock()
 _servers: dict[str, TaskServer] = {}
-_networks: dict[bytes, ClientNetwork] = {}
+_networks: dict[tuple[bytes, TLSOptions | None], ClientNetwork] = {}
 
 
 def add_server(target: str, server: TaskServer) -> None:
@@ -52,6 +53,11 @@ def _is_tensorflow(target: str) -> bool:
     return target.startswith(f"{_TENSORFLOW}://")
 
 
+def _is_tcp(target: str) -> bool:
+    """Whether the program asks for TCP also on this host."""
+    return target.startswith("thalweg+tcp://")
+
+
 def _check_without_key(error: OtherProtocolError) -> None:
     """Refuses to go on without a proof of the key, unless the program has said that it means a TensorFlow server."""
     if cluster_key():
@@ -67,11 +73,11 @@ def _local(target: str) -> TaskServer | None:
 
 
 def _network() -> ClientNetwork:
-    key = cluster_key()
+    proofs = cluster_key(), tls_options()
     with _lock:
-        if key not in _networks:
-            _networks[key] = ClientNetwork(key)
-        return _networks[key]
+        if proofs not in _networks:
+            _networks[proofs] = ClientNetwork(*proofs)
+        return _networks[proofs]
 
 
 def connect(target: str, config: Any) -> Engine:
@@ -82,7 +88,7 @@ def connect(target: str, config: Any) -> Engine:
         return MasterEngine(server, config)
     if not _is_tensorflow(target):
         try:
-            return ClientEngine(_network(), address, config)
+            return ClientEngine(_network(), address, config, _is_tcp(target))
         except OtherProtocolError as e:
             _check_without_key(e)
     return TensorFlowEngine(address, config)
@@ -98,7 +104,7 @@ def reset(target: str, containers: list[str], config: Any) -> None:
     if not _is_tensorflow(target):
         network = _network()
         try:
-            connection = network.connect(address)
+            connection = network.connect(address, _is_tcp(target))
         except OtherProtocolError as e:
             _check_without_key(e)
         else:

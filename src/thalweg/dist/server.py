@@ -16,6 +16,7 @@ from thalweg.dist.collective_groups import CollectiveGroups
 from thalweg.dist.keys import cluster_key
 from thalweg.dist.task_server import TaskServer
 from thalweg.dist.tensorflow_master import TensorFlowMaster
+from thalweg.dist.tls import TLSOptions, tls_options
 from thalweg.graph.definitions.op_registry import export
 from thalweg.platform import logging
 from thalweg.train.cluster_spec import ClusterSpec
@@ -44,6 +45,7 @@ class Server:
         config: Any = None,
         start: bool = True,
         tensorflow_clients: bool = False,
+        tls: TLSOptions | None = None,
     ) -> None:
         """Describes a task, and starts it.
 
@@ -57,9 +59,11 @@ class Server:
             start: Whether to begin at once.
             tensorflow_clients: Whether TensorFlow's own sessions may connect, too: `tf.compat.v1.Session(target)` of a
                 TensorFlow 2 program. Their protocol has no key: whoever reaches the port can run graphs.
+            tls: The certificates with which TCP connections of the task are encrypted and its peers are admitted; None:
+                those of `tf.distribute.set_tls_options`, or of the environment; if there are none, no encryption.
 
         Raises:
-            ValueError: If it is not clear which task this is.
+            ValueError: If it is not clear which task this is, or the certificates cannot be used.
             errors.UnavailableError: If the task cannot listen at its address.
         """
         self._definition = _definition(server_or_cluster_def, job_name, task_index, protocol, config)
@@ -67,12 +71,16 @@ class Server:
         job, index = self._definition.job_name, self._definition.task_index
         self._address = cluster.task_address(job, index)
         given = self._definition.default_session_config if self._definition.HasField("default_session_config") else None
-        self._task = TaskServer(
-            cluster, job, index, cluster_key(), given, tcp=self._definition.protocol == "thalweg+tcp"
-        )
-        self._clients = ClientSessions(self._task)
         if tensorflow_clients and self._definition.protocol != "grpc":
             raise ValueError(f"TensorFlow clients need the protocol 'grpc', got '{self._definition.protocol}'.")
+        tls = tls if tls is not None else tls_options()
+        if tensorflow_clients and tls is not None:
+            raise ValueError("TensorFlow clients have no certificates: a server with TLS cannot admit them.")
+        self._is_guarded = bool(cluster_key()) or tls is not None
+        self._task = TaskServer(
+            cluster, job, index, cluster_key(), given, tcp=self._definition.protocol == "thalweg+tcp", tls=tls
+        )
+        self._clients = ClientSessions(self._task)
         self._tensorflow_clients = tensorflow_clients
         self._tensorflow: TensorFlowMaster | None = None
         self._lock = threading.Lock()
@@ -96,10 +104,10 @@ class Server:
             if self._tensorflow_clients and self._tensorflow is None:
                 self._tensorflow = TensorFlowMaster(self._task)
             bound = self._task.listen(host, int(port))
-            if not _is_loopback(host) and not cluster_key():
+            if not _is_loopback(host) and not self._is_guarded:
                 logging.warning(
                     "Task %s is open to whoever reaches %s: it runs any graph that it is sent. Give the cluster a key "
-                    "(THALWEG_CLUSTER_KEY), or listen at localhost.", self._task.name, self._address,
+                    "(THALWEG_CLUSTER_KEY) or certificates (THALWEG_TLS_CERTIFICATE), or listen at localhost.", self._task.name, self._address,
                 )  # fmt: skip
             self._target = f"{self._definition.protocol}://{self._address.rpartition(':')[0]}:{bound}"
             self._task.directory.move(self._task.name, self._target.partition("://")[2])

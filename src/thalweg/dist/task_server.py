@@ -21,6 +21,9 @@ from thalweg.dist.directory import open_directory
 from thalweg.dist.messages import METHODS, messages, parsed
 from thalweg.dist.names import task_name
 from thalweg.dist.peers import Peers
+from thalweg.dist.repeated import Repeated
+from thalweg.dist.tls import TLSOptions
+from thalweg.dist.tls_relay import TLSRelay
 from thalweg.dist.worker import DropParts, DropSession, Instruction, OpenSession, WorkerState
 from thalweg.placement.place import Device
 from thalweg.placement.placer import local_devices
@@ -30,6 +33,8 @@ from thalweg.platform import logging
 from thalweg.runtime.install import InstalledStep, install, register_python_kernels
 from thalweg.runtime.trace import label
 from thalweg.train.cluster_spec import ClusterSpec
+
+_REFUSALS_SECONDS = 10.0
 
 
 class TaskServer:
@@ -45,6 +50,7 @@ class TaskServer:
         tcp: bool = False,
         patience_ms: int = 3000,
         limits: Mapping[str, int] | None = None,
+        tls: TLSOptions | None = None,
     ) -> None:
         """Makes the task's devices; it listens when it is started.
 
@@ -57,7 +63,12 @@ class TaskServer:
             tcp: Whether to use TCP also between tasks of one host.
             patience_ms: How long a peer may be silent before it is taken for dead.
             limits: How much one peer can take (core/net/limits.h), by name, for example {"early_bytes": 1 << 30}.
+            tls: The certificates with which TCP connections are encrypted; None: they are not.
+
+        Raises:
+            ValueError: If the certificates cannot be used.
         """
+        self._tls = TLSRelay(tls) if tls is not None else None
         self.name = task_name(job, index)
         self.config = config
         self.incarnation = secrets.randbits(63) | 1
@@ -78,7 +89,10 @@ class TaskServer:
             not tcp,
             patience_ms,
             dict(limits or {}),
+            self._tls.encrypt if self._tls is not None else None,
+            _weakly(self._refused),
         )
+        self._refusals = Repeated(_REFUSALS_SECONDS)
         self.directory = open_directory(cluster)
         self.peers = Peers(self.network, self.directory, tcp)
         self.collectives = CollectiveGroups(
@@ -119,6 +133,8 @@ class TaskServer:
         for session in sessions:
             session.close()
         self.peers.forget()
+        if self._tls is not None:
+            self._tls.join()
 
     def __del__(self) -> None:
         network = getattr(self, "network", None)
@@ -160,6 +176,13 @@ class TaskServer:
         self.collectives.lost(connection)
         for listener in listeners:
             listener(connection, why)
+
+    def _refused(self, host: str, why: str) -> None:
+        """A caller has no valid key or certificate."""
+        suppressed = self._refusals.suppressed(host)
+        if suppressed is not None:
+            more = f" ({suppressed} more since the last report)" if suppressed else ""
+            logging.warning("%s has refused a caller at %s: %s%s", self.name, host, why, more)
 
     def _status(self, connection: Any, request: Any) -> Any:
         return self.status_of(self.devices)

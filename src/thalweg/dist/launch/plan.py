@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from thalweg.dist.directory import DIRECTORY_FILE
+from thalweg.dist.certificates import Authority
 from thalweg.dist.keys import KEY, KEY_FILE
+from thalweg.dist.tls import TLSOptions, tls_environment
 from thalweg.train.hooks.task_status import STATUS_FILE
 
 # The job whose tasks serve the others and are stopped when these have ended.
@@ -49,12 +51,13 @@ class Program:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """How many tasks of which job there are, and their key."""
+    """How many tasks of which job there are, their key, and their certificates."""
 
     ps: int
     workers: int
     chief: bool = False
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    tls: TLSOptions | None = field(default=None, repr=False)  # None: as the launcher's own environment says
 
     def __post_init__(self) -> None:
         """Checks the numbers."""
@@ -96,9 +99,21 @@ class LaunchPlan:
             KEY_FILE: "",
             DIRECTORY_FILE: directory,
             STATUS_FILE: status,
+            **(tls_environment(self.tls) if self.tls is not None else {}),
             # A process whose output is a pipe would otherwise keep its lines back.
             "PYTHONUNBUFFERED": "1",
         }
+
+
+def certificates_of_run() -> TLSOptions:
+    """A certificate that all tasks of one run share, signed by an authority whose key is forgotten.
+
+    As texts: they reach other hosts in the tasks' environment. Whoever has the certificate belongs to the run, wherever it
+    is, so that a name takes the place of the hosts'.
+    """
+    name = f"{secrets.token_hex(8)}.run.thalweg"
+    authority = Authority(f"authority of {name}")  # With the name of a certificate it would count as self-signed.
+    return TLSOptions(*authority.sign(name, [name]), authority.certificate, name)
 
 
 def label_width(tasks: Sequence[Task]) -> int:

@@ -24,7 +24,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from thalweg.dist.launch.display import Display
 from thalweg.dist.launch.measurements import Measurements, Sample
-from thalweg.dist.launch.plan import SERVING_JOB, LaunchPlan, Program, Task
+from thalweg.dist.launch.plan import SERVING_JOB, LaunchPlan, Program, Task, certificates_of_run
 from thalweg.dist.launch.ray_task import Place, RayTask, Report
 from thalweg.dist.launch.supervision import Instruction, Note, Signal, Start, Supervision
 
@@ -300,6 +300,7 @@ def run(
     serve_ps: bool = False,
     log_dir: str | None = None,
     echo: bool = True,
+    tls: bool = False,
     **options: Any,
 ) -> int:
     """Runs a program on the Ray cluster that this process is connected to, from inside of a Ray program.
@@ -314,12 +315,13 @@ def run(
         log_dir: A folder for the logs of all tasks, on the machine of this process.
         echo: Whether to print the logs. They also are in Ray's logs of the actors, which `ray.init` prints unless
             `log_to_driver=False`.
+        tls: Whether to encrypt connections between tasks, with certificates that are made for this run.
         options: More arguments of `RayLauncher`: restarts, grace, resources, ps_resources, strategy, runtime_env.
 
     Returns:
         0, or the exit code of the task that failed.
     """
-    plan = LaunchPlan(ps, workers, chief)
+    plan = LaunchPlan(ps, workers, chief, tls=certificates_of_run() if tls else None)
     with open(os.devnull, "w") as nowhere:
         display = Display(sys.stdout if echo else nowhere, plan.tasks, log_dir)
         try:
