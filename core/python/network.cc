@@ -117,7 +117,11 @@ nb::object call_python(const std::shared_ptr<void>& function, const Args&... arg
   try {
     return nb::borrow(static_cast<PyObject*>(function.get()))(args...);
   } catch (nb::python_error& exception) {
-    throw error_from_python(exception);
+    Error error = error_from_python(exception);
+    // The node that failed, if the function has run a step: the peer shows it as its own.
+    nb::object node = nb::getattr(nb::borrow(exception.value()), "node_def", nb::none());
+    if (!node.is_none()) error.set_node(nb::str(node.attr("name")).c_str(), nb::str(node.attr("op")).c_str());
+    throw error;
   }
 }
 

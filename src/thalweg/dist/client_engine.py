@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thalweg import errors
 from thalweg._native import core
 from thalweg.dist.client import ClientNetwork
+from thalweg.dist.partial_steps import RemotePartialStep
 from thalweg.graph.dtypes import DType
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
 
 
+class _Sent(NamedTuple):
+    """What the master has of a graph: its version, its changes, and its functions with their gradients' names."""
+
+    version: int
+    mutations: int
+    functions: dict[str, str | None]
+
+
 class ClientEngine:
     """The steps of one session, run by a master at an address."""
 
@@ -30,22 +39,31 @@ class ClientEngine:
         self._connection = network.connect(address, tcp)
         self._config = config.SerializeToString() if config is not None else b""
         self._session = ""
-        self._sent: tuple[int, int] | None = None  # the version of the graph that the master has
+        self._sent: _Sent | None = None
         self._closed = False
 
     def _call(self, method: str, timeout_ms: int = 0, **fields: Any) -> Any:
         return self._network.call(self._connection, method, timeout_ms, **fields)
 
     def _send_graph(self, graph: Graph) -> None:
-        version = (graph.version, graph._mutations)
-        if version == self._sent:
+        """Brings the master's copy of the graph up to date: what was added, or everything if a node has changed."""
+        functions = {name: function.grad_func_name for name, function in graph._functions.items()}
+        now = _Sent(graph.version, graph._mutations, functions)
+        sent = self._sent
+        if now == sent:
             return
-        data = graph.as_graph_def().SerializeToString()
+        adds = sent is not None and sent.mutations == now.mutations and sent.functions.items() <= functions.items()
+        graph_def = graph.as_graph_def(from_version=sent.version if sent is not None and adds else None)
+        if sent is not None and adds:
+            new = [each for each in graph_def.library.function if each.signature.name not in sent.functions]
+            del graph_def.library.function[:]
+            graph_def.library.function.extend(new)
+        data = graph_def.SerializeToString()
         if not self._session:
             self._session = self._call("create_session", graph=data, config=self._config).session
         else:
-            self._call("extend_session", session=self._session, graph=data)
-        self._sent = version
+            self._call("extend_session", session=self._session, graph=data, adds=adds)
+        self._sent = now
 
     def install(
         self,
@@ -59,14 +77,14 @@ class ClientEngine:
         """Has the master plan a step, and its tasks install it."""
         if self._closed:
             raise errors.CancelledError(None, None, "The session has been closed.")
-        if piecewise:
-            raise errors.UnimplementedError(None, None, "Partial runs need a master in the same process.")
         self._send_graph(graph)
         made = self._call(
             "make_step", session=self._session, feed=[each.name for each in feeds],
             fetch=[each.name for each in fetches], target=[each.name for each in targets],
             precision=precision.as_datatype_enum if precision is not None else 0, piecewise=piecewise,
         )  # fmt: skip
+        if piecewise:
+            return EngineStep(made.number, None, {})
         everything = (list(range(len(feeds))), list(range(len(fetches))))
         compiled = core.NetworkStep(
             self._network.native, [(each.name, each.dtype.base_dtype, each.shape) for each in feeds], len(fetches),
@@ -75,8 +93,8 @@ class ClientEngine:
         return EngineStep(compiled, None, {})
 
     def partial_step(self, step: EngineStep) -> Any:
-        """Partial runs stay with masters in the same process."""
-        raise errors.UnimplementedError(None, None, "Partial runs need a master in the same process.")
+        """Starts a step that is fed and fetched piece by piece."""
+        return RemotePartialStep(self._call, self._session, step.compiled)
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that the master can use."""

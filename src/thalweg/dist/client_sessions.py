@@ -11,10 +11,12 @@ from typing import Any
 from thalweg import errors
 from thalweg.dist.master_engine import MasterEngine
 from thalweg.dist.messages import messages
+from thalweg.dist.partial_steps import PartialSteps
 from thalweg.dist.task_server import TaskServer
 from thalweg.graph.dtypes import as_dtype
-from thalweg.graph.formats.import_graph_def import import_graph_def
+from thalweg.graph.formats.extend_graph import extend_graph
 from thalweg.graph.graph import Graph
+from thalweg.runtime.engine import EngineStep
 
 
 @dataclass
@@ -26,6 +28,8 @@ class _ClientSession:
     graph: Graph
     lock: threading.Lock = field(default_factory=threading.Lock)
     steps: set[int] = field(default_factory=set)
+    piecewise: dict[int, EngineStep] = field(default_factory=dict)  # steps for partial runs, by number
+    partial: PartialSteps = field(default_factory=PartialSteps)
 
 
 class ClientSessions:
@@ -44,6 +48,10 @@ class ClientSessions:
                 "release_step": self._release_step,
                 "list_devices": self._list_devices,
                 "close_session": self._close,
+                "start_partial": self._start_partial,
+                "feed_partial": self._feed_partial,
+                "fetch_partial": self._fetch_partial,
+                "end_partial": self._end_partial,
             }
         )
         server.on_loss(self._lost)
@@ -73,9 +81,13 @@ class ClientSessions:
 
     def _extend(self, connection: Any, request: Any) -> Any:
         session = self._find(connection, request.session)
-        graph = _read_graph(request.graph)
-        with session.lock:
-            session.graph = graph
+        if request.adds:
+            with session.lock:
+                _read_into(session.graph, request.graph)
+        else:
+            graph = _read_graph(request.graph)
+            with session.lock:
+                session.graph = graph
         return messages()["Empty"]()
 
     def _make_step(self, connection: Any, request: Any) -> Any:
@@ -93,6 +105,8 @@ class ClientSessions:
                 step = session.engine.install(graph, feeds, fetches, targets, precision, request.piecewise)
             number = self._server.network.add(step.compiled)
             session.steps.add(number)
+            if request.piecewise:
+                session.piecewise[number] = step
         return messages()["Registered"](number=number)
 
     def _release_step(self, connection: Any, request: Any) -> Any:
@@ -100,7 +114,27 @@ class ClientSessions:
         with session.lock:
             for number in set(request.number) & session.steps:
                 session.steps.discard(number)
+                session.piecewise.pop(number, None)
                 self._server.network.remove(number)
+        return messages()["Empty"]()
+
+    def _start_partial(self, connection: Any, request: Any) -> Any:
+        session = self._find(connection, request.session)
+        with session.lock:
+            step = session.piecewise.get(request.number)
+        if step is None:
+            raise errors.InvalidArgumentError(None, None, f"The session has no step {request.number} for partial runs.")
+        return messages()["Registered"](number=session.partial.add(lambda: session.engine.partial_step(step)))
+
+    def _feed_partial(self, connection: Any, request: Any) -> Any:
+        self._find(connection, request.session).partial.feed(request.number, request.name, request.value)
+        return messages()["Empty"]()
+
+    def _fetch_partial(self, connection: Any, request: Any) -> Any:
+        return self._find(connection, request.session).partial.fetch(request.number, request.name)
+
+    def _end_partial(self, connection: Any, request: Any) -> Any:
+        self._find(connection, request.session).partial.end(request.number)
         return messages()["Empty"]()
 
     def _list_devices(self, connection: Any, request: Any) -> Any:
@@ -126,6 +160,7 @@ class ClientSessions:
             self._end(session)
 
     def _end(self, session: _ClientSession) -> None:
+        session.partial.close()
         session.engine.close()
         with session.lock:
             for number in session.steps:
@@ -134,17 +169,18 @@ class ClientSessions:
 
 
 def _read_graph(data: bytes) -> Graph:
+    graph = Graph()
+    _read_into(graph, data)
+    return graph
+
+
+def _read_into(graph: Graph, data: bytes) -> None:
+    """Adds the nodes of a client's GraphDef to a graph, all or none."""
     # Start-up time: protobuf is slow to import.
     from google.protobuf.message import DecodeError
     from tensorboard.compat.proto.graph_pb2 import GraphDef
 
-    graph = Graph()
     try:
-        graph_def = GraphDef.FromString(data)
-        with graph.as_default():
-            import_graph_def(graph_def, name="")
+        extend_graph(graph, GraphDef.FromString(data))
     except (DecodeError, ValueError, TypeError) as e:
         raise errors.InvalidArgumentError(None, None, f"The client's graph cannot be read: {e}") from None
-    return graph
-
-

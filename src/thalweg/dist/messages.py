@@ -50,7 +50,8 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
     # Client to master.
     "CreateRequest": [("graph", 1, "bytes"), ("config", 2, "bytes")],
     "Created": [("session", 1, "string")],
-    "ExtendRequest": [("session", 1, "string"), ("graph", 2, "bytes")],
+    # `adds`: the graph has only nodes that are new; otherwise it takes the place of the session's graph.
+    "ExtendRequest": [("session", 1, "string"), ("graph", 2, "bytes"), ("adds", 3, "bool")],
     "StepRequest": [
         ("session", 1, "string"),
         ("feed", 2, "*string"),
@@ -59,6 +60,10 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
         ("precision", 5, "int32"),
         ("piecewise", 6, "bool"),
     ],
+    # A partial run; values are serialized TensorProtos.
+    "PartialRequest": [("session", 1, "string"), ("number", 2, "uint64")],
+    "PieceRequest": [("session", 1, "string"), ("number", 2, "uint64"), ("name", 3, "string"), ("value", 4, "bytes")],
+    "Piece": [("value", 1, "bytes")],
 }
 
 # The request and the answer of each method.
@@ -79,6 +84,10 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "extend_session": ("ExtendRequest", "Empty"),
     "make_step": ("StepRequest", "Registered"),
     "release_step": ("DeregisterRequest", "Empty"),
+    "start_partial": ("PartialRequest", "Registered"),
+    "feed_partial": ("PieceRequest", "Empty"),
+    "fetch_partial": ("PieceRequest", "Piece"),
+    "end_partial": ("PartialRequest", "Empty"),
     "list_devices": ("CloseRequest", "Status"),
     "close_session": ("CloseRequest", "Empty"),
 }
