@@ -126,6 +126,7 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("test", "dist.local_cluster"): ("create_local_cluster",),
     ("train", "dist.server"): ("Server",),
     ("distribute", "dist.cluster_task"): ("ClusterTask", "start_task"),
+    ("distribute", "dist.tensorflow_clients"): ("TensorFlowClients",),
     ("distribute", "dist.tls"): ("TLSOptions", "set_tls_options"),
     ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
     ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from thalweg import errors
 from thalweg.dist.server import Server
+from thalweg.dist.tensorflow_clients import TensorFlowClients
 from thalweg.graph.default_graph import device
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import string
@@ -102,7 +103,7 @@ def start_task(
     config: Any = None,
     port_base: int = 8888,
     protocol: str | None = None,
-    tensorflow_clients: bool = False,
+    tensorflow_clients: bool | TensorFlowClients = False,
 ) -> ClusterTask:
     """Starts this process's `tf.train.Server`, as the task that the environment describes.
 
@@ -114,7 +115,7 @@ def start_task(
         config: A ConfigProto for the server.
         port_base: For ranks: the port of the first task of each host.
         protocol: The protocol of the server.
-        tensorflow_clients: Whether TensorFlow's own sessions may connect to the server, too.
+        tensorflow_clients: Whether TensorFlow's own sessions may connect to the server, too, or limits for them.
 
     Returns:
         A ClusterTask: a tuple of server, cluster, job_name and task_index, with `is_chief`, `device`, `serve()` and

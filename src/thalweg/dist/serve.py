@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from thalweg.dist.cluster_task import start_task
+from thalweg.dist.tensorflow_clients import TensorFlowClients
 
 
 def main() -> None:
@@ -14,7 +15,18 @@ def main() -> None:
         "--tensorflow-clients", action="store_true",
         help="let sessions of TensorFlow programs use this task as their master; their protocol has no key",
     )  # fmt: skip
-    start_task(tensorflow_clients=parser.parse_args().tensorflow_clients).server.join()
+    limits = TensorFlowClients()
+    parser.add_argument(
+        "--tensorflow-sessions", type=int, default=limits.most_sessions, metavar="N",
+        help="how many sessions these may have at a time (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tensorflow-idle", type=float, default=limits.idle_seconds, metavar="S",
+        help="close their sessions that have not been used for S seconds; 0: never (default: %(default)s)",
+    )  # fmt: skip
+    options = parser.parse_args()
+    limits = TensorFlowClients(options.tensorflow_sessions, options.tensorflow_idle)
+    start_task(tensorflow_clients=limits if options.tensorflow_clients else False).server.join()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from thalweg.dist.client_sessions import ClientSessions
 from thalweg.dist.collective_groups import CollectiveGroups
 from thalweg.dist.keys import cluster_key
 from thalweg.dist.task_server import TaskServer
+from thalweg.dist.tensorflow_clients import TensorFlowClients
 from thalweg.dist.tensorflow_master import TensorFlowMaster
 from thalweg.dist.tls import TLSOptions, tls_options
 from thalweg.graph.definitions.op_registry import export
@@ -44,7 +45,7 @@ class Server:
         protocol: str | None = None,
         config: Any = None,
         start: bool = True,
-        tensorflow_clients: bool = False,
+        tensorflow_clients: bool | TensorFlowClients = False,
         tls: TLSOptions | None = None,
     ) -> None:
         """Describes a task, and starts it.
@@ -58,7 +59,8 @@ class Server:
             config: A ConfigProto for sessions without one; its `device_count` decides how many devices the task has.
             start: Whether to begin at once.
             tensorflow_clients: Whether TensorFlow's own sessions may connect, too: `tf.compat.v1.Session(target)` of a
-                TensorFlow 2 program. Their protocol has no key: whoever reaches the port can run graphs.
+                TensorFlow 2 program. Their protocol has no key: whoever reaches the port can run graphs. A
+                `tf.distribute.TensorFlowClients` limits their sessions otherwise than by default.
             tls: The certificates with which TCP connections of the task are encrypted and its peers are admitted; None:
                 those of `tf.distribute.set_tls_options`, or of the environment; if there are none, no encryption.
 
@@ -81,7 +83,7 @@ class Server:
             cluster, job, index, cluster_key(), given, tcp=self._definition.protocol == "thalweg+tcp", tls=tls
         )
         self._clients = ClientSessions(self._task)
-        self._tensorflow_clients = tensorflow_clients
+        self._tensorflow_clients = TensorFlowClients() if tensorflow_clients is True else tensorflow_clients or None
         self._tensorflow: TensorFlowMaster | None = None
         self._lock = threading.Lock()
         self._target = ""
@@ -101,8 +103,8 @@ class Server:
             host = host.strip("[]")
             if not host or not port.isdigit():
                 raise errors.InvalidArgumentError(None, None, f"The address {self._address!r} is not host:port.")
-            if self._tensorflow_clients and self._tensorflow is None:
-                self._tensorflow = TensorFlowMaster(self._task)
+            if self._tensorflow_clients is not None and self._tensorflow is None:
+                self._tensorflow = TensorFlowMaster(self._task, self._tensorflow_clients)
             bound = self._task.listen(host, int(port))
             if not _is_loopback(host) and not self._is_guarded:
                 logging.warning(
@@ -152,7 +154,7 @@ class Server:
         return self._target
 
     @staticmethod
-    def create_local_server(config: Any = None, start: bool = True, tensorflow_clients: bool = False) -> Server:
+    def create_local_server(config: Any = None, start: bool = True, tensorflow_clients: bool | TensorFlowClients = False) -> Server:
         """A cluster of one task in this process, at a free port of the loopback interface."""
         return Server({"local": ["localhost:0"]}, None, None, "grpc", config, start, tensorflow_clients)
 

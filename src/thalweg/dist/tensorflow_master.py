@@ -15,6 +15,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.dist.task_server import TaskServer
+from thalweg.dist.tensorflow_clients import TensorFlowClients
 from thalweg.dist.tensorflow_messages import CHANNEL_OPTIONS, METHODS, SERVICE, messages
 from thalweg.dist.tensorflow_sessions import TensorFlowSessions, text_of
 
@@ -24,11 +25,12 @@ _MOST_CALLS = 1024
 class TensorFlowMaster:
     """The gRPC server of one task."""
 
-    def __init__(self, server: TaskServer) -> None:
+    def __init__(self, server: TaskServer, limits: TensorFlowClients) -> None:
         """Opens the socket; call it before the task listens. Clients are answered after `start`."""
         import grpc  # Start-up time: grpc is slow to import.
 
         self._task = server
+        self._limits = limits
         self._grpc = grpc
         self._sessions: TensorFlowSessions | None = None
         self._server = grpc.server(_Threads(), options=CHANNEL_OPTIONS, maximum_concurrent_rpcs=_MOST_CALLS)
@@ -45,7 +47,7 @@ class TensorFlowMaster:
 
     def start(self, target: str) -> None:
         """Answers clients from now on, with a master that this process knows under a target."""
-        self._sessions = TensorFlowSessions(self._task, target)
+        self._sessions = TensorFlowSessions(self._task, target, self._limits)
         self._server.start()
 
     def close(self) -> None:

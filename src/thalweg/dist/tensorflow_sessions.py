@@ -10,18 +10,21 @@ import contextlib
 import itertools
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from thalweg import errors
 from thalweg.dist.names import task_of
 from thalweg.dist.task_server import TaskServer
+from thalweg.dist.tensorflow_clients import TensorFlowClients
 from thalweg.dist.tensorflow_messages import messages
 from thalweg.graph.formats.extend_graph import extend_graph
 from thalweg.graph.graph import Graph
 from thalweg.graph.messages.tensor_proto import make_tensor_proto, read_only_array
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.platform import logging
 from thalweg.runtime.native_errors import with_operation
 from thalweg.runtime.session import Session
 
@@ -44,7 +47,9 @@ class _TensorFlowSession:
         self._server = server
         self.graph = Graph()
         self.version = 0
-        self.lock = threading.Lock()  # guards `version` and `callables`
+        self.lock = threading.Lock()  # guards `version`, `callables` and use
+        self._calls = 0  # under way
+        self._last_used = time.monotonic()
         self.callables: dict[int, _Callable] = {}
         self._numbers = itertools.count(1)
         config = request.config
@@ -55,6 +60,23 @@ class _TensorFlowSession:
         except BaseException:
             self.session.close()
             raise
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """A block during which the session does not count as idle."""
+        with self.lock:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._calls -= 1
+                self._last_used = time.monotonic()
+
+    def idle_seconds(self) -> float:
+        """How long no call has used the session."""
+        with self.lock:
+            return 0.0 if self._calls else time.monotonic() - self._last_used
 
     def extend(self, graph_def: Any) -> int:
         """Adds nodes to the graph: its new version."""
@@ -153,19 +175,42 @@ class _TensorFlowSession:
 class TensorFlowSessions:
     """The sessions that TensorFlow clients have on one task. Thread-safe.
 
-    They belong to no connection, as those of a TensorFlow master: a session ends when its client closes it, or with
-    the task.
+    They belong to no connection, as those of a TensorFlow master: a session ends when its client closes it, has not used
+    it for long, or with the task.
     """
 
-    def __init__(self, server: TaskServer, target: str) -> None:
-        """Takes the task, and the target under which this process knows it."""
+    def __init__(self, server: TaskServer, target: str, limits: TensorFlowClients) -> None:
+        """Takes the task, the target under which this process knows it, and limits for all sessions."""
         self._server = server
         self._target = target
+        self._limits = limits
         self._lock = threading.Lock()
         self._sessions: dict[str, _TensorFlowSession] = {}
+        self._starting = 0  # sessions that are being made
+        self._closed = threading.Event()
+        self._expiry = threading.Thread(target=self._expire, daemon=True, name="tensorflow-expiry")
+        if limits.idle_seconds > 0:
+            self._expiry.start()
+
+    def _expire(self) -> None:
+        """Closes sessions that have not been used for long, until the task ends."""
+        limit = self._limits.idle_seconds
+        while not self._closed.wait(min(limit / 4, 60.0)):
+            with self._lock:
+                idle = {name: session.idle_seconds() for name, session in self._sessions.items()}
+                gone = {name: self._sessions.pop(name) for name, seconds in idle.items() if seconds > limit}
+            for name, session in gone.items():
+                logging.warning(
+                    "%s closes session %s of a TensorFlow client, which has not been used for %.0f s "
+                    "(TensorFlowClients.idle_seconds).", self._server.name, name, idle[name],
+                )  # fmt: skip
+                session.session.close()
 
     def close(self) -> None:
         """Ends all sessions and their steps."""
+        self._closed.set()
+        if self._expiry.ident is not None:
+            self._expiry.join()
         with self._lock:
             sessions = list(self._sessions.values())
             self._sessions.clear()
@@ -190,11 +235,13 @@ class TensorFlowSessions:
                 raise errors.InvalidArgumentError(None, None, "ListDevices needs a session.")
             case "RunStep" | "RunCallable":
                 run = self._run_step if method == "RunStep" else self._run_callable
-                run(self._find(request.session_handle), request, response, on_cancel)
+                with self._using(request.session_handle) as session:
+                    run(session, request, response, on_cancel)
             case "CloseSession":
                 self._close(request.session_handle)
             case _:
-                self._answer_quickly(method, self._find(request.session_handle), request, response)
+                with self._using(request.session_handle) as session:
+                    self._answer_quickly(method, session, request, response)
         return response
 
     def _answer_quickly(self, method: str, session: _TensorFlowSession, request: Any, response: Any) -> None:
@@ -217,6 +264,12 @@ class TensorFlowSessions:
             case _:
                 raise errors.UnimplementedError(None, None, f"The method '{method}' is not known.")
 
+    @contextlib.contextmanager
+    def _using(self, handle: str) -> Iterator[_TensorFlowSession]:
+        session = self._find(handle)
+        with session.in_use():
+            yield session
+
     def _find(self, handle: str) -> _TensorFlowSession:
         with self._lock:
             found = self._sessions.get(handle)
@@ -224,16 +277,31 @@ class TensorFlowSessions:
             raise errors.AbortedError(
                 None,
                 None,
-                f"Session {handle} is not found on {self._server.name}: it was closed, or the task restarted.",
+                f"Session {handle} is not found on {self._server.name}: it was closed, was not used for long, or the task "
+                "restarted.",
             )
         return found
 
     def _create(self, request: Any, response: Any) -> None:
-        session = _TensorFlowSession(self._server, self._target, request)
-        response.session_handle = secrets.token_hex(8)
-        response.graph_version = session.version
         with self._lock:
-            self._sessions[response.session_handle] = session
+            count = len(self._sessions) + self._starting
+            if count >= self._limits.most_sessions:
+                message = (
+                    f"{self._server.name} has {count} sessions of TensorFlow clients, and admits no more "
+                    "(TensorFlowClients.most_sessions)."
+                )
+                logging.warning("%s", message)
+                raise errors.ResourceExhaustedError(None, None, message)
+            self._starting += 1
+        try:
+            session = _TensorFlowSession(self._server, self._target, request)
+            response.session_handle = secrets.token_hex(8)
+            response.graph_version = session.version
+            with self._lock:
+                self._sessions[response.session_handle] = session
+        finally:
+            with self._lock:
+                self._starting -= 1
 
     def _close(self, handle: str) -> None:
         session = self._find(handle)
