@@ -132,7 +132,8 @@ fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 # What reads bytes of peers, with clang's fuzzer and the address and undefined-behaviour sanitizers. Inputs that fail stay
 # in build-fuzz/; inputs that reach new code are kept in build-fuzz/corpus for the next run.
 CLANG ?= $(notdir $(lastword $(shell command -v clang++) $(sort $(wildcard /usr/bin/clang++-1[6-9] /usr/bin/clang++-2[0-9]))))
-FUZZED := $(addprefix core/net/,frame.cc frame_reader.cc handshake.cc sha256.cc socket.cc loans.cc) core/error.cc \
+FUZZED := $(addprefix core/net/,collective_run.cc collectives.cc connection.cc forwarder.cc frame.cc frame_reader.cc \
+	handshake.cc loans.cc merge.cc poller.cc sha256.cc socket.cc) core/error.cc \
 	$(wildcard core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
 FUZZ_COMPILE = $(CLANG) -std=c++20 -O1 -g -fsanitize=address,undefined -Icore -Isrc/thalweg/include -Itests/native
 
@@ -148,9 +149,10 @@ build-fuzz/fuzz_%: tests/fuzz/native/fuzz_%.cc $(FUZZED:%.cc=build-fuzz/%.o)
 
 -include $(FUZZED:%.cc=build-fuzz/%.d)
 
-fuzz-native: build-fuzz/make_corpus build-fuzz/fuzz_frames build-fuzz/fuzz_handshake ## fuzz what reads bytes of peers, FUZZ_SECONDS each (needs clang 16 or newer)
+FUZZERS = fuzz_collectives fuzz_forwarder fuzz_frames fuzz_handshake
+fuzz-native: build-fuzz/make_corpus $(FUZZERS:%=build-fuzz/%) ## fuzz what reads bytes of peers, FUZZ_SECONDS each (needs clang 16 or newer)
 	@build-fuzz/make_corpus build-fuzz/corpus
-	@for target in fuzz_frames fuzz_handshake; do \
+	@for target in $(FUZZERS); do \
 		build-fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=4096 \
 			-artifact_prefix=build-fuzz/$$target- build-fuzz/corpus/$$target || exit 1; done
 

@@ -256,7 +256,8 @@ void CollectiveRun::reduce(const std::vector<Contribution>& given) {
 
 void CollectiveRun::gather(const std::vector<Contribution>& given) {
   int64_t rows = 0;
-  for (const Contribution& each : given) rows += each.header.shape[0];
+  for (const Contribution& each : given)
+    require(!__builtin_add_overflow(rows, each.header.shape[0], &rows), "the gathered tensor has too many rows");
   Tensor output(call_.header.dtype, call_.header.shape.with_dim(0, rows));
   int64_t at = 0;
   for (const Contribution& each : given) {

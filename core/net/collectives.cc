@@ -33,6 +33,11 @@ std::weak_ptr<Collectives> default_collectives;
 // The member of a group with a declared size is the process, whichever device its nodes are on.
 constexpr char kProcess[] = "device:PROCESS:0";
 
+// What a message takes of this process's memory: elements in a peer's shared memory are not copied.
+size_t kept_bytes(const Connection& from, const Tensor& value) {
+  return value.defined() && !from.shares_memory() ? value.bytes() : 0;
+}
+
 // "device:CPU:10" comes after "device:CPU:9".
 auto device_order(const std::string& device) {
   const size_t colon = device.rfind(':');
@@ -200,6 +205,7 @@ void Collectives::formed(int64_t number, uint64_t generation, std::vector<Collec
     if (generation <= group.last || closed_) return;
     group.last = generation;
     group.joining.clear();
+    for (auto& [rank, member] : group.local) discharge(member);
     group.local.clear();
     group.left.clear();
     group.broken.reset();
@@ -218,6 +224,9 @@ void Collectives::formed(int64_t number, uint64_t generation, std::vector<Collec
     });
     early.assign(std::make_move_iterator(known), std::make_move_iterator(early_.end()));
     early_.erase(known, early_.end());
+    for (const auto& [from, message] : early)
+      if (auto connection = from.lock())
+        early_messages_.discharge(connection->number(), kept_bytes(*connection, message.value));
   }
   for (const auto& pending : waiting) begin(pending);
   for (auto& [from, message] : early) {
@@ -292,7 +301,9 @@ void Collectives::begin(const std::shared_ptr<Pending>& pending) {
       } else {
         key.count = group.local[rank].counts[key.key]++;
         run = run_of(call.group, group, rank, key);
-        group.local[rank].runs[key].since = Clock::now();
+        Active& active = group.local[rank].runs[key];
+        active.since = Clock::now();
+        discharge(active);
         pending->generation = generation;
         pending->run = run;
         some_left = !group.left.empty();
@@ -315,6 +326,15 @@ void Collectives::begin(const std::shared_ptr<Pending>& pending) {
     pending->finish(error, Tensor());
   }
   if (some_left) check_left(call.group);
+}
+
+void Collectives::discharge(Active& active) {
+  for (auto [peer, bytes] : active.early) early_messages_.discharge(peer, bytes);
+  active.early.clear();
+}
+
+void Collectives::discharge(LocalMember& member) {
+  for (auto& [key, active] : member.runs) discharge(active);
 }
 
 void Collectives::left(int64_t number, const std::string& task, uint64_t incarnation, const Error& error) {
@@ -392,6 +412,9 @@ void Collectives::received(const std::shared_ptr<Connection>& from, Frame frame)
   message.group = static_cast<int64_t>(frame.number);
   message.generation = frame.step;
   message.phase = static_cast<CollectiveRun::Phase>(frame.flags);
+  require(!from->peer().task.empty(), "a client sent a collective frame");
+  require(message.phase >= CollectiveRun::Phase::contribution && message.phase <= CollectiveRun::Phase::abort,
+          "a collective frame has the unknown phase ", int{frame.flags});
   require(frame.tensors.size() <= 1, "a collective frame has ", frame.tensors.size(), " tensors");
   if (message.phase == CollectiveRun::Phase::abort) {
     message.error = take_error(parser);
@@ -416,7 +439,7 @@ void Collectives::deliver(const std::shared_ptr<Connection>& from, Message messa
     const auto known = groups_.find(message.group);
     Group* group = known == groups_.end() ? nullptr : &known->second;
     if (group == nullptr || message.generation > group->last) {
-      require(early_.size() < kMostEarly, "a peer sent ", early_.size(), " messages to unknown collective groups");
+      early_messages_.charge(from->number(), kept_bytes(*from, message.value));
       early_.emplace_back(from, std::move(message));
       return;
     }
@@ -437,7 +460,11 @@ void Collectives::deliver(const std::shared_ptr<Connection>& from, Message messa
       const bool over =
           counted != member.counts.end() && message.key.count < counted->second && !member.runs.contains(message.key);
       if (over) return;
+      const bool is_early = counted == member.counts.end() || message.key.count >= counted->second;
+      const size_t bytes = from && is_early ? kept_bytes(*from, message.value) : 0;
+      if (from && is_early) early_messages_.charge(from->number(), bytes);
       run = run_of(message.group, *group, message.destination, message.key);
+      if (from && is_early) member.runs.at(message.key).early.emplace_back(from->number(), bytes);
     }
   }
   if (message.phase == CollectiveRun::Phase::abort)
@@ -458,6 +485,7 @@ void Collectives::break_up(int64_t number, uint64_t generation, const Error& err
     if (!group.formed || group.formed->number != generation) return;
     broken.swap(group.formed);
     local.swap(group.local);
+    for (auto& [rank, member] : local) discharge(member);
     group.broken = broken;
     group.reasons_told = 0;
     bool runs = false;
@@ -546,6 +574,7 @@ void Collectives::lost(const std::shared_ptr<Connection>& peer, const Error& why
       }
     }
     std::erase_if(early_, [&](const auto& each) { return each.first.lock() == peer; });
+    early_messages_.forget(peer->number());
   }
   for (const auto& [number, generation, rank] : broken) break_up(number, generation, error_of(number, rank), true);
   for (const auto& [pending, error] : failed) pending->finish(error, Tensor());

@@ -18,6 +18,10 @@
 // members disagree about the group (once), and if a group of a declared size has lost a member (until it is formed or
 // declared again: the others may decide to go on without that member, and nothing waits for it in vain).
 //
+// Peers may be ahead, and what they send is kept within limits (net/limits.h). Ranks, generations and senders of
+// messages are checked before anything is kept; element types and sizes before anything is merged
+// (net/collective_run.h).
+//
 // Thread-safe; nothing is called with the lock held.
 #pragma once
 
@@ -29,7 +33,9 @@
 #include <vector>
 
 #include "net/collective_run.h"
+#include "net/early_messages.h"
 #include "net/frame.h"
+#include "net/limits.h"
 #include "net/socket.h"
 
 namespace thalweg::net {
@@ -52,7 +58,8 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   // A call that is under way, for `cancel`.
   struct Pending;
 
-  explicit Collectives(std::string task = {}) : task_(std::move(task)) {}
+  explicit Collectives(std::string task = {}, const Limits& limits = {})
+      : task_(std::move(task)), early_messages_(limits.collectives, limits.collective_bytes) {}
   void set_join(Join join, Report report);
 
   // The collectives of sessions whose devices belong to no task; null if none has been chosen.
@@ -104,6 +111,7 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
     std::shared_ptr<CollectiveRun> run;
     Clock::time_point since;
     bool reported = false;
+    std::vector<std::pair<uint64_t, size_t>> early;  // what peers have sent before it began: connections, and bytes
   };
   // A member of this object.
   struct LocalMember {
@@ -127,8 +135,17 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
     std::optional<Error> reason;                             // what the next calls end with
     int reasons_told = 0;
   };
-  struct Message;
-  static constexpr size_t kMostEarly = 10000;
+  // A message between members, in a frame.
+  struct Message {
+    int64_t group;
+    uint64_t generation;
+    NumberedKey key{};
+    int source = 0, destination = 0;
+    CollectiveRun::Phase phase{};
+    CollectiveHeader header;
+    Tensor value;
+    std::optional<Error> error;
+  };
   static constexpr std::chrono::seconds kStall{30};
   // Whoever calls so often after the loss of a member does not look for it.
   static constexpr int kMostReasons = 100;
@@ -145,6 +162,9 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   void send(int64_t group, const std::shared_ptr<const Generation>& generation, int source, const NumberedKey& key,
             int destination, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value);
   void deliver(const std::shared_ptr<Connection>& from, Message message);
+  // What peers have sent for a run, or for all runs of a member, no longer counts as early. Called with the lock.
+  void discharge(Active& active);
+  void discharge(LocalMember& member);
   void break_up(int64_t group, uint64_t generation, const Error& error, bool tells_peers,
                 const std::function<void()>& before_runs_end = nullptr);
   // Breaks the group if a run needs a message of a member that has left.
@@ -158,20 +178,9 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   Report report_;
   std::optional<Error> closed_;
   std::map<int64_t, Group> groups_;
+  EarlyMessages early_messages_;  // messages in early_, and of runs that have not begun
   // Messages of generations that are not known here yet.
   std::vector<std::pair<std::weak_ptr<Connection>, Message>> early_;
-};
-
-// A message between members, in a frame.
-struct Collectives::Message {
-  int64_t group;
-  uint64_t generation;
-  NumberedKey key{};
-  int source = 0, destination = 0;
-  CollectiveRun::Phase phase{};
-  CollectiveHeader header;
-  Tensor value;
-  std::optional<Error> error;
 };
 
 }  // namespace thalweg::net

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -71,12 +72,25 @@ void Forwarder::take(Socket caller, std::string_view first) {
   std::lock_guard lock(mutex_);
   if (closed_ || connections_.size() >= kMost) return;
   auto connection = connections_.insert(connections_.end(), {std::move(caller), std::move(server)});
-  std::thread([self = shared_from_this(), connection] {
-    pump(connection->caller.fd(), connection->server.fd());
-    std::lock_guard done(self->mutex_);
-    self->connections_.erase(connection);
-    self->ended_.notify_all();
-  }).detach();
+  // A caller whose host is gone says nothing more, and would keep its place.
+  const int one = 1;
+  setsockopt(connection->caller.fd(), SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+  try {
+    std::thread([self = shared_from_this(), connection] {
+      pump(connection->caller.fd(), connection->server.fd());
+      std::lock_guard done(self->mutex_);
+      self->connections_.erase(connection);
+      self->ended_.notify_all();
+    }).detach();
+  } catch (const std::system_error& error) {
+    connections_.erase(connection);
+    fail(Code::resource_exhausted, "no thread for a connection that speaks HTTP/2: ", error.what());
+  }
+}
+
+size_t Forwarder::size() {
+  std::lock_guard lock(mutex_);
+  return connections_.size();
 }
 
 void Forwarder::close() {

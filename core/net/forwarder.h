@@ -22,6 +22,7 @@ class Forwarder : public std::enable_shared_from_this<Forwarder> {
   // Forwards a connection of which `first` has been read already; closes it if there are too many.
   void take(Socket caller, std::string_view first);
   void close();
+  size_t size();
 
  private:
   static constexpr size_t kMost = 256;

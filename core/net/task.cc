@@ -66,7 +66,7 @@ Task::Task(TaskOptions options, Calls calls, Lost lost)
       lost_(std::move(lost)),
       arena_(options_.shares_memory ? SharedArena::get() : nullptr),
       steps_(options_.identity.task, options_.limits),
-      collectives_(std::make_shared<Collectives>(options_.identity.task)),
+      collectives_(std::make_shared<Collectives>(options_.identity.task, options_.limits)),
       callers_(options_.limits.handshakes) {}
 
 Task::~Task() {

@@ -134,6 +134,8 @@ net::Limits limits_from(nb::dict given) {
       {"backlog", &limits.backlog},
       {"early_steps", &limits.early_steps},
       {"early_bytes", &limits.early_bytes},
+      {"collectives", &limits.collectives},
+      {"collective_bytes", &limits.collective_bytes},
       {"calls", &limits.calls},
       {"connections", &limits.connections},
       {"handshakes", &limits.handshakes},

@@ -270,4 +270,27 @@ TEST(a_server_cannot_choose_the_callers_error) {
   CHECK(refusal_of("", "garbage").code() == Code::unavailable);
 }
 
+TEST(a_caller_that_speaks_tls_is_answered_with_an_alert) {
+  auto [mine, theirs] = socket_pair();
+  write_text(mine, std::string_view("\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 9));
+  CHECK_FAILS(Code::unauthenticated, "the caller speaks TLS",
+              answer(theirs, kServer, "k", nullptr, false, Clock::now() + 10s));
+  char alert[7];
+  read_all(mine, alert, sizeof alert, Clock::now() + 10s);
+  CHECK_EQUAL(int{alert[0]}, 0x15);
+}
+
+TEST(who_is_refused_learns_why_and_nothing_else) {
+  auto [mine, theirs] = socket_pair();
+  auto server = std::async(std::launch::async, [&, &theirs = theirs] {
+    return outcome_of(
+        [&]() -> Greeting { refuse(theirs, Error(Code::unauthenticated, "needs TLS"), Clock::now() + 20s); });
+  });
+  Outcome called =
+      outcome_of([&, &mine = mine] { return net::call(mine, kCaller, "k", nullptr, false, Clock::now() + 20s); });
+  CHECK(called.error && called.error->code() == Code::unauthenticated);
+  CHECK_EQUAL(called.error->message(), "needs TLS");
+  CHECK(server.get().error);
+}
+
 }  // namespace

@@ -1,6 +1,6 @@
 // Fuzzes both sides of the handshake with any bytes of the other one (make fuzz-native).
 //
-// The first byte decides which side, and whether it offers shared memory over its socket.
+// The first byte decides which side, whether it offers shared memory over its socket, and whether it refuses everybody.
 #include "../../native/net_mutations.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -12,10 +12,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Identity own{"c", "/job:ps/replica:0/task:0", 1};
   SharedArena* arena = data[0] & 2 ? SharedArena::get() : nullptr;
   try {
-    if (data[0] & 1)
-      answer(out, own, "key", arena, true, Clock::now() + 10s);
-    else
+    if (data[0] & 4) refuse(out, Error(Code::unauthenticated, "not admitted"), Clock::now() + 10s);
+    if (data[0] & 1) {
+      if (answer(out, own, "key", arena, true, Clock::now() + 10s).http2) return 0;
+    } else {
       net::call(out, own, "key", arena, true, Clock::now() + 10s);
+    }
   } catch (const Error&) {
     return 0;
   }

@@ -1,15 +1,18 @@
-// Writes the first inputs of the fuzzers: frames of all kinds, and the beginning of a handshake.
+// Writes the first inputs of the fuzzers: frames of all kinds, messages of collective operations, the beginning of a
+// handshake, and some traffic through a forwarder.
 #include <filesystem>
 #include <fstream>
 
-#include "../../native/net_mutations.h"
+#include "../../native/hostile_member.h"
 
 int main(int argc, char** argv) {
   using namespace native_tests;
   const std::filesystem::path frames = std::filesystem::path(argv[argc - 1]) / "fuzz_frames",
-                              handshakes = std::filesystem::path(argv[argc - 1]) / "fuzz_handshake";
+                              handshakes = std::filesystem::path(argv[argc - 1]) / "fuzz_handshake",
+                              messages = std::filesystem::path(argv[argc - 1]) / "fuzz_collectives",
+                              traffic = std::filesystem::path(argv[argc - 1]) / "fuzz_forwarder";
   std::filesystem::create_directories(frames);
-  std::filesystem::create_directories(handshakes);
+  for (const auto& each : {handshakes, messages, traffic}) std::filesystem::create_directories(each);
   int number = 0;
   for (const std::string& frame : sample_frames()) {
     std::ofstream(frames / std::to_string(number++)) << std::string("\0\1", 2) << frame << frame;
@@ -28,5 +31,16 @@ int main(int argc, char** argv) {
   Writer(server).text(hello).text(std::string(32, 'p')).text("");
   std::ofstream(handshakes / "caller") << '\3' << caller;
   std::ofstream(handshakes / "server") << '\2' << server;
+  std::ofstream(handshakes / "refused") << '\7' << caller;
+  std::ofstream(handshakes / "tls") << '\1' << std::string("\x16\x03\x01\x02\x00\x01\x00\x01", 8);
+  std::ofstream(handshakes / "http2") << '\1' << "PRI * HTTP/2.0";
   std::ofstream(handshakes / "refusal") << '\0' << server << "\x05\0\0\0\x10\0\0\0\0";
+  number = 0;
+  for (const Frame& message : sample_messages()) {
+    const char kind = static_cast<char>(number % 20), value = static_cast<char>(number % 7);
+    const char head[] = {static_cast<char>(message.flags), 1, value, static_cast<char>(message.body.size())};
+    std::ofstream(messages / std::to_string(number++)) << kind << std::string(head, sizeof head) << message.body;
+  }
+  std::ofstream(traffic / "both") << "\x80\x81\x83\x82\x04\x05\x83\x82";
+  std::ofstream(traffic / "lost") << "\x88\xff\x83";
 }

@@ -1,0 +1,136 @@
+// Collective frames of hostile, mistaken and early members: ranks, sizes, phases and counts are checked first.
+#include "hostile_member.h"
+
+namespace {
+
+using namespace native_tests;
+using Phase = CollectiveRun::Phase;
+
+CollectiveHeader reduce_of(const Tensor& value) { return HostileMember::header(Collective::reduce, value); }
+
+TEST(an_honest_contribution_ends_a_reduction) {
+  HostileMember member;
+  member.start(Collective::reduce, counting(40));
+  member.receive(HostileMember::message(Phase::contribution, reduce_of(counting(40)), counting(40)));
+  wait_until([&] { return member.num_ended() == 1; });
+  CHECK(!member.ended[0].first);
+  CHECK_EQUAL(member.ended[0].second.flat<int32_t>()[3], 2 * counting(40).flat<int32_t>()[3]);
+}
+
+TEST(frames_that_no_member_would_send_are_refused) {
+  HostileMember member;
+  const Tensor value = counting(40);
+  Frame unknown_phase = HostileMember::message(Phase::result, {}, value);
+  unknown_phase.flags = 4;
+  CHECK_FAILS(Code::invalid_argument, "unknown phase 4", member.receive(std::move(unknown_phase)));
+  Frame two = HostileMember::message(Phase::result, {}, value);
+  two.tensors.push_back(value);
+  CHECK_FAILS(Code::invalid_argument, "has 2 tensors", member.receive(std::move(two)));
+  for (int32_t rank : {-1, 0, 2, 1 << 30})
+    CHECK_FAILS(Code::invalid_argument, "a collective frame",
+                member.receive(HostileMember::abort(Error(Code::aborted, ""), rank)));
+  Frame elsewhere = HostileMember::message(Phase::result, {}, value);
+  elsewhere.body[elsewhere.body.size() - 4] = 1;  // The destination is the peer itself.
+  CHECK_FAILS(Code::invalid_argument, "which is not here", member.receive(std::move(elsewhere)));
+  Frame cut = HostileMember::message(Phase::contribution, reduce_of(value), value);
+  cut.body.resize(cut.body.size() - 1);
+  CHECK_FAILS(Code::invalid_argument, "", member.receive(std::move(cut)));
+  CollectiveHeader vast = reduce_of(value);
+  Frame overflow = HostileMember::message(Phase::contribution, vast, value);
+  overflow.body.back() = 0x7f;  // 2^62 rows, and more
+  CHECK_FAILS(Code::invalid_argument, "overflow", member.receive(std::move(overflow)));
+}
+
+TEST(a_client_and_another_task_cannot_send_collective_frames) {
+  HostileMember client({}, Identity{"c", "", 2});
+  CHECK_FAILS(Code::invalid_argument, "a client sent",
+              client.receive(HostileMember::message(Phase::result, {}, counting(4))));
+  HostileMember member;
+  member.collectives->formed(1, 2,
+                             {{kOwn.task, "device:CPU:0", 1, nullptr}, {"/job:w/replica:0/task:5", "d", 9, nullptr}});
+  CHECK_FAILS(Code::invalid_argument, "sent a collective frame for",
+              member.receive(HostileMember::message(Phase::result, {}, counting(4), 0, 7, 2)));
+}
+
+TEST(elements_other_than_announced_fail_the_run_and_are_not_read) {
+  for (Collective kind : {Collective::reduce, Collective::gather, Collective::reduce_scatter}) {
+    for (const Tensor& sent : {counting(1), counting(0), counting(41), Tensor(DType::float64, Shape{40}), Tensor()}) {
+      HostileMember member;
+      const Tensor value = counting(40, Shape{4, 10});
+      member.start(kind, value);
+      member.receive(HostileMember::message(Phase::contribution, HostileMember::header(kind, value), sent));
+      wait_until([&] { return member.num_ended() == 1; });
+      CHECK(member.ended[0].first && member.ended[0].first->code() == Code::invalid_argument);
+    }
+  }
+}
+
+TEST(results_that_do_not_fit_fail_the_run) {
+  for (const Tensor& sent : {counting(1), counting(20001), Tensor(DType::float64, Shape{20000}), Tensor()}) {
+    HostileMember member;
+    member.start(Collective::reduce, counting(40000));
+    member.receive(HostileMember::message(Phase::result, {}, sent));
+    wait_until([&] { return member.num_ended() == 1; });
+    CHECK(member.ended[0].first && member.ended[0].first->message().find("does not fit") != std::string::npos);
+  }
+}
+
+TEST(what_a_peer_sends_ahead_is_limited_in_number_and_bytes) {
+  Limits limits;
+  limits.collectives = 10;
+  limits.collective_bytes = 4000;
+  auto early = [&](HostileMember& member, uint64_t count, int64_t size, uint64_t generation = 1) {
+    member.receive(
+        HostileMember::message(Phase::contribution, reduce_of(counting(size)), counting(size), count, 7, generation));
+  };
+  for (uint64_t generation : {1, 2}) {  // Of this group, and of one that is not known yet.
+    HostileMember member(limits);
+    for (uint64_t count = 0; count < 10; ++count) early(member, count, 4, generation);
+    CHECK_FAILS(Code::resource_exhausted, "10 messages", early(member, 10, 4, generation));
+    HostileMember other(limits);
+    early(other, 0, 900, generation);
+    CHECK_FAILS(Code::resource_exhausted, "3600 bytes", early(other, 1, 900, generation));
+  }
+}
+
+TEST(messages_no_longer_count_when_their_runs_have_begun) {
+  Limits limits;
+  limits.collectives = 10;
+  HostileMember member(limits);
+  for (uint64_t count = 0; count < 100; ++count) {
+    member.receive(HostileMember::message(Phase::contribution, reduce_of(counting(4)), counting(4), count));
+    member.start(Collective::reduce, counting(4));
+    wait_until([&] { return member.num_ended() == count + 1; });
+    CHECK(!member.ended[count].first);
+  }
+  for (uint64_t count = 0; count < 10; ++count)
+    member.receive(HostileMember::message(Phase::contribution, reduce_of(counting(4)), counting(4), count, 8, 2));
+  member.collectives->formed(1, 2, {{kOwn.task, "device:CPU:0", 1, nullptr}, member.member(kPeer)});
+  for (uint64_t count = 0; count < 10; ++count) member.start(Collective::reduce, counting(4), 8);
+  wait_until([&] { return member.num_ended() == 110; });
+  CHECK(!member.ended.back().first);
+  member.receive(HostileMember::message(Phase::contribution, reduce_of(counting(4)), counting(4), 10, 8, 2));
+}
+
+TEST(mutated_messages_fail_runs_or_are_refused) {
+  const auto samples = sample_messages();
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    Random random(seed);
+    HostileMember member;
+    const bool large = random(2) != 0;
+    member.start(static_cast<Collective>(random(5) + 1), counting(large ? 40000 : 40));
+    for (size_t i = random(3) + 1; i > 0; --i) {
+      Frame frame = samples[random(samples.size())];
+      if (random(8) != 0) mutate(frame.body, random);
+      if (random(8) == 0) frame.flags = static_cast<uint8_t>(random(256));
+      if (random(8) == 0) frame.step = random(4);
+      try {
+        member.receive(std::move(frame));
+      } catch (const Error& error) {
+        CHECK(error.code() == Code::invalid_argument || error.code() == Code::resource_exhausted);
+      }
+    }
+  }
+}
+
+}  // namespace
