@@ -112,6 +112,36 @@ TEST(messages_no_longer_count_when_their_runs_have_begun) {
   member.receive(HostileMember::message(Phase::contribution, reduce_of(counting(4)), counting(4), 10, 8, 2));
 }
 
+TEST(a_run_that_has_everything_survives_the_loss_of_a_member) {
+  for (bool whole : {true, false}) {
+    HostileMember member;
+    const int64_t size = whole ? 40 : 40000;
+    member.start(Collective::reduce, counting(size));
+    {
+      SoonScope soon;  // Merging begins at its end: after the loss, which was read together with the messages.
+      const Tensor sent = whole ? counting(40) : elements_of(counting(size), 0, 20000);
+      member.collectives->received(member.connection,
+                                   HostileMember::message(Phase::contribution, reduce_of(counting(size)), sent));
+      if (!whole)
+        member.collectives->received(member.connection, HostileMember::message(Phase::result, {}, counting(20000)));
+      member.collectives->lost(member.connection, Error(Code::unavailable, "its process has ended"));
+    }
+    wait_until([&] { return member.num_ended() == 1; });
+    CHECK(!member.ended[0].first);
+    member.start(Collective::reduce, counting(size));  // The group is gone nevertheless.
+    CHECK(member.collectives->members(1).empty());
+  }
+}
+
+TEST(a_run_that_waits_for_a_lost_member_fails) {
+  HostileMember member;
+  member.start(Collective::reduce, counting(40000));
+  member.receive(HostileMember::message(Phase::contribution, reduce_of(counting(40000)), counting(20000)));
+  member.collectives->lost(member.connection, Error(Code::unavailable, "its process has ended"));
+  wait_until([&] { return member.num_ended() == 1; });
+  CHECK(member.ended[0].first && member.ended[0].first->code() == Code::unavailable);
+}
+
 TEST(mutated_messages_fail_runs_or_are_refused) {
   const auto samples = sample_messages();
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
