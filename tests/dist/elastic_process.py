@@ -75,6 +75,32 @@ def monitored(config: dict[str, Any]) -> None:
     tell(last)
 
 
+def by_state(config: dict[str, Any]) -> None:
+    """Trains with a state that is committed every five steps."""
+    train, updates = build_training()
+    step = tf.train.get_global_step()
+
+    @hvd.elastic.run
+    def train_all(state: Any) -> None:
+        while state.batch < config["steps"]:
+            state.session.run(train)
+            state.batch += 1
+            if state.batch % 5 == 0:
+                state.commit()
+            if config.get("how") and state.batch == config["at"] + 2:
+                end_at(config["how"])
+                time.sleep(60)
+
+    with tf.Session() as sess:
+        state = hvd.elastic.TensorFlowState(session=sess, batch=0)
+        resets: list[int] = []
+        state.register_reset_callbacks([lambda: resets.append(hvd.size())])
+        sess.run(tf.global_variables_initializer())
+        train_all(state)
+        assert resets
+        tell(sess.run([step, updates, *tf.global_variables()]))
+
+
 def tell(values: list[Any]) -> None:
     """Prints the result."""
     digest = hashlib.sha256(b"".join(np.asarray(each).tobytes() for each in values)).hexdigest()
@@ -86,7 +112,7 @@ def main() -> None:
     """Trains, and tells the results."""
     config = json.loads(sys.argv[1])
     hvd.init()
-    {"monitored": monitored}[config["program"]](config)
+    {"monitored": monitored, "by_state": by_state}[config["program"]](config)
     hvd.shutdown()
 
 

@@ -93,6 +93,15 @@ def test_training_ends_at_the_exact_step_without_lost_members(size: int, lost: l
 
 
 @pytest.mark.parametrize("lost", [0, 1])
+def test_a_function_goes_on_from_the_last_commit_of_its_state(lost: int) -> None:
+    with members(2, "by_state", 40) as group:
+        for index in range(2):
+            group.start(index, "kill" if index == lost else "")
+        [each] = group.results(1 - lost)
+        assert (each["step"], each["updates"], each["size"]) == (40, 40.0, 1)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
 def test_a_member_that_is_started_again_joins_the_others(lost: int) -> None:
     with members(3, "monitored", 30, wait_for=3) as group:
         for index in range(3):

@@ -4,6 +4,7 @@ Each process builds its own graph and runs its own session, also without a targe
 processes. `init` finds the other processes by TF_CONFIG, or by the variables of Slurm or Open MPI.
 """
 
+from thalweg.horovod import elastic
 from thalweg.horovod.broadcasts import (
     BroadcastGlobalVariablesHook,
     broadcast_global_variables,
@@ -48,6 +49,7 @@ __all__ = [
     "broadcast",
     "broadcast_global_variables",
     "broadcast_variables",
+    "elastic",
     "init",
     "is_initialized",
     "local_rank",

@@ -49,13 +49,16 @@ class StateExchange:
             self._send = group(*sends, name="send")
             self._receive = group(*receipts, name="receive")
 
-    def run(self, session: Any, root_rank: int, step: int | None) -> None:
+    def run(self, session: Any, root_rank: int, step: int | None) -> int:
         """Gives all processes the state of one; all of them call this.
 
         Args:
             session: The session.
             root_rank: Whose state it is if none of the processes has trained.
             step: How far this process has come; None if it has not trained.
+
+        Returns:
+            The rank of that process.
 
         Raises:
             errors.UnavailableError: If a process is lost meanwhile.
@@ -65,6 +68,7 @@ class StateExchange:
         progress = session.run(self._gathered, {self._progress: own})
         root = root_of(progress, root_rank)
         session.run(self._send if world().tasks.index(world().own) == root else self._receive)
+        return root
 
     def run_with_survivors(self, session: Any, root_rank: int, step: int | None) -> None:
         """The same; when a process is lost, with those that are left.
@@ -74,7 +78,8 @@ class StateExchange:
         """
         while True:
             try:
-                return self.run(session, root_rank, step)
+                self.run(session, root_rank, step)
+                return
             except LOSSES as e:
                 logging.info("The processes agree anew on who takes part: %s", e.message)
                 reinit()
