@@ -266,7 +266,7 @@ std::shared_ptr<CollectiveRun> Collectives::run_of(int64_t number, Group& group,
       self->send(number, generation, rank, key, destination, phase, header, std::move(value));
   };
   auto run = std::make_shared<CollectiveRun>(rank, static_cast<int>(generation->members.size()), std::move(send));
-  member.runs[key] = {run, Clock::now()};
+  member.runs[key] = {run, Clock::now(), false, {}};
   return run;
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.dist.open_groups import OpenGroups
 
 
 @pytest.fixture(params=["grpc", "thalweg+tcp"])
@@ -110,6 +111,17 @@ def test_a_member_between_two_calls_learns_that_another_expects_a_different_grou
     with pytest.raises(tf.errors.InvalidArgumentError, match="group_size 3"):
         alone(0, 2)
     assert each_on_its_own(workers, lambda i: tf.collective.all_reduce(tf.constant(1.0), 2, 1, 1)) == [2.0, 2.0]
+
+
+def test_the_members_of_a_group_are_known_when_its_first_run_has_ended(
+    workers: list[tf.train.Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(OpenGroups, "begun", lambda self: go_on.wait(60))
+    assert each_on_its_own(workers, lambda i: tf.collective.all_reduce(tf.constant(1.0), 2, 1, 1)) == [2.0, 2.0]
+    for worker in workers:
+        assert [each.task[-1] for each in worker.collective_groups.open_groups.members(1)] == ["0", "1"]
+    go_on.set()
 
 
 def test_a_member_that_is_alone_times_out_and_the_group_works_afterwards(workers: list[tf.train.Server]) -> None:

@@ -122,8 +122,9 @@ class CollectiveGroups:
             if each.task != self._task:
                 peer = self._peers.try_connect(each.task, each.incarnation, each.address)
             members.append((each.task, each.device, each.incarnation, peer))
+        self.open_groups.formed(formed)
         self.native.formed(formed.group, formed.generation, members)
-        self.open_groups.formed(formed.group, formed.members)
+        self.open_groups.begun()
 
     def address(self, task: str) -> str:
         """The present address of a task."""

@@ -2,8 +2,8 @@
 
 The members of the last generation agree on the next one: each asks the first of them that it can reach, and that one
 leads. It waits for all members that it can reach, forms the group of these and of newcomers that have asked, and tells
-them. A newcomer, or a member that was cut off meanwhile, finds a running group by asking around; the member that it asks
-breaks the present generation, so that all members agree anew.
+them. A newcomer, or a member that was cut off meanwhile, finds a running group by asking around; the member that it
+asks breaks the present generation, so that all members agree anew.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from thalweg.dist.peers import Peers
 
 _ATTEMPT_MS = 1000
 _CALL_MS = 3000
+_LEAVE_MS = 30000  # A member that is lost ends the call much earlier; one on a busy host needs its time.
 _PATIENCE = 60.0  # seconds for all members to come to the end of their steps
 _RETRIED = (errors.UnavailableError, errors.CancelledError, errors.AbortedError, errors.DeadlineExceededError)
 
@@ -82,10 +83,15 @@ class OpenGroups:
         with self._lock:
             return group in self._open
 
-    def formed(self, group: int, members: tuple[Member, ...]) -> None:
-        """A generation of any group has been formed."""
+    def formed(self, formed: Formed) -> None:
+        """A generation of any group is formed: called before its runs can begin."""
+        with self._lock:
+            if formed.generation > self._native.generation(formed.group):
+                self._members[formed.group] = formed.members
+
+    def begun(self) -> None:
+        """The core knows a new generation."""
         with self._changed:
-            self._members[group] = members
             self._changed.notify_all()
 
     def members(self, group: int) -> tuple[Member, ...]:
@@ -156,7 +162,7 @@ class OpenGroups:
         """Tells the other members that this task has ended in good order, and waits until they know.
 
         What this task has sent before is then at its members, too: their last runs do not fail when it is gone.
-        A member that does not answer within some seconds is not told.
+        A member that does not answer within half a minute is not told.
         """
         with self._lock:
             members = self._members.pop(group, ())
@@ -165,7 +171,7 @@ class OpenGroups:
         for task, incarnation in {(each.task, each.incarnation) for each in members if each.task != self._task}:
             try:
                 connection = self._peers.try_connect(task, incarnation, attempt_ms=_ATTEMPT_MS)
-                self._peers.call(connection, "leave_group", _CALL_MS, group=group, last_generation=last)
+                self._peers.call(connection, "leave_group", _LEAVE_MS, group=group, last_generation=last)
             except errors.OpError:
                 continue  # It has ended before, or is lost.
 
