@@ -84,6 +84,32 @@ def monitored() -> dict[str, object]:
     return {"last": None if value is None else value.tolist()}
 
 
+def mixed() -> dict[str, object]:
+    """A table on a PS task, and weights in each process: the values after each of two steps."""
+    rank = hvd.rank()
+    with tf.device("/job:ps/task:0"):
+        table = tf.get_variable("table", [4, 2], initializer=tf.zeros_initializer())
+        shared = tf.get_variable("shared", [], initializer=tf.zeros_initializer())
+    with tf.device(f"/job:worker/task:{rank}"):
+        weights = tf.get_variable("weights", [3], initializer=tf.constant_initializer(rank + 1.0))
+        loss = (tf.reduce_sum(tf.gather(table, [0, rank + 1])) + tf.reduce_sum(weights) + shared) * (rank + 1.0)
+        train = hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0)).minimize(loss)
+        begin_alike, ready = hvd.broadcast_global_variables(0), hvd.barrier("ready")
+        read = hvd.barrier("read")
+    found: dict[str, object] = {
+        "gathers": sum(op.type == "CollectiveGather" for op in tf.get_default_graph().get_operations())
+    }
+    with tf.Session(hvd.server().target) as sess:
+        sess.run(tf.global_variables_initializer() if rank == 0 else weights.initializer)
+        sess.run(ready)
+        sess.run(begin_alike)
+        for step in range(2):
+            sess.run(train)
+            found[f"step_{step}"] = [value.tolist() for value in sess.run([table, weights, shared])]
+            sess.run(read)
+    return found
+
+
 def first_to_end() -> dict[str, object]:
     """Rank 0 ends right after its broadcast, and rank 1 begins its own only when rank 0 is gone."""
     sent = hvd.broadcast(tf.fill([50000], hvd.rank() + 3.0), 0, name="sent")
@@ -153,7 +179,7 @@ def survivors() -> dict[str, object]:
 def main() -> None:
     """Joins the group, does what it is asked for, and tells the results."""
     hvd.init()
-    programs = (sums, training, gradients, monitored, first_to_end, unequal_steps, survivors)
+    programs = (sums, training, gradients, monitored, mixed, first_to_end, unequal_steps, survivors)
     found = {program.__name__: program for program in programs}[sys.argv[1]]()
     print(json.dumps({"rank": hvd.rank(), "size": hvd.size(), **found}), flush=True)
     hvd.shutdown()

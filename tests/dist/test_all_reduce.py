@@ -23,9 +23,12 @@ pytestmark = pytest.mark.processes
 
 
 @contextlib.contextmanager
-def started_group(size: int, what: str) -> Iterator[list[subprocess.Popen[str]]]:
-    """Starts the members of a group, and leaves none behind."""
-    jobs = {"worker": [f"localhost:{port}" for port in free_ports(size)]}
+def started_group(size: int, what: str, ps: int = 0) -> Iterator[list[subprocess.Popen[str]]]:
+    """Starts the members of a group, and PS tasks after them, and leaves none behind."""
+    ports = free_ports(size + ps)
+    jobs = {"worker": [f"localhost:{port}" for port in ports[:size]]}
+    if ps:
+        jobs["ps"] = [f"localhost:{port}" for port in ports[size:]]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
     members = [
         subprocess.Popen(
@@ -35,6 +38,10 @@ def started_group(size: int, what: str) -> Iterator[list[subprocess.Popen[str]]]
         )
         for index in range(size)
     ]  # fmt: skip
+    for index in range(ps):
+        given = json.dumps({"cluster": jobs, "job": "ps", "index": index, "devices": 1})
+        command = [sys.executable, "-m", "tests.dist.task_process", given]
+        members.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment))
     try:
         yield members
     finally:
@@ -46,10 +53,10 @@ def started_group(size: int, what: str) -> Iterator[list[subprocess.Popen[str]]]
                     pipe.close()
 
 
-def run_group(size: int, what: str) -> list[dict[str, Any]]:
+def run_group(size: int, what: str, ps: int = 0) -> list[dict[str, Any]]:
     """Starts the members of a group: what each of them tells, in the order of ranks."""
-    with started_group(size, what) as members:
-        found = [json.loads(member.communicate(timeout=60)[0]) for member in members]
+    with started_group(size, what, ps) as members:
+        found = [json.loads(member.communicate(timeout=60)[0]) for member in members[:size]]
     assert [each["rank"] for each in found] == list(range(size))
     assert all(each["size"] == size for each in found)
     return found
@@ -98,6 +105,17 @@ def test_gradients_of_every_kind_are_averaged() -> None:
     for kind in ("buckets", "compressed"):
         assert found[0][kind][1:] == small
     assert found[0]["summed"][1:] == [[2 * value for value in each] for each in small]
+
+
+def test_gradients_of_variables_on_ps_tasks_are_applied_there_and_others_are_reduced() -> None:
+    for member in run_group(2, "mixed", ps=1):
+        assert member["gathers"] == 0
+        for step in range(2):
+            table, weights, shared = member[f"step_{step}"]
+            rows = [[-1.5] * 2, [-0.5] * 2, [-1.0] * 2, [0.0] * 2]
+            assert table == [[(step + 1) * value for value in row] for row in rows]
+            assert weights == [1.0 - 1.5 * (step + 1)] * 3
+            assert shared == -1.5 * (step + 1)
 
 
 def test_a_monitored_session_begins_with_the_values_of_rank_0() -> None:

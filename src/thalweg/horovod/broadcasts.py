@@ -7,7 +7,7 @@ from typing import Any
 from thalweg.graph.operation import Operation
 from thalweg.horovod.operations import broadcast
 from thalweg.horovod.state_exchange import LOSSES, StateExchange
-from thalweg.horovod.world import WORLD, reinit, world
+from thalweg.horovod.world import WORLD, is_shared, reinit, world
 from thalweg.ops.array.constants import group
 from thalweg.platform import logging
 from thalweg.state.variable_lists import global_variables
@@ -32,10 +32,17 @@ def broadcast_variables(variables: Any, root_rank: int) -> Operation:
 def broadcast_global_variables(root_rank: int) -> Operation:
     """An operation that gives all global variables the values that they have in one process.
 
+    Variables on PS tasks, which all processes share, stay as they are.
+
     Args:
         root_rank: The rank of that process.
     """
-    return broadcast_variables(global_variables(), root_rank)
+    return broadcast_variables(own_variables(), root_rank)
+
+
+def own_variables() -> list[Any]:
+    """The global variables that each process has for itself."""
+    return [var for var in global_variables() if not is_shared(var)]
 
 
 class BroadcastGlobalVariablesHook(SessionRunHook):
@@ -62,7 +69,7 @@ class BroadcastGlobalVariablesHook(SessionRunHook):
     def begin(self) -> None:
         """Adds the broadcast to the graph."""
         self._step = get_global_step()
-        self._exchange = StateExchange(global_variables())
+        self._exchange = StateExchange(own_variables())
         if self._elastic:
             world().open()
 

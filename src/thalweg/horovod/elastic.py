@@ -14,12 +14,12 @@ import numpy as np
 
 from thalweg.graph import dtypes
 from thalweg.graph.default_stack import get_default_session
+from thalweg.horovod.broadcasts import own_variables
 from thalweg.horovod.operations import allgather
 from thalweg.horovod.state_exchange import LOSSES, StateExchange
 from thalweg.horovod.world import WORLD, reinit, world
 from thalweg.ops.array.constants import placeholder
 from thalweg.platform import logging
-from thalweg.state.variable_lists import global_variables
 
 __all__ = ["State", "TensorFlowState", "run"]
 
@@ -84,7 +84,7 @@ class TensorFlowState(State):
         """Adds operations to the graph.
 
         Args:
-            variables: The variables; all global ones if None.
+            variables: The variables; all global ones if None, but for those on PS tasks, which processes share.
             session: The session; the default one if None.
             **kwargs: The values, by the names of the attributes.
 
@@ -100,7 +100,7 @@ class TensorFlowState(State):
         for name, value in kwargs.items():
             setattr(self, name, value)
         with self.session.graph.as_default():
-            self._variables = list(global_variables() if variables is None else variables)
+            self._variables = list(own_variables() if variables is None else variables)
             self._exchange = StateExchange(self._variables, "HorovodElasticState")
             self._text = placeholder(dtypes.uint8, [None], name="HorovodElasticState/text")
             self._length = placeholder(dtypes.int64, [1], name="HorovodElasticState/length")

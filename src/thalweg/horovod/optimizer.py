@@ -9,9 +9,11 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.tensor import Tensor
 from thalweg.horovod.compression import Compression
-from thalweg.horovod.operations import Average, allreduce
+from thalweg.horovod.operations import Average, allreduce, barrier, world_size
+from thalweg.horovod.world import is_shared
 from thalweg.ops.array.joining import concat, split
 from thalweg.ops.array.shapes_of_tensors import reshape
+from thalweg.ops.math.casting import cast
 from thalweg.train.optimizers.optimizer import GradsAndVars, Optimizer
 from thalweg.train.optimizers.wrapper_optimizer import WrapperOptimizer
 
@@ -25,6 +27,9 @@ class DistributedOptimizer(WrapperOptimizer):
 
     Small gradients travel together, in buckets of a fixed order: the same bits in every run. A bucket leaves as soon as
     its gradients are there, while the backward pass goes on with those of earlier layers.
+
+    Variables on PS tasks are shared by all processes: each process applies its own part of the average to them, there,
+    as rows if the gradient has rows. A step ends when all processes have done so.
 
     Example:
         >>> import thalweg.horovod as hvd
@@ -90,10 +95,16 @@ class DistributedOptimizer(WrapperOptimizer):
             elif grad is not None:
                 awaited.append(convert_to_tensor(grad))
         with control_dependencies(awaited):
-            return super().apply_gradients(pairs, global_step, name)
+            applied = super().apply_gradients(pairs, global_step, name)
+        if not any(is_shared(var) for grad, var in pairs if grad is not None):
+            return applied
+        # The next step reads what all processes have applied.
+        with control_dependencies([applied]):
+            return barrier(f"{self.get_name()}_Applied")
 
     def _averaged(self, pairs: GradsAndVars) -> GradsAndVars:
-        found: list[Any] = [grad for grad, _ in pairs]
+        shared = [grad is not None and is_shared(var) for grad, var in pairs]
+        found: list[Any] = [None if is_apart else grad for (grad, _), is_apart in zip(pairs, shared, strict=True)]
         if self._sparse_as_dense:
             found = [convert_to_tensor(grad) if isinstance(grad, IndexedSlices) else grad for grad in found]
         for i, grad in enumerate(found):
@@ -106,7 +117,22 @@ class DistributedOptimizer(WrapperOptimizer):
             reduced = self._reduced_bucket([found[i] for i in chosen], f"bucket_{number}")
             for i, grad in zip(chosen, reduced, strict=True):
                 found[i] = grad
+        parts = iter(self._parts([pair[0] for pair, is_apart in zip(pairs, shared, strict=True) if is_apart]))
+        found = [next(parts) if is_apart else grad for grad, is_apart in zip(found, shared, strict=True)]
         return [(grad, var) for grad, (_, var) in zip(found, pairs, strict=True)]
+
+    def _parts(self, grads: list[Any]) -> list[Any]:
+        """What this process contributes to the averages."""
+        if not grads or self._op != Average:
+            return grads
+        size = world_size()
+        found: list[Any] = []
+        for grad in grads:
+            values = grad.values if isinstance(grad, IndexedSlices) else grad
+            part = values / cast(size, values.dtype)
+            is_rows = isinstance(grad, IndexedSlices)
+            found.append(IndexedSlices(part, grad.indices, grad.dense_shape) if is_rows else part)
+        return found
 
     def _reduced_bucket(self, tensors: list[Tensor], name: str) -> list[Tensor]:
         if len(tensors) == 1:

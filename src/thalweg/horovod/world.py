@@ -10,6 +10,7 @@ from typing import Any, Final
 from thalweg.dist.cluster_task import start_task
 from thalweg.dist.names import task_name
 from thalweg.dist.server import Server
+from thalweg.graph.device_spec import DeviceSpec
 from thalweg.train.cluster_spec import ClusterSpec
 
 WORLD: Final = -1
@@ -89,6 +90,12 @@ def init(server: Any = None) -> None:
         _world.groups.native.declare(WORLD, len(_world.all_tasks))
         _world.groups.native.set_default()
         atexit.register(_leave_at_exit)
+
+
+def is_shared(var: Any) -> bool:
+    """Whether a variable lives on a task that takes no part, such as a PS task: all processes share it."""
+    job = DeviceSpec.from_string(var.device or "").job
+    return job is not None and job not in _JOBS and job in world().cluster.jobs
 
 
 def world() -> _World:
