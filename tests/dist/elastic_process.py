@@ -52,7 +52,7 @@ def monitored(config: dict[str, Any]) -> None:
     with tf.control_dependencies([train]):
         is_alone = alone.assign_add(tf.cast(size < float(waits_for), tf.float32))
         count = together.assign_add(tf.cast(tf.logical_and(size >= float(waits_for), is_alone > 0.0), tf.float32))
-    hooks = [hvd.BroadcastGlobalVariablesHook(0)]
+    hooks = [hvd.BroadcastGlobalVariablesHook(0, elastic=config.get("elastic", True))]
     if not waits_for:
         hooks.append(tf.train.StopAtStepHook(last_step=config["steps"]))
     said_alone = False

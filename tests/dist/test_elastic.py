@@ -116,6 +116,17 @@ def test_a_member_that_is_started_again_joins_the_others(lost: int) -> None:
             assert each["updates"] == each["step"] > 50
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_training_that_is_not_elastic_waits_for_a_member_and_begins_again(lost: int) -> None:
+    with members(2, "monitored", 60, elastic=False) as group:
+        for index in range(2):
+            group.start(index, "kill" if index == lost else "")
+        group.wait_until_killed(lost)
+        group.start(lost)
+        for each in group.results(0, 1):
+            assert (each["step"], each["updates"], each["size"]) == (60, 60.0, 2)
+
+
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_member_that_was_stopped_for_long_joins_the_others_when_it_goes_on(lost: int) -> None:
     with members(3, "monitored", 30, wait_for=3) as group:

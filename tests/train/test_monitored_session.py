@@ -166,6 +166,32 @@ def test_lost_tasks_are_recovered_from(error: type[Exception], tmp_path: Path) -
     assert hook.calls.count("begin") == 1
 
 
+@pytest.mark.parametrize("also_fails", [False, True])
+def test_a_hook_can_keep_the_session_when_a_task_is_lost(also_fails: bool) -> None:
+    class Mender(tf.train.SessionRunHook):
+        def begin(self) -> None:
+            self.errors: list[Exception] = []
+
+        def recover(self, session: Any, error: Exception) -> bool:
+            self.errors.append(error)
+            session.run(mend)
+            if also_fails and len(self.errors) == 1:
+                raise tf.errors.UnavailableError(None, None, "one more task is lost")
+            return True
+
+    value = tf.get_variable("value", [], tf.int32, tf.zeros_initializer())
+    train, mend = value.assign_add(1), value.assign(10)
+    fetch = _Unreliable(tf.errors.UnavailableError, 2).tensor
+    hook, mender = _Recorder(), Mender()
+    with tf.train.MonitoredSession(hooks=[hook, mender]) as session:
+        session.run(train)
+        assert session.run(fetch) == 42
+        assert len(mender.errors) == 2
+        assert session.run(value) == 10
+    assert hook.calls.count("after_create_session") == 3
+    assert hook.calls.count("begin") == 1
+
+
 def test_a_session_that_cannot_be_made_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("thalweg.train.sessions.retry_pauses.time.sleep", pauses.append)

@@ -15,6 +15,7 @@ from thalweg.train.input.queue_runner import start_queue_runners
 from thalweg.train.sessions.scaffold import Scaffold
 from thalweg.train.sessions.session_creator import ChiefSessionCreator, SessionCreator
 from thalweg.train.sessions.wrapped_session import (
+    PREEMPTION_ERRORS,
     CoordinatedSession,
     HookedSession,
     RecoverableSession,
@@ -73,12 +74,15 @@ class _MonitoredSession:
 
     def _recover(self, error: Exception) -> bool:
         """Lets a hook mend the session; the others get to know that its values have changed."""
-        for hook in self._hooks:
-            if hook.recover(self._raw_session, error):
-                for other in self._hooks:
-                    if other is not hook:
-                        other.after_create_session(self._raw_session, self._coord)
-                return True
+        try:
+            for hook in self._hooks:
+                if hook.recover(self._raw_session, error):
+                    for other in self._hooks:
+                        if other is not hook:
+                            other.after_create_session(self._raw_session, self._coord)
+                    return True
+        except PREEMPTION_ERRORS:
+            pass  # Another task is lost: a new session is needed.
         return False
 
     @property
