@@ -38,6 +38,11 @@ class InThread:
         self._thread.join(seconds)
         return self._thread.is_alive()
 
+    def is_alive(self, seconds: float) -> bool:
+        """Whether it has not ended after some time."""
+        self._thread.join(seconds)
+        return self._thread.is_alive()
+
     def result(self) -> Any:
         self._thread.join(60)
         assert not self._thread.is_alive(), "the call did not end"

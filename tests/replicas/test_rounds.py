@@ -31,6 +31,7 @@ class Worker:
             self.progress = self.optimizer._make_progress()
             self.give_again = self.optimizer._make_give_again_op()
             self.initialize = tf.global_variables_initializer()
+            self.set_step = self.step.assign(tf.cast(self.gradient, tf.int64)).op
         self.sessions: list[Any] = []
         self.restart()
 
@@ -165,3 +166,43 @@ def test_an_abandoned_session_of_the_chief_does_not_take_the_means_of_the_next_r
     chief.run(chief.update)
     assert chief.run([chief.step, chief.w]) == [1, -1.0]
     chief.close()
+
+
+def ending_hooks(pair: list[Worker]) -> list[Any]:
+    """The hooks of the chief and of the other worker, ready for the end of training."""
+    hooks = []
+    for worker in pair:
+        with worker.graph.as_default():
+            hooks.append(worker.optimizer.make_session_run_hook(worker is pair[0]))
+            hooks[-1].begin()
+        worker.restart()
+    return hooks
+
+
+def test_a_worker_ends_after_the_chief(pair: list[Worker]) -> None:
+    chief, other = pair
+    of_chief, of_other = ending_hooks(pair)
+    of_chief.before_end(chief.sessions[-1])
+    ending = InThread(of_other.before_end, other.sessions[-1])
+    assert ending.is_alive(0.1)
+    of_chief.end(chief.sessions[-1])
+    ending.result()
+
+
+def test_a_worker_that_ends_goes_on_when_the_last_checkpoint_has_failed(pair: list[Worker]) -> None:
+    chief, other = pair
+    _, of_other = ending_hooks(pair)
+    chief.run(chief.set_step, 7.0)
+    ending = InThread(of_other.before_end, other.sessions[-1])
+    assert ending.is_alive(0.1)
+    chief.run(chief.set_step, 5.0)  # as restored
+    with pytest.raises(tf.errors.AbortedError, match="from step 7 to step 5"):
+        ending.result()
+
+
+def test_a_worker_does_not_wait_for_ever_for_a_chief_without_the_hook(
+    pair: list[Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thalweg.train.replicas.sync_replicas_hook._END_SECONDS", 0.1)
+    _, of_other = ending_hooks(pair)
+    of_other.before_end(pair[1].sessions[-1])

@@ -13,6 +13,7 @@ from thalweg.train.sessions.retry_pauses import RetryPauses
 from thalweg.train.sessions.session_manager import check_ready, is_uninitialized
 
 _LOG_SECONDS: Final = 10.0
+_END_SECONDS: Final = 300.0
 
 
 class SyncReplicasHook(SessionRunHook):
@@ -77,16 +78,19 @@ class SyncReplicasHook(SessionRunHook):
     def before_end(self, session: Any) -> None:
         """Lets a worker wait until the chief has ended: if the last checkpoint fails, steps are done again.
 
+        Five minutes at most: the chief of this program may not use the hook.
+
         Raises:
             errors.AbortedError: If the model has been restored at an earlier step.
         """
         if self._is_chief:
             return
         last, ended = session.run(self._end)
-        pauses = RetryPauses(0.25)
+        pauses = RetryPauses(0.25, _END_SECONDS)
         while not ended:
             pauses.say("Waiting for the chief to save the last checkpoint", f"of step {last}")
-            pauses.sleep()
+            if not pauses.sleep():
+                return
             step, ended = session.run(self._end)
             if step < last:
                 raise errors.AbortedError(None, None, f"The chief has gone back from step {last} to step {step}.")
