@@ -10,7 +10,7 @@ import pytest
 from tests.dist.fault_harness import check, run
 from tests.dist.training_cluster import TrainingCluster
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]  # Waits are bounded by themselves.
 
 
 @pytest.mark.parametrize(("seed", "mode"), [(1, "async"), (2, "consistent"), (3, "sync"), (4, "backup"), (5, "sync")])

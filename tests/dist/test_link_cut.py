@@ -11,7 +11,7 @@ from tests.dist.fault_harness import check
 from tests.dist.network_hosts import Hosts, hosts_if_permitted
 from tests.dist.training_cluster import TrainingCluster
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]  # Waits are bounded by themselves.
 
 
 @pytest.fixture

@@ -106,28 +106,28 @@ class TrainingCluster:
         """The latest step that any worker saw last."""
         return max(self.step(index) for index in range(len(self.cluster["worker"])))
 
-    def wait_for_step(self, step: int, seconds: float = 60) -> None:
+    def wait_for_step(self, step: int, seconds: float = 120) -> None:
         """Waits until a worker has seen a step."""
         until = time.monotonic() + seconds
         while self.latest_step() < step:
             assert time.monotonic() < until, f"no worker has come to step {step}\n{self.tail()}"
             time.sleep(0.02)
 
-    def wait_for_event(self, job: str, index: int, event: str, step: int, seconds: float = 60) -> None:
+    def wait_for_event(self, job: str, index: int, event: str, step: int, seconds: float = 120) -> None:
         """Waits until a task has noted an event of a step."""
         until = time.monotonic() + seconds
         while not any(each["event"] == event and each["step"] == step for each in self.history(job, index)):
             assert time.monotonic() < until, f"{job} {index} has no event {event!r} of step {step}\n{self.tail()}"
             time.sleep(0.02)
 
-    def wait_for_log(self, job: str, index: int, text: str, seconds: float = 60) -> None:
+    def wait_for_log(self, job: str, index: int, text: str, seconds: float = 120) -> None:
         """Waits until the log of a task has a text."""
         until = time.monotonic() + seconds
         while text not in (self.folder / f"{job}{index}.log").read_text(errors="replace"):
             assert time.monotonic() < until, f"the log of {job} {index} has no {text!r}\n{self.tail()}"
             time.sleep(0.05)
 
-    def wait_for_end(self, seconds: float = 60) -> None:
+    def wait_for_end(self, seconds: float = 120) -> None:
         """Waits until all workers have ended well. One that has ended by a fault is started again."""
         until = time.monotonic() + seconds
         left = [index for job, index in self.running if job == "worker"]
