@@ -21,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.namespaces import Hosts
 from bench.peers import python_of
 
 ROOT = Path(__file__).parents[1]
@@ -82,24 +83,52 @@ def serve(measure: Measure) -> None:
         print(measure(int(line)), flush=True)
 
 
+def read_line(process: subprocess.Popen[str]) -> str:
+    """What a process tells next."""
+    assert process.stdout is not None
+    line = process.stdout.readline().strip()
+    if not line:
+        raise RuntimeError("a process has ended")
+    return line
+
+
+def write_line(process: subprocess.Popen[str], size: int) -> None:
+    """Asks a process for a measurement."""
+    assert process.stdin is not None
+    process.stdin.write(f"{size}\n")
+    process.stdin.flush()
+
+
+def end(processes: list[subprocess.Popen[str]]) -> None:
+    """Ends processes, and closes what they were told and read by."""
+    for process in processes:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
 class Team:
     """The processes of one framework."""
 
-    def __init__(self, python: str, framework: str, count: int, tcp: bool) -> None:
-        """Starts them."""
+    def __init__(self, python: str, framework: str, count: int, tcp: bool, hosts: Hosts | None = None) -> None:
+        """Starts them, each on a host of its own if there are hosts."""
         sockets = [socket.socket() for _ in range(count)]
         for each in sockets:
             each.bind(("127.0.0.1", 0))
-        addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
+        ports = [each.getsockname()[1] for each in sockets]
         for each in sockets:
             each.close()
+        addresses = [f"{hosts.address(i) if hosts else '127.0.0.1'}:{port}" for i, port in enumerate(ports)]
+        interface = {"GLOO_SOCKET_IFNAME": hosts.interface} if hosts else {}
         self._processes = []
         for rank in range(count):
             given = json.dumps([framework, rank, addresses, tcp])
-            environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+            environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **interface}
             self._processes.append(
                 subprocess.Popen(
-                    [python, __file__, "--worker", given],
+                    [*(hosts.command(rank) if hosts else []), python, __file__, "--worker", given],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -107,30 +136,18 @@ class Team:
                 )
             )
         for process in self._processes:
-            self._read(process)
-
-    @staticmethod
-    def _read(process: subprocess.Popen[str]) -> str:
-        assert process.stdout is not None
-        line = process.stdout.readline().strip()
-        if not line:
-            raise RuntimeError("a process has ended")
-        return line
+            read_line(process)
 
     def measure(self, size: int) -> float:
         """The time of one all-reduce at rank 0, in milliseconds."""
         for process in self._processes:
-            assert process.stdin is not None
-            process.stdin.write(f"{size}\n")
-            process.stdin.flush()
-        times = [float(self._read(process)) for process in self._processes]
+            write_line(process, size)
+        times = [float(read_line(process)) for process in self._processes]
         return times[0] * 1000
 
     def close(self) -> None:
         """Ends them."""
-        for process in self._processes:
-            process.kill()
-            process.wait()
+        end(self._processes)
 
 
 def compare(peers: str | None, count: int, rounds: int, tcp: bool) -> None:
