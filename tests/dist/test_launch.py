@@ -226,7 +226,8 @@ except tf.errors.UnauthenticatedError:
 """
     with Launched(tmp_path, program, "--ps", "1", "--workers", "2") as launched:
         assert launched.end() == 0, launched.output
-        assert launched.output.count("refused") == 2
+        assert launched.output.count("| refused") == 2
+        assert "ps/replica:0/task:0 has refused a caller" in launched.output
 
 
 def test_keys_differ_from_launch_to_launch(tmp_path: Path) -> None:
