@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ import pytest
 import thalweg as tf
 from tests.dist.hostile import Caller
 from tests.dist.launched import wait_until
+from tests.dist.processes import Processes
 from thalweg.dist.certificates import Authority
 from thalweg.dist.ports import free_ports
-from thalweg.dist.tls import TLSContexts, tls_options
+from thalweg.dist.tls import TLSContexts, tls_environment, tls_options
 
 TLSOptions = tf.distribute.TLSOptions
 
@@ -240,6 +242,24 @@ def test_a_stopped_task_ends_the_steps_that_need_it(issuer: Issuer) -> None:
             servers[1].stop()
             with pytest.raises(tf.errors.UnavailableError):
                 sess.run(remote)
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, in order to be another user")
+def test_another_user_of_the_host_cannot_use_the_local_socket_instead(issuer: Issuer) -> None:
+    options = tls_environment(issuer.options("task"))
+    with Processes(environment=options, worker=1) as processes:
+        port = processes.jobs["worker"][0].rpartition(":")[2]
+        for user in (0, 65534):
+            with Caller(processes.jobs["worker"][0]) as caller, socket.socket(socket.AF_UNIX) as local:
+                os.seteuid(user)
+                try:
+                    local.connect(f"\0thalweg.{port}")
+                finally:
+                    os.seteuid(0)
+                caller.socket.close()
+                caller.socket = local
+                assert caller.shake_hands(b"") == (user == 0)
 
 
 def test_options_come_from_the_environment_as_paths_or_texts(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
