@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.dist.group_agreement import Formed
 from thalweg.dist.open_groups import OpenGroups
 
 
@@ -117,11 +119,25 @@ def test_the_members_of_a_group_are_known_when_its_first_run_has_ended(
     workers: list[tf.train.Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr(OpenGroups, "begun", lambda self: go_on.wait(60))
+    monkeypatch.setattr(OpenGroups, "begun", lambda self, formed: go_on.wait(60))
     assert each_on_its_own(workers, lambda i: tf.collective.all_reduce(tf.constant(1.0), 2, 1, 1)) == [2.0, 2.0]
     for worker in workers:
         assert [each.task[-1] for each in worker.collective_groups.open_groups.members(1)] == ["0", "1"]
     go_on.set()
+
+
+def test_a_departure_is_noted_after_all_that_the_member_has_sent() -> None:
+    noted: list[str] = []
+    native = SimpleNamespace(generation=lambda group: 5, left=lambda group, task, *rest: noted.append(task))
+    groups = OpenGroups("a", 1, native, *[None] * 4, is_closed=lambda: False)  # type: ignore[arg-type]
+    leaver, request = SimpleNamespace(task="b", incarnation=2), SimpleNamespace(group=1, last_generation=5)
+    thread = threading.Thread(target=groups.leave_group, args=(leaver, request))
+    thread.start()
+    thread.join(0.2)
+    assert noted == []  # The core still delivers early messages.
+    groups.begun(Formed(1, 5, ()))
+    thread.join()
+    assert noted == ["b"]
 
 
 def test_a_member_that_is_alone_times_out_and_the_group_works_afterwards(workers: list[tf.train.Server]) -> None:

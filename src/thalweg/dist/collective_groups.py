@@ -124,7 +124,7 @@ class CollectiveGroups:
             members.append((each.task, each.device, each.incarnation, peer))
         self.open_groups.formed(formed)
         self.native.formed(formed.group, formed.generation, members)
-        self.open_groups.begun()
+        self.open_groups.begun(formed)
 
     def address(self, task: str) -> str:
         """The present address of a task."""

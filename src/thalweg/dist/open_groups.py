@@ -65,6 +65,7 @@ class OpenGroups:
         self._changed = threading.Condition(self._lock)
         self._open: dict[int, tuple[str, ...]] = {}
         self._members: dict[int, tuple[Member, ...]] = {}
+        self._begun: dict[int, int] = {}  # the last generation that the core knows
         self._asking: dict[int, dict[str, _Asking]] = {}
         self._finished: set[int] = set()
 
@@ -89,9 +90,10 @@ class OpenGroups:
             if formed.generation > self._native.generation(formed.group):
                 self._members[formed.group] = formed.members
 
-    def begun(self) -> None:
-        """The core knows a new generation."""
+    def begun(self, formed: Formed) -> None:
+        """The core knows a generation, and has delivered to it what members had sent before."""
         with self._changed:
+            self._begun[formed.group] = max(self._begun.get(formed.group, 0), formed.generation)
             self._changed.notify_all()
 
     def members(self, group: int) -> tuple[Member, ...]:
@@ -178,10 +180,10 @@ class OpenGroups:
     def leave_group(self, connection: Any, request: Any) -> Any:
         """A member has ended in good order."""
         with self._changed:
-            # The leader's answer may still be on its way here.
+            # The leader's answer, or what the member sent before it left, may still be on its way to the core.
             self._changed.wait_for(
-                lambda: self._native.generation(request.group) >= request.last_generation or self._is_closed(),
-                _CALL_MS / 2000,
+                lambda: self._begun.get(request.group, 0) >= request.last_generation or self._is_closed(),
+                _LEAVE_MS / 2000,
             )
         message = (
             f"Task '{connection.task}' has left collective group {request.group}: its program ended, or it called "
