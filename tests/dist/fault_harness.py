@@ -50,8 +50,8 @@ class Faults:
         for _ in range(count):
             time.sleep(self._random.uniform(0.0, 0.8))
             tasks = self._can_fail()
-            if ("worker", 0) not in tasks:
-                return  # A task that is lost after the chief's end stays lost: nobody would restore it.
+            if ("worker", 0) not in tasks or any(each["event"] == "end" for each in self._cluster.history()):
+                return  # The model is not restored any more: a worker that is started again would wait for it.
             job, index = self._random.choice(tasks)
             kind = self._random.choice(self._kinds)
             pause = self._random.choice([0.0, 0.0, 0.3, 1.0])
@@ -85,7 +85,8 @@ class Faults:
         hosts.join(host)
 
     def _fill_disk(self, job: str, index: int) -> None:
-        if job == "ps":
+        # A task that starts could not say that it is ready, because its log is on the same disk.
+        if job == "ps" and self._cluster.is_ready(job, index):
             self._cluster.limit_files(job, index, 20)
             time.sleep(0.5)
             self._cluster.limit_files(job, index, -1)

@@ -207,7 +207,12 @@ def test_garbage_and_silence_cost_the_caller_its_connection(issuer: Issuer) -> N
     options = issuer.options("task")
     with cluster(options) as servers:
         address = servers[0].target.partition("://")[2]
-        openings = (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 600, b"PRI * HTTP/2.0\r\n\r\n")
+        openings = (
+            b"",
+            b"\x16",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 600,
+            b"PRI * HTTP/2.0\r\n\r\n",
+        )
         callers = [Caller(address) for _ in openings]
         for caller, opening in zip(callers, openings, strict=True):
             caller.send(opening)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import resource
 import subprocess
@@ -48,6 +49,7 @@ class TrainingCluster:
         }
         self._given = {"directory": str(folder / "checkpoints"), "save_steps": 10, **given}
         self.restarts = 0  # of workers that ended by themselves
+        self._starts: collections.Counter[tuple[str, int]] = collections.Counter()
         self.running: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         for job, tasks in self.cluster.items():
             for index in range(len(tasks)):
@@ -55,6 +57,7 @@ class TrainingCluster:
 
     def start(self, job: str, index: int) -> None:
         """Starts a task, or starts it again at the same address."""
+        self._starts[job, index] += 1
         name = f"{job}{index}"
         given = {**self._given, "cluster": self.cluster, "job": job, "index": index,
                  "history": str(self.folder / f"{name}.history")}  # fmt: skip
@@ -77,6 +80,11 @@ class TrainingCluster:
     def signal(self, job: str, index: int, number: int) -> None:
         """Sends a signal to a task."""
         self.running[job, index].send_signal(number)
+
+    def is_ready(self, job: str, index: int) -> bool:
+        """Whether a task listens, and has said so."""
+        log = (self.folder / f"{job}{index}.log").read_text(errors="replace")
+        return log.count("ready grpc://") >= self._starts[job, index]
 
     def limit_files(self, job: str, index: int, size: int) -> None:
         """Lets a task write no file beyond a size: to it the disk is full. -1 takes the limit back."""
@@ -135,6 +143,10 @@ class TrainingCluster:
             index = left[0]
             code = self.running["worker", index].poll()
             if code is None:
+                ended = [
+                    task for task, process in self.running.items() if task[0] == "ps" and process.poll() is not None
+                ]
+                assert not ended, f"parameter servers have ended by themselves: {ended}\n{self.tail()}"
                 assert time.monotonic() < until, f"workers {left} do not end\n{self.tail()}"
                 time.sleep(0.02)
             elif code == 0:
