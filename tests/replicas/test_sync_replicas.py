@@ -174,6 +174,49 @@ def test_fewer_workers_than_gradients_contribute_several_times(container: str) -
         replicas[0].optimizer.get_init_tokens_op(1)
 
 
+class StopByAnEarlyLook(tf.train.SessionRunHook):
+    """Stops as StopAtStepHook does where the global step is read before the rest of the step runs."""
+
+    def __init__(self, last_step: int) -> None:
+        self._last_step = last_step
+
+    def begin(self) -> None:
+        self._step = tf.train.get_global_step()
+
+    def before_run(self, run_context: Any) -> None:
+        self._seen = run_context.session.run(self._step)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        if self._seen + 1 >= self._last_step:
+            run_context.request_stop()
+
+
+@pytest.mark.parametrize("own_tokens", [True, False])
+def test_a_backup_worker_that_is_late_for_the_last_step_ends(container: str, own_tokens: bool) -> None:
+    """It has looked at the global step when it began, and so begins another step, for which no token would come."""
+    fast = [Slow(container, False, worker if own_tokens else None) for worker in range(2)]
+    slow = Slow(container, True, 2 if own_tokens else None)
+    ended = [threading.Event() for _ in fast]
+
+    def worker(replica: Slow, is_chief: bool) -> None:
+        with replica.graph.as_default():
+            stop = StopByAnEarlyLook(5) if replica is slow else tf.train.StopAtStepHook(last_step=5)
+            hooks = [replica.optimizer.make_session_run_hook(is_chief), stop]
+            with tf.train.MonitoredTrainingSession(is_chief=is_chief, hooks=hooks) as session:
+                assert replica is slow or slow.started.wait(60)
+                while not session.should_stop():
+                    session.run(replica.train_op)
+        if replica is not slow:
+            ended[fast.index(replica)].set()
+
+    def open_gate() -> None:
+        for each in ended:
+            assert each.wait(60)
+        slow.gate.set()
+
+    run_workers(lambda: worker(fast[0], True), lambda: worker(fast[1], False), lambda: worker(slow, False), open_gate)
+
+
 class ChiefThatWaits(tf.train.SessionRunHook):
     """Lets the chief begin synchronous training only when a worker has given gradients and waits for its token."""
 

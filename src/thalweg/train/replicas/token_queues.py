@@ -57,8 +57,12 @@ class TokenQueues(metaclass=abc.ABCMeta):
         return [*self._set_steps(accumulators, self._global_step.value()), self._forget_end()]
 
     def end(self) -> Any:
-        """An operation of the chief at the end: replicas need not wait for a further step any more."""
-        return self._ended.enqueue(1)
+        """An operation of the chief at the end: replicas need not wait for a further step any more.
+
+        A backup worker that has taken the last token, in place of all before it, may have looked at the global step
+        before that, and begun another step: it gets a token that lets it go.
+        """
+        return constants.group(self._ended.enqueue(1), self.give())
 
     def num_ends(self) -> Tensor:
         """A positive number if the chief has ended."""
