@@ -62,7 +62,8 @@ class TokenQueues(metaclass=abc.ABCMeta):
         A backup worker that has taken the last token, in place of all before it, may have looked at the global step
         before that, and begun another step: it gets a token that lets it go.
         """
-        return constants.group(self._ended.enqueue(1), self.give())
+        with control_dependencies([self._ended.enqueue(1)]):
+            return self.give()
 
     def num_ends(self) -> Tensor:
         """A positive number if the chief has ended."""
@@ -182,6 +183,10 @@ class WorkerTokens(TokenQueues):
                 apply_one("GatherV2", apply_one("ConcatV2", [apply_one("Reshape", one, [1]), more], 0), waiting, 0)
                 for one, more in zip(token, later, strict=True)
             ]
+            # When the chief has ended, there always is a token: another step does not wait.
+            with control_dependencies(list(later)):
+                token_of_end = self._enqueue(self._own, apply_one("Minimum", self._ended.size(), 1))
+            return token[1], [self.round.local.assign(token[0]).op, token_of_end]
         return token[1], [self.round.local.assign(token[0]).op]
 
     def give(self) -> Any:
