@@ -83,7 +83,9 @@ void broadcast_to(Context& ctx) {
 }
 
 REGISTER(kernel("Fill").function<fill>());
-REGISTER(kernel("ZerosLike").function<zeros_like>());
+// Variants have kernels of their own: zeros depend on what they hold.
+using NoVariants = Join<Join<NumbersAndBool, Quantized>, Types<DType::string, DType::resource>>;
+REGISTER(kernel("ZerosLike").types("T", NoVariants{}).function<zeros_like>());
 REGISTER(kernel("OnesLike").types("T", NumbersAndBool{}).function<ones_like>());
 REGISTER(kernel("Tile").function<tile>());
 REGISTER(kernel("BroadcastTo").function<broadcast_to>());

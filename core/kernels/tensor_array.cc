@@ -1,10 +1,10 @@
 // TensorArrays: the ops. `flow` is a float that only carries the order of operations; its value means nothing.
 #include "resource/tensor_array.h"
 
+#include "compute/copies/concatenate.h"
 #include "executor/step.h"
 #include "kernel/registry.h"
 #include "tensor/handle_tensor.h"
-#include "thread/parallel.h"
 
 namespace thalweg {
 namespace {
@@ -109,21 +109,6 @@ void split(Context& ctx) {
   ctx.set_output(0, ctx.take_input(3));
 }
 
-void copy_all(const std::vector<Tensor>& values, Tensor& out) {
-  std::vector<size_t> offsets;
-  size_t offset = 0;
-  for (const Tensor& value : values) {
-    offsets.push_back(offset);
-    offset += value.bytes();
-  }
-  int64_t grain =
-      std::max<int64_t>(1, (1 << 17) / std::max<int64_t>(1, static_cast<int64_t>(out.bytes() / values.size())));
-  parallel_for(static_cast<int64_t>(values.size()), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      copy_elements(out.dtype(), static_cast<char*>(out.raw()) + offsets[i], values[i].raw(), values[i].num_elements());
-  });
-}
-
 // The shape of the elements of an empty array: that of the node or, if unknown, of the array.
 std::vector<int64_t> empty_shape(const PartialShape& declared, const PartialShape& array, const std::string& name) {
   const PartialShape& shape = declared.fully_defined() ? declared : array;
@@ -153,7 +138,7 @@ struct Gather : Kernel {
       require(values[i].shape() == shape, "TensorArray has inconsistent shapes.  Index ", indices[0],
               " has shape: ", shape, " but index ", indices[i], " has shape: ", values[i].shape());
     Tensor& out = ctx.allocate(0, shape.inserted(0, static_cast<int64_t>(values.size())));
-    copy_all(values, out);
+    concatenate(values, out);
   }
   PartialShape element_shape;
 };
@@ -187,7 +172,7 @@ struct Concat : Kernel {
     require(rest.accepts(first.removed(0)), "TensorArray was passed element_shape_except0 ", rest,
             " but its elements have shape ", first);
     Tensor& out = ctx.allocate(0, first.with_dim(0, total));
-    copy_all(values, out);
+    concatenate(values, out);
   }
   PartialShape rest;
 };

@@ -3,28 +3,13 @@
 
 #include <algorithm>
 
+#include "resource/tensor_sum.h"
+
 namespace thalweg {
 namespace {
 
 // More elements than any loop keeps, and few enough that a wrong index cannot exhaust the memory.
 constexpr int64_t kMostElements = int64_t{1} << 25;
-
-Tensor zeros(DType dtype, const Shape& shape) {
-  Tensor out(dtype, shape);
-  if (is_plain(dtype) && out.bytes() > 0) std::memset(out.raw(), 0, out.bytes());
-  return out;
-}
-
-// a + b, in the buffer of `a` if that is its only reference.
-Tensor sum(Tensor a, const Tensor& b) {
-  Tensor out = a.writable() ? std::move(a) : a.clone();
-  dispatch(out.dtype(), Numbers{}, [&]<typename T>() {
-    T* to = out.flat<T>();
-    const T* from = b.flat<T>();
-    for (int64_t i = 0; i < out.num_elements(); ++i) to[i] = static_cast<T>(to[i] + from[i]);
-  });
-  return out;
-}
 
 PartialShape known(const Shape& shape) { return {true, shape.to_vector()}; }
 

@@ -38,7 +38,7 @@ void zero_elements(DType dtype, void* to, int64_t count) {
   static const Bytes16 zero{};
   const void* value = &zero;
   if (dtype == DType::string) value = &empty;
-  if (dtype == DType::resource) value = &none;
+  if (dtype == DType::resource || dtype == DType::variant) value = &none;
   fill_elements(dtype, to, value, count);
 }
 

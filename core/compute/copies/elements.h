@@ -1,6 +1,7 @@
 // Kernels that only move elements: dispatch on the width of an element instead of on its type.
 //
-// One instantiation per width serves all plain types; strings and resource handles have one of their own.
+// One instantiation per width serves all plain types; strings and handles (resources and variants) have one of their
+// own.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -18,7 +19,7 @@ struct Bytes16 {
 template <typename F>
 inline void dispatch_width(DType dtype, F&& f) {
   if (dtype == DType::string) return f.template operator()<std::string>();
-  if (dtype == DType::resource) return f.template operator()<ResourceHandle>();
+  if (dtype == DType::resource || dtype == DType::variant) return f.template operator()<ResourceHandle>();
   switch (size_of(dtype)) {
     case 1:
       return f.template operator()<uint8_t>();

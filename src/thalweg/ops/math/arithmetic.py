@@ -179,7 +179,7 @@ _SUMMABLE = (
     "uint16, complex128, half, uint32, uint64}"
 )
 define(
-    "AddN", "inputs: N * T -> sum: T", f"N: int >= 1, T: {_SUMMABLE}",
+    "AddN", "inputs: N * T -> sum: T", f"N: int >= 1, T: {_SUMMABLE[:-1]}, variant}}",
     shape=shapes.merge_inputs, commutative=True, aggregate=True,
 )  # fmt: skip
 define(
