@@ -116,6 +116,60 @@ def test_gradients_pass_through_lists_in_a_row_of_operations() -> None:
     )
 
 
+def _pushed_in_a_loop(x: Any) -> Any:
+    _, tensors = tf.while_loop(
+        lambda i, _: i < 5, lambda i, tensors: (i + 1, push(tensors, x[i] * x[0])), (0, empty(tf.float64))
+    )
+    return stack(tensors, tf.float64)
+
+
+def _set_in_a_loop(x: Any) -> Any:
+    _, tensors = tf.while_loop(
+        lambda i, _: i < 5, lambda i, tensors: (i + 1, put(tensors, i, x[i] * x[0])),
+        (0, reserve(5, tf.float64, SCALAR)),
+    )  # fmt: skip
+    return stack(tensors, tf.float64)
+
+
+def _popped_in_a_loop(x: Any) -> Any:
+    def body(i: Any, tensors: Any, total: Any) -> Any:
+        rest, item = pop(tensors, tf.float64)
+        return i + 1, rest, total * (0.5 + tf.reshape(item, []))
+
+    tensors = raw.TensorListFromTensor(tensor=x, element_shape=SCALAR)
+    return tf.while_loop(lambda i, *_: i < 5, body, (0, tensors, np.float64(1.0)))[2]
+
+
+def _read_in_a_loop(x: Any) -> Any:
+    tensors = raw.TensorListFromTensor(tensor=x, element_shape=SCALAR)
+    return tf.while_loop(
+        lambda i, _: i < 5,
+        lambda i, total: (i + 1, total * 0.5 + get(tensors, i, tf.float64, SCALAR)), (0, np.float64(0.0)),
+    )[1]  # fmt: skip
+
+
+def _made_in_a_branch(x: Any) -> Any:
+    tensors = raw.TensorListFromTensor(tensor=x, element_shape=SCALAR)
+    return stack(tf.cond(x[0] > 0, lambda: push(tensors, x[0] * x[1]), lambda: tensors), tf.float64)
+
+
+@pytest.mark.parametrize(
+    "function", [_pushed_in_a_loop, _set_in_a_loop, _popped_in_a_loop, _read_in_a_loop, _made_in_a_branch]
+)
+def test_gradients_pass_through_lists_in_control_flow(function: Any) -> None:
+    x = tf.placeholder(tf.float64, [5])
+    y = tf.reduce_sum(function(x))
+    grad = tf.gradients(y, x)[0]
+    value, step = np.array([1.0, -0.4, 0.3, 2.0, 0.7]), 1e-6
+    with tf.Session() as sess:
+        found = sess.run(grad, {x: value})
+        differences = [
+            (sess.run(y, {x: value + step * unit}) - sess.run(y, {x: value - step * unit})) / (2 * step)
+            for unit in np.eye(5)
+        ]
+    np.testing.assert_allclose(found, differences, rtol=1e-6)
+
+
 def test_both_branches_of_a_conditional_make_lists() -> None:
     choice = tf.placeholder(tf.bool, [])
     tensors = push(empty(), 1.0)

@@ -12,6 +12,7 @@ from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import device
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.tensor import Tensor
 
 
 @export("AggregationMethod")
@@ -45,10 +46,15 @@ def _sum(present: Sequence[Any], method: int | None) -> Any:
     dense = [convert_to_tensor(grad) for grad in present]
     if method == AggregationMethod.EXPERIMENTAL_TREE:
         while len(dense) > 1:
-            pairs = [apply_one("AddV2", a, b) for a, b in zip(dense[::2], dense[1::2], strict=False)]
+            pairs = [sum_of_two(a, b) for a, b in zip(dense[::2], dense[1::2], strict=False)]
             dense = pairs + ([dense[-1]] if len(dense) % 2 else [])
         return dense[0]
     return apply_one("AddN", dense)
+
+
+def sum_of_two(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of two dense gradients, of lists of tensors, too."""
+    return apply_one("AddN", [a, b]) if a.dtype.base_dtype is dtypes.variant else apply_one("AddV2", a, b)
 
 
 def _as_int64(grads: Sequence[Any], indices: Any) -> Any:

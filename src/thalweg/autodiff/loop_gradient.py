@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.autodiff.accumulators import new_array
+from thalweg.autodiff.aggregate import sum_of_two
 from thalweg.autodiff.backward_contexts import BackwardLoop
 from thalweg.autodiff.cond_gradient import shape_of
 from thalweg.autodiff.nodes import Level, backpropagates
@@ -110,7 +111,7 @@ def _summed(backward: BackwardLoop, outer: Tensor, grad: Tensor) -> Tensor:
     """The sum over all iterations of the gradient of a captured tensor."""
     zeros = zeros_for(outer)
     shape = value_spec(outer)[1]
-    return backward.add_variable(zeros, lambda total: apply_one("AddV2", total, grad), shape).exit
+    return backward.add_variable(zeros, lambda total: sum_of_two(total, grad), shape).exit
 
 
 # How many rows a factor has, if the graph does not say.

@@ -26,6 +26,8 @@ def value_spec(tensor: Tensor) -> tuple[DType, TensorShape]:
 
 def zeros_for(tensor: Tensor) -> Tensor:
     """Zeros that can stand for the gradient of `tensor`."""
+    if tensor.dtype.base_dtype is dtypes.variant:
+        return apply_one("ZerosLike", tensor)  # A list of tensors.
     dtype, shape = value_spec(tensor)
     if shape.is_fully_defined():
         sizes: Any = np.array(shape.as_list(), np.int32)
