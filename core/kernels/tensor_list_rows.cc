@@ -18,7 +18,7 @@ void zero_unset(std::span<const Tensor> values, int64_t length, Tensor& out) {
 PartialShape common_shape(std::span<const Tensor> values, PartialShape shape) {
   for (const Tensor& value : values)
     if (value.defined() && !(shape.fully_defined() && shape.accepts(value.shape())))
-      shape = merged(shape, known(value.shape()));
+      shape = merged(shape, exactly(value.shape()));
   return shape;
 }
 
@@ -92,7 +92,7 @@ void concat(Context& ctx, PartialShape element, const std::vector<int64_t>& lead
       require(first < 0 || value.dim(0) == first,
               "First entry of element_shape input does not match the first dim of list element at index: ", i,
               " Expected: ", first, " Actual: ", value.dim(0));
-      rest = merged(rest, known(value.shape().removed(0)));
+      rest = merged(rest, exactly(value.shape().removed(0)));
       lengths.flat<int64_t>()[i] = value.dim(0);
       continue;
     }

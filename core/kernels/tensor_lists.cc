@@ -108,7 +108,7 @@ void get_item(Context& ctx) {
     PartialShape shape = merged(shape_input(ctx, 2), list.element_shape());
     if (!shape.fully_defined())
       for (const Tensor& other : list.stored())
-        if (other.defined()) shape = merged(shape, known(other.shape()));
+        if (other.defined()) shape = merged(shape, exactly(other.shape()));
     require(shape.fully_defined(),
             "Trying to read an uninitialized tensor but element_shape is not fully defined: ", shape,
             " and no list element is set.");

@@ -25,6 +25,9 @@ class Writer {
   Writer& text(std::string_view value) {
     require(value.size() < (size_t{1} << 31), "a text of ", value.size(), " bytes is too long to be sent");
     put(static_cast<uint32_t>(value.size()));
+    return bytes(value);
+  }
+  Writer& bytes(std::string_view value) {
     out_.append(value);
     return *this;
   }

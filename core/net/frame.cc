@@ -3,6 +3,7 @@
 
 #include "net/encoding.h"
 #include "net/limits.h"
+#include "net/list_encoding.h"
 #include "net/loans.h"
 
 namespace thalweg::net {
@@ -29,15 +30,17 @@ void Unsent::write_head(const Frame& frame, Loans* loans, std::vector<uint64_t>&
       continue;
     }
     require(!tensor.on_device(), "a tensor in a device's memory cannot be sent to another task");
-    require(tensor.dtype() == DType::string || is_plain(tensor.dtype()), "a tensor of type ", tensor.dtype(),
+    require(tensor.dtype() != DType::resource, "a tensor of type ", tensor.dtype(),
             " belongs to its task and cannot be sent to another one");
-    const bool text = tensor.dtype() == DType::string;
+    const bool plain = is_plain(tensor.dtype());
     const auto loan = loans != nullptr ? loans->lend(tensor) : Loan();
     if (loan.number != 0) lent.push_back(loan.number);
-    const Place place = text ? Place::in_descriptor : loan.number != 0 ? Place::shared_memory : Place::in_frame;
+    const Place place = !plain ? Place::in_descriptor : loan.number != 0 ? Place::shared_memory : Place::in_frame;
     writer.put(tensor.dtype()).put(static_cast<uint8_t>(tensor.rank())).put(place).put(uint8_t{0});
     for (int64_t dim : tensor.shape()) writer.put(dim);
-    if (text) {
+    if (tensor.dtype() == DType::variant) {
+      put_variants(writer, tensor);
+    } else if (!plain) {
       for (int64_t i = 0; i < tensor.num_elements(); ++i) writer.text(tensor.strings()[i]);
     } else if (place == Place::shared_memory) {
       writer.put(loan.number).put(loan.offset);

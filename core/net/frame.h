@@ -6,7 +6,7 @@
 // are, and how many bytes their elements take. Elements come last, so that a reader knows where they belong before
 // they arrive: they are written from the sender's buffers and read into the receiver's final ones, without a copy in
 // between. A descriptor is the element type, the rank, where the elements are, and the dimensions; strings, which are
-// no plain bytes, are inside of it. A tensor without a type is the dead token.
+// no plain bytes, and lists of tensors (list_encoding.h) are inside of it. A tensor without a type is the dead token.
 #pragma once
 
 #include <sys/uio.h>
@@ -58,8 +58,8 @@ enum class Place : uint8_t { in_frame, in_descriptor, shared_memory };
 // What is still to be written of a frame. Keeps the tensors until then.
 class Unsent {
  public:
-  // Throws InvalidArgumentError for a tensor that cannot leave its process. Large elements that are in memory which
-  // the peer can map are lent to it, if there are loans.
+  // Throws InvalidArgumentError or UnimplementedError for a tensor that cannot leave its process. Large elements that
+  // are in memory which the peer can map are lent to it, if there are loans.
   Unsent(Frame frame, Loans* loans);
   bool empty() const { return written_ == size_; }
   bool has_tensors() const { return !tensors_.empty(); }

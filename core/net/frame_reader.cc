@@ -7,19 +7,10 @@
 #include <cerrno>
 
 #include "net/encoding.h"
+#include "net/list_encoding.h"
 #include "net/loans.h"
 
 namespace thalweg::net {
-namespace {
-
-// A tensor may have no elements and huge dimensions; nothing that a step makes has such.
-Shape shape_of(Parser& parser, int rank) {
-  int64_t dims[Shape::kMaxRank];
-  for (int i = 0; i < rank; ++i) dims[i] = parser.take<int64_t>();
-  return Shape(std::span<const int64_t>(dims, static_cast<size_t>(rank)));
-}
-
-}  // namespace
 
 bool FrameReader::read(const Socket& socket, const std::function<void(Frame)>& receive, std::atomic<int64_t>& bytes) {
   for (size_t total = 0; total < kTurn;) {
@@ -138,13 +129,14 @@ Tensor FrameReader::described(Parser& parser) {
   parser.take<uint8_t>();
   if (type == 0) return Tensor();
   const DType dtype = DType(type);
-  require(
-      type <= static_cast<uint8_t>(DType::uint64) && size_of(dtype) > 0 && (is_plain(dtype) || dtype == DType::string),
-      "a frame has a tensor of the type ", int{type}, ", which cannot be sent");
+  require(type <= static_cast<uint8_t>(DType::uint64) && size_of(dtype) > 0 && dtype != DType::resource,
+          "a frame has a tensor of the type ", int{type}, ", which cannot be sent");
   require(rank <= Shape::kMaxRank, "a frame has a tensor of rank ", rank);
-  Shape shape = shape_of(parser, rank);
+  Shape shape = take_shape(parser, rank);
+  require(is_plain(dtype) || place == Place::in_descriptor, "a frame has elements of type ", dtype,
+          " in the wrong place");
+  if (dtype == DType::variant) return take_variants(parser, std::move(shape));
   if (dtype == DType::string) {
-    require(place == Place::in_descriptor, "a frame has strings in the wrong place");
     // Each has a length of four bytes at least: a lie about their number takes no memory.
     require(static_cast<uint64_t>(shape.num_elements()) <= parser.rest().size() / 4, "a frame announces ",
             shape.num_elements(), " strings and is shorter than that");

@@ -63,6 +63,6 @@ class TensorList : public Resource {
 
 // The shape that both describe. Fails if they contradict each other.
 PartialShape merged(const PartialShape& a, const PartialShape& b);
-inline PartialShape known(const Shape& shape) { return {true, shape.to_vector()}; }
+inline PartialShape exactly(const Shape& shape) { return {true, shape.to_vector()}; }
 
 }  // namespace thalweg

@@ -2,7 +2,7 @@
 // size.
 #pragma once
 
-#include "sockets.h"
+#include "lists.h"
 
 namespace native_tests {
 
@@ -35,6 +35,7 @@ inline std::vector<std::string> sample_frames() {
           bytes_of({FrameKind::cancel, 0, 5, 0, error, {}}),
           bytes_of({FrameKind::tensor, 0, 5, 99, at, {Tensor::scalar<double>(2)}}),
           bytes_of({FrameKind::tensor, 0, 6, 99, at, {strings}}),
+          bytes_of({FrameKind::tensor, 0, 7, 99, at, {nested_lists()}}),
           bytes_of({FrameKind::give_back, 0, 0, 3, {}, {}}),
           bytes_of({FrameKind::heartbeat, 0, 0, 0, {}, {}})};
 }
