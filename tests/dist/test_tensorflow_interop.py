@@ -1,7 +1,8 @@
-"""TensorFlow's own clients on Thalweg's servers, and Thalweg's sessions on TensorFlow's servers, with the same programs.
+"""TensorFlow's own clients on Thalweg's servers, and Thalweg's sessions on TensorFlow's servers: the same programs.
 
-TensorFlow runs in processes of an environment of its own: that of the benchmarks (`make bench`), or the Python that
-THALWEG_TENSORFLOW_PYTHON names. Where neither is, only Thalweg's two halves of the protocol meet each other.
+TensorFlow runs in processes of an environment of its own: that of the benchmarks (`make bench`, or `tf` in the folder
+that THALWEG_PEERS names), or the Python that THALWEG_TENSORFLOW_PYTHON names. Where none is, only Thalweg's two halves
+of the protocol meet each other.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ import thalweg as tf
 from tests.dist.master_programs import PROGRAMS
 from tests.dist.processes import ROOT, free_ports
 
-PYTHON = Path(os.environ.get("THALWEG_TENSORFLOW_PYTHON", ROOT / ".bench" / "tf" / "bin" / "python"))
+PEERS = Path(os.environ.get("THALWEG_PEERS", ROOT / ".bench"))
+PYTHON = Path(os.environ.get("THALWEG_TENSORFLOW_PYTHON", PEERS / "tf" / "bin" / "python"))
 SCRIPT = Path(__file__).with_name("tensorflow_process.py")
-TENSORFLOW_ONLY = ["tensorflow_callables", "traced_functions_and_functional_control_flow", "convolutional_network"]
+TENSORFLOW_ONLY = [
+    "tensorflow_callables", "traced_functions_and_functional_control_flow", "convolutional_network",
+    "gradients_of_functional_loops_and_branches", "dynamic_rnn_with_lists", "mapped_and_scanned_functions",
+]  # fmt: skip
 
 needs_tensorflow = pytest.mark.skipif(not PYTHON.exists(), reason="TensorFlow has no environment here")
 pytestmark = pytest.mark.processes
