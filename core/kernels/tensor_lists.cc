@@ -239,6 +239,14 @@ Tensor zeros_of_list(const Tensor& variant) {
 
 void zeros_like(Context& ctx) { ctx.set_output(0, zeros_of_list(ctx.input(0))); }
 
+// The gradient of an argument of a function that no gradient reaches: variants that are no lists have none, and nobody
+// reads what stands in their place.
+void zeros_or_same(Context& ctx) {
+  const Tensor& in = ctx.input(0);
+  const bool list = in.rank() == 0 && list_in(*in.flat<ResourceHandle>()) != nullptr;
+  ctx.set_output(0, list ? zeros_of_list(in) : ctx.take_input(0));
+}
+
 REGISTER(kernel("EmptyTensorList").make<Empty>());
 REGISTER(kernel("TensorListReserve").make<Reserve>());
 REGISTER(kernel("TensorListResize").function<resize>());
@@ -252,6 +260,7 @@ REGISTER(kernel("TensorListSetItem").make<SetItem>());
 REGISTER(kernel("TensorListConcatLists").function<concat_lists>());
 REGISTER(kernel("AddN").types("T", Types<DType::variant>{}).function<add_n>());
 REGISTER(kernel("ZerosLike").types("T", Types<DType::variant>{}).function<zeros_like>());
+REGISTER(kernel("_VariantZeros").function<zeros_or_same>());
 
 }  // namespace
 }  // namespace thalweg

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import thalweg as tf
-from tests.op_cases import Args, Bad, case, real
+from tests.op_cases import Args, Bad, case, covered_elsewhere, real
 
 _raw = tf.raw_ops
 _ANY = "float16 bfloat16 float32 float64 int32 complex128 string bool"
@@ -214,3 +214,4 @@ case("TensorListConcatLists",
      lambda x, y: _stack(_raw.TensorListConcatLists(input_a=_from(x), input_b=_from(y), element_dtype=x.dtype), x),
      lambda x, y: np.concatenate([x, y]), samples=[Args(real(3, 2), real(1, 2)), Args(real(0, 2), real(1, 2))],
      bad=[Bad(Args(real(3, 2), real(1, 3)), match="vs.")])  # fmt: skip
+covered_elsewhere("gradients of functions use it; see tests/functions/test_list_gradients.py", "_VariantZeros")

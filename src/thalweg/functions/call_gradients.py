@@ -15,7 +15,8 @@ from thalweg.functions.function_gradient import (
     called_function,
     forward_with,
     gradient_function,
-    is_number,
+    has_own_gradient,
+    no_gradient,
 )
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function
 from thalweg.graph import dtypes
@@ -71,7 +72,7 @@ def _symbolic_gradient(
 
 
 def _may_have_gradient(tensor: Tensor) -> bool:
-    return is_number(tensor) or tensor.dtype.base_dtype is dtypes.resource
+    return has_own_gradient(tensor) or tensor.dtype.base_dtype is dtypes.resource
 
 
 def _complete(outputs: Sequence[Tensor], grads: Sequence[Any]) -> list[Tensor]:
@@ -80,10 +81,10 @@ def _complete(outputs: Sequence[Tensor], grads: Sequence[Any]) -> list[Tensor]:
     for tensor, grad in zip(outputs, grads, strict=True):
         if grad is not None:
             complete.append(dense(grad))
-        elif tensor.dtype.base_dtype.is_numpy_compatible and tensor.dtype.base_dtype is not dtypes.string:
-            complete.append(zeros_for(tensor))
-        else:
+        elif tensor.dtype.base_dtype in (dtypes.string, dtypes.resource):
             complete.append(tensor)
+        else:
+            complete.append(no_gradient(tensor))
     return complete
 
 

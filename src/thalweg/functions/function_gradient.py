@@ -40,18 +40,24 @@ class Backward(NamedTuple):
     grads: list[tuple[int, ...] | None]
 
 
-def is_number(tensor: Tensor) -> bool:
-    """Whether a tensor can have a gradient of its own type."""
-    return tensor.dtype.base_dtype.is_floating or tensor.dtype.base_dtype.is_complex
+def has_own_gradient(tensor: Tensor) -> bool:
+    """Whether a tensor can have a gradient of its own type: numbers that are not integers, and lists of tensors."""
+    dtype = tensor.dtype.base_dtype
+    return dtype.is_floating or dtype.is_complex or dtype.name == "variant"
+
+
+def no_gradient(tensor: Tensor) -> Tensor:
+    """What stands for the gradient of an argument or a result that has none: zeros, if it is not a dataset."""
+    return apply_one("_VariantZeros", tensor) if tensor.dtype.base_dtype.name == "variant" else zeros_for(tensor)
 
 
 def _has_gradient(tensor: Tensor) -> bool:
-    return is_number(tensor) or tensor.dtype.base_dtype.name == "resource"
+    return has_own_gradient(tensor) or tensor.dtype.base_dtype.name == "resource"
 
 
 def _differentiate(function: GraphFunction, grads: Sequence[Tensor]) -> list[Any]:
-    """The gradients of the arguments, in the graph of the body, given those of the results that are numbers."""
-    ys = [tensor for tensor in function.outputs if is_number(tensor)]
+    """The gradients of the arguments, in the graph of the body, given those of the results that can have one."""
+    ys = [tensor for tensor in function.outputs if has_own_gradient(tensor)]
     xs = [tensor for tensor in function.inputs if _has_gradient(tensor)]
     found = iter(gradients(ys, xs, list(grads)) if ys and xs else [None] * len(xs))
     return [next(found) if _has_gradient(tensor) else None for tensor in function.inputs]
@@ -73,7 +79,7 @@ def backward(function: GraphFunction) -> Backward:
 
 def _make_backward(function: GraphFunction) -> Backward:
     graph = function.graph
-    results = [i for i, tensor in enumerate(function.outputs) if is_number(tensor)]
+    results = [i for i, tensor in enumerate(function.outputs) if has_own_gradient(tensor)]
     with graph.as_default():
         incoming = [_gradient_argument(graph, function.outputs[i], i) for i in results]
         found = _differentiate(function, incoming)
@@ -159,15 +165,13 @@ def _make_gradient_function(function: GraphFunction) -> GraphFunction:
     graph = function.graph
     with graph.as_default():
         incoming = [_gradient_argument(graph, tensor, i) for i, tensor in enumerate(function.outputs)]
-        found = _differentiate(function, [grad for grad in incoming if is_number(grad)])
+        found = _differentiate(function, [grad for grad in incoming if has_own_gradient(grad)])
         outputs = []
         for tensor, grad in zip(function.inputs, found, strict=True):
             if grad is not None:
                 outputs.append(dense(grad))
-            elif tensor.dtype.base_dtype.is_numpy_compatible and tensor.dtype.base_dtype.name != "string":
-                outputs.append(zeros_for(tensor))
             else:
-                outputs.append(zeros_for(tensor) if tensor.dtype.name == "resource" else apply_one("Identity", tensor))
+                outputs.append(apply_one("Identity", tensor) if tensor.dtype.name == "string" else no_gradient(tensor))
     name = _free_name(graph, f"{function.name}_grad")
     result = _subfunction(graph, name, [*function.inputs, *incoming], outputs)
     if result.captures:

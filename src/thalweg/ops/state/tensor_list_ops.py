@@ -64,7 +64,11 @@ define(
     shape=shapes.unknown,
 )
 define("TensorListResize", "input_handle: variant, size: int32 -> output_handle: variant", shape=shapes.scalar)
-not_differentiable("EmptyTensorList", "TensorListReserve", "TensorListLength", "TensorListElementShape")
+# Zeros like a list; any other variant as it is. Gradients of functions put it where no gradient arrives.
+define("_VariantZeros", "x: variant -> y: variant", shape=shapes.unchanged)
+not_differentiable(
+    "_VariantZeros", "EmptyTensorList", "TensorListReserve", "TensorListLength", "TensorListElementShape"
+)
 
 define(
     "TensorListPushBack",
