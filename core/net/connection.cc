@@ -49,13 +49,15 @@ Connection::Connection(Socket socket, Greeting greeting, Owner& owner, const Lim
 
 Connection::~Connection() = default;
 
-std::shared_ptr<Connection> Connection::make(Socket socket, Greeting greeting, Owner& owner, const Limits& limits) {
+std::shared_ptr<Connection> Connection::make(Socket socket, Greeting greeting, Owner& owner, const Limits& limits,
+                                             std::shared_ptr<void> keeper) {
   auto arena = std::move(greeting.arena);
   std::shared_ptr<Connection> made(new Connection(std::move(socket), std::move(greeting), owner, limits));
   if (arena)
     made->loans_ = std::make_unique<Loans>(
         SharedArena::get(), std::move(arena),
         [lender = std::weak_ptr<Connection>(made)](uint64_t number) { give_back(lender, number); });
+  made->keeper_ = std::move(keeper);
   made->reader_.emplace(made->loans_.get(), limits);
   return made;
 }
@@ -74,11 +76,13 @@ void Connection::start() {
 void Connection::readable() {
   const bool spins = expects_more_ && Spin::shared().begin();
   std::shared_ptr<Socket> socket;
+  std::shared_ptr<void> keeper;
   {
     std::lock_guard lock(mutex_);
     if (socket_ && !is_reading_ && !is_claimed_) {
       is_reading_ = true;
       socket = socket_;
+      keeper = keeper_;
       if (spins) set_claimed(true);  // The poller has disarmed the socket.
     }
   }
@@ -158,12 +162,14 @@ void Connection::release() {
 
 bool Connection::read_claimed(int64_t step) {
   std::shared_ptr<Socket> socket;
+  std::shared_ptr<void> keeper;
   {
     std::lock_guard lock(mutex_);
     if (!socket_ || !is_claimed_) return false;
     if (is_reading_) return true;  // What the poller began before the claim.
     is_reading_ = true;
     socket = socket_;
+    keeper = keeper_;
   }
   read(*socket, step);
   return true;
@@ -260,11 +266,13 @@ std::optional<Error> Connection::why_lost() {
 
 void Connection::close(const Error& why) {
   auto self = shared_from_this();
+  std::shared_ptr<void> keeper;
   std::deque<Unsent> dropped;
   {
     std::lock_guard lock(mutex_);
     if (why_) return;
     why_ = why;
+    keeper = std::move(keeper_);
     is_lost_.store(true);
     dropped.swap(unsent_);
     Poller::shared().remove(read_number_);

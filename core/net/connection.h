@@ -33,8 +33,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     virtual void lost(const std::shared_ptr<Connection>& connection, const Error& why) = 0;
   };
 
-  // The owner must stay until it has been told of the loss.
-  static std::shared_ptr<Connection> make(Socket socket, Greeting greeting, Owner& owner, const Limits& limits = {});
+  // The owner must stay until it has been told of the loss, and handled what came before; `keeper`, if there is one,
+  // keeps it as long as that.
+  static std::shared_ptr<Connection> make(Socket socket, Greeting greeting, Owner& owner, const Limits& limits = {},
+                                          std::shared_ptr<void> keeper = nullptr);
   ~Connection();
   Connection(const Connection&) = delete;
   // Begins to read, unless the connection is lost already. Frames may be sent before.
@@ -111,6 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t read_number_ = 0, write_number_ = 0;
   bool is_reading_ = false;         // some thread is
   bool is_claimed_ = false;         // the poller is not
+  std::shared_ptr<void> keeper_;    // of the owner; null when lost
   std::shared_ptr<Socket> socket_;  // null when lost; a thread that reads keeps it open
   Socket writing_;                  // a second descriptor of the same socket: reading and writing are armed apart
   std::deque<Unsent> unsent_;

@@ -165,7 +165,8 @@ std::shared_ptr<Connection> Task::connect(const std::string& address, std::chron
 }
 
 std::shared_ptr<Connection> Task::adopt(Socket socket, Greeting greeting, bool called) {
-  auto connection = Connection::make(std::move(socket), std::move(greeting), *this, options_.limits);
+  auto connection =
+      Connection::make(std::move(socket), std::move(greeting), *this, options_.limits, shared_from_this());
   {
     std::lock_guard lock(mutex_);
     if (closed_) fail(Code::cancelled, "the task is closed");
