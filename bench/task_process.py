@@ -1,7 +1,8 @@
-"""A task of a benchmark's cluster, in the framework's own Python: `task_process.py FRAMEWORK CLUSTER JOB INDEX [CASE]`.
+"""A task of a benchmark's cluster: `task_process.py FRAMEWORK CLUSTER JOB INDEX [CASE COUNT]`.
 
-Without a case it only serves. With one, it is a further worker that runs the case's steps until it is ended. It ends
-with the process that has started it.
+It runs in the framework's own Python. Without a case it only serves. With one, it is a further worker that runs the
+case's steps until it is ended, as long as the worker that is measured runs steps, which that one counts in the file
+COUNT: it takes no core from another framework whose turn it is. It ends with the process that has started it.
 """
 
 import json
@@ -33,8 +34,15 @@ def main():
     step = clusters.PROGRAMS[sys.argv[5]](tf, cluster, index)
     step()
     print("ready", flush=True)
+    counted, at = 0, time.monotonic()
+    count = clusters.step_count(sys.argv[6])
     while True:
-        step()
+        if count[0] != counted:
+            counted, at = count[0], time.monotonic()
+        if time.monotonic() - at < 0.05:
+            step()
+        else:
+            time.sleep(0.002)
 
 
 if __name__ == "__main__":

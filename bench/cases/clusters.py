@@ -5,10 +5,12 @@ updates. Each framework runs its own servers (`tf.train.Server`), and the same p
 """
 
 import json
+import mmap
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -143,7 +145,11 @@ class Others:
         for process in self._processes:
             process.stdout.readline()
         further = range(1, num_workers) if program else ()
-        self._others = [self._start(framework, "worker", task, program) for task in further]
+        file, self._counted = tempfile.mkstemp()
+        os.truncate(file, 8)
+        os.close(file)
+        self.count = step_count(self._counted)
+        self._others = [self._start(framework, "worker", task, program, self._counted) for task in further]
 
     def _start(self, framework, job, index, *program):
         command = [sys.executable, str(Path(__file__).parents[1] / "task_process.py"), framework,
@@ -159,6 +165,13 @@ class Others:
             process.kill()
             process.wait()
             process.stdout.close()
+        os.unlink(self._counted)
+
+
+def step_count(path):
+    """The steps that the worker of the benchmark has run, in memory that it shares with the other workers."""
+    with open(path, "r+b") as file:
+        return memoryview(mmap.mmap(file.fileno(), 8)).cast("Q")
 
 
 def free_ports(count):
@@ -176,10 +189,15 @@ def _builder(program, num_ps, num_workers=1):
     def build(tf, setting):
         framework = "thalweg" if tf.__name__.startswith("thalweg") else "tensorflow"
         others = Others(framework, program, num_ps, num_workers)
-        step = PROGRAMS[program](tf, others.cluster, 0)
+        others.count[0] += 1
+        run = PROGRAMS[program](tf, others.cluster, 0)
         if program != "synchronous":
             others.wait_for_workers()
-        step.others = others
+
+        def step():
+            others.count[0] += 1
+            run()
+
         return step
 
     return build
