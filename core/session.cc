@@ -64,7 +64,7 @@ std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec, Device& device)
 }
 
 std::shared_ptr<Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device) {
-  return std::make_shared<Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(device), device);
+  return std::make_shared<Plan>(std::move(specs), num_feeds, std::move(fetches), kernel_maker(device), device, limit_);
 }
 
 std::shared_ptr<Function> Session::function(const std::string& name) {

@@ -59,6 +59,9 @@ class Session {
   };
   void close();
   bool closed();
+  // Steps that are compiled from now on run nodes on at most so many threads, of this session's own; else they share
+  // those of the process.
+  void limit_inter_op_threads(int most) { limit_ = std::make_shared<InterOpLimit>(most); }
 
  private:
   void cancel_steps();
@@ -66,6 +69,7 @@ class Session {
 
   const Devices devices_;  // shared with the bodies of functions
   const bool owns_devices_ = true;
+  std::shared_ptr<InterOpLimit> limit_ = InterOpLimit::of_process();
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Kernel>> stateful_;
   std::map<std::string, std::shared_ptr<Function>> functions_;

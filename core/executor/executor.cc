@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "thread/parallel.h"
 #include "thread/run_soon.h"
 
 namespace thalweg {
@@ -30,6 +31,33 @@ void Executor::abort(const Error& error) {
   if (rendezvous()) rendezvous()->abort(error);
   // The values that this executor expects from others may never come.
   if (take_or_notify()) make_resume();
+}
+
+bool Executor::execute_specially(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
+                                 const Started& started) {
+  if (node.kind >= NodeKind::async) return execute_async(node, inputs, outputs, iteration, started);
+  if (team_ && node.kind == NodeKind::plain &&
+      (node.may_wait || plan_->pace().is_heavy(plan_->index(node)) || conflicts(node, inputs))) {
+    take_apart(node, inputs, iteration, started);
+    return false;
+  }
+  if (measured_)
+    execute_measured(node, inputs, outputs, iteration);
+  else
+    compute_node(site(), node.def, *node.kernel, inputs, outputs, iteration);
+  if ((++ticks_ & 1023) == 0) tick();
+  return true;
+}
+
+void Executor::execute_measured(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration) {
+  Pace::Sample& sample = samples_[plan_->index(node)];
+  const ParallelMeter meter;
+  const int64_t before = steady_nanoseconds();
+  compute_node(site(), node.def, *node.kernel, inputs, outputs, iteration);
+  sample.time += steady_nanoseconds() - before;
+  sample.elsewhere += meter.elsewhere();
+  ++sample.runs;
+  if (const Account* account = plan_->device().account) most_bytes_ = std::max(most_bytes_, account->bytes_in_use());
 }
 
 bool Executor::execute_async(const NodeItem& node, Tensor* inputs, Tensor* outputs, FrameIteration iteration,
@@ -88,10 +116,7 @@ void Executor::ended(const Started& started, std::optional<Error> error, std::sh
 }
 
 Step::Hold Executor::hold() {
-  {
-    std::lock_guard lock(mutex_);
-    ++outstanding_;
-  }
+  ++outstanding_;
   struct Once {
     std::atomic<bool> over{false};
     std::atomic<int64_t> token{-1};
@@ -130,7 +155,7 @@ bool Executor::take_or_notify() {
     if (holder == kMail) return false;
     const bool free = holder == kFree;
     if (!holder_.compare_exchange_weak(holder, kMail)) continue;
-    if (!free) {
+    if (!free && !team_) {
       // `run` looks at the flag with the lock before it sleeps. The woken thread needs the lock at once: it is free
       // again. (The caller keeps the executor alive.)
       {
@@ -170,6 +195,7 @@ void Executor::accept(const NodeItem& node, Tensor value) {
 
 void Executor::tick() {
   if (!poll_) return;
+  if (team_ && std::this_thread::get_id() != caller_) return;  // The caller looks for itself.
   // Polling may have to wait for the GIL, so it goes by the clock and never happens in a short step.
   auto now = std::chrono::steady_clock::now();
   if (last_poll_ == std::chrono::steady_clock::time_point{}) last_poll_ = now;
@@ -178,7 +204,7 @@ void Executor::tick() {
   poll_();
 }
 
-bool Executor::advance() {
+Executor::Advanced Executor::advance() {
   // Host memory used on behalf of a device with its own memory is not charged to the device's account.
   AccountScope account(plan_->device().memory ? nullptr : plan_->device().account);
   while (true) {
@@ -190,6 +216,7 @@ bool Executor::advance() {
             accept(*c.started.node, std::move(c.value));
             continue;
           }
+          if (c.apart) ended_apart(*c.apart);
           if (stats_) stats_->arrived(c.started.record, *c.started.node, c.outputs(), c.time, c.thread);
           state_->complete(c.started, c.outputs());
         }
@@ -199,12 +226,14 @@ bool Executor::advance() {
       }
       if (stats_ && interrupted()) stats_->interrupt();
     }
-    if (plan_->sequential()) return true;
-    for (const Completion& c : arrived_) outstanding_ -= !c.handed_over;
+    if (in_order_) return Advanced::ended;
+    for (const Completion& c : arrived_)
+      if (!c.handed_over) --outstanding_;
     arrived_.clear();
-    if (outstanding_ == 0 && (interrupted() || (expected_ == 0 && !state_->can_start()))) return true;
+    if (team_ && choose_apart()) return Advanced::apart;
+    if (outstanding_ == 0 && (interrupted() || (expected_ == 0 && !state_->can_start()))) return Advanced::ended;
     uint8_t holder = kMail;
-    if (!holder_.compare_exchange_strong(holder, kHeld)) return false;
+    if (!holder_.compare_exchange_strong(holder, kHeld)) return Advanced::waits;
     std::lock_guard lock(mutex_);
     arrived_.swap(inbox_);
   }
@@ -224,11 +253,41 @@ std::vector<Tensor> Executor::collect() {
   return out;
 }
 
-std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
+void Executor::begin(std::span<Tensor> feeds) {
+  if (driver_ == nullptr) {
+    const Pace::Mode mode = plan_->pace().begin();
+    measured_ = mode.measured && stats_ == nullptr;
+    team_ = mode.team && (stats_ == nullptr || stats_->allows_team() || plan_->pace().needs_team());
+    is_special_ = measured_ || team_;
+    if (is_special_) {
+      const Account* account = plan_->device().account;
+      bytes_before_ = most_bytes_ = account != nullptr ? account->bytes_in_use() : 0;
+      began_ = steady_nanoseconds();
+    }
+    if (measured_) samples_.assign(plan_->nodes().size(), {});
+  }
+  in_order_ = plan_->sequential() && !team_;
   state_ = plan_->take_state();
   if (stats_ && !called_) stats_->fed(*plan_, feeds);
-  state_->begin(feeds);
-  while (!advance()) {
+  state_->begin(feeds, team_);
+}
+
+void Executor::note_pace() {
+  if (!is_special_ || interrupted()) return;
+  if (measured_)
+    plan_->pace().end_measured(samples_, most_bytes_ - bytes_before_);
+  else if (plan_->sequential() && stats_ == nullptr)
+    plan_->pace().end_team(steady_nanoseconds() - began_);
+}
+
+std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
+  begin(feeds);
+  if (team_) {
+    run_in_team();
+    note_pace();
+    return collect();
+  }
+  while (advance() != Advanced::ended) {
     std::unique_lock lock(mutex_);
     auto has_mail = [this] { return holder_.load() == kMail; };
     if (!wake_.wait_for(lock, kPollInterval, has_mail) && poll_) {
@@ -240,6 +299,7 @@ std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
       }
     }
   }
+  note_pace();
   return collect();
 }
 
@@ -251,10 +311,9 @@ void Executor::start(std::vector<Tensor> feeds, Finished finished) {
 bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
   finished_ = std::move(finished);
   expected_ = plan_->num_arrivals();
-  state_ = plan_->take_state();
-  if (stats_ && !called_) stats_->fed(*plan_, feeds);
-  state_->begin(feeds);
-  if (expected_ == 0 || plan_->sequential() || state_->can_start()) return true;
+  caller_is_ = kOver;  // Nobody waits for the end.
+  begin(feeds);
+  if (expected_ == 0 || in_order_ || state_->can_start()) return true;
   // Unless the step was aborted meanwhile.
   uint8_t holder = kHeld;
   return !holder_.compare_exchange_strong(holder, kFree);
@@ -263,17 +322,25 @@ bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
 void Executor::make_resume() {
   if (driver_ != nullptr)
     driver_->ready(*this);
+  else if (team_)
+    pass_on();
   else
     run_soon(id(), [self = shared_from_this()] { self->resume(); });
 }
 
 void Executor::resume(Taken* taken) {
+  if (team_) return drive_in_team();
   taken_ = taken;
-  while (!advance()) {
+  while (advance() != Advanced::ended) {
     uint8_t holder = kHeld;
     // From here on another thread may hold it.
     if (holder_.compare_exchange_strong(holder, kFree)) return;
   }
+  finish();
+}
+
+void Executor::finish() {
+  note_pace();
   std::optional<Error> error;
   std::vector<Tensor> fetched;
   try {

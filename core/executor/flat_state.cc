@@ -21,11 +21,15 @@ void FlatState::fill_constants() {
     for (const auto& [input, value] : node.constants) slots_[node.first_slot + input] = value;
 }
 
-void FlatState::begin(std::span<Tensor> feeds) {
-  if (!plan_.sequential()) {
+void FlatState::begin(std::span<Tensor> feeds, bool team) {
+  in_order_ = plan_.sequential() && !team;
+  order_ = plan_.sequential() && team ? &plan_.pace().order() : nullptr;
+  if (in_order_) {
+    pending_.clear();
+  } else {
     pending_.resize(plan_.nodes().size());
     for (size_t i = 0; i < pending_.size(); ++i) {
-      pending_[i] = plan_.nodes()[i].pending;
+      pending_[i] = plan_.nodes()[i].pending + (order_ != nullptr ? order_->pending[i] : 0);
       if (pending_[i] == 0 && plan_.nodes()[i].kernel) make_ready(static_cast<int32_t>(i));
     }
   }
@@ -39,7 +43,7 @@ void FlatState::begin(std::span<Tensor> feeds) {
 }
 
 void FlatState::drain(Executor& executor) {
-  if (plan_.sequential())
+  if (in_order_)
     run_in_order(executor);
   else
     run_ready(executor);
@@ -105,7 +109,7 @@ bool FlatState::run_within(Step& step) {
 }
 
 void FlatState::run_ready(Executor& executor) {
-  while (!ready_.empty() && !executor.interrupted() && !executor.has_mail()) {
+  while (!ready_.empty() && !executor.interrupted() && !executor.wants_thread()) {
     std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
     const NodeItem& node = plan_.node(ready_.back());
     ready_.pop_back();
@@ -117,6 +121,9 @@ void FlatState::notify(const NodeItem& node) {
   for (const Edge& edge : node.edges)
     if (--pending_[edge.node] == 0) make_ready(edge.node);
   for (int32_t to : node.controls)
+    if (--pending_[to] == 0) make_ready(to);
+  if (order_ == nullptr) return;
+  for (int32_t to : order_->later[&node - plan_.nodes().data()])
     if (--pending_[to] == 0) make_ready(to);
 }
 

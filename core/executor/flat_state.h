@@ -1,7 +1,7 @@
 // FlatState: a step over a graph without control flow: one set of slots, no frames, no dead tokens.
 //
-// If all kernels are synchronous the schedule is simply run in order. Otherwise nodes wait for their inputs in pending
-// counts, and the ready ones run in schedule order.
+// If all kernels are synchronous, and one thread runs them, the schedule is simply run in order. Otherwise nodes wait for
+// their inputs in pending counts, and the ready ones run in schedule order.
 #pragma once
 
 #include "executor/executor.h"
@@ -12,7 +12,7 @@ namespace thalweg {
 class FlatState final : public State {
  public:
   explicit FlatState(const Plan& plan);
-  void begin(std::span<Tensor> feeds) override;
+  void begin(std::span<Tensor> feeds, bool team) override;
   bool can_start() const override { return !ready_.empty(); }
   void drain(Executor& executor) override;
   void complete(const Started& started, Tensor* outputs) override;
@@ -36,9 +36,11 @@ class FlatState final : public State {
   void make_ready(int32_t node);
 
   const Plan& plan_;
+  bool in_order_ = false;
+  const Pace::Order* order_ = nullptr;  // of nodes that use the same resources, if the plan leaves it to the state
   std::vector<Tensor> slots_;
   std::vector<Tensor> outputs_;
-  std::vector<int32_t> pending_;  // empty for a sequential plan
+  std::vector<int32_t> pending_;  // empty if nodes run in order
   std::vector<int32_t> ready_;    // a heap: the earliest in the schedule first
 };
 

@@ -73,7 +73,7 @@ Frame* FrameState::child(Frame* frame, Iteration* iteration, int32_t info_index)
   return out;
 }
 
-void FrameState::begin(std::span<Tensor> feeds) {
+void FrameState::begin(std::span<Tensor> feeds, bool) {
   frames_.push_back(std::make_unique<Frame>());
   Frame* root = frames_.back().get();
   root->info = &plan_.frames()[0];
@@ -124,7 +124,7 @@ FrameState::Ready FrameState::take_ready() {
 
 void FrameState::drain(Executor& executor) {
   Tensor* outputs = outputs_.data();
-  while (can_start() && !executor.interrupted() && !executor.has_mail()) {
+  while (can_start() && !executor.interrupted() && !executor.wants_thread()) {
     Ready ready = take_ready();
     const NodeItem& node = *ready.node;
     // A dead Send still runs: the Recv must get the dead token.

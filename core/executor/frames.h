@@ -45,7 +45,7 @@ class FrameState final : public State {
  public:
   explicit FrameState(const Plan& plan);
   ~FrameState() override;
-  void begin(std::span<Tensor> feeds) override;
+  void begin(std::span<Tensor> feeds, bool team) override;
   bool can_start() const override { return head_ < ready_.size() || !outside_.empty(); }
   void drain(Executor& executor) override;
   void complete(const Started& started, Tensor* outputs) override;

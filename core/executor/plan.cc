@@ -178,8 +178,8 @@ void Plan::assign_frames(const std::vector<NodeSpec>& specs, const std::vector<i
 }
 
 Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int32_t, int32_t>> fetches,
-           const KernelMaker& make_kernel, Device& device)
-    : device_(device), feeds_(num_feeds, -1) {
+           const KernelMaker& make_kernel, Device& device, std::shared_ptr<InterOpLimit> limit)
+    : device_(device), limit_(std::move(limit)), feeds_(num_feeds, -1) {
   for (const NodeSpec& spec : specs) {
     for (size_t i = 0; i < spec.inputs.size(); ++i) {
       auto [from, output] = spec.inputs[i];
@@ -221,6 +221,8 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
     if (lent[order[at]] && item.kind == NodeKind::plain && item.kernel && spec.def.op != "Const")
       item.kernel = with_shared_outputs(std::move(item.kernel));
     item.trigger = spec.def.op == "ControlTrigger";
+    item.may_wait = spec.may_wait && item.kind == NodeKind::plain;
+    item.uses = spec.uses;
     if (item.kind == NodeKind::async) {
       item.prompt = dynamic_cast<PromptKernel*>(item.kernel.get());
       item.arriving = dynamic_cast<ArrivingKernel*>(item.kernel.get());
@@ -283,6 +285,7 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
       seen[item.edges[e].output] = true;
     }
   }
+  pace_ = std::make_unique<Pace>(*this, limit_->most());
 }
 
 void Plan::keep_constants() {

@@ -16,12 +16,17 @@
 #include <string>
 #include <vector>
 
+#include "executor/pace.h"
 #include "kernel/prompt_kernel.h"
+#include "thread/helper_pool.h"
 
 namespace thalweg {
 
 // From `async` on, running a node is more than calling its kernel.
 enum class NodeKind : uint8_t { plain, switch_, merge, enter, exit, next_iteration, send, sink, async, handover };
+
+// Which resources a node uses, beside outputs that it computes of its inputs: those whose handles it reads, or any.
+enum class ResourceUse : uint8_t { writes, reads, any };
 
 struct Edge {
   int32_t output;
@@ -39,6 +44,8 @@ struct NodeItem {
   bool loop_merge = false;      // a Merge that closes a loop
   bool constant_enter = false;  // an Enter whose value every iteration sees
   bool trigger = false;         // a ControlTrigger: it runs when all its inputs have come, dead or not
+  bool may_wait = false;        // runs code of the user, which may wait for another node of the step
+  ResourceUse uses = ResourceUse::writes;
   bool cut = false;             // a linked Recv of 16 bits: its kernel truncates the value that was handed over
   int32_t num_inputs = 0;
   int32_t num_outputs = 0;
@@ -75,6 +82,8 @@ struct NodeSpec {
   bool stateful = false;
   // Of the nodes that are ready the one with the greatest priority runs first; negative: the plan decides.
   double priority = -1;
+  bool may_wait = false;
+  ResourceUse uses = ResourceUse::writes;
 };
 
 // Makes or finds the kernel of a node: stateful ones are shared by all plans of a session.
@@ -84,13 +93,16 @@ class State;
 
 class Plan {
  public:
-  // Feeds are nodes of op type "_Arg" (attribute `index`); fetches are (node, output) pairs.
+  // Feeds are nodes of op type "_Arg" (attribute `index`); fetches are (node, output) pairs. `limit` bounds the threads
+  // of all steps that share it.
   Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int32_t, int32_t>> fetches,
-       const KernelMaker& make_kernel, Device& device);
+       const KernelMaker& make_kernel, Device& device,
+       std::shared_ptr<InterOpLimit> limit = InterOpLimit::of_process());
   ~Plan();
 
   const std::vector<NodeItem>& nodes() const { return nodes_; }
   const NodeItem& node(int32_t i) const { return nodes_[i]; }
+  int32_t index(const NodeItem& node) const { return static_cast<int32_t>(&node - nodes_.data()); }
   const std::vector<FrameInfo>& frames() const { return frames_; }
   // The plan index of feed i's node, or -1 where nothing reads it.
   const std::vector<int32_t>& feeds() const { return feeds_; }
@@ -100,6 +112,9 @@ class Plan {
   bool flat() const { return flat_; }
   bool sequential() const { return sequential_; }
   Device& device() const { return device_; }
+  // How long nodes take, and whether steps get several threads.
+  Pace& pace() const { return *pace_; }
+  InterOpLimit& limit() const { return *limit_; }
   // How many values arrive from other plans.
   int32_t num_arrivals() const { return num_arrivals_; }
 
@@ -120,6 +135,8 @@ class Plan {
   void assign_frames(const std::vector<NodeSpec>& specs, const std::vector<int32_t>& order);
 
   Device& device_;
+  const std::shared_ptr<InterOpLimit> limit_;
+  std::unique_ptr<Pace> pace_;
   std::vector<NodeItem> nodes_;
   std::vector<FrameInfo> frames_;
   std::vector<int32_t> feeds_;

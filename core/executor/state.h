@@ -1,5 +1,5 @@
 // State: the progress of one step. Two implementations: FlatState for graphs without control flow, FrameState for the
-// rest. A state is touched by one thread at a time, the one that currently drives the step, so it needs no locks.
+// rest. A state is touched by one thread at a time, the one that holds its executor, so it needs no locks.
 #pragma once
 
 #include <memory>
@@ -24,14 +24,15 @@ class State {
  public:
   static std::unique_ptr<State> make(const Plan& plan);
   virtual ~State() = default;
-  // Fills the feeds' slots and finds the first ready nodes.
-  virtual void begin(std::span<Tensor> feeds) = 0;
+  // Fills the feeds' slots and finds the first ready nodes. `team`: several threads take turns with the state, and take
+  // nodes away from it to run them; else a sequential plan simply runs in order.
+  virtual void begin(std::span<Tensor> feeds, bool team) = 0;
   // Whether there is a node to run now.
   virtual bool can_start() const = 0;
-  // Runs ready nodes until there are none, the step is interrupted, or a value has arrived, whose readers may be more
-  // urgent.
+  // Runs ready nodes until there are none, the step is interrupted, or the executor asks for the thread: a value has
+  // arrived, whose readers may be more urgent, or there is a node to run apart.
   virtual void drain(Executor& executor) = 0;
-  // Propagates the outputs of an asynchronous kernel; call drain() afterwards.
+  // Propagates the outputs of an asynchronous kernel, or of a node that was run apart; call drain() afterwards.
   virtual void complete(const Started& started, Tensor* outputs) = 0;
   // Fills the input of a node that expects a value from another plan (none: it is dead); call drain() afterwards.
   virtual void arrive(const NodeItem& node, Tensor value) = 0;

@@ -123,6 +123,11 @@ class StepStats {
     open_ = run.parent;
     if (options_.details) measure_memory(run);
   }
+  // The node that has begun is computed apart from the executor's state; `arrived` ends it, too.
+  void set_apart(int32_t at) {
+    leave(at);
+    if (at >= 0 && options_.runs) runs_[at].waits = false;
+  }
   // An asynchronous kernel ended at this time on this thread.
   void arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread);
   // A value came from another executor of the step, which has recorded its size.
@@ -159,6 +164,8 @@ class StepStats {
   // Keeps a function's body, which records point to, as long as the observer.
   void keep(std::shared_ptr<const void> body) { bodies_.insert(std::move(body)); }
 
+  // Whether it can observe a step that several threads run, as it would run without an observer.
+  bool allows_team() const { return options_.details && !numerics_; }
   // Whether it records the nodes that run within nodes.
   bool looks_inside() const { return options_.details || numerics_; }
   static int32_t this_thread();

@@ -68,7 +68,7 @@ std::vector<Tensor> Function::run(Step& parent, std::vector<Tensor> args) const 
     fail(Code::resource_exhausted, "function '", name_, "' is called too deep: does its recursion end?");
   try {
     if (StepStats* stats = observer_of(parent)) stats->keep(body);
-    if (body->plan->sequential()) return run_within(*body, parent, std::move(args));
+    if (body->plan->sequential() && !body->plan->pace().needs_team()) return run_within(*body, parent, std::move(args));
     return run_as_step(*body, Parent(parent), &parent, std::move(args));
   } catch (const Error& error) {
     throw located(error);
@@ -98,7 +98,7 @@ std::vector<Tensor> Function::run_within(const Body& body, Step& parent, std::ve
     bool clean = false;
   } borrowed(*body.plan);
   auto& state = static_cast<FlatState&>(*borrowed.state);
-  state.begin(args);
+  state.begin(args, false);
   args.clear();  // So that the body may write into buffers that the caller handed over.
   if (!state.run_within(parent)) throw cancelled();
   std::span<Tensor> fetched = state.fetched();

@@ -161,6 +161,8 @@ std::shared_ptr<const StepProgram> program_of(nb::handle compiled) {
 }
 
 void bind_compiled_step(nb::module_& m) {
+  m.def("force_teams", &Pace::force, "forced"_a,
+        "For tests: from now on several threads run each step of one device, whatever its nodes take.");
   nb::class_<CompiledStep>(m, "CompiledStep")
       .def(nb::init<nb::object, nb::list, nb::list, size_t>(), "session"_a, "parts"_a, "feeds"_a, "num_fetches"_a)
       .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
@@ -225,6 +227,9 @@ void bind_compiled_step(nb::module_& m) {
             return names;
           },
           "The names of its parts' devices; records of nodes refer to them by number.")
+      .def_prop_ro(
+          "has_team", [](CompiledStep& s) { return s.program()->parts()[0].plan->pace().has_team(); },
+          "Whether several threads run the nodes of its first part, by what was measured so far.")
       .def_prop_ro("num_parts", [](CompiledStep& s) { return s.program()->parts().size(); })
       .def_prop_ro("flat", [](CompiledStep& s) { return s.program()->parts()[0].plan->flat(); })
       .def_prop_ro("sequential", [](CompiledStep& s) { return s.program()->parts()[0].plan->sequential(); });

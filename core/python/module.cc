@@ -72,7 +72,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict attrs, nb::sequence inputs,
                           nb::sequence controls, nb::sequence input_dtypes, nb::sequence output_dtypes, bool stateful,
-                          double priority) {
+                          double priority, bool may_wait, const std::string& uses) {
   NodeSpec spec;
   spec.def.name = name.c_str();
   spec.def.op = op.c_str();
@@ -84,6 +84,8 @@ NodeSpec spec_from_python(nb::str name, nb::str op, nb::str device, nb::dict att
   for (nb::handle dtype : output_dtypes) spec.def.output_dtypes.push_back(dtype_from_python(dtype));
   spec.stateful = stateful;
   spec.priority = priority;
+  spec.may_wait = may_wait;
+  spec.uses = uses == "reads" ? ResourceUse::reads : uses == "any" ? ResourceUse::any : ResourceUse::writes;
   return spec;
 }
 
@@ -199,12 +201,17 @@ NB_MODULE(_core, m) {
 
   nb::class_<NodeSpec>(m, "NodeSpec")
       .def(nb::new_(&spec_from_python), "name"_a, "op"_a, "device"_a, "attrs"_a, "inputs"_a, "controls"_a,
-           "input_dtypes"_a, "output_dtypes"_a, "stateful"_a, "priority"_a = -1.0);
+           "input_dtypes"_a, "output_dtypes"_a, "stateful"_a, "priority"_a = -1.0, "may_wait"_a = false,
+           "uses"_a = "writes",
+           "`may_wait`: its kernel may wait for another node of the step. `uses`: what it does with the resources whose "
+           "handles it reads: it \"writes\" or \"reads\" them, or it may use \"any\" resource.");
 
   nb::class_<Session> session(m, "Session");
   session.def(nb::init<const std::vector<std::string>&>(), "device_names"_a)
       .def("close", &Session::close, nb::call_guard<WithoutGil>())
       .def_prop_ro("closed", &Session::closed)
+      .def("limit_inter_op_threads", &Session::limit_inter_op_threads, "most"_a,
+           "Steps that are compiled from now on run nodes on at most so many threads at the same time.")
       .def(
           "is_first", [](Session& s, const std::string& name) { return s.device(name) == s.devices()[0]; }, "device"_a,
           "Whether this is the session's first device.")

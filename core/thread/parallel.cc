@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -19,6 +20,12 @@ namespace {
 std::atomic<int> chosen_threads{0};
 thread_local bool inside_loop = false;
 thread_local const std::atomic<int>* sharers = nullptr;
+thread_local ParallelMeter* meter = nullptr;
+
+int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 // One loop under way. It lives on its caller's stack: the caller takes it off the list, so that no helper can join any
 // more, and then waits for those that have.
@@ -158,6 +165,15 @@ SerialScope::~SerialScope() { inside_loop = before_; }
 ShareScope::ShareScope(const std::atomic<int>& active) : before_(std::exchange(sharers, &active)) {}
 ShareScope::~ShareScope() { sharers = before_; }
 
+ParallelMeter::ParallelMeter() : outer_(std::exchange(meter, this)) {}
+ParallelMeter::~ParallelMeter() { meter = outer_; }
+ParallelMeter::Loop::Loop(int threads) : threads_(meter == nullptr ? 1 : threads) {
+  if (threads_ > 1) began_ = nanoseconds();
+}
+ParallelMeter::Loop::~Loop() {
+  if (threads_ > 1) meter->elsewhere_ += (nanoseconds() - began_) * (threads_ - 1);
+}
+
 void set_intra_op_threads(int n) { chosen_threads.store(std::max(0, n)); }
 
 int undivided_intra_op_threads() {
@@ -178,6 +194,7 @@ void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(
     invoke(body, 0, n);
     return;
   }
+  const ParallelMeter::Loop metered(threads);
   Loop loop(body, invoke, n, grain, threads);
   Crew::shared().run(loop);
 }

@@ -99,6 +99,7 @@ OnednnThreads::OnednnThreads(int wanted) : outer_(settled_threads) {
     before_ = now;
     omp_set_num_threads(count_);
   }
+  if (outer_ == 0) metered_.emplace(count_);
 #endif
 }
 

@@ -15,12 +15,14 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "oneapi/dnnl/dnnl.hpp"
 #include "tensor/dtype.h"
+#include "thread/parallel.h"
 
 namespace thalweg {
 
@@ -49,6 +51,7 @@ class OnednnThreads {
 
  private:
   int count_ = 1, before_ = 0, outer_ = 0;
+  std::optional<ParallelMeter::Loop> metered_;
 };
 
 // The key of a primitive in the cache.

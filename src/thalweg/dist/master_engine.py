@@ -29,7 +29,7 @@ from thalweg.planning.plan_step import Planner
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.planning.planned_step_bytes import to_bytes
 from thalweg.runtime.devices import DeviceAttributes
-from thalweg.runtime.engine import EngineStep
+from thalweg.runtime.engine import EngineStep, limit_inter_op_threads
 from thalweg.runtime.install import evaluate, local_kernels, supports
 from thalweg.runtime.trace import label
 
@@ -50,6 +50,7 @@ class MasterEngine:
         self._filters = tuple(config.device_filters) if config is not None else ()
         self._session = secrets.token_hex(8)
         self._native = core.Session(server.native_devices)
+        limit_inter_op_threads(self._native, config)
         options = placement_options(config)
         # Unless the program or a strategy says otherwise, operations run on the master's own task.
         if not options.strategy:

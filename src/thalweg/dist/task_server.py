@@ -30,6 +30,7 @@ from thalweg.placement.placer import local_devices
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.planning.planned_step_bytes import from_bytes
 from thalweg.platform import logging
+from thalweg.runtime.engine import limit_inter_op_threads
 from thalweg.runtime.install import InstalledStep, install, register_python_kernels
 from thalweg.runtime.trace import label
 from thalweg.train.cluster_spec import ClusterSpec
@@ -294,6 +295,7 @@ class TaskServer:
             match instruction:
                 case OpenSession(session):
                     self._sessions[session] = core.Session(self.native_devices)
+                    limit_inter_op_threads(self._sessions[session], self.config)
                 case DropParts(numbers):
                     for number in numbers:
                         self.network.remove(number)

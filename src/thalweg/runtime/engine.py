@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -71,6 +72,19 @@ class Engine(Protocol):
         """Ends running steps, and forgets all of them."""
 
 
+def limit_inter_op_threads(session: Any, config: Any) -> None:
+    """Lets steps of a core's Session run nodes on as many threads as a ConfigProto says.
+
+    Without a number in it, steps share as many threads as the machine has cores with all other sessions, or only with
+    each other if the session is to have threads of its own.
+    """
+    if config is None:
+        return
+    threads = int(config.inter_op_parallelism_threads)
+    if threads > 0 or config.use_per_session_threads:
+        session.limit_inter_op_threads(threads if threads > 0 else len(os.sched_getaffinity(0)))
+
+
 class LocalEngine:
     """Runs steps on the devices of this process, which belong to one session."""
 
@@ -81,6 +95,7 @@ class LocalEngine:
         self._placer = Placer.from_config(config, self._measurements.costs)
         self._planner = Planner(self._placer, pass_options(config), evaluate, local_kernels, supports)
         self._native = core.Session([device.name for device in self._placer.devices])
+        limit_inter_op_threads(self._native, config)
         for name, limit in self._placer.memory_limits.items():
             self._native.set_memory_limit(name, limit)
 

@@ -27,6 +27,7 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of, standin
 from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.plan_step import in_function
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep, referred_names
+from thalweg.runtime.node_conflicts import may_wait, resource_use
 
 _registered_kernels: set[str] = set()
 
@@ -176,7 +177,7 @@ class _Installer:
             name, attrs = f"{function}/{name}", standing_for(attrs, [node])  # Traces name the node itself.
         return core.NodeSpec(
             name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful,
-            priority,
+            priority, may_wait(node, self._step.functions), resource_use(node),
         )  # fmt: skip
 
     def _loop_program(self, body: LoopBody, function: str, device: str) -> Any:

@@ -44,13 +44,14 @@ class OpDef:
         doc: One sentence for the documentation.
         module: The Python module that declares it.
         python_kernel: An implementation on NumPy, when the op has no native kernel.
+        runs_user_code: Whether a run calls Python functions of the user, which may wait for other nodes of the step.
         work: How much a node has to do (graph/definitions/work.py), or None: one pass over inputs and outputs.
     """
 
     __slots__ = (
         "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
-        "commutative", "doc", "effect", "flow", "module", "name", "prepared", "python_kernel", "shape", "stateful",
-        "work",
+        "commutative", "doc", "effect", "flow", "module", "name", "prepared", "python_kernel", "runs_user_code",
+        "shape", "stateful", "work",
     )  # fmt: skip
 
     def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
@@ -70,6 +71,7 @@ class OpDef:
         self.doc = ""
         self.module = ""
         self.python_kernel: PythonKernel | None = None
+        self.runs_user_code = False
         self.work: WorkFunction | None = None
         self.prepared: Any = None  # PreparedOp, made by `prepared_op.prepare` when the op is used first.
 
@@ -267,15 +269,20 @@ def gradient_function(op_type: str) -> GradientFunction | None:
         ) from None
 
 
-def python_kernel(*op_types: str) -> Callable[[F], F]:
+def python_kernel(*op_types: str, runs_user_code: bool = False) -> Callable[[F], F]:
     """Registers `fn(inputs, attrs)` on NumPy arrays as the implementation of ops without a native kernel.
 
     It returns one array, or a sequence with one per output. The executor calls it under the GIL.
+
+    Args:
+        *op_types: The ops.
+        runs_user_code: Whether it calls functions of the user, which may wait for other nodes of the step.
     """
 
     def register(function: F) -> F:
         for op_type in op_types:
             op_def(op_type).python_kernel = function  # type: ignore[assignment]
+            op_def(op_type).runs_user_code = runs_user_code
         return function
 
     return register

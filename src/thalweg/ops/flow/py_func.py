@@ -61,7 +61,7 @@ def _raise_cancelled(*_: Any) -> Any:
     raise errors.CancelledError(None, None, "The program is ending.")
 
 
-@python_kernel("PyFunc", "PyFuncStateless", "EagerPyFunc")
+@python_kernel("PyFunc", "PyFuncStateless", "EagerPyFunc", runs_user_code=True)
 def _call(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     token = attrs["token"].decode()
     registered = _functions.get(token)

@@ -1,0 +1,239 @@
+// The threads of a team that drive one step.
+#include <algorithm>
+
+#include "executor/executor.h"
+#include "tensor/resource_handle.h"
+#include "thread/helper_pool.h"
+#include "thread/parallel.h"
+#include "thread/share_scope.h"
+
+namespace thalweg {
+namespace {
+
+// Spin at most about as long as a wake-up takes.
+constexpr int64_t kSpin = 50'000;
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
+
+bool uses_resources(const NodeItem& node) {
+  const auto& dtypes = node.def.input_dtypes;
+  return node.uses == ResourceUse::any || std::find(dtypes.begin(), dtypes.end(), DType::resource) != dtypes.end();
+}
+
+std::vector<const Resource*> resources_of(const NodeItem& node, const Tensor* inputs) {
+  std::vector<const Resource*> found;
+  for (int i = 0; i < node.num_inputs; ++i)
+    if (inputs[i].defined() && inputs[i].dtype() == DType::resource && inputs[i].num_elements() == 1)
+      found.push_back(inputs[i].flat<ResourceHandle>()->resource.get());
+  return found;
+}
+
+}  // namespace
+
+thread_local Executor::OnThread Executor::apart_;
+
+void Executor::run_in_team() {
+  caller_ = std::this_thread::get_id();
+  do {
+    drive_in_team();
+  } while (wait_for_state());
+}
+
+void Executor::drive_in_team() {
+  const InterOpLimit::Active counted(plan_->limit());
+  const ShareScope cores(active_);
+  active_.fetch_add(1, std::memory_order_relaxed);
+  struct Leaving {
+    ~Leaving() { active.fetch_sub(1, std::memory_order_relaxed); }
+    std::atomic<int>& active;
+  } leaving{active_};
+  while (true) {
+    switch (advance()) {
+      case Advanced::ended:
+        return ended_in_team();
+      case Advanced::waits: {
+        uint8_t holder = kHeld;
+        // From here on another thread may hold it.
+        if (holder_.compare_exchange_strong(holder, kFree)) return;
+        break;
+      }
+      case Advanced::apart: {
+        std::shared_ptr<Apart> apart = std::move(next_apart_);
+        computed_apart_.push_back(apart);
+        ++outstanding_;
+        if (stats_) {
+          const NodeItem& node = *apart->node;
+          const int32_t record = stats_->begin(node.def, node.kernel.get(), apart->inputs.data(), called_);
+          apart->started.record = record;
+          apart->caller = stats_->caller();
+          stats_->set_apart(record);
+        }
+        let_go(*apart);
+        compute_apart(*apart);
+        Completion completion{apart->started, nullptr, Tensor()};
+        if (stats_) {
+          completion.time = TraceClock::now();
+          completion.thread = StepStats::this_thread();
+        }
+        completion.apart = std::move(apart);
+        {
+          std::lock_guard lock(mutex_);
+          inbox_.push_back(std::move(completion));
+        }
+        if (!take_or_notify()) return;
+        break;
+      }
+    }
+  }
+}
+
+void Executor::take_apart(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started) {
+  auto apart = std::make_shared<Apart>();
+  apart->node = &node;
+  apart->started = started;
+  apart->iteration = iteration;
+  apart->outputs.resize(node.num_outputs);
+  apart->resources = resources_of(node, inputs);
+  // Constants stay in their slots.
+  for (int i = 0; i < node.num_inputs; ++i) {
+    const bool kept = i < 64 && (node.kept >> i & 1) != 0;
+    apart->inputs.push_back(kept ? inputs[i] : std::move(inputs[i]));
+  }
+  if (conflicts(node, apart->resources))
+    parked_.push_back(std::move(apart));
+  else if (node.may_wait)
+    waiting_.push_back(std::move(apart));
+  else
+    next_apart_ = std::move(apart);
+}
+
+bool Executor::choose_apart() {
+  if (interrupted()) {
+    next_apart_ = nullptr;
+    waiting_.clear();
+    parked_.clear();
+    return false;
+  }
+  if (next_apart_) return true;
+  for (auto& each : parked_) {
+    if (conflicts(*each->node, each->resources)) continue;
+    next_apart_ = std::move(each);
+    std::erase(parked_, nullptr);
+    return true;
+  }
+  if (waiting_.empty()) return false;
+  next_apart_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  return true;
+}
+
+bool Executor::conflicts(const NodeItem& node, const Tensor* inputs) const {
+  // A sequential plan has an order of its nodes that use resources.
+  if (computed_apart_.empty() || plan_->sequential() || !uses_resources(node)) return false;
+  return conflicts(node, resources_of(node, inputs));
+}
+
+bool Executor::conflicts(const NodeItem& node, std::span<const Resource* const> resources) const {
+  if (plan_->sequential() || !uses_resources(node)) return false;
+  auto shared = [&](const Apart& other) {
+    return std::any_of(resources.begin(), resources.end(), [&](const Resource* each) {
+      return std::find(other.resources.begin(), other.resources.end(), each) != other.resources.end();
+    });
+  };
+  for (const auto& other : computed_apart_) {
+    const ResourceUse uses = other->node->uses;
+    if (node.uses == ResourceUse::reads && uses == ResourceUse::reads) continue;
+    if (node.uses == ResourceUse::any || uses == ResourceUse::any ? uses_resources(*other->node) : shared(*other))
+      return true;
+  }
+  return false;
+}
+
+bool Executor::is_too_far_ahead() const {
+  if (computed_apart_.empty()) return false;
+  const Account* account = plan_->device().account;
+  return account != nullptr && account->bytes_in_use() - bytes_before_ > plan_->pace().bytes_ahead();
+}
+
+void Executor::let_go(const Apart& apart) {
+  uint8_t holder = kHeld;
+  const bool more = state_->can_start() || !waiting_.empty();
+  // A node that may wait needs another thread in any case; else a thread that has computed a node goes on.
+  if (more && !is_too_far_ahead() && (apart.node->may_wait || plan_->limit().allows_another())) return pass_on();
+  if (holder_.compare_exchange_strong(holder, kFree)) return;
+  if (apart.node->may_wait || plan_->limit().allows_another()) return pass_on();
+  holder_.store(kFree);  // The next holder finds what is in the inbox.
+}
+
+void Executor::pass_on() {
+  uint8_t idle = kIdle;
+  if (caller_is_.compare_exchange_strong(idle, kGranted)) {
+    {
+      std::lock_guard lock(mutex_);
+    }
+    wake_.notify_all();
+    return;
+  }
+  HelperPool::shared().submit([self = shared_from_this()] { self->drive_in_team(); });
+}
+
+void Executor::compute_apart(Apart& apart) {
+  const NodeItem& node = *apart.node;
+  AccountScope account(plan_->device().account);
+  apart.inside = apart.caller.begin();
+  const OnThread outer = std::exchange(apart_, {this, apart.inside.get()});
+  if (!interrupted()) {
+    try {
+      const ParallelMeter meter;
+      const int64_t before = measured_ ? steady_nanoseconds() : 0;
+      compute_node({plan_->device(), *this}, node.def, *node.kernel, apart.inputs.data(), apart.outputs.data(),
+                   apart.iteration);
+      if (measured_) apart.sample = {steady_nanoseconds() - before, meter.elsewhere(), 1};
+    } catch (const std::exception& exception) {
+      abort(error_of(exception));
+    }
+  }
+  apart_ = outer;
+  apart.caller.end(std::move(apart.inside));
+  apart.inputs.clear();
+}
+
+void Executor::ended_apart(const Apart& apart) {
+  std::erase_if(computed_apart_, [&](const auto& each) { return each.get() == &apart; });
+  if (!measured_) return;
+  Pace::Sample& sample = samples_[plan_->index(*apart.node)];
+  sample.time += apart.sample.time;
+  sample.elsewhere += apart.sample.elsewhere;
+  sample.runs += apart.sample.runs;
+}
+
+bool Executor::wait_for_state() {
+  uint8_t busy = kBusy;
+  if (!caller_is_.compare_exchange_strong(busy, kIdle)) return false;
+  auto is_called = [this] { return caller_is_.load(std::memory_order_acquire) != kIdle; };
+  const int64_t until = steady_nanoseconds() + kSpin;
+  while (!is_called() && steady_nanoseconds() < until)
+    for (int i = 0; i < 64 && !is_called(); ++i) __builtin_ia32_pause();
+  while (!is_called()) {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, kPollInterval, is_called) || !poll_) continue;
+    lock.unlock();
+    try {
+      poll_();
+    } catch (const Error& error) {
+      abort(error);
+    }
+  }
+  uint8_t granted = kGranted;
+  return caller_is_.compare_exchange_strong(granted, kBusy);
+}
+
+void Executor::ended_in_team() {
+  if (finished_) return finish();
+  caller_is_.store(kOver, std::memory_order_release);
+  {
+    std::lock_guard lock(mutex_);
+  }
+  wake_.notify_all();
+}
+
+}  // namespace thalweg
