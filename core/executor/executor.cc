@@ -255,7 +255,7 @@ std::vector<Tensor> Executor::collect() {
 
 void Executor::begin(std::span<Tensor> feeds) {
   if (driver_ == nullptr) {
-    const Pace::Mode mode = plan_->pace().begin();
+    const Pace::Mode mode = plan_->pace().begin(finished_ != nullptr);
     measured_ = mode.measured && stats_ == nullptr;
     team_ = mode.team && (stats_ == nullptr || stats_->allows_team() || plan_->pace().needs_team());
     is_special_ = measured_ || team_;
@@ -329,6 +329,7 @@ void Executor::make_resume() {
 }
 
 void Executor::resume(Taken* taken) {
+  if (driver_ == nullptr && !plan_->pace().is_short()) before_long_work();
   if (team_) return drive_in_team();
   taken_ = taken;
   while (advance() != Advanced::ended) {

@@ -94,16 +94,16 @@ void Pace::keep_order_of_resources() {
   }
 }
 
-Pace::Mode Pace::begin() {
-  if (never_) return {};
-  if (forced_.load(std::memory_order_relaxed)) [[unlikely]] {
+Pace::Mode Pace::begin(bool started) {
+  if (never_ && !started) return {};
+  if (!never_ && forced_.load(std::memory_order_relaxed)) [[unlikely]] {
     std::lock_guard lock(mutex_);
     keep_order_of_resources();
     return {true, false};
   }
   const uint64_t step = steps_.fetch_add(1, std::memory_order_relaxed);
   const bool measured = step >= next_measured_.load(std::memory_order_relaxed);
-  return {always_ || (!measured && team_.load(std::memory_order_acquire)), measured};
+  return {!never_ && (always_ || (!measured && team_.load(std::memory_order_acquire))), measured};
 }
 
 bool Pace::is_worth_a_team(std::span<const Sample> samples, int64_t& serial) const {
@@ -149,7 +149,8 @@ void Pace::end_measured(std::span<const Sample> samples, int64_t peak_bytes) {
   if (std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.time >= kHeavy; }))
     keep_order_of_resources();
   const bool before = team_.load(std::memory_order_relaxed);
-  const bool worth = is_worth_a_team(samples, serial_) && measured_ >= 2;
+  const bool worth = is_worth_a_team(samples, serial_) && measured_ >= 2 && !never_;
+  if (measured_ >= 2) known_.store(serial_, std::memory_order_relaxed);
   if (!before || !worth) tried_ = 0, best_of_team_ = 0;
   team_.store(worth, std::memory_order_release);
 }

@@ -58,14 +58,16 @@ class Pace {
   // For tests: from now on every step has a team, and every node is heavy.
   static void force(bool forced) { forced_.store(forced); }
 
-  // How the step that is about to begin is run.
-  Mode begin();
+  // How the step that is about to begin is run; `started`: its caller does not wait for it.
+  Mode begin(bool started);
   void end_measured(std::span<const Sample> samples, int64_t peak_bytes);
   // A step of a plan without asynchronous nodes has ended that a team ran.
   void end_team(int64_t nanoseconds);
 
   // Whether the next step that is not measured gets several threads.
   bool has_team() const { return !never_ && (always_ || team_.load(std::memory_order_relaxed)); }
+  // Whether a step takes so little time that a thread may do nothing else meanwhile; not before it is known.
+  bool is_short() const { return known_.load(std::memory_order_relaxed) < kShort; }
   // Whether a step on one thread might never end: its nodes may wait for each other.
   bool needs_team() const { return always_ && !never_; }
   bool is_heavy(int32_t node) const {
@@ -90,6 +92,8 @@ class Pace {
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> next_measured_{1};
   std::atomic<bool> team_{false};
+  static constexpr int64_t kShort = 200'000;  // nanoseconds
+  std::atomic<int64_t> known_{INT64_MAX};     // what a step takes on one thread
 
   std::mutex mutex_;  // guards everything below
   int measured_ = 0;

@@ -39,21 +39,28 @@ void Executor::run_in_team() {
 }
 
 void Executor::drive_in_team() {
-  const InterOpLimit::Active counted(plan_->limit());
   const ShareScope cores(active_);
-  active_.fetch_add(1, std::memory_order_relaxed);
-  struct Leaving {
-    ~Leaving() { active.fetch_sub(1, std::memory_order_relaxed); }
-    std::atomic<int>& active;
-  } leaving{active_};
+  // Counted for as long as it works, and no longer: the next step may begin before this thread has returned.
+  auto enter = [this] {
+    plan_->limit().enter();
+    active_.fetch_add(1, std::memory_order_relaxed);
+  };
+  auto leave = [this] {
+    active_.fetch_sub(1, std::memory_order_relaxed);
+    plan_->limit().leave();
+  };
+  enter();
   while (true) {
     switch (advance()) {
       case Advanced::ended:
+        leave();
         return ended_in_team();
       case Advanced::waits: {
+        leave();
         uint8_t holder = kHeld;
         // From here on another thread may hold it.
         if (holder_.compare_exchange_strong(holder, kFree)) return;
+        enter();
         break;
       }
       case Advanced::apart: {
@@ -75,11 +82,13 @@ void Executor::drive_in_team() {
           completion.thread = StepStats::this_thread();
         }
         completion.apart = std::move(apart);
+        leave();
         {
           std::lock_guard lock(mutex_);
           inbox_.push_back(std::move(completion));
         }
         if (!take_or_notify()) return;
+        enter();
         break;
       }
     }

@@ -86,6 +86,9 @@ void Connection::readable() {
       if (spins) set_claimed(true);  // The poller has disarmed the socket.
     }
   }
+  // Work that a frame makes possible may take long: then other threads read from the connection meanwhile.
+  std::optional<LongWorkScope> claimed;
+  if (socket && spins) claimed.emplace([this] { release(); });
   if (socket) {
     const auto began = Clock::now();
     read(*socket, 0);

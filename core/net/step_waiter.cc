@@ -8,6 +8,7 @@
 #include "net/connection.h"
 #include "net/spin.h"
 #include "net/task.h"
+#include "thread/run_soon.h"
 
 namespace thalweg::net {
 
@@ -38,6 +39,9 @@ void StepWaiter::read(Task& task, int64_t step, const std::vector<std::shared_pt
     claimed.push_back(each.get());
     waiting.push_back({each->reading_fd(), POLLIN, 0});
   }
+  const LongWorkScope long_work([&] {
+    for (Connection* each : claimed) each->release();
+  });
   // Steps and calls that begin after the claims find and end them.
   bool goes_on = claimed.size() == connections.size() && task.waits_for_one_step();
   Spin::Turn turn;

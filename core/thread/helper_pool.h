@@ -44,16 +44,9 @@ class InterOpLimit {
   int most() const { return most_; }
   bool allows_another() const { return active_.load(std::memory_order_relaxed) < most_; }
 
-  // Counts the calling thread for as long as it lives.
-  class Active {
-   public:
-    explicit Active(InterOpLimit& limit) : limit_(limit) { limit_.active_.fetch_add(1, std::memory_order_relaxed); }
-    ~Active() { limit_.active_.fetch_sub(1, std::memory_order_relaxed); }
-    Active(const Active&) = delete;
-
-   private:
-    InterOpLimit& limit_;
-  };
+  // The calling thread begins to run nodes, and ends.
+  void enter() { active_.fetch_add(1, std::memory_order_relaxed); }
+  void leave() { active_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
   const int most_;

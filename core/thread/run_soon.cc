@@ -9,6 +9,7 @@ namespace thalweg {
 namespace {
 
 thread_local SoonScope* current = nullptr;
+thread_local LongWorkScope* long_work = nullptr;
 
 }  // namespace
 
@@ -18,6 +19,14 @@ void run_soon(int64_t step, std::function<void()> work) {
   else
     ThreadPool::shared().submit(std::move(work));
 }
+
+void before_long_work() {
+  for (LongWorkScope* scope = long_work; scope != nullptr; scope = scope->outer_) scope->give_back_();
+}
+
+LongWorkScope::LongWorkScope(std::function<void()> give_back)
+    : give_back_(std::move(give_back)), outer_(std::exchange(long_work, this)) {}
+LongWorkScope::~LongWorkScope() { long_work = outer_; }
 
 SoonScope::SoonScope(int64_t step) : step_(step), outer_(std::exchange(current, this)) {}
 

@@ -16,6 +16,23 @@ namespace thalweg {
 // `step` is the number of the step whose work it is; 0 if it belongs to none.
 void run_soon(int64_t step, std::function<void()> work);
 
+// For work that `run_soon` has brought to a thread: it is about to take long. Whatever the thread does for others
+// meanwhile (it may be the only one that reads from a connection) is given back to them.
+void before_long_work();
+
+// While it lives, `before_long_work` on this thread calls the function.
+class LongWorkScope {
+ public:
+  explicit LongWorkScope(std::function<void()> give_back);
+  ~LongWorkScope();
+  LongWorkScope(const LongWorkScope&) = delete;
+
+ private:
+  friend void before_long_work();
+  const std::function<void()> give_back_;
+  LongWorkScope* const outer_;
+};
+
 class SoonScope {
  public:
   // `step`: takes only work of this step; 0 for any.
