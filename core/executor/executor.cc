@@ -320,12 +320,9 @@ bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
 }
 
 void Executor::make_resume() {
-  if (driver_ != nullptr)
-    driver_->ready(*this);
-  else if (team_)
-    pass_on();
-  else
-    run_soon(id(), [self = shared_from_this()] { self->resume(); });
+  if (driver_ != nullptr) return driver_->ready(*this);
+  if (team_ && grant_to_caller()) return;
+  run_soon(id(), [self = shared_from_this()] { self->resume(); });
 }
 
 void Executor::resume(Taken* taken) {

@@ -120,6 +120,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     std::vector<Tensor> inputs, outputs;  // touched by the thread that computes it
     std::vector<const Resource*> resources;
     Pace::Sample sample;
+    MemoryTrace memory;  // if the step is observed
     std::shared_ptr<StepStats> inside;  // observes the nodes within
     StepStats::Caller caller;
   };
@@ -176,9 +177,14 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   bool choose_apart();
   // Lets other threads have the state while this one computes a node.
   void let_go(const Apart& node);
-  // Passes the state on to a thread of the team that has nothing to do.
+  // Passes the state on to the thread that called `run`, if that has nothing to do.
+  bool grant_to_caller();
+  // Passes the state on to a thread that has nothing to do.
   void pass_on();
   void compute_apart(Apart& apart);
+  void begin_observed_apart(Apart& apart);
+  // Whether a thread will come back soon.
+  bool is_anything_computed_apart() const;
   // The holder knows of its end.
   void ended_apart(const Apart& apart);
   // Whether the node uses a resource that one that is being computed apart uses, too, and one of them changes it.

@@ -128,6 +128,12 @@ class StepStats {
     leave(at);
     if (at >= 0 && options_.runs) runs_[at].waits = false;
   }
+  // What a node allocated that was computed apart.
+  void allocated(int32_t at, const MemoryTrace& memory) {
+    if (at < 0 || !options_.runs || !options_.details) return;
+    runs_[at].taken += memory.taken;
+    runs_[at].temporary = memory.most - std::max<int64_t>(0, memory.held);
+  }
   // An asynchronous kernel ended at this time on this thread.
   void arrived(int32_t at, const NodeItem& node, const Tensor* outputs, int64_t time, int32_t thread);
   // A value came from another executor of the step, which has recorded its size.

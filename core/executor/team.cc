@@ -51,48 +51,56 @@ void Executor::drive_in_team() {
   };
   enter();
   while (true) {
-    switch (advance()) {
-      case Advanced::ended:
-        leave();
-        return ended_in_team();
-      case Advanced::waits: {
-        leave();
-        uint8_t holder = kHeld;
-        // From here on another thread may hold it.
-        if (holder_.compare_exchange_strong(holder, kFree)) return;
-        enter();
-        break;
-      }
-      case Advanced::apart: {
-        std::shared_ptr<Apart> apart = std::move(next_apart_);
-        computed_apart_.push_back(apart);
-        ++outstanding_;
-        if (stats_) {
-          const NodeItem& node = *apart->node;
-          const int32_t record = stats_->begin(node.def, node.kernel.get(), apart->inputs.data(), called_);
-          apart->started.record = record;
-          apart->caller = stats_->caller();
-          stats_->set_apart(record);
-        }
-        let_go(*apart);
-        compute_apart(*apart);
-        Completion completion{apart->started, nullptr, Tensor()};
-        if (stats_) {
-          completion.time = TraceClock::now();
-          completion.thread = StepStats::this_thread();
-        }
-        completion.apart = std::move(apart);
-        leave();
-        {
-          std::lock_guard lock(mutex_);
-          inbox_.push_back(std::move(completion));
-        }
-        if (!take_or_notify()) return;
-        enter();
-        break;
-      }
+    const Advanced advanced = advance();
+    if (advanced == Advanced::ended) {
+      leave();
+      return ended_in_team();
     }
+    // Where there are too many threads, one that is computing a node goes on with the next.
+    if (advanced == Advanced::waits || (plan_->limit().is_exceeded() && is_anything_computed_apart())) {
+      leave();
+      uint8_t holder = kHeld;
+      // From here on another thread may hold it.
+      if (holder_.compare_exchange_strong(holder, kFree)) return;
+      enter();
+      continue;
+    }
+    std::shared_ptr<Apart> apart = std::move(next_apart_);
+    computed_apart_.push_back(apart);
+    ++outstanding_;
+    if (stats_) begin_observed_apart(*apart);
+    const bool waits = apart->node->may_wait;
+    let_go(*apart);
+    if (waits) leave();  // It need not use a core.
+    compute_apart(*apart);
+    if (waits) enter();
+    Completion completion{apart->started, nullptr, Tensor()};
+    if (stats_) {
+      completion.time = TraceClock::now();
+      completion.thread = StepStats::this_thread();
+    }
+    completion.apart = std::move(apart);
+    leave();
+    {
+      std::lock_guard lock(mutex_);
+      inbox_.push_back(std::move(completion));
+    }
+    if (!take_or_notify()) return;
+    enter();
   }
+}
+
+bool Executor::is_anything_computed_apart() const {
+  return std::any_of(computed_apart_.begin(), computed_apart_.end(),
+                     [](const auto& each) { return !each->node->may_wait; });
+}
+
+void Executor::begin_observed_apart(Apart& apart) {
+  const NodeItem& node = *apart.node;
+  const int32_t record = stats_->begin(node.def, node.kernel.get(), apart.inputs.data(), called_);
+  apart.started.record = record;
+  apart.caller = stats_->caller();
+  stats_->set_apart(record);
 }
 
 void Executor::take_apart(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started) {
@@ -164,25 +172,28 @@ bool Executor::is_too_far_ahead() const {
 }
 
 void Executor::let_go(const Apart& apart) {
-  uint8_t holder = kHeld;
   const bool more = state_->can_start() || !waiting_.empty();
   // A node that may wait needs another thread in any case; else a thread that has computed a node goes on.
-  if (more && !is_too_far_ahead() && (apart.node->may_wait || plan_->limit().allows_another())) return pass_on();
+  const bool finds_thread = apart.node->may_wait || plan_->limit().allows_another();
+  if (more && !is_too_far_ahead() && finds_thread) return pass_on();
+  uint8_t holder = kHeld;
   if (holder_.compare_exchange_strong(holder, kFree)) return;
-  if (apart.node->may_wait || plan_->limit().allows_another()) return pass_on();
+  if (finds_thread) return pass_on();
   holder_.store(kFree);  // The next holder finds what is in the inbox.
 }
 
-void Executor::pass_on() {
+bool Executor::grant_to_caller() {
   uint8_t idle = kIdle;
-  if (caller_is_.compare_exchange_strong(idle, kGranted)) {
-    {
-      std::lock_guard lock(mutex_);
-    }
-    wake_.notify_all();
-    return;
+  if (!caller_is_.compare_exchange_strong(idle, kGranted)) return false;
+  {
+    std::lock_guard lock(mutex_);
   }
-  HelperPool::shared().submit([self = shared_from_this()] { self->drive_in_team(); });
+  wake_.notify_all();
+  return true;
+}
+
+void Executor::pass_on() {
+  if (!grant_to_caller()) HelperPool::shared().submit([self = shared_from_this()] { self->resume(); });
 }
 
 void Executor::compute_apart(Apart& apart) {
@@ -190,6 +201,8 @@ void Executor::compute_apart(Apart& apart) {
   AccountScope account(plan_->device().account);
   apart.inside = apart.caller.begin();
   const OnThread outer = std::exchange(apart_, {this, apart.inside.get()});
+  MemoryTrace* const traced = memory_trace;
+  if (stats_) memory_trace = &apart.memory;
   if (!interrupted()) {
     try {
       const ParallelMeter meter;
@@ -201,6 +214,7 @@ void Executor::compute_apart(Apart& apart) {
       abort(error_of(exception));
     }
   }
+  memory_trace = traced;
   apart_ = outer;
   apart.caller.end(std::move(apart.inside));
   apart.inputs.clear();
@@ -208,6 +222,7 @@ void Executor::compute_apart(Apart& apart) {
 
 void Executor::ended_apart(const Apart& apart) {
   std::erase_if(computed_apart_, [&](const auto& each) { return each.get() == &apart; });
+  if (stats_) stats_->allocated(apart.started.record, apart.memory);
   if (!measured_) return;
   Pace::Sample& sample = samples_[plan_->index(*apart.node)];
   sample.time += apart.sample.time;

@@ -42,10 +42,11 @@ class InterOpLimit {
   static const std::shared_ptr<InterOpLimit>& of_process();
 
   int most() const { return most_; }
-  bool allows_another() const { return active_.load(std::memory_order_relaxed) < most_; }
 
-  // The calling thread begins to run nodes, and ends.
+  // A thread begins to run nodes, and ends. One that has to go on may exceed the limit for a while.
   void enter() { active_.fetch_add(1, std::memory_order_relaxed); }
+  bool allows_another() const { return active_.load(std::memory_order_relaxed) < most_; }
+  bool is_exceeded() const { return active_.load(std::memory_order_relaxed) > most_; }
   void leave() { active_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
