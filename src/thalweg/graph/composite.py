@@ -257,9 +257,6 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str
     return value
 
 
-internal_convert_to_tensor_or_indexed_slices = convert_to_tensor_or_indexed_slices
-
-
 @export("convert_to_tensor_or_sparse_tensor")
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Any:
     """Converts like `convert_to_tensor`, but makes a SparseTensor of sparse values.

@@ -58,7 +58,6 @@ class Graph(ElementLookup, CollectionStore):
         self.seed: int | None = None
         self._producer_version = GRAPH_DEF_VERSION
         self._min_consumer = GRAPH_DEF_VERSION_MIN_CONSUMER
-        self._auto_cast_variable_read_dtype = None
 
     # Creating operations.
 
@@ -348,9 +347,6 @@ class Graph(ElementLookup, CollectionStore):
     def prevent_fetching(self, op: Any) -> None:
         """Forbids fetching `op` (or a tensor)."""
         self._unfetchable.add(op)
-
-    def _is_function(self, name: str) -> bool:
-        return name in self._functions
 
     def _get_function(self, name: str) -> Any:
         return self._functions.get(name)
