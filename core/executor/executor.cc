@@ -28,7 +28,7 @@ void Executor::abort(const Error& error) {
   }
   cancellation().cancel();
   if (rendezvous()) rendezvous()->abort(error);
-  // The values that this executor expects from others may never come.
+  // The values that this executor expects from other executors may never come.
   if (take_or_notify()) make_resume();
 }
 
@@ -95,7 +95,8 @@ Step::Hold Executor::hold() {
   struct Once {
     std::atomic<bool> over{false};
     std::atomic<int64_t> token{-1};
-    std::shared_ptr<Executor> self;  // until it is over: a device that never reports must not keep a cancelled step
+    std::shared_ptr<Executor>
+        self;  // reset at the end: a device that never reports must not keep a cancelled step alive
   };
   auto once = std::make_shared<Once>();
   once->self = shared_from_this();
@@ -170,7 +171,7 @@ void Executor::accept(const NodeItem& node, Tensor value) {
 
 void Executor::tick() {
   if (!poll_) return;
-  // Polling may have to wait for the GIL, so it goes by the clock and never happens in a short step.
+  // Polling may have to wait for the GIL, so it happens at intervals, and never in a short step.
   auto now = std::chrono::steady_clock::now();
   if (last_poll_ == std::chrono::steady_clock::time_point{}) last_poll_ = now;
   if (now - last_poll_ < kPollInterval) return;
@@ -271,7 +272,7 @@ void Executor::resume(Taken* taken) {
   taken_ = taken;
   while (!advance()) {
     uint8_t holder = kHeld;
-    // From here on another thread may hold it.
+    // From here on another thread may be the holder of this executor.
     if (holder_.compare_exchange_strong(holder, kFree)) return;
   }
   std::optional<Error> error;
@@ -281,7 +282,7 @@ void Executor::resume(Taken* taken) {
   } catch (const Error& e) {
     error = e;
   }
-  // Given back first: the caller that waits for the end may look at what the device still holds.
+  // First, because the caller, who waits for the end, may ask how much memory the device's tensors hold.
   give_back();
   std::exchange(finished_, nullptr)(std::move(error), std::move(fetched));
 }
