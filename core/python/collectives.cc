@@ -29,7 +29,7 @@ Error error_of(int code, const std::string& message) {
   return Error(static_cast<Code>(code), message);
 }
 
-// Calls a Python function from a thread of the core; what it raises has no caller to go to.
+// Calls a Python function from a thread of the core; its exceptions have no caller to go to.
 template <typename... Args>
 void call_quietly(const std::shared_ptr<void>& function, const Args&... args) {
   WithGil gil;
