@@ -282,7 +282,7 @@ void Executor::resume(Taken* taken) {
   } catch (const Error& e) {
     error = e;
   }
-  // First, because the caller, who waits for the end, may ask how much memory the device's tensors hold.
+  // First, because the caller, which waits for the end, may ask how much memory the device's tensors hold.
   give_back();
   std::exchange(finished_, nullptr)(std::move(error), std::move(fetched));
 }
