@@ -95,8 +95,7 @@ Step::Hold Executor::hold() {
   struct Once {
     std::atomic<bool> over{false};
     std::atomic<int64_t> token{-1};
-    std::shared_ptr<Executor>
-        self;  // reset at the end: a device that never reports must not keep a cancelled step alive
+    std::shared_ptr<Executor> self;  // reset at the end: a device that never reports must not keep a step alive
   };
   auto once = std::make_shared<Once>();
   once->self = shared_from_this();
