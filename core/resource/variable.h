@@ -73,7 +73,7 @@ class Variable : public Resource {
   const std::string container_;
   const DType dtype_;
   const PartialShape shape_;  // that the handle op declared; an assignment that does not validate may differ
-  std::mutex mutex_;  // guards value_
+  std::mutex mutex_;          // guards value_
   Tensor value_;
 };
 
