@@ -162,6 +162,8 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   void send(int64_t group, const std::shared_ptr<const Generation>& generation, int source, const NumberedKey& key,
             int destination, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value);
   void deliver(const std::shared_ptr<Connection>& from, Message message);
+  // What a message takes of this process's memory: elements in a peer's shared memory are not copied.
+  static size_t kept_bytes(const Connection& from, const Tensor& value);
   // What peers have sent for a run, or for all runs of a member, no longer counts as early. Called with the lock.
   void discharge(Active& active);
   void discharge(LocalMember& member);
