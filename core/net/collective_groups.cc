@@ -52,7 +52,7 @@ void Collectives::join(int64_t number, int64_t size, const std::string& device) 
       if (expected != size) refused.swap(group.waiting);
     if (!refused.empty()) group.joining.clear();
     if (refused.empty() && static_cast<int64_t>(group.joining.size()) == size) {
-      for (const auto& [joined, expected] : group.joining) members.push_back({task_, joined, 0, nullptr});
+      for (const auto& [joined, expected] : group.joining) members.push_back({task_, joined, 0, nullptr, "here"});
       generation = group.last + 1;
     }
   }
@@ -88,7 +88,10 @@ void Collectives::formed(int64_t number, uint64_t generation, std::vector<Collec
       else if (members[rank].peer->is_lost())
         gone = members[rank].peer;
     }
-    group.formed = std::make_shared<const Generation>(Generation{generation, std::move(members)});
+    std::vector<std::string> hosts;
+    for (const CollectiveMember& member : members) hosts.push_back(member.host);
+    group.formed = std::make_shared<const Generation>(
+        Generation{generation, std::move(members), std::make_shared<const HostLayout>(hosts)});
     waiting.swap(group.waiting);
     auto known = std::partition(early_.begin(), early_.end(), [&](const auto& each) {
       return each.second.group != number || each.second.generation > generation;

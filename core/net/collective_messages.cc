@@ -18,11 +18,11 @@ void Collectives::discharge(LocalMember& member) {
 }
 
 void Collectives::send(int64_t group, const std::shared_ptr<const Generation>& generation, int source,
-                       const NumberedKey& key, int destination, CollectiveRun::Phase phase,
+                       const NumberedKey& key, int destination, CollectiveRun::Phase phase, int origin,
                        const CollectiveHeader* header, Tensor value) {
   const CollectiveMember& member = generation->members[destination];
   if (!member.peer) {
-    Message message{group, generation->number, key, source, destination, phase, {}, value.owned(), {}};
+    Message message{group, generation->number, key, source, destination, origin, phase, {}, value.owned(), {}};
     if (header != nullptr) message.header = *header;
     return deliver(nullptr, std::move(message));
   }
@@ -31,6 +31,7 @@ void Collectives::send(int64_t group, const std::shared_ptr<const Generation>& g
   Writer writer(frame.body);
   writer.put(key.key.instance).put(key.key.frame).put(key.key.iteration).put(key.count);
   writer.put(static_cast<int32_t>(source)).put(static_cast<int32_t>(destination));
+  writer.put(static_cast<int32_t>(origin));
   if (header != nullptr) header->put(writer);
   if (value.defined()) frame.tensors.push_back(std::move(value));
   try {
@@ -48,7 +49,7 @@ void Collectives::received(const std::shared_ptr<Connection>& from, Frame frame)
   message.generation = frame.step;
   message.phase = static_cast<CollectiveRun::Phase>(frame.flags);
   require(!from->peer().task.empty(), "a client sent a collective frame");
-  require(message.phase >= CollectiveRun::Phase::contribution && message.phase <= CollectiveRun::Phase::abort,
+  require(message.phase >= CollectiveRun::Phase::contribution && message.phase <= CollectiveRun::Phase::partial,
           "a collective frame has the unknown phase ", int{frame.flags});
   require(frame.tensors.size() <= 1, "a collective frame has ", frame.tensors.size(), " tensors");
   if (message.phase == CollectiveRun::Phase::abort) {
@@ -61,6 +62,7 @@ void Collectives::received(const std::shared_ptr<Connection>& from, Frame frame)
     message.key.count = parser.take<uint64_t>();
     message.source = parser.take<int32_t>();
     message.destination = parser.take<int32_t>();
+    message.origin = parser.take<int32_t>();
     if (message.phase == CollectiveRun::Phase::contribution) message.header = CollectiveHeader::take(parser);
     if (!frame.tensors.empty()) message.value = std::move(frame.tensors[0]);
   }
@@ -90,6 +92,10 @@ void Collectives::deliver(const std::shared_ptr<Connection>& from, Message messa
     if (message.phase != CollectiveRun::Phase::abort) {
       require(message.destination >= 0 && message.destination < size && group->local.contains(message.destination),
               "a collective frame is for the rank ", message.destination, ", which is not here");
+      const bool is_passed_on = message.origin >= 0 && message.origin < size && message.origin != message.destination &&
+                                group->formed->layout->sender(message.origin, message.destination) == message.source;
+      require(message.origin == message.source || is_passed_on, "a collective frame from the rank ", message.source,
+              " has what comes from the rank ", message.origin);
       LocalMember& member = group->local[message.destination];
       const auto counted = member.counts.find(message.key.key);
       const bool over =
@@ -102,12 +108,16 @@ void Collectives::deliver(const std::shared_ptr<Connection>& from, Message messa
       if (from && is_early) member.runs.at(message.key).early.emplace_back(from->number(), bytes);
     }
   }
-  if (message.phase == CollectiveRun::Phase::abort)
-    break_up(message.group, message.generation, *message.error, false);
-  else if (message.phase == CollectiveRun::Phase::contribution)
-    run->contributed(message.source, std::move(message.header), std::move(message.value));
-  else
-    run->resulted(message.source, std::move(message.value));
+  switch (message.phase) {
+    case CollectiveRun::Phase::contribution:
+      return run->contributed(message.origin, std::move(message.header), std::move(message.value));
+    case CollectiveRun::Phase::result:
+      return run->resulted(message.origin, std::move(message.value));
+    case CollectiveRun::Phase::partial:
+      return run->partly_merged(message.source, std::move(message.value));
+    case CollectiveRun::Phase::abort:
+      return break_up(message.group, message.generation, *message.error, false);
+  }
 }
 
 }  // namespace thalweg::net

@@ -123,11 +123,12 @@ std::shared_ptr<CollectiveRun> Collectives::run_of(int64_t number, Group& group,
   if (auto found = member.runs.find(key); found != member.runs.end()) return found->second.run;
   auto generation = group.formed;
   auto send = [weak = weak_from_this(), number, generation, rank, key](int destination, CollectiveRun::Phase phase,
-                                                                       const CollectiveHeader* header, Tensor value) {
+                                                                       int origin, const CollectiveHeader* header,
+                                                                       Tensor value) {
     if (auto self = weak.lock())
-      self->send(number, generation, rank, key, destination, phase, header, std::move(value));
+      self->send(number, generation, rank, key, destination, phase, origin, header, std::move(value));
   };
-  auto run = std::make_shared<CollectiveRun>(rank, static_cast<int>(generation->members.size()), std::move(send));
+  auto run = std::make_shared<CollectiveRun>(rank, generation->layout, std::move(send));
   member.runs[key] = {run, Clock::now(), false, {}};
   return run;
 }

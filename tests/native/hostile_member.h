@@ -60,6 +60,7 @@ class HostileMember {
     header.kind = kind;
     header.dtype = input.dtype();
     header.shape = input.shape();
+    header.layout = HostLayout({"", ""}).digest();
     return header;
   }
   // A contribution or result of the peer for run `count` of an instance.
@@ -67,7 +68,7 @@ class HostileMember {
                        uint64_t count = 0, int64_t instance = 7, uint64_t generation = 1, uint64_t group = 1) {
     Frame frame{FrameKind::collective, static_cast<uint8_t>(phase), generation, group, {}, {}};
     Writer writer(frame.body);
-    writer.put(instance).put(uint64_t{0}).put(int64_t{0}).put(count).put(int32_t{1}).put(int32_t{0});
+    writer.put(instance).put(uint64_t{0}).put(int64_t{0}).put(count).put(int32_t{1}).put(int32_t{0}).put(int32_t{1});
     if (phase == CollectiveRun::Phase::contribution) header.put(writer);
     if (value.defined()) frame.tensors.push_back(value);
     return frame;

@@ -21,8 +21,8 @@ TEST(frames_that_no_member_would_send_are_refused) {
   HostileMember member;
   const Tensor value = counting(40);
   Frame unknown_phase = HostileMember::message(Phase::result, {}, value);
-  unknown_phase.flags = 4;
-  CHECK_FAILS(Code::invalid_argument, "unknown phase 4", member.receive(std::move(unknown_phase)));
+  unknown_phase.flags = 5;
+  CHECK_FAILS(Code::invalid_argument, "unknown phase 5", member.receive(std::move(unknown_phase)));
   Frame two = HostileMember::message(Phase::result, {}, value);
   two.tensors.push_back(value);
   CHECK_FAILS(Code::invalid_argument, "has 2 tensors", member.receive(std::move(two)));
@@ -30,7 +30,7 @@ TEST(frames_that_no_member_would_send_are_refused) {
     CHECK_FAILS(Code::invalid_argument, "a collective frame",
                 member.receive(HostileMember::abort(Error(Code::aborted, ""), rank)));
   Frame elsewhere = HostileMember::message(Phase::result, {}, value);
-  elsewhere.body[elsewhere.body.size() - 4] = 1;  // The destination is the peer itself.
+  elsewhere.body[elsewhere.body.size() - 8] = 1;  // The destination is the peer itself.
   CHECK_FAILS(Code::invalid_argument, "which is not here", member.receive(std::move(elsewhere)));
   Frame cut = HostileMember::message(Phase::contribution, reduce_of(value), value);
   cut.body.resize(cut.body.size() - 1);

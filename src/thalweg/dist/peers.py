@@ -10,6 +10,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.dist.directory import Directory
+from thalweg.dist.hosts import host_identity
 from thalweg.dist.messages import METHODS, parsed, request_of
 from thalweg.dist.names import short_task
 from thalweg.platform import logging
@@ -26,6 +27,8 @@ class Peers:
         self._network = network
         self._directory = directory
         self._tcp = tcp
+        # Tasks with the same text share memory with this one.
+        self.host = "" if tcp else host_identity()
         self._lock = threading.Lock()
         self._latest: dict[str, Any] = {}
         self._connecting: dict[str, threading.Lock] = {}
@@ -68,7 +71,9 @@ class Peers:
                 if known.task != task:
                     known.close("another task was expected at this address")
                     raise errors.UnavailableError(
-                        None, None, f"{where} should be {short_task(task)}, and is {short_task(known.task) or 'a client'}."
+                        None,
+                        None,
+                        f"{where} should be {short_task(task)}, and is {short_task(known.task) or 'a client'}.",
                     )
                 self._latest[task] = known
             if incarnation is not None and known.incarnation != incarnation:
@@ -123,4 +128,6 @@ class Peers:
 
     def call(self, connection: Any, method: str, timeout_ms: int = 0, **fields: Any) -> Any:
         """Calls a method of a peer: the answer. Errors of the peer are raised here."""
-        return parsed(METHODS[method][1], self._network.call(connection, method, request_of(method, **fields), timeout_ms))
+        return parsed(
+            METHODS[method][1], self._network.call(connection, method, request_of(method, **fields), timeout_ms)
+        )
