@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,10 +22,11 @@ import thalweg as tf
 from tests.dist.all_reduce_process import values
 from tests.dist.network_hosts import Hosts, hosts_if_permitted
 from tests.dist.own_sessions import each_on_its_own
-from tests.dist.processes import ROOT
+from tests.dist.processes import ROOT, environment_of
 from thalweg.dist.group_agreement import GroupAgreement, Member, member_of
 from thalweg.dist.hosts import LONGEST_HOST, host_identity
 from thalweg.dist.messages import messages
+from thalweg.dist.ports import free_ports
 
 LAYOUTS = ["aabb", "aaab", "abcc", "abab"]
 # Bytes of float32: whole, in chunks, in lanes.
@@ -225,8 +225,6 @@ def test_a_member_that_lies_about_its_host_changes_the_order_for_all_and_nothing
 @contextlib.contextmanager
 def started(layout: str, what: str, hosts: Hosts | None) -> Iterator[list[subprocess.Popen[str]]]:
     """Starts the members of a group; without hosts they are told theirs, and share memory all the same."""
-    from thalweg.dist.ports import free_ports
-
     order = sorted(set(layout), key=layout.index)
     places = [order.index(host) for host in layout]
     ports = free_ports(len(layout))
@@ -234,7 +232,6 @@ def started(layout: str, what: str, hosts: Hosts | None) -> Iterator[list[subpro
         f"{'localhost' if hosts is None else hosts.addresses[place]}:{port}"
         for place, port in zip(places, ports, strict=True)
     ]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
     members = []
     for index, place in enumerate(places):
         prefix = [] if hosts is None else ["ip", "netns", "exec", hosts.names[place]]
@@ -243,7 +240,7 @@ def started(layout: str, what: str, hosts: Hosts | None) -> Iterator[list[subpro
         members.append(
             subprocess.Popen(
                 [*prefix, sys.executable, "-m", "tests.dist.all_reduce_process", what, *told], text=True, cwd=ROOT,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**environment, "TF_CONFIG": json.dumps(config)},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_of(OMP_NUM_THREADS="1", TF_CONFIG=json.dumps(config)),
             )
         )  # fmt: skip
     try:
@@ -283,7 +280,7 @@ def test_processes_on_hosts_get_the_bits_of_the_order_of_hosts(layout: str, host
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("layout", "lost"), [("aabb", 0), ("aabb", 3), ("aaab", 3)])
+@pytest.mark.parametrize(("layout", "lost"), [("aabb", 0), ("aaab", 3)])
 def test_members_on_hosts_go_on_without_a_lost_one(layout: str, lost: int, hosts: Hosts | None) -> None:
     with started(layout, "survivors", hosts) as members:
         for member in members:
