@@ -4,8 +4,8 @@ Hosts are network namespaces that this program makes (it needs root and the `ip`
 with two PS tasks run beside TensorFlow's own servers, all-reduce beside gloo in PyTorch. Both sides live through the
 whole run and take turns, one measurement each. Printed are medians and their ratio.
 
-Two hosts with two members each show the hierarchical all-reduce beside the same without knowledge of the hosts, with the
-bytes that one host sends; `--rate 1gbit` throttles their links.
+Two hosts with two members each show the hierarchical all-reduce beside the same without knowledge of the hosts, with
+the bytes that one host sends; `--rate 1gbit` throttles their links.
 """
 
 from __future__ import annotations

@@ -276,6 +276,12 @@ bool CollectiveRun::needs_locked(int rank) const {
          !partials_[layout_->host(rank)].defined();
 }
 
+bool CollectiveRun::lacks(int origin) const {
+  if (!started_ || finished_ || origin == rank_) return false;
+  if (call_.header.kind == Collective::broadcast) return arrived_ == 0 && call_.root == origin;
+  return (arrived_ >= 0 && !given_[origin].there) || (!placed_.empty() && !placed_[origin]);
+}
+
 bool CollectiveRun::needs(int rank) {
   std::lock_guard lock(mutex_);
   return needs_locked(rank);
@@ -285,7 +291,7 @@ std::vector<int> CollectiveRun::missing() {
   std::vector<int> ranks;
   std::lock_guard lock(mutex_);
   for (int rank = 0; rank < size_; ++rank)
-    if (needs_locked(rank)) ranks.push_back(rank);
+    if (needs_locked(rank) || lacks(rank)) ranks.push_back(rank);
   return ranks;
 }
 

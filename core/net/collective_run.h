@@ -59,7 +59,7 @@ class CollectiveRun : public std::enable_shared_from_this<CollectiveRun> {
   bool is_started();
   // Whether the run has been started, and waits for a message of this rank.
   bool needs(int rank);
-  // The ranks whose messages are missing.
+  // The ranks whose messages are missing, those that others pass on included.
   std::vector<int> missing();
 
  private:
@@ -82,6 +82,8 @@ class CollectiveRun : public std::enable_shared_from_this<CollectiveRun> {
   int sender_of_contribution(int origin) const;
   bool complete() const;
   bool needs_locked(int rank) const;
+  // Whether a message that comes from this rank in the first place is missing.
+  bool lacks(int origin) const;
   void contribute(const CollectiveCall& call);
   bool is_passed_on(int origin, const CollectiveHeader& header) const;
   // Sends what `origin` has for everybody to those that get it from this member.

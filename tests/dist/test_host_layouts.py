@@ -22,7 +22,7 @@ import thalweg as tf
 from tests.dist.all_reduce_process import values
 from tests.dist.network_hosts import Hosts, hosts_if_permitted
 from tests.dist.own_sessions import each_on_its_own
-from tests.dist.processes import ROOT, environment_of
+from tests.dist.processes import ROOT, ended_at_last, environment_of
 from thalweg.dist.group_agreement import GroupAgreement, Member, member_of
 from thalweg.dist.hosts import LONGEST_HOST, host_identity
 from thalweg.dist.messages import messages
@@ -179,14 +179,29 @@ def test_a_member_that_stops_ends_the_runs_on_all_hosts(lost: int) -> None:
 # What members say of their hosts.
 
 
-def test_a_process_without_shared_memory_is_its_own_host() -> None:
-    with workers_on("") as none:
-        assert none == []
-    for protocol, host in (("grpc", host_identity()), ("thalweg+tcp", "")):
-        workers, _ = tf.test.create_local_cluster(1, 0, protocol)
-        assert workers[0].collective_groups.open_groups.member("device:CPU:0").host == host
-        workers[0].stop()
-    assert 0 < len(host_identity()) <= LONGEST_HOST
+@pytest.mark.parametrize("protocol", ["grpc", "thalweg+tcp"])
+def test_processes_without_shared_memory_have_hosts_of_their_own(protocol: str) -> None:
+    workers, _ = tf.test.create_local_cluster(2, 0, protocol)
+    found = [worker.collective_groups.open_groups.member("device:CPU:0").host for worker in workers]
+    for worker in workers:
+        worker.stop()
+    assert (found[0] == found[1] == host_identity()) == (protocol == "grpc")
+    assert all(0 < len(host) <= LONGEST_HOST for host in found)
+
+
+def test_devices_of_one_process_share_a_host_where_processes_share_no_memory() -> None:
+    given = [values(rank, 300001) for rank in range(4)]
+    members = []
+    for rank in range(4):
+        with tf.device(f"/job:worker/task:{rank // 2}/cpu:{rank % 2}"):
+            members.append(tf.collective.all_reduce(tf.constant(given[rank]), 4, 1, 1))
+    config = tf.ConfigProto(device_count={"CPU": 2})
+    workers, _ = tf.test.create_local_cluster(2, 0, "thalweg+tcp", worker_config=config)
+    with tf.Session(workers[0].target) as sess:
+        found = sess.run(members)
+    for worker in workers:
+        worker.stop()
+    assert [each.tobytes() for each in found] == [in_order("aabb", given).tobytes()] * 4
 
 
 def test_hosts_are_part_of_the_list_that_all_members_get() -> None:
@@ -236,22 +251,15 @@ def started(layout: str, what: str, hosts: Hosts | None) -> Iterator[list[subpro
     for index, place in enumerate(places):
         prefix = [] if hosts is None else ["ip", "netns", "exec", hosts.names[place]]
         told = [layout[index]] if hosts is None else []
-        config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+        config = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
         members.append(
             subprocess.Popen(
                 [*prefix, sys.executable, "-m", "tests.dist.all_reduce_process", what, *told], text=True, cwd=ROOT,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_of(OMP_NUM_THREADS="1", TF_CONFIG=json.dumps(config)),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_of(OMP_NUM_THREADS="1", TF_CONFIG=config),
             )
         )  # fmt: skip
-    try:
+    with ended_at_last(members):
         yield members
-    finally:
-        for member in members:
-            member.kill()
-            member.wait()
-            for pipe in (member.stdin, member.stdout):
-                if pipe is not None:
-                    pipe.close()
 
 
 @pytest.fixture(params=["namespaces", "told"])

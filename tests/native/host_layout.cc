@@ -269,11 +269,13 @@ TEST(a_run_in_lanes_needs_only_those_whose_messages_are_missing) {
   FirstOfFour first;
   CHECK(first.run().missing() == (std::vector<int>{1, 2, 3}));
   first.contribute();
-  CHECK(first.run().missing() == (std::vector<int>{1, 2}));  // The results of rank 3 come through rank 1.
+  CHECK(first.run().needs(1) && first.run().needs(2) && !first.run().needs(3));
+  CHECK(first.run().missing() == (std::vector<int>{1, 2, 3}));  // The results of rank 3 come through rank 1.
   const Tensor quarter = random_values(1 << 18, 1);
   first.run().partly_merged(2, quarter);
   first.run().resulted(2, quarter);
-  CHECK(first.run().missing() == (std::vector<int>{1}));
+  CHECK(!first.run().needs(2));
+  CHECK(first.run().missing() == (std::vector<int>{1, 3}));
   first.run().resulted(1, quarter);
   CHECK(first.run().needs(1));
   first.run().resulted(3, quarter);
@@ -300,6 +302,7 @@ TEST(a_broadcast_does_not_need_a_root_whose_message_another_member_passes_on) {
     members.runs[2]->start(call, members.done(2));
     CHECK(!members.runs[3]->needs(0));
     CHECK(members.runs[3]->needs(2));
+    CHECK_EQUAL(members.runs[3]->missing().front(), root < 0 ? 1 : 0);
     CHECK(members.runs[2]->needs(0));
     CHECK_EQUAL(members.runs[2]->needs(3), root < 0);
   }

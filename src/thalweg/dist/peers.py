@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -27,8 +28,8 @@ class Peers:
         self._network = network
         self._directory = directory
         self._tcp = tcp
-        # Tasks with the same text share memory with this one.
-        self.host = "" if tcp else host_identity()
+        # Tasks with the same text share memory with this one; without any, its own devices still do.
+        self.host = ("" if tcp else host_identity()) or secrets.token_hex(16)
         self._lock = threading.Lock()
         self._latest: dict[str, Any] = {}
         self._connecting: dict[str, threading.Lock] = {}
