@@ -275,10 +275,11 @@ def hosts(request: pytest.FixtureRequest) -> Iterator[Hosts | None]:
 
 
 @pytest.mark.processes
+@pytest.mark.timeout(300)  # Eight processes that start on a busy machine take a minute.
 @pytest.mark.parametrize("layout", ["aabb", "abcc"])
 def test_processes_on_hosts_get_the_bits_of_the_order_of_hosts(layout: str, hosts: Hosts | None) -> None:
     with started(layout, "sums", hosts) as members:
-        found = [json.loads(member.communicate(timeout=60)[0]) for member in members]
+        found = [json.loads(member.communicate(timeout=200)[0]) for member in members]
     for count in (0, 1, 7, 300001):
         given = [values(rank, count) for rank in range(4)]
         total = in_order(layout, given)
@@ -288,6 +289,7 @@ def test_processes_on_hosts_get_the_bits_of_the_order_of_hosts(layout: str, host
 
 
 @pytest.mark.processes
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("layout", "lost"), [("aabb", 0), ("aaab", 3)])
 def test_members_on_hosts_go_on_without_a_lost_one(layout: str, lost: int, hosts: Hosts | None) -> None:
     with started(layout, "survivors", hosts) as members:
@@ -296,7 +298,7 @@ def test_members_on_hosts_go_on_without_a_lost_one(layout: str, lost: int, hosts
             assert member.stdout.readline() == "ready\n"
         members[lost].send_signal(signal.SIGKILL)
         left = [member for rank, member in enumerate(members) if rank != lost]
-        found = [json.loads(member.communicate(timeout=60)[0]) for member in left]
+        found = [json.loads(member.communicate(timeout=200)[0]) for member in left]
     assert [each["rank"] for each in found] == [0, 1, 2]
     assert len({each["before"] for each in found}) == 1
     for each in found:

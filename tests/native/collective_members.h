@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <random>
+#include <thread>
 
 #include "check.h"
 #include "net/collective_run.h"
@@ -25,6 +26,12 @@ class Members {
           rank, layout, [this, rank](int to, auto phase, int origin, const CollectiveHeader* header, Tensor value) {
             send(rank, to, phase, origin, header, std::move(value));
           }));
+  }
+
+  // Work of runs that have failed may still send.
+  ~Members() {
+    for (const auto& run : runs)
+      while (run.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   CollectiveDone done(int rank) {
