@@ -32,6 +32,7 @@ class Members {
   ~Members() {
     for (const auto& run : runs)
       while (run.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::lock_guard lock(mutex_);  // Sees all that they have sent.
   }
 
   CollectiveDone done(int rank) {
