@@ -255,7 +255,8 @@ def started(layout: str, what: str, hosts: Hosts | None) -> Iterator[list[subpro
         members.append(
             subprocess.Popen(
                 [*prefix, sys.executable, "-m", "tests.dist.all_reduce_process", what, *told], text=True, cwd=ROOT,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment_of(OMP_NUM_THREADS="1", TF_CONFIG=config),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                env=environment_of(OMP_NUM_THREADS="1", TF_CONFIG=config),
             )
         )  # fmt: skip
     with ended_at_last(members):
