@@ -1,4 +1,4 @@
-// Reductions: the three ways to merge, and the results.
+// The three ways to reduce, gathering, and results of a collective operation.
 #include <algorithm>
 #include <cstring>
 

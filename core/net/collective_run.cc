@@ -1,12 +1,11 @@
-// Contributions, chunks, merging and results of a collective operation.
+// Calls, contributions, what is passed on, checks, and the end of a run. Merging and results are in collective_reduce.cc.
 #include "net/collective_run.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "memory/account.h"
 #include "memory/shared_arena.h"
-#include "thread/parallel.h"
+#include "net/loans.h"
 #include "thread/run_soon.h"
 
 namespace thalweg::net {
@@ -102,9 +101,14 @@ void CollectiveRun::pass_on_soon(int origin, CollectiveHeader header, Tensor val
   run_soon(0, [self = shared_from_this(), origin, header = std::move(header), value = std::move(value)]() mutable {
     // One copy in shared memory, not one for each peer.
     SharedArena* arena = SharedArena::existing();
-    if (value.defined() && is_plain(value.dtype()) && arena != nullptr && !arena->contains(value.raw())) {
+    const bool is_lent = value.defined() && is_plain(value.dtype()) && value.bytes() >= Loans::kLeast;
+    if (is_lent && arena != nullptr && !arena->contains(value.raw())) {
       SharedScope shared;
-      value = value.clone();
+      try {
+        value = value.clone();
+      } catch (const Error&) {
+        // No memory for it: the peers get it as it is.
+      }
     }
     self->send_on(Phase::contribution, origin, &header, value);
     {
