@@ -1,4 +1,4 @@
-// Calls, contributions, what is passed on, checks, and the end of a run. Merging and results are in collective_reduce.cc.
+// Calls, contributions, checks and the end of a run; merging and results are in collective_reduce.cc.
 #include "net/collective_run.h"
 
 #include <algorithm>
