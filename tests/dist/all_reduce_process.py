@@ -9,6 +9,7 @@ import numpy as np
 
 import thalweg as tf
 import thalweg.horovod as hvd
+from thalweg.dist import peers
 
 
 def values(rank: int, count: int) -> np.ndarray:
@@ -177,7 +178,9 @@ def survivors() -> dict[str, object]:
 
 
 def main() -> None:
-    """Joins the group, runs the program that the first argument names, and prints its results."""
+    """Joins the group, runs the program that the first argument names, prints its results; the second is its host."""
+    if len(sys.argv) > 2:
+        peers.host_identity = lambda: sys.argv[2]
     hvd.init()
     programs = (sums, training, gradients, monitored, mixed, first_to_end, unequal_steps, survivors)
     found = {program.__name__: program for program in programs}[sys.argv[1]]()
