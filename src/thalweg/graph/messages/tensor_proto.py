@@ -106,7 +106,7 @@ def tensor_proto_of(array: Array, dtype: DType) -> Any:
 def fill_tensor_proto(proto: Any, array: Array, dtype: DType) -> None:
     """Puts the elements of an array into a TensorProto that already has its type and shape."""
     if array.size > 1 and not any(array.strides):
-        array = array.ravel()[:1]  # All elements are one: `make_ndarray` made it of a compact form.
+        array = array[(slice(0, 1),) * array.ndim]  # All elements are one.
     elif array.size > 1 and dtype.size and dtype not in (dtypes.bool, dtypes.int4, dtypes.uint4):
         if array.nbytes >= MAX_BYTES:
             raise ValueError(
