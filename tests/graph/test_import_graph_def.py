@@ -341,3 +341,15 @@ def test_a_graph_of_tensorflows_own_class_would_be_converted() -> None:
     (a,) = tf.import_graph_def(Foreign(), return_elements=["a:0"])
     with tf.Session() as session:
         assert session.run(a) == np.float32(1)
+
+
+@pytest.mark.parametrize(("version", "shape"), [(0, None), (21, None), (22, []), (134, [])])
+def test_placeholders_of_old_graph_defs_have_any_shape_where_they_say_scalar(version: int, shape: Any) -> None:
+    with tf.Graph().as_default() as old:
+        tf.placeholder(tf.float32, [], name="x")
+        tf.placeholder(tf.float32, [3], name="y")
+    graph_def = old.as_graph_def(add_shapes=True)
+    graph_def.versions.producer = version
+    x, y = tf.import_graph_def(graph_def, return_elements=["x:0", "y:0"])
+    assert x.shape.ndims == (None if shape is None else 0)
+    assert y.shape.as_list() == [3]

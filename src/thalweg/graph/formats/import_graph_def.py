@@ -226,7 +226,7 @@ class Importer:
         return _add_library(self._graph, self._graph_def.library)
 
     def _add_nodes(self) -> None:
-        reader = NodeReader(self._graph._functions, self._producer_op_list)
+        reader = NodeReader(self._graph._functions, self._producer_op_list, self._graph_def.versions.producer)
         for node_def in self._graph_def.node:
             node = reader.read(node_def)
             if node.name in self._nodes:
