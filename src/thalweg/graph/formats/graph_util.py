@@ -184,7 +184,7 @@ class _Freezer:
 
 def _read_of(graph: Graph, name: str) -> Any:
     """A tensor with the value of the resource variable `name`: of a read that the graph has, or of a new one."""
-    handle = graph.get_tensor_by_name(f"{name}:0")
+    handle = graph._exact_element(f"{name}:0")
     for consumer in handle.consumers():
         if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
             return consumer.outputs[0]

@@ -29,6 +29,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import apply_devices
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.graph.variable_values import exchanged
 from thalweg.platform.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER
 
 if TYPE_CHECKING:
@@ -459,7 +460,7 @@ class Importer:
             raise ValueError(
                 f"Invalid return output {source[1]} of node '{source[0]}', which has {len(op.outputs)} output(s)"
             )
-        return op.outputs[source[1]]
+        return exchanged(op.outputs[source[1]], wants_handle=False)
 
 
 def import_nodes_into(graph: Graph, nodes: list[Any], arguments: dict[str, Tensor]) -> dict[str, Operation]:
