@@ -185,3 +185,9 @@ def test_a_constant_that_repeats_one_value_is_kept_and_written_as_one_value() ->
     with tf.Graph().as_default() as graph, tf.Session() as session:
         np.testing.assert_array_equal(session.run(tf.constant(3, shape=[2, 2])), [[3, 3], [3, 3]])
         assert graph.as_graph_def().node[0].attr["value"].tensor.int_val == [3]
+
+
+def test_complex_arrays_are_written_value_by_value() -> None:
+    proto = tf.make_tensor_proto(np.array([[1 + 2j, 3]], np.complex64))
+    assert list(proto.scomplex_val) == [1.0, 2.0, 3.0, 0.0]
+    np.testing.assert_array_equal(tf.make_ndarray(proto), [[1 + 2j, 3]])

@@ -162,6 +162,4 @@ def _seed(y: Tensor, grad: Any, index: int) -> Any:
         )
     if dtype.is_complex and not given.is_complex:
         raise TypeError(f"Gradient type {given.name} generated for complex-valued tensor {y} must be complex")
-    if not y.shape.is_compatible_with(tensor.shape):
-        raise ValueError(f"grad_ys[{index}] has shape {tensor.shape}, but its y, {y.name}, has shape {y.shape}.")
     return tensor

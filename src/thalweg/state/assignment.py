@@ -14,7 +14,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.variable_values import exchanged
 from thalweg.state.variable import Variable
-from thalweg.state.variable_updates import row_positions
+from thalweg.state.variable_updates import VariableSlice, row_positions
 
 
 def _target(ref: Any) -> Any:
@@ -59,6 +59,8 @@ def assign(
         use_locking: Ignored.
         name: The node's name.
     """
+    if isinstance(ref, VariableSlice):
+        return ref.assign(value, name=name)
     ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one("Assign", ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)

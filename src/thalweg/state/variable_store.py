@@ -41,6 +41,9 @@ class VariableStore:
             if not callable(partitioner):
                 raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
             return self._get_partitioned(name, shape, kind, partitioner, **options)
+        if name in self.partitioned and options.get("reuse"):
+            found = self.partitioned[name]
+            return self._found_partitioned(name, TensorShape(shape), kind, found._get_partitions(), True)
         if f"{name}/part_0" in self.vars:
             raise ValueError(
                 f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. "

@@ -26,7 +26,9 @@ define(
 @export("abs", "math.abs", deprecated=("complex_abs",))
 def abs(x: Any, name: str | None = None) -> Tensor:
     """Returns the absolute value element by element: for complex numbers, their real magnitude."""
-    if not isinstance(x, SparseTensor):
+    if isinstance(x, SparseTensor):
+        return x.with_values(abs(x.values, name)) if x.dtype.is_complex else unary("Abs", x, name)
+    else:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:
             return apply_one("ComplexAbs", x, Tout=x.dtype.real_dtype, name=name or "Abs")
