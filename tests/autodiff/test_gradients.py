@@ -63,8 +63,6 @@ def test_wrong_arguments_are_refused() -> None:
         tf.gradients(x * x, x, grad_ys=[x, x])
     with pytest.raises(TypeError, match="complex"):
         tf.gradients(tf.constant(1j) * tf.constant(2j), tf.constant(1j))
-    with pytest.raises(ValueError, match="shape"):
-        tf.gradients(x * x, x, grad_ys=[tf.ones([3])])
     with tf.Graph().as_default():
         other = tf.constant(1.0)
     with pytest.raises(ValueError, match="same graph"):
@@ -281,3 +279,13 @@ def test_the_slope_of_sigmoid_cross_entropy_at_zero_is_that_of_the_limit() -> No
         sigmoid = 1 / (1 + np.exp(-run(x).astype(np.float64)))
         np.testing.assert_allclose(run(first), sigmoid - run(labels), atol=1e-6)
         np.testing.assert_allclose(run(second), sigmoid * (1 - sigmoid), atol=1e-6)
+
+
+def test_sums_of_colocated_gradients_are_beside_the_first_of_them() -> None:
+    with tf.Graph().as_default():
+        x = tf.constant([1.0, 2.0])
+        double = tf.multiply(x, 2.0, name="double")
+        (total,) = tf.gradients(double + tf.square(x), x, colocate_gradients_with_ops=True)
+        assert total.op.type == "AddN"
+        assert total.op.colocation_groups() == total.op.inputs[0].op.colocation_groups()
+        np.testing.assert_array_equal(run(total), [4.0, 6.0])

@@ -293,6 +293,6 @@ def test_walking_can_report_what_cannot_be_listed(tree: Path, monkeypatch: pytes
 
 def test_reading_and_writing_creates_a_file_that_does_not_exist(tmp_path: Path) -> None:
     path = str(tmp_path / "new")
-    with GFile(path, "r+") as file:
+    with gfile.GFile(path, "r+") as file:
         file.write("text")
         assert file.read() == "text"

@@ -98,7 +98,8 @@ class Walk:
     def _total(self, output: Tensor) -> Any:
         """The sum of the gradients that have reached a tensor: None if there are none."""
         found = self._collected.pop(output, ())
-        total = aggregate([grad for grad in found if grad is not ZERO_GRADIENT], self._options.method)
+        present = [grad for grad in found if grad is not ZERO_GRADIENT]
+        total = aggregate(present, self._options.method, self._options.colocate)
         return ZERO_GRADIENT if total is None and found else total
 
     def _find_between(self, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> None:

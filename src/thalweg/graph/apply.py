@@ -186,6 +186,8 @@ def _exchanged_inputs(prepared: PreparedOp, inputs: tuple[Any, ...]) -> tuple[An
 def _full_name(graph: Graph, name: str | None, op_type: str) -> str:
     if not name:
         return graph.unique_name(op_type)
+    if isinstance(name, bytes):
+        name = name.decode()
     if name[-1] == "/":
         return name[:-1]
     stack = graph._scopes.name_stack

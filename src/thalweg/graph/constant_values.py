@@ -55,6 +55,8 @@ def _convert(value: Any, dtype: DType | None) -> tuple[Array, DType]:
         return _from_numpy(np.asarray(value), dtype)
     if not isinstance(value, (list, tuple, range)) and hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
+    if dtype is not None and dtype.is_quantized:
+        value = _without_fields(value)
     leaf = _first_leaf(value)
     if isinstance(leaf, (str, bytes, bytearray, np.str_, np.bytes_)) or dtype is dtypes.string:
         return _strings(value, dtype)
@@ -80,6 +82,13 @@ def _from_numpy(array: Array, dtype: DType | None) -> tuple[Array, DType]:
         raise TypeError(f"Expected {dtype.name}, but got an array of type '{array.dtype}'.")
     with np.errstate(all="ignore"):
         return np.array(array, target, order="C"), dtype
+
+
+def _without_fields(value: Any) -> Any:
+    """Elements of quantized types in the form that NumPy prints, `(1,)`, as numbers."""
+    if isinstance(value, tuple) and len(value) == 1 and not isinstance(value[0], (list, tuple)):
+        return value[0]
+    return [_without_fields(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _first_leaf(value: Any) -> Any:

@@ -197,6 +197,8 @@ class Graph(ElementLookup, CollectionStore):
         Returns:
             A context manager whose value is the full scope name with a slash at the end ('' for the root).
         """
+        if isinstance(name, bytes):
+            name = name.decode()
         if name is not None and not isinstance(name, str):
             raise TypeError(f"A name scope must be a string or None, got {name!r}.")
 
@@ -343,6 +345,8 @@ class Graph(ElementLookup, CollectionStore):
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
         """Whether a step may return the value of `tensor_or_op`."""
+        if isinstance(tensor_or_op, Tensor) and tensor_or_op.op in self._unfetchable:
+            return False
         return tensor_or_op not in self._unfetchable
 
     def prevent_fetching(self, op: Any) -> None:

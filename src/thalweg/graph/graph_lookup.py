@@ -118,6 +118,7 @@ class ElementLookup:
         if not isinstance(obj, (Tensor, Operation, str)):
             convert = getattr(obj, "_as_graph_element", None)
             obj = obj if convert is None else convert()
+            obj = obj.decode() if isinstance(obj, bytes) else obj
         if isinstance(obj, str):
             return self._element_by_name(obj, allow_tensor, allow_operation)
         kind = "Tensor" if isinstance(obj, Tensor) else "Operation"

@@ -32,6 +32,8 @@ class VariableStore:
         """Finds or creates a variable, through the custom getter if there is one."""
         if custom_getter is None:
             return self._get(name, **options)
+        if not callable(custom_getter):
+            raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
         return custom_getter(getter=self._get, name=name, **options)
 
     def _get(self, name: str, shape: Any = None, dtype: Any = None, partitioner: Any = None, **options: Any) -> Any:
