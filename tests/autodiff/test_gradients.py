@@ -273,9 +273,7 @@ def test_the_slope_of_sigmoid_cross_entropy_at_zero_is_that_of_the_limit() -> No
     with tf.Graph().as_default():
         x = tf.constant([0.0, 0.0, 2.0, -2.0, 200.0, -200.0])
         labels = tf.constant([0.0, 1.0, 0.5, 0.5, 1.0, 0.0])
-        first, second = _first_and_second(
-            lambda v: tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=v), x
-        )
+        first, second = _first_and_second(lambda v: tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=v), x)
         sigmoid = 1 / (1 + np.exp(-run(x).astype(np.float64)))
         np.testing.assert_allclose(run(first), sigmoid - run(labels), atol=1e-6)
         np.testing.assert_allclose(run(second), sigmoid * (1 - sigmoid), atol=1e-6)

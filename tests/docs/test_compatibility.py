@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compatibility.__main__ import PAGE, is_there, missing, page, recorded
 
 import thalweg as tf
+from compatibility.__main__ import PAGE, is_there, missing, page, recorded
 
 
 def test_the_page_is_up_to_date() -> None:

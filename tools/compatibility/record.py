@@ -13,7 +13,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-# `layers` and its like are there only beside an old Keras. Keras is a library of its own; `compat` holds the same API again, `flags` and `app.flags` those of absl.
+# Keras is a library of its own (`layers` is there only beside an old one); `compat` holds the same API again, and
+# `app.flags` is `flags`.
 SKIPPED = ("keras", "estimator", "compat", "flags.tf_decorator", "app.flags", "logging.google2_log_prefix")
 
 

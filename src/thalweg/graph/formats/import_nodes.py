@@ -62,9 +62,7 @@ class NodeReader:
         producer: The version of the GraphDef; 0 for one that was written before there were versions.
     """
 
-    def __init__(
-        self, functions: Mapping[str, Any], producer_op_list: Any, producer: int
-    ) -> None:
+    def __init__(self, functions: Mapping[str, Any], producer_op_list: Any, producer: int) -> None:
         self._functions = functions
         self._producer = producer
         self._producer_ops = {} if producer_op_list is None else {op.name: op for op in producer_op_list.op}
