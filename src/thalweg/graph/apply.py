@@ -183,7 +183,7 @@ def _exchanged_inputs(prepared: PreparedOp, inputs: tuple[Any, ...]) -> tuple[An
     )
 
 
-def _full_name(graph: Graph, name: str | None, op_type: str) -> str:
+def _full_name(graph: Graph, name: str | bytes | None, op_type: str) -> str:
     if not name:
         return graph.unique_name(op_type)
     if isinstance(name, bytes):

@@ -221,7 +221,7 @@ class Graph(ElementLookup, CollectionStore):
                 in_use[key] = 1
             return f"{name}_{count - 1}"
 
-    def name_scope(self, name: str | None) -> Scope:
+    def name_scope(self, name: str | bytes | None) -> Scope:
         """A block in which names get a prefix.
 
         Args:

@@ -2,7 +2,8 @@
 
 In TensorFlow 1 the tensor 'v:0' is the value of variable v; here (and in every graph with resource variables) it is a
 handle. Programs that look for 'v:0' want the value, so a look-up by name gives them the read that each variable comes
-with, 'v/Read/ReadVariableOp:0'. Feeding this read feeds all readers of the variable, and its gradient is the variable's.
+with, 'v/Read/ReadVariableOp:0'. Feeding this read feeds all readers of the variable, and its gradient is that of the
+variable (docs/decisions/0026-values-of-variables.md).
 """
 
 from __future__ import annotations

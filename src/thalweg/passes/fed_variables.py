@@ -98,6 +98,6 @@ def _fed_error(node: Node) -> errors.OpError:
     return errors.InvalidArgumentError(
         failed_node(node),
         None,
-        f"Node '{node.name}' (op {node.op}) needs a variable, but the value of the variable is fed in this step: it can "
-        "only be read.",
+        f"Node '{node.name}' (op {node.op}) needs a variable, but the value of the variable is fed in this step: it "
+        "can only be read.",
     )

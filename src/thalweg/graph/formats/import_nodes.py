@@ -120,10 +120,12 @@ class NodeReader:
             _add_defaults(node, definition, attrs)
         if definition.name == "Const":
             _check_constant(node.name, attrs)
-        elif definition.name == "Placeholder" and self._producer <= _NO_SCALAR_PLACEHOLDERS:
-            if attrs["shape"].ndims == 0:
-                attrs["shape"], hints = TensorShape(None), None
+        elif definition.name == "Placeholder" and self._means_any_shape(attrs["shape"]):
+            attrs["shape"], hints = TensorShape(None), None
         return attrs, hints
+
+    def _means_any_shape(self, shape: TensorShape) -> bool:
+        return self._producer <= _NO_SCALAR_PLACEHOLDERS and shape.ndims == 0
 
     def _may_drop(self, op_type: str, key: str, value: Any) -> bool:
         """Whether an attribute that the op does not have here changes nothing."""

@@ -415,8 +415,8 @@ def _check_placed(graph: Graph) -> None:
     for op in graph.get_operations():
         if op.type in ("VarHandleOp", "Variable", "VariableV2") and not op.device:
             raise ValueError(
-                f"When using replicas, all Variables must have their device set: '{op.name}' has none. Create the model "
-                "under tf.device(tf.train.replica_device_setter(...))."
+                f"When using replicas, all Variables must have their device set: '{op.name}' has none. Create the "
+                "model under tf.device(tf.train.replica_device_setter(...))."
             )
 
 
