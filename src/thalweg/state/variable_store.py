@@ -43,7 +43,7 @@ class VariableStore:
             if not callable(partitioner):
                 raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
             return self._get_partitioned(name, shape, kind, partitioner, **options)
-        if name in self.partitioned and options.get("reuse"):
+        if name in self.partitioned and options.get("reuse") is True:
             found = self.partitioned[name]
             return self._found_partitioned(name, TensorShape(shape), kind, found._get_partitions(), True)
         if f"{name}/part_0" in self.vars:
