@@ -171,8 +171,8 @@ void TensorArray::begin_split(int64_t size) {
   check_open();
   if (size > size_ && options_.dynamic_size) size_ = size;
   int64_t expected = gradient_split_size_ >= 0 ? gradient_split_size_ : size_;
-  require(size == expected, "TensorArray ", name_, ": TensorArray's size is not equal to the size of lengths (", expected,
-          " vs. ", size, "), and the TensorArray is not marked as dynamically resizeable");
+  require(size == expected, "TensorArray ", name_, ": TensorArray's size is not equal to the size of lengths (",
+          expected, " vs. ", size, "), and the TensorArray is not marked as dynamically resizeable");
   split_size_ = size;
 }
 

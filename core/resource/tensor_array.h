@@ -65,8 +65,8 @@ class TensorArray : public Resource {
   Options options_;
   std::mutex mutex_;  // guards everything below, and options_
   int64_t size_;
-  int64_t split_size_ = -1;   // how many elements the value had that was split into this array; -1: none was
-  int64_t concat_size_ = -1;  // of gradients: split_size_ of the array that they belong to; -1: read all
+  int64_t split_size_ = -1;           // how many elements the value had that was split into this array; -1: none was
+  int64_t concat_size_ = -1;          // of gradients: split_size_ of the array that they belong to; -1: read all
   int64_t gradient_split_size_ = -1;  // of gradients: concat_size_ of the array that they belong to
   bool closed_ = false;
   std::vector<Element> elements_;  // the first elements_.size() of size_

@@ -412,11 +412,11 @@ class Supervisor:
 
 def _check_placed(graph: Graph) -> None:
     """Raises ValueError if a variable has no device: each worker would have its own."""
-    for op in graph.get_operations():
-        if op.type in ("VarHandleOp", "Variable", "VariableV2") and not op.device:
+    for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
+        if not variable.device:
             raise ValueError(
-                f"When using replicas, all Variables must have their device set: '{op.name}' has none. Create the "
-                "model under tf.device(tf.train.replica_device_setter(...))."
+                f"When using replicas, all Variables must have their device set: '{variable.name}' has none. Create "
+                "the model under tf.device(tf.train.replica_device_setter(...))."
             )
 
 
