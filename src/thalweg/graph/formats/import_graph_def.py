@@ -503,6 +503,8 @@ def _apply_hints(node: ImportedNode, op: Operation) -> None:
     for index, (tensor, hint) in enumerate(zip(op.outputs, node.shape_hints, strict=True)):
         if is_handle(tensor):
             continue
+        if op.type.startswith("FusedBatchNormGrad") and index >= 3:
+            continue  # Nobody reads these outputs, and versions of TensorFlow state different shapes for them.
         try:
             tensor.set_shape(hint)
         except ValueError as e:
