@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "thread/denormals.h"
 #include "thread/run_soon.h"
 
 namespace thalweg {
@@ -181,6 +182,7 @@ void Executor::tick() {
 bool Executor::advance() {
   // Host memory used on behalf of a device with its own memory is not charged to the device's account.
   AccountScope account(plan_->device().memory ? nullptr : plan_->device().account);
+  FlushDenormals flush;
   while (true) {
     if (!interrupted()) {
       try {

@@ -407,6 +407,10 @@ class UpdatedVariable(Variable):
         """The value after the update."""
         return self._graph_element
 
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:  # type: ignore[override]
+        """Runs the update in `session`, or in the default session, and returns the value after it."""
+        return self._graph_element.eval(feed_dict=feed_dict, session=session)
+
     def read_value(self) -> Tensor:
         """The value after the update, read again."""
         with control_dependencies([self._update]):

@@ -26,6 +26,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import apply_devices
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.graph.variable_values import exchanged
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
@@ -104,7 +105,7 @@ class Importer:
         return _add_library(self._graph, self._graph_def.library)
 
     def _add_nodes(self) -> None:
-        reader = NodeReader(self._graph._functions, self._producer_op_list)
+        reader = NodeReader(self._graph._functions, self._producer_op_list, self._graph_def.versions.producer)
         for node_def in self._graph_def.node:
             node = reader.read(node_def)
             if node.name in self._nodes:
@@ -337,7 +338,7 @@ class Importer:
             raise ValueError(
                 f"Invalid return output {source[1]} of node '{source[0]}', which has {len(op.outputs)} output(s)"
             )
-        return op.outputs[source[1]]
+        return exchanged(op.outputs[source[1]], wants_handle=False)
 
 
 def import_nodes_into(graph: Graph, nodes: list[Any], arguments: dict[str, Tensor]) -> dict[str, Operation]:
@@ -380,6 +381,8 @@ def _apply_hints(node: ImportedNode, op: Operation) -> None:
     for index, (tensor, hint) in enumerate(zip(op.outputs, node.shape_hints, strict=True)):
         if is_handle(tensor):
             continue
+        if op.type.startswith("FusedBatchNormGrad") and index >= 3:
+            continue  # Nobody reads these outputs, and versions of TensorFlow state different shapes for them.
         try:
             tensor.set_shape(hint)
         except ValueError as e:
