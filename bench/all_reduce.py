@@ -30,11 +30,17 @@ SIZES = {"1 MB": 1 << 20, "100 MB": 100 << 20}
 Measure = Callable[[int], float]
 
 
-def thalweg_worker(rank: int, addresses: list[str], tcp: bool) -> Measure:
-    """One process of ours: a session without a target, as a program with Horovod's names has it."""
+def thalweg_worker(rank: int, addresses: list[str], tcp: bool, knows_host: bool) -> Measure:
+    """One process of ours: a session without a target, as a program with Horovod's names has it.
+
+    One that does not know its host reduces as if all processes had hosts of their own.
+    """
     import thalweg as tf
     import thalweg.horovod as hvd
+    from thalweg.dist import peers
 
+    if not knows_host:
+        peers.host_identity = lambda: ""
     protocol = "thalweg+tcp" if tcp else "thalweg"
     hvd.init(tf.train.Server({"worker": addresses}, "worker", rank, protocol))
     steps: dict[int, Any] = {}
@@ -112,15 +118,17 @@ def end(processes: list[subprocess.Popen[str]]) -> None:
 class Team:
     """The processes of one framework."""
 
-    def __init__(self, python: str, framework: str, count: int, tcp: bool, hosts: Hosts | None = None) -> None:
-        """Starts them, each on a host of its own if there are hosts."""
+    def __init__(
+        self, python: str, framework: str, count: int, tcp: bool, hosts: Hosts | None = None, each: int = 1
+    ) -> None:
+        """Starts them, on hosts if there are any, so many on each."""
         sockets = [socket.socket() for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in sockets]
-        for each in sockets:
-            each.close()
-        addresses = [f"{hosts.address(i) if hosts else '127.0.0.1'}:{port}" for i, port in enumerate(ports)]
+        for reserved in sockets:
+            reserved.bind(("127.0.0.1", 0))
+        ports = [reserved.getsockname()[1] for reserved in sockets]
+        for reserved in sockets:
+            reserved.close()
+        addresses = [f"{hosts.address(i // each) if hosts else '127.0.0.1'}:{port}" for i, port in enumerate(ports)]
         interface = {"GLOO_SOCKET_IFNAME": hosts.interface} if hosts else {}
         self._processes = []
         for rank in range(count):
@@ -128,7 +136,7 @@ class Team:
             environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **interface}
             self._processes.append(
                 subprocess.Popen(
-                    [*(hosts.command(rank) if hosts else []), python, __file__, "--worker", given],
+                    [*(hosts.command(rank // each) if hosts else []), python, __file__, "--worker", given],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -188,7 +196,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.worker:
         framework, rank, addresses, tcp = json.loads(given.worker)
-        serve(thalweg_worker(rank, addresses, tcp) if framework == "thalweg" else gloo_worker(rank, addresses))
+        if framework == "gloo":
+            serve(gloo_worker(rank, addresses))
+        else:
+            serve(thalweg_worker(rank, addresses, tcp, framework != "thalweg, hosts unknown"))
         return
     for count in given.processes:
         compare(given.peers, count, given.rounds, given.tcp)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from types import TracebackType
 
 
+def _run(*command: str) -> bytes:
+    try:
+        return subprocess.run(command, check=True, capture_output=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError) as e:
+        told = getattr(e, "stderr", None) or b""
+        raise RuntimeError(f"network namespaces cannot be made: {e} {told.decode().strip()}") from None
+
+
 def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=20)
+    _run("ip", *arguments)
 
 
 class Hosts:
@@ -36,10 +45,9 @@ class Hosts:
                 _ip("-n", name, "address", "add", f"{self.address(i)}/24", "dev", self.interface)
                 _ip("-n", name, "link", "set", "lo", "up")
                 _ip("-n", name, "link", "set", self.interface, "up")
-        except (OSError, subprocess.SubprocessError) as e:
+        except RuntimeError:
             self.close()
-            told = getattr(e, "stderr", None) or b""
-            raise RuntimeError(f"network namespaces cannot be made: {e} {told.decode().strip()}") from None
+            raise
 
     @staticmethod
     def address(index: int) -> str:
@@ -49,6 +57,21 @@ class Hosts:
     def command(self, index: int) -> list[str]:
         """What comes before a command that shall run on a host."""
         return ["ip", "netns", "exec", self._names[index]]
+
+    def throttle(self, rate: str) -> None:
+        """Limits what each host sends, as "1gbit".
+
+        Raises:
+            RuntimeError: If that is not permitted, or there is no `tc` command.
+        """
+        for name in self._names:
+            _run("tc", "-n", name, "qdisc", "add", "dev", self.interface, "root", "tbf", "rate", rate,
+                 "burst", "256kb", "latency", "100ms")  # fmt: skip
+
+    def bytes_sent(self, index: int) -> int:
+        """How many bytes a host has sent so far."""
+        shown = _run("ip", "-n", self._names[index], "-s", "-j", "link", "show", "dev", self.interface)
+        return int(json.loads(shown)[0]["stats64"]["tx"]["bytes"])
 
     def close(self) -> None:
         """Removes all namespaces, and their interfaces with them."""

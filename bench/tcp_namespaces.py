@@ -3,6 +3,9 @@
 Hosts are network namespaces that this program makes (it needs root and the `ip` command). Dense null training steps
 with two PS tasks run beside TensorFlow's own servers, all-reduce beside gloo in PyTorch. Both sides live through the
 whole run and take turns, one measurement each. Printed are medians and their ratio.
+
+Two hosts with two members each show the hierarchical all-reduce beside the same without knowledge of the hosts, with
+the bytes that one host sends; `--rate 1gbit` throttles their links.
 """
 
 from __future__ import annotations
@@ -133,6 +136,41 @@ def compare_all_reduce(peers: Path | None, count: int, rounds: int) -> None:
                 team.close()
 
 
+def compare_hosts(peers: Path | None, rounds: int, rate: str, sizes: dict[str, int]) -> None:
+    """All-reduce of two members on each of two hosts: by hosts, without knowing of them, and by gloo."""
+    with Hosts(2) as hosts:
+        if rate:
+            hosts.throttle(rate)
+        pythons = {
+            "thalweg": sys.executable,
+            "thalweg, hosts unknown": sys.executable,
+            "gloo": python_of("torch", peers, []),
+        }
+        teams: dict[str, Measured] = {}
+        try:
+            for name, python in pythons.items():
+                teams[name] = Team(python, name, 4, False, hosts, 2)
+            for label, size in sizes.items():
+                times: dict[str, list[float]] = {name: [] for name in teams}
+                sent: dict[str, list[int]] = {name: [] for name in teams}
+                for i in range(rounds + 3):
+                    for name, team in teams.items():
+                        before = hosts.bytes_sent(0)
+                        taken = team.measure(size)
+                        if i >= 3:
+                            times[name].append(taken)
+                            sent[name].append(hosts.bytes_sent(0) - before)
+                shown = [
+                    f"{name} {statistics.median(times[name]):.2f} ms (best {min(times[name]):.2f}, "
+                    f"{statistics.median(sent[name]) / size:.2f} tensors sent)"
+                    for name in teams
+                ]
+                print(f"all-reduce, 2 hosts x 2, {label}{', ' + rate if rate else ''}: {', '.join(shown)}", flush=True)
+        finally:
+            for team in teams.values():
+                team.close()
+
+
 def main() -> None:
     """Reads the arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -142,6 +180,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--dense", nargs="*", choices=list(DENSE), default=list(DENSE))
     parser.add_argument("--processes", type=int, nargs="*", default=[2, 4], help="of all-reduce")
+    parser.add_argument("--rate", nargs="*", default=[""], help="of the links of two hosts with two members each")
+    parser.add_argument("--sizes", type=int, nargs="*", help="of their all-reduce, in bytes")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
@@ -152,6 +192,9 @@ def main() -> None:
         compare_dense(peers, program, given.rounds)
     for count in given.processes:
         compare_all_reduce(peers, count, given.rounds)
+    sizes = SIZES if given.sizes is None else {f"{size} bytes": size for size in given.sizes}
+    for rate in given.rate:
+        compare_hosts(peers, given.rounds, rate, sizes)
 
 
 if __name__ == "__main__":

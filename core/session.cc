@@ -41,7 +41,7 @@ const std::shared_ptr<Device>& Session::device(const std::string& name) const {
 
 Session::~Session() {
   cancel_steps();
-  // What lives on a server's devices may go on using the functions that it was made with.
+  // Resources on a server's devices may go on calling the functions that they were made with.
   if (!owns_devices_) return;
   // Functions refer to each other and to the device, resources of the device to functions. Resources go first: the
   // iterators of datasets call functions in the background, and when they end.

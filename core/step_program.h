@@ -1,6 +1,6 @@
 // StepProgram: a compiled step, or a task's share of one: the plans of some devices of a session, feeds and fetches.
 //
-// Immutable; any number of steps run it at once. It keeps whatever its session belongs to.
+// Immutable; any number of steps run it at once. It keeps the owner of its session alive.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ struct FeedSpec {
 
 class StepProgram {
  public:
-  // `owner` keeps the session.
+  // `owner` keeps the session alive.
   StepProgram(std::shared_ptr<void> owner, Session& session, std::vector<FeedSpec> feeds,
               std::vector<JointStep::Part> parts, size_t num_fetches);
 

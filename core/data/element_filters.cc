@@ -1,4 +1,4 @@
-// Datasets that drop elements of their input: ignore_errors, unique, and those whose last component is false.
+// Datasets that drop elements of their input: ignore_errors, unique, and the filter by a last component that is a bool.
 #include <unordered_set>
 
 #include "data/dataset.h"

@@ -38,7 +38,6 @@ class StateReader {
   std::string text();
   Tensor tensor();
   std::vector<Tensor> element();
-  bool at_end() const { return rest_.empty(); }
 
  private:
   void variant(ResourceHandle& out);

@@ -18,7 +18,7 @@ namespace net {
 class Collectives;
 }
 
-// What the devices of one session, or of one server, have in common.
+// The collectives that the devices of one session, or of one server, share.
 struct DeviceFamily {
   std::mutex mutex;
   std::shared_ptr<net::Collectives> collectives;  // a server's

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "thread/denormals.h"
 #include "thread/parallel.h"
 #include "thread/run_soon.h"
 
@@ -29,7 +30,7 @@ void Executor::abort(const Error& error) {
   }
   cancellation().cancel();
   if (rendezvous()) rendezvous()->abort(error);
-  // The values that this executor expects from others may never come.
+  // The values that this executor expects from other executors may never come.
   if (take_or_notify()) make_resume();
 }
 
@@ -120,7 +121,7 @@ Step::Hold Executor::hold() {
   struct Once {
     std::atomic<bool> over{false};
     std::atomic<int64_t> token{-1};
-    std::shared_ptr<Executor> self;  // until it is over: a device that never reports must not keep a cancelled step
+    std::shared_ptr<Executor> self;  // reset at the end: a device that never reports must not keep a step alive
   };
   auto once = std::make_shared<Once>();
   once->self = shared_from_this();
@@ -196,7 +197,7 @@ void Executor::accept(const NodeItem& node, Tensor value) {
 void Executor::tick() {
   if (!poll_) return;
   if (team_ && std::this_thread::get_id() != caller_) return;  // The caller looks for itself.
-  // Polling may have to wait for the GIL, so it goes by the clock and never happens in a short step.
+  // Polling may have to wait for the GIL, so it happens at intervals, and never in a short step.
   auto now = std::chrono::steady_clock::now();
   if (last_poll_ == std::chrono::steady_clock::time_point{}) last_poll_ = now;
   if (now - last_poll_ < kPollInterval) return;
@@ -207,6 +208,7 @@ void Executor::tick() {
 Executor::Advanced Executor::advance() {
   // Host memory used on behalf of a device with its own memory is not charged to the device's account.
   AccountScope account(plan_->device().memory ? nullptr : plan_->device().account);
+  FlushDenormals flush;
   while (true) {
     if (!interrupted()) {
       try {
@@ -331,7 +333,7 @@ void Executor::resume(Taken* taken) {
   taken_ = taken;
   while (advance() != Advanced::ended) {
     uint8_t holder = kHeld;
-    // From here on another thread may hold it.
+    // From here on another thread may be the holder of this executor.
     if (holder_.compare_exchange_strong(holder, kFree)) return;
   }
   finish();
@@ -346,7 +348,7 @@ void Executor::finish() {
   } catch (const Error& e) {
     error = e;
   }
-  // Given back first: the caller that waits for the end may look at what the device still holds.
+  // First, because the caller, which waits for the end, may ask how much memory the device's tensors hold.
   give_back();
   std::exchange(finished_, nullptr)(std::move(error), std::move(fetched));
 }

@@ -59,12 +59,12 @@ void FlatState::drain(Executor& executor) {
 }
 
 [[gnu::always_inline]] inline void FlatState::release_inputs(const NodeItem& node) {
-  if (node.kept == 0) [[likely]] {
+  if (node.constant_inputs == 0) [[likely]] {
     for (int i = 0; i < node.num_inputs; ++i) slots_[node.first_slot + i].reset();
     return;
   }
   for (int i = 0; i < node.num_inputs; ++i)
-    if (i >= 64 || (node.kept >> i & 1) == 0) slots_[node.first_slot + i].reset();
+    if (i >= 64 || (node.constant_inputs >> i & 1) == 0) slots_[node.first_slot + i].reset();
   // A kernel may have moved a constant out of its slot.
   for (const auto& [input, value] : node.constants)
     if (!slots_[node.first_slot + input].defined()) slots_[node.first_slot + input] = value;

@@ -224,7 +224,7 @@ std::vector<Tensor> JointStep::run(const std::vector<Tensor>& feeds, size_t num_
   std::vector<Executor*> first = prepare(feeds);
   {
     std::lock_guard lock(mutex_);
-    spinning_ = 1;  // This thread drives one of them.
+    spinning_ = 1;  // This thread will drive one of the executors: no other has to wake up for it.
     for (Executor* executor : first) add(executor);
     spinning_ = 0;
   }

@@ -1,7 +1,7 @@
 // LocalRendezvous: the rendezvous of a step whose devices all belong to this process: a table in memory.
 //
-// The table goes by the hashes of keys, which also stand for keys in messages between tasks. A step in which two keys
-// have the same hash is refused when it is compiled (JointStep::check_keys).
+// The table is indexed by the hashes of keys, which also stand for keys in messages between tasks. A step in which two
+// keys have the same hash is refused when it is compiled (JointStep::check_keys).
 #pragma once
 
 #include <mutex>

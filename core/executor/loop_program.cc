@@ -29,7 +29,7 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
     int32_t input = reader < static_cast<int32_t>(items_.size()) ? slot - items_[reader].first_slot : 64;
     if (source.def.op == "Const" && input < 64) {
       items_[reader].constants.emplace_back(input, source.def.attr<Tensor>("value"));
-      items_[reader].kept |= uint64_t{1} << input;
+      items_[reader].constant_inputs |= uint64_t{1} << input;
       return;
     }
     source.pushes.push_back({from.output, slot, false});
@@ -82,7 +82,7 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
     compute_node(site, item.def, *item.kernel, slots + item.first_slot, outputs, {});
     require_outputs(item.def, item.num_outputs, outputs);
     for (int k = 0; k < item.num_inputs; ++k)
-      if (k >= 64 || (item.kept >> k & 1) == 0) slots[item.first_slot + k].reset();
+      if (k >= 64 || (item.constant_inputs >> k & 1) == 0) slots[item.first_slot + k].reset();
     for (const auto& [input, value] : item.constants)
       if (!slots[item.first_slot + input].defined()) slots[item.first_slot + input] = value;
     for (const Push& push : item.pushes) {
@@ -146,7 +146,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
   // Drop the values that the last condition computed for a body that did not run.
   for (const Item& item : items_)
     for (int k = 0; k < item.num_inputs; ++k)
-      if (k >= 64 || (item.kept >> k & 1) == 0) scratch->slots[item.first_slot + k].reset();
+      if (k >= 64 || (item.constant_inputs >> k & 1) == 0) scratch->slots[item.first_slot + k].reset();
   for (int k = 0; k < num_variables_; ++k) scratch->slots[next_slot_ + k].reset();
   std::lock_guard lock(mutex_);
   if (idle_.size() < 4) idle_.push_back(std::move(scratch));

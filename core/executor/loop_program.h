@@ -53,9 +53,9 @@ class LoopProgram {
     int32_t num_inputs = 0;
     int32_t num_outputs = 0;
     std::vector<Push> pushes;
-    // Inputs that are constants: their slots are filled once and kept; bit i of `kept` is input i.
+    // Inputs that are constants (bit i: input i): their slots are filled once, and not released.
     std::vector<std::pair<int32_t, Tensor>> constants;
-    uint64_t kept = 0;
+    uint64_t constant_inputs = 0;
   };
   struct Scratch {
     std::vector<Tensor> slots;

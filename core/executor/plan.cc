@@ -297,7 +297,7 @@ void Plan::keep_constants() {
       int32_t input = edge.slot - reader.first_slot;
       if (reader.kind == NodeKind::sink || reader.kind == NodeKind::async || input >= 64) return false;
       reader.constants.emplace_back(input, value);
-      reader.kept |= uint64_t{1} << input;
+      reader.constant_inputs |= uint64_t{1} << input;
       --reader.pending;
       return true;
     });

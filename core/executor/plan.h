@@ -57,9 +57,9 @@ struct NodeItem {
   int32_t to_part = -1;      // a linked Send: the part of the joint step that it hands its value to,
   int32_t to_node = -1;      // and the node there that waits for it
   std::vector<Edge> edges;
-  // Flat plans: inputs that are constants. Their slots are filled once per state and kept; bit i of `kept` is input i.
+  // Flat plans: inputs that are constants (bit i: input i). Their slots are filled once per state, and not released.
   std::vector<std::pair<int32_t, Tensor>> constants;
-  uint64_t kept = 0;
+  uint64_t constant_inputs = 0;
   std::vector<int32_t> controls;  // nodes that wait for this one
 };
 

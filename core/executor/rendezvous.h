@@ -1,5 +1,5 @@
 // Rendezvous: where the Sends and Recvs of one step meet, by key; also where a partial run's feeds and fetches meet its
-// step. An interface: LocalRendezvous joins the devices of one process, others may join tasks.
+// step. An interface: LocalRendezvous joins the devices of one process, other implementations join tasks.
 //
 // Contract of every implementation. Values under one key and iteration arrive in the order in which they were sent and
 // are handed out in that order; either side may come first. Nothing blocks: the callback of `recv` runs at once if the

@@ -74,7 +74,8 @@ class StepStats {
   // Values come from outside: the nodes that stand for them have records without a duration.
   void fed(const Plan& plan, std::span<const Tensor> feeds);
 
-  // A node is about to run: the number of its record, or -1 if it is left out. `within` others if `called` or lowered.
+  // A node is about to run: the number of its record, or -1 if it is left out. The innermost begun node is its parent;
+  // `called`: as the caller of the function that it belongs to.
   int32_t begin(const NodeDef& def, bool called = false) {
     if (!options_.runs) return next_++;
     if (runs_.size() >= kMostRuns) [[unlikely]] {

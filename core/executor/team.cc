@@ -3,6 +3,7 @@
 
 #include "executor/executor.h"
 #include "tensor/resource_handle.h"
+#include "thread/denormals.h"
 #include "thread/helper_pool.h"
 #include "thread/parallel.h"
 #include "thread/share_scope.h"
@@ -112,7 +113,7 @@ void Executor::take_apart(const NodeItem& node, Tensor* inputs, FrameIteration i
   apart->resources = resources_of(node, inputs);
   // Constants stay in their slots.
   for (int i = 0; i < node.num_inputs; ++i) {
-    const bool kept = i < 64 && (node.kept >> i & 1) != 0;
+    const bool kept = i < 64 && (node.constant_inputs >> i & 1) != 0;
     apart->inputs.push_back(kept ? inputs[i] : std::move(inputs[i]));
   }
   if (conflicts(node, apart->resources))
@@ -199,6 +200,7 @@ void Executor::pass_on() {
 void Executor::compute_apart(Apart& apart) {
   const NodeItem& node = *apart.node;
   AccountScope account(plan_->device().account);
+  FlushDenormals flush;
   apart.inside = apart.caller.begin();
   const OnThread outer = std::exchange(apart_, {this, apart.inside.get()});
   MemoryTrace* const traced = memory_trace;

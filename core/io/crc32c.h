@@ -8,7 +8,7 @@ namespace thalweg {
 
 // The checksum of `data` following bytes whose checksum is `crc` (0: none).
 uint32_t crc32c(const void* data, size_t size, uint32_t crc = 0);
-// The checksum of two pieces put together, from theirs and the length of the second.
+// The checksum of two pieces put together, from their checksums and the length of the second.
 uint32_t combine_crc32c(uint32_t first, uint32_t second, uint64_t second_size);
 
 // Stored checksums are masked: the checksum of bytes that contain their own checksum would be a poor one.

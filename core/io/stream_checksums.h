@@ -1,4 +1,4 @@
-// The checksums of compressed streams: CRC-32 (gzip) and Adler-32 (zlib), each of bytes that follow others.
+// The checksums of compressed streams: CRC-32 (gzip) and Adler-32 (zlib), computed piece by piece.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ void check_dtype(const Accumulator& accumulator, DType dtype) {
           accumulator.options().dtype, ", the gradient has ", dtype);
 }
 
-// The step of a gradient and, if the tensor is [step, contributor], who contributes it.
+// The step of a gradient and, if the tensor is [step, contributor], the number of its contributor.
 void apply(Accumulator& accumulator, const Tensor& local_step, Accumulator::Gradient gradient) {
   if (local_step.rank() == 0) return accumulator.apply(to_int64(local_step), std::move(gradient));
   require(local_step.shape() == Shape{2},

@@ -59,7 +59,7 @@ std::vector<Tensor> read_tensors(const std::string& prefix, const std::vector<Ch
     try {
       return open_checkpoint(prefix)->read(requests);
     } catch (const Error& error) {
-      // Then the index is another one by now.
+      // If the checkpoint has been replaced while it was read, its index is another file now.
       bool torn = error.code() == Code::data_loss || error.code() == Code::not_found;
       if (!torn || attempt == 10 || identity(index_path(prefix)) == before) throw;
     }
@@ -116,7 +116,7 @@ struct Merge : Kernel {
     if (!delete_old_dirs) return;
     std::set<std::string> directories;
     for (const std::string& prefix : prefixes) directories.insert(directory_of(prefix));
-    // Only empty ones go.
+    // rmdir removes empty directories only.
     for (const std::string& directory : directories) {
       if (directory != directory_of(destination)) rmdir(directory.c_str());
     }

@@ -13,7 +13,7 @@ using net::Collective;
 using net::Collectives;
 using net::Merge;
 
-// Those of the device's server; else those that the process has chosen; else the session's own.
+// The collectives of the device's server; else the default of the process, if it has one; else the session's own.
 std::shared_ptr<Collectives> collectives_of(Device& device) {
   DeviceFamily& family = *device.family;
   std::lock_guard lock(family.mutex);

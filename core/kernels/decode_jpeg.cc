@@ -1,4 +1,4 @@
-// DecodeJpeg's shortcut: whole JPEG files never meet Python. All others, and other formats, are decoded there.
+// DecodeJpeg's shortcut: intact JPEG files are decoded without Python; damaged ones and other formats by Pillow.
 #include "io/jpeg.h"
 #include "kernel/registry.h"
 #include "kernel/shortcut.h"

@@ -52,7 +52,7 @@ struct Axis {
   }
 };
 
-// Before threads make the two axes of a crop, and perhaps two rows of `width` floats.
+// Throws unless there is memory for the two axes of a crop, and two rows of `width` floats, of one thread.
 void require_axes(int64_t rows, int64_t columns, int64_t width) {
   require_scratch(static_cast<double>(sizeof(Axis::Place)) * static_cast<double>(rows + columns) +
                   8.0 * static_cast<double>(width));

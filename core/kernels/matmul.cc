@@ -278,7 +278,8 @@ struct BatchMatMul : Kernel {
   bool adjoint_x, adjoint_y, complex;
 };
 
-// A product that a program has called sparse: no faster than the dense one here. float32 and bfloat16 may meet.
+// A product that a program has called sparse: no faster than the dense one here. One operand may be float32 and the
+// other bfloat16.
 struct SparseMatMul : MatMul {
   using MatMul::MatMul;
   void compute(Context& ctx) override {

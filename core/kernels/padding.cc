@@ -50,7 +50,8 @@ void copy_interior(const Tensor& in, Tensor& out, const std::vector<Padding>& pa
   if (in.num_elements() > 0) strided_copy(in.dtype(), in.raw(), element_at(out.dtype(), out.raw(), offset), dims);
 }
 
-// The border falls apart into two slabs per dimension: inside of the dimensions before, all of the ones behind.
+// The border is cut into two slabs per dimension: each spans the interior of the dimensions before it, and the whole
+// extent of those after it.
 void fill_border(const Tensor& in, Tensor& out, const std::vector<Padding>& paddings, const void* value) {
   std::vector<int64_t> to = strides_of(out.shape());
   int64_t offset = 0;

@@ -48,7 +48,7 @@ Tensor initial_value(Combine how, DType dtype) {
   return out;
 }
 
-// Divides the totals of segments by how many rows they have; of none, and of extremes of none, zeros are left.
+// Clears the segments without rows, and divides the totals of means by the numbers of rows.
 void finish_segments(Combine how, const std::vector<int64_t>& counts, int64_t inner, Tensor& totals) {
   const DType dtype = totals.dtype();
   for (size_t s = 0; s < counts.size(); ++s)

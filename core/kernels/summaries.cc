@@ -157,7 +157,7 @@ void histogram_summary(Context& ctx) {
 
 REGISTER(kernel("HistogramSummary").types("T", Reals{}).function<histogram_summary>());
 
-// The tag of a Summary.Value; false if the bytes are none.
+// The tag of a Summary.Value; false if the bytes are no such message.
 bool find_tag(std::string_view value, std::string_view* tag) {
   wire::Reader reader(value);
   while (reader.next())

@@ -96,7 +96,7 @@ void split(Context& ctx) {
   require(total == value.dim(0), "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is ",
           total, " and value's shape is: ", value.shape());
   TensorArray& array = array_of(ctx, value.dtype());
-  array.expect_size(static_cast<int64_t>(lengths.size()));
+  array.begin_split(static_cast<int64_t>(lengths.size()));
   std::vector<int64_t> indices;
   std::vector<Tensor> parts;
   int64_t first = 0;

@@ -1,5 +1,5 @@
-// Lists of tensors as kernels see them: in variants, with element shapes as tensors, and changed in place where nobody
-// else can see it.
+// Lists of tensors as kernels see them: in variants, with element shapes as tensors, and changed in place if the
+// kernel holds the only reference.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -30,7 +30,7 @@ int64_t number_input(Context& ctx, int i, const char* what);
 // Fails if a list does not accept an element of this shape; `what` was tried.
 void check_element(const TensorList& list, const Shape& shape, const char* what);
 
-// What an unset element of a list reads as. The list's shape and the declared one must give the full shape.
+// The zeros that an unset element of a list reads as. `shape`, the list's merged with the node's, must be complete.
 Tensor unset_element(const PartialShape& shape, DType dtype);
 
 }  // namespace thalweg

@@ -239,8 +239,8 @@ Tensor zeros_of_list(const Tensor& variant) {
 
 void zeros_like(Context& ctx) { ctx.set_output(0, zeros_of_list(ctx.input(0))); }
 
-// The gradient of an argument of a function that no gradient reaches: variants that are no lists have none, and nobody
-// reads what stands in their place.
+// The gradient of an argument of a function that no gradient reaches: variants that are no lists have no zeros,
+// and nothing reads the value that stands in their place.
 void zeros_or_same(Context& ctx) {
   const Tensor& in = ctx.input(0);
   const bool list = in.rank() == 0 && list_in(*in.flat<ResourceHandle>()) != nullptr;

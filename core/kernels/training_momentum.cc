@@ -1,4 +1,4 @@
-// Steps along an average of the gradients: Momentum, and the two that compare its sign with the gradient's.
+// Steps along an average of the gradients: Momentum; AddSign and PowerSign, which compare its sign with the gradient's.
 #include "compute/training/training.h"
 
 namespace thalweg {

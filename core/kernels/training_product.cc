@@ -7,7 +7,7 @@
 namespace thalweg {
 namespace {
 
-// The variable is locked meanwhile. Longer products gain little, and others would wait for the lock.
+// The variable is locked meanwhile. Longer products gain little, and other steps would wait for the lock.
 constexpr int64_t kLongest = 128;
 static_assert(kLongest <= products::kLongestWhole, "else sums would be rounded otherwise than by two nodes");
 

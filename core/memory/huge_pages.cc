@@ -13,7 +13,7 @@ namespace {
 #define MADV_COLLAPSE 25
 #endif
 
-// A block that is given back sooner is not worth it.
+// Joining the pages of a block that is released sooner would cost more than it gains.
 constexpr std::chrono::seconds kAge(2);
 
 }  // namespace

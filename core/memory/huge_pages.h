@@ -17,7 +17,7 @@ namespace thalweg {
 class HugePages {
  public:
   static constexpr size_t kPage = size_t{2} << 20;
-  // The smallest block that is worth it.
+  // The smallest block whose pages are joined.
   static constexpr size_t kLarge = 8 * kPage;
 
   // An address range of a file's length whose start is a multiple of a huge page, as a huge page needs it. Maps the

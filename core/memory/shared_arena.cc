@@ -14,7 +14,7 @@ namespace thalweg {
 namespace {
 
 constexpr size_t kPage = 4096;
-// What is taken and what is idle exceed together what was taken at its peak by at most this much, or an eighth.
+// Taken and idle bytes together exceed the peak of the taken bytes by at most this many, or by an eighth.
 constexpr size_t kSpareBytes = size_t{64} << 20;
 
 // Powers of two cut into eight steps, so that blocks find others of their size.
@@ -54,8 +54,8 @@ bool SharedArena::open() {
   if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size_)) != 0) return false;
   // Peers map it only if it cannot be cut under them.
   if (fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return false;
-  // Opened a second time: whoever gets this descriptor cannot write through it. Another user's process cannot open it
-  // anew for writing, either (one of the same user could write into this process's memory anyway).
+  // Opened a second time: a peer that gets this descriptor cannot write through it. Another user's process cannot open
+  // it anew for writing, either (one of the same user could write into this process's memory anyway).
   fchmod(fd_, S_IRUSR);
   reading_fd_ = ::open(("/proc/self/fd/" + std::to_string(fd_)).c_str(), O_RDONLY | O_CLOEXEC);
   void* base = HugePages::map(fd_, size_, PROT_READ | PROT_WRITE);

@@ -1,8 +1,8 @@
 // SharedArena: memory of this process that other processes of the host can map and read: one memfd.
 //
 // A task lends tensors to its peers by telling them where in the arena they are. Blocks that are given back keep their
-// pages for the next one of their size, because fresh pages cost several times a copy; what lies idle beyond a limit
-// goes back to the system. The whole range of addresses is reserved at once, so that a peer maps it only once.
+// pages for the next one of their size, because fresh pages cost several times a copy; idle pages beyond a limit go
+// back to the system. The whole range of addresses is reserved at once, so that a peer maps it only once.
 // Thread-safe. A process has at most one arena; it is never destroyed.
 #pragma once
 
@@ -21,7 +21,7 @@ class SharedArena {
  public:
   // The arena of the process, made on first use; null if the system refuses one.
   static SharedArena* get();
-  // The same, but null if no one has asked for it yet.
+  // The same, but null if it has not been made yet.
   static SharedArena* existing() { return existing_.load(std::memory_order_acquire); }
   // How large an arena of a process of this host is.
   static size_t most_bytes();
@@ -63,7 +63,7 @@ class SharedArena {
   std::map<size_t, std::vector<size_t>> idle_;  // offsets of blocks with pages, by size
   std::map<size_t, size_t> free_;               // ranges without pages: offset and size
   size_t idle_bytes_ = 0, taken_bytes_ = 0;
-  size_t peak_bytes_ = 0;  // of what was taken, since the last trim
+  size_t peak_bytes_ = 0;  // of the bytes in taken blocks, since the last trim
 };
 
 // While it lives, large blocks of tensors that the thread allocates are taken from the arena: their tensors will be

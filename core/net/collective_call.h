@@ -24,6 +24,7 @@ struct CollectiveHeader {
   Merge merge = Merge::add;
   bool divides = false;
   bool is_root = false;  // of a broadcast: the member that gives its input
+  uint64_t layout = 0;   // HostLayout::digest
   Shape shape;
 
   void put(Writer& writer) const;

@@ -47,6 +47,7 @@ struct CollectiveMember {
   std::string device;  // within the task: "device:CPU:0"
   uint64_t incarnation = 0;
   std::shared_ptr<Connection> peer;  // null for members of this object
+  std::string host{};                // equal for members that share memory; empty: unknown
 };
 
 class Collectives : public std::enable_shared_from_this<Collectives> {
@@ -122,6 +123,7 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   struct Generation {
     uint64_t number = 0;
     std::vector<CollectiveMember> members;
+    std::shared_ptr<const HostLayout> layout;
   };
   struct Group {
     int64_t declared_size = 0;
@@ -141,6 +143,7 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
     uint64_t generation;
     NumberedKey key{};
     int source = 0, destination = 0;
+    int origin = 0;  // where the message comes from in the first place: the source, or the member that it passes on
     CollectiveRun::Phase phase{};
     CollectiveHeader header;
     Tensor value;
@@ -160,8 +163,10 @@ class Collectives : public std::enable_shared_from_this<Collectives> {
   // The run of a key, made if it is not there; null if it has ended. Called with the lock.
   std::shared_ptr<CollectiveRun> run_of(int64_t number, Group& group, int rank, const NumberedKey& key);
   void send(int64_t group, const std::shared_ptr<const Generation>& generation, int source, const NumberedKey& key,
-            int destination, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value);
+            int destination, CollectiveRun::Phase phase, int origin, const CollectiveHeader* header, Tensor value);
   void deliver(const std::shared_ptr<Connection>& from, Message message);
+  // What a message takes of this process's memory: elements in a peer's shared memory are not copied.
+  static size_t kept_bytes(const Connection& from, const Tensor& value);
   // What peers have sent for a run, or for all runs of a member, no longer counts as early. Called with the lock.
   void discharge(Active& active);
   void discharge(LocalMember& member);

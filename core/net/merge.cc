@@ -58,7 +58,7 @@ void divide_row(T* out, int64_t by, int64_t n) {
 }
 
 template <typename T, Merge op>
-void merge_all(bool divides, std::span<const void* const> inputs, T* out, int64_t count) {
+void merge_all(int64_t divisor, std::span<const void* const> inputs, T* out, int64_t count) {
   const auto in = [&](size_t k) { return static_cast<const T*>(inputs[k]); };
   constexpr int64_t kBlock = kBlockBytes / static_cast<int64_t>(sizeof(T));
   const auto size = static_cast<int64_t>(inputs.size());
@@ -71,25 +71,25 @@ void merge_all(bool divides, std::span<const void* const> inputs, T* out, int64_
         merge_rows<T, op>(in(0) + at, in(1) + at, out + at, n);
       }
       for (size_t k = 2; k < inputs.size(); ++k) merge_rows<T, op>(out + at, in(k) + at, out + at, n);
-      if (divides) divide_row(out + at, size, n);
+      if (divisor != 0) divide_row(out + at, divisor, n);
     }
   });
 }
 
 }  // namespace
 
-void merge(DType dtype, Merge op, bool divides, std::span<const void* const> inputs, void* out, int64_t count) {
+void merge(DType dtype, Merge op, int64_t divisor, std::span<const void* const> inputs, void* out, int64_t count) {
   dispatch(dtype, Mergeable{}, [&]<typename T>() {
     T* to = static_cast<T*>(out);
     switch (op) {
       case Merge::add:
-        return merge_all<T, Merge::add>(divides, inputs, to, count);
+        return merge_all<T, Merge::add>(divisor, inputs, to, count);
       case Merge::multiply:
-        return merge_all<T, Merge::multiply>(divides, inputs, to, count);
+        return merge_all<T, Merge::multiply>(divisor, inputs, to, count);
       case Merge::minimum:
-        return merge_all<T, Merge::minimum>(divides, inputs, to, count);
+        return merge_all<T, Merge::minimum>(divisor, inputs, to, count);
       case Merge::maximum:
-        return merge_all<T, Merge::maximum>(divides, inputs, to, count);
+        return merge_all<T, Merge::maximum>(divisor, inputs, to, count);
     }
   });
 }

@@ -13,7 +13,7 @@ struct Plugin {
   std::string type;
 };
 
-// Loads a plug-in, once for each path; throws Error if it is none, or does not fit.
+// Loads a plug-in, once for each path; throws Error if the library is no plug-in, or does not fit the interface.
 const Plugin& load_plugin(const std::string& path);
 // The plug-in that has a type of device, or null.
 const Plugin* plugin_of(const std::string& device_type);

@@ -214,7 +214,7 @@ std::shared_ptr<PluginMemory> PluginMemory::open(const Plugin& plugin, int index
   std::weak_ptr<PluginMemory>& known = opened().devices[{&plugin, index}];
   std::shared_ptr<PluginMemory> device = known.lock();
   if (device) return device;
-  // One that is being closed must be gone before it can be opened again.
+  // A device that is being closed must be closed before it can be opened again.
   opened().closed.wait(lock, [] { return opened().closing == 0; });
   device = known.lock();
   if (!device) known = device = std::shared_ptr<PluginMemory>(new PluginMemory(plugin, index), close);

@@ -22,14 +22,14 @@ using net::CollectiveMember;
 using net::Collectives;
 using net::Connection;
 using net::Task;
-using Member = std::tuple<std::string, std::string, uint64_t, std::shared_ptr<Connection>>;
+using Member = std::tuple<std::string, std::string, uint64_t, std::shared_ptr<Connection>, std::string>;
 
 Error error_of(int code, const std::string& message) {
   require(code >= 1 && code <= 16, "there is no error code ", code);
   return Error(static_cast<Code>(code), message);
 }
 
-// Calls a Python function from a thread of the core; what it raises has no caller to go to.
+// Calls a Python function from a thread of the core; its exceptions have no caller to go to.
 template <typename... Args>
 void call_quietly(const std::shared_ptr<void>& function, const Args&... args) {
   WithGil gil;
@@ -55,7 +55,8 @@ std::shared_ptr<Collectives> attach(Task& task, ServerDevices& devices, nb::call
 
 void formed(Collectives& collectives, int64_t group, uint64_t generation, const std::vector<Member>& members) {
   std::vector<CollectiveMember> given;
-  for (const auto& [task, device, incarnation, peer] : members) given.push_back({task, device, incarnation, peer});
+  for (const auto& [task, device, incarnation, peer, host] : members)
+    given.push_back({task, device, incarnation, peer, host});
   WithoutGil unlocked;
   collectives.formed(group, generation, std::move(given));
 }
@@ -68,7 +69,8 @@ void bind_collectives(nb::module_& m) {
            "Those of the devices of a server. `join(group, size, device)` forms a group and ends in `formed` or "
            "`refused`; `report(text)` tells about runs that wait for long.")
       .def("formed", &formed, "group"_a, "generation"_a, "members"_a,
-           "Members by rank: (task, device, incarnation, connection), the last None for members of this task.")
+           "Members by rank: (task, device, incarnation, connection, host); the connection is None for members of this "
+           "task, and members with the same host share memory.")
       .def(
           "refused",
           [](Collectives& c, int64_t group, const std::string& device, int code, const std::string& message) {

@@ -115,7 +115,7 @@ class CompiledStep {
   const std::shared_ptr<const StepProgram>& program() const { return program_; }
 
  private:
-  // Runs the step as it is, or measures it if it is one that is to be sampled.
+  // Runs the step, and measures it if it is to be sampled.
   std::vector<Tensor> run_sampled(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     if (!samples_.due()) [[likely]]
       return run_native(values, timeout_ms, step_id, nullptr);

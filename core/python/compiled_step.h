@@ -9,7 +9,7 @@
 
 namespace thalweg {
 
-// What a CompiledStep of Python runs.
+// The step program behind a CompiledStep of Python.
 std::shared_ptr<const StepProgram> program_of(nanobind::handle compiled);
 
 void bind_compiled_step(nanobind::module_& m);

@@ -10,6 +10,8 @@
 
 #include <atomic>
 
+#include "thread/denormals.h"
+
 namespace thalweg {
 
 class Gil {
@@ -27,7 +29,7 @@ class Gil {
   static std::atomic<int> inside_;
 };
 
-// Holds the lock, on any thread.
+// Holds the lock, on any thread. Python code computes with denormals.
 class WithGil {
  public:
   WithGil() {
@@ -41,6 +43,7 @@ class WithGil {
   WithGil(const WithGil&) = delete;
 
  private:
+  KeepDenormals keep_;
   PyGILState_STATE state_;
 };
 

@@ -36,7 +36,7 @@ constexpr auto kPoll = std::chrono::milliseconds(50);
 
 nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
-// What a step over several tasks has recorded.
+// The records of a step over several tasks.
 struct NetworkTrace {
   std::string stats;
   std::vector<std::pair<std::string, std::string>> findings;
@@ -111,7 +111,7 @@ class NetworkStep {
   std::shared_ptr<ClusterStep> step_;
 };
 
-// Calls a Python function with the lock, on a thread of the core. What it raises becomes an Error.
+// Calls a Python function with the GIL, on a thread of the core. Its exceptions become Errors.
 template <typename... Args>
 nb::object call_python(const std::shared_ptr<void>& function, const Args&... args) {
   try {

@@ -15,7 +15,7 @@ namespace thalweg {
 class PartialStep {
  public:
   // A step that has been started: its rendezvous, how to end it, and the future that is set when it has ended. `owner`
-  // keeps whatever the step needs.
+  // keeps alive all that the step uses.
   PartialStep(std::shared_ptr<Rendezvous> rendezvous, std::function<void(const Error&)> abort, std::future<void> ended,
               std::shared_ptr<void> owner);
   ~PartialStep();

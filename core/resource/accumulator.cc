@@ -172,8 +172,9 @@ void SparseAccumulator::check(const Gradient& gradient, bool first) const {
     const std::vector<int64_t>& declared = options_.shape.dims;
     PartialShape expected = options_.shape;
     if (!expected.dims.empty()) expected.dims[0] = -1;
-    require(expected.accepts(values.shape()), "Shape mismatch: expected values of shape ", expected, ", got ",
-            values.shape());
+    // No gradient is a scalar: such a shape stands for none.
+    require(expected.dims.empty() || expected.accepts(values.shape()), "Shape mismatch: expected values of shape ",
+            expected, ", got ", values.shape());
     if (!declared.empty() && declared[0] >= 0) limit = declared[0];
   }
   if (gradient.size() > 2) {
@@ -181,7 +182,8 @@ void SparseAccumulator::check(const Gradient& gradient, bool first) const {
     require(shape.rank() == 1 && shape.dim(0) == values.rank(), "the shape of a gradient must be a vector of ",
             values.rank(), " sizes, got shape ", shape.shape());
     std::vector<int64_t> dims = to_int64s(shape);
-    require(options_.shape.accepts(Shape(dims)), "Shape mismatch: expected ", options_.shape, ", got ", Shape(dims));
+    require((options_.shape.known_rank && options_.shape.dims.empty()) || options_.shape.accepts(Shape(dims)),
+            "Shape mismatch: expected ", options_.shape, ", got ", Shape(dims));
     require(std::equal(dims.begin() + 1, dims.end(), row.begin(), row.end()), "the shape of a gradient, ", Shape(dims),
             ", does not fit its values, of shape ", values.shape());
     limit = std::min(limit, dims[0]);

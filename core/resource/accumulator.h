@@ -40,7 +40,7 @@ class Accumulator : public Waitable {
   void apply(int64_t local_step, Gradient gradient, std::optional<int64_t> contributor = std::nullopt);
   void take(int64_t required, Cancellation& cancellation, Taken taken);
   int64_t count();
-  // `ends_takers`: those who wait get AbortedError; they belong to a chief that has been replaced.
+  // `ends_takers`: takers that wait get AbortedError; they belong to a chief that has been replaced.
   void set_global_step(int64_t step, bool ends_takers = false);
 
  protected:

@@ -1,8 +1,8 @@
 // DenseHashTable: a mutable table with two keys that never occur, and a content that is exported as buckets.
 //
 // TensorFlow keeps such a table as an array of buckets: empty ones hold the empty key, those of removed entries the
-// deleted one, and both arrays go into checkpoints as they are. Here only the exported form is that: the places of keys
-// follow TensorFlow's hashes and probing, so that it finds them again.
+// deleted one, and both arrays go into checkpoints as they are. Here only the exported form has buckets: the places of
+// keys follow TensorFlow's hashes and probing, so that TensorFlow finds them again.
 #pragma once
 
 #include "resource/hash_table.h"

@@ -41,7 +41,7 @@ class ResourceManager {
 
   // Resets containers shared by the process; an empty list resets all of them.
   static void reset_shared(const std::vector<std::string>& containers) { reset(shared(), containers); }
-  // The same for those of this manager.
+  // The same for the containers of this manager.
   void reset_own(const std::vector<std::string>& containers) { reset(own_, containers); }
 
  private:

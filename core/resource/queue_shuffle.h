@@ -12,7 +12,7 @@ class RandomShuffleQueue : public Queue {
  public:
   struct Shuffle {
     int64_t min_after_dequeue = 0;
-    int64_t seed = 0, seed2 = 0;  // as declared; 0, 0 for others each time
+    int64_t seed = 0, seed2 = 0;  // as declared; 0, 0: random seeds
     bool operator==(const Shuffle&) const = default;
   };
   RandomShuffleQueue(Options options, Shuffle shuffle, Philox generator)

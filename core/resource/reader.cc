@@ -51,7 +51,7 @@ bool Reader::try_read(Queue& queue, int64_t count, Records& records) {
 
 void Reader::read(ResourceHandle queue, int64_t count, Cancellation& cancellation, Done done) {
   auto request = std::make_shared<Request>(std::move(queue), count, cancellation, std::move(done));
-  request->queue();  // Throws if it is none.
+  request->queue();  // Throws if the handle is not that of a queue.
   {
     std::lock_guard lock(mutex_);
     auto self = shared_from_this();
@@ -154,7 +154,7 @@ bool Reader::read_some(Queue& queue, int64_t count, Records& records) {
 bool Reader::read_work(int64_t count, Records& records) {
   std::string key, value;
   while (in_progress_ && static_cast<int64_t>(records.keys.size()) < count) {
-    // What was read before a failure is lost with the step, as in TensorFlow.
+    // Records that were read before a failure are lost with the step, as in TensorFlow.
     if (!next(key, value)) {
       finish_work();
       break;

@@ -100,9 +100,10 @@ std::vector<Tensor> TensorArray::read_all() {
   check_open();
   if (size_ > kMostElements)
     fail(Code::resource_exhausted, "TensorArray ", name_, ": ", size_, " elements are too many to read at once");
+  int64_t count = concat_size_ >= 0 ? concat_size_ : size_;
   std::vector<Tensor> out;
-  out.reserve(size_);
-  for (int64_t i = 0; i < size_; ++i) out.push_back(read_one(i));
+  out.reserve(count);
+  for (int64_t i = 0; i < count; ++i) out.push_back(read_one(i));
   return out;
 }
 
@@ -153,6 +154,8 @@ std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, st
   if (options.element_shape.known_rank)
     options.element_shape.dims.insert(options.element_shape.dims.begin(), prepended.begin(), prepended.end());
   auto made = std::make_shared<TensorArray>(name_ + "@" + source, std::move(options), size_);
+  made->concat_size_ = split_size_;
+  made->gradient_split_size_ = concat_size_;
   made->elements_.resize(elements_.size());
   for (size_t i = 0; i < elements_.size(); ++i) {
     if (!elements_[i].has_shape) continue;
@@ -163,12 +166,14 @@ std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, st
   return made;
 }
 
-void TensorArray::expect_size(int64_t size) {
+void TensorArray::begin_split(int64_t size) {
   std::lock_guard lock(mutex_);
   check_open();
   if (size > size_ && options_.dynamic_size) size_ = size;
-  require(size == size_, "TensorArray ", name_, ": TensorArray's size is not equal to the size of lengths (", size_,
-          " vs. ", size, "), and the TensorArray is not marked as dynamically resizeable");
+  int64_t expected = gradient_split_size_ >= 0 ? gradient_split_size_ : size_;
+  require(size == expected, "TensorArray ", name_, ": TensorArray's size is not equal to the size of lengths (",
+          expected, " vs. ", size, "), and the TensorArray is not marked as dynamically resizeable");
+  split_size_ = size;
 }
 
 }  // namespace thalweg

@@ -36,15 +36,17 @@ class TensorArray : public Resource {
   PartialShape element_shape();
   void write(std::span<const int64_t> indices, std::span<Tensor> values);
   std::vector<Tensor> read(std::span<const int64_t> indices);
-  // All elements, in order.
+  // All elements, in order. Of a gradient array, those of the value that was split into the array: it may have grown
+  // since then.
   std::vector<Tensor> read_all();
   // Forgets the elements; every later use fails.
   void close();
   // The array of gradients for this source, made at the first call. `prepended` are additional leading dimensions of
   // its elements.
   std::shared_ptr<TensorArray> gradient(const std::string& source, std::span<const int64_t> prepended);
-  // Makes the array of that size, if it may change its size; fails if it may not and has another.
-  void expect_size(int64_t size);
+  // To be called before a value is split into that many elements. Makes the array of that size, if it may change its
+  // size; fails if it may not and has another.
+  void begin_split(int64_t size);
 
  private:
   struct Element {
@@ -63,6 +65,9 @@ class TensorArray : public Resource {
   Options options_;
   std::mutex mutex_;  // guards everything below, and options_
   int64_t size_;
+  int64_t split_size_ = -1;           // how many elements the value had that was split into this array; -1: none was
+  int64_t concat_size_ = -1;          // of gradients: split_size_ of the array that they belong to; -1: read all
+  int64_t gradient_split_size_ = -1;  // of gradients: concat_size_ of the array that they belong to
   bool closed_ = false;
   std::vector<Element> elements_;  // the first elements_.size() of size_
   std::map<std::string, std::shared_ptr<TensorArray>> gradients_;

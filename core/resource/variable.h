@@ -20,9 +20,6 @@ class Variable : public Resource {
   const char* kind() const override { return "a variable"; }
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
-  // The shape that the handle op declared; a value of another shape is possible where the assignment did not validate
-  // it.
-  const PartialShape& declared_shape() const { return shape_; }
 
   bool initialized() {
     std::lock_guard lock(mutex_);
@@ -75,8 +72,8 @@ class Variable : public Resource {
   const std::string name_;
   const std::string container_;
   const DType dtype_;
-  const PartialShape shape_;
-  std::mutex mutex_;  // guards value_
+  const PartialShape shape_;  // that the handle op declared; an assignment that does not validate may differ
+  std::mutex mutex_;          // guards value_
   Tensor value_;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/account.h"
+#include "thread/denormals.h"
 #include "thread/serial_scope.h"
 #include "thread/share_scope.h"
 
@@ -132,6 +133,7 @@ class Crew {
   void help(int worker) {
     // Kernels follow each other closely: spinning for some microseconds is cheaper than a sleep and a wake-up.
     constexpr int kSpins = 2000;
+    FlushDenormals flush;
     std::unique_lock lock(mutex_);
     while (true) {
       if (Loop* loop = join()) {

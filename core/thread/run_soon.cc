@@ -31,7 +31,7 @@ LongWorkScope::~LongWorkScope() { long_work = outer_; }
 SoonScope::SoonScope(int64_t step) : step_(step), outer_(std::exchange(current, this)) {}
 
 SoonScope::~SoonScope() {
-  // While the work runs there is no scope: what it makes possible must not wait for its end.
+  // While the work runs there is no scope: further work that it makes possible must not wait for its end.
   current = outer_;
   if (work_.empty()) return;
   for (size_t i = 0; i + 1 < work_.size(); ++i) ThreadPool::shared().submit(std::move(work_[i]));

@@ -3,6 +3,8 @@
 
 #include <system_error>
 
+#include "thread/denormals.h"
+
 namespace thalweg {
 
 ThreadPool& ThreadPool::shared() {
@@ -37,6 +39,7 @@ void ThreadPool::submit(std::function<void()> work) {
 }
 
 void ThreadPool::loop() {
+  FlushDenormals flush;
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;

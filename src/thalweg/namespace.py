@@ -13,7 +13,15 @@ from types import ModuleType
 from typing import Any, Final
 
 from thalweg import compatibility, errors
-from thalweg.graph import collections, dtypes, func_graph, nest, tensor_shape, tensor_spec  # noqa: F401
+from thalweg.graph import (  # noqa: F401
+    collections,
+    dtypes,
+    func_graph,
+    nest,
+    static_value,
+    tensor_shape,
+    tensor_spec,
+)
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions import op_registry
 from thalweg.graph.formats import (  # noqa: F401
@@ -188,6 +196,7 @@ def _export_base() -> None:
     value(tensor_shape.dimension_value, "dimension_value", "compat.dimension_value")
     value(tensor_shape.dimension_at_index, "dimension_at_index", "compat.dimension_at_index")
     value(errors.OpError, "OpError")
+    value(static_value.constant_value, "get_static_value", "contrib.util.constant_value")
     for name, module in (("app", app), ("errors", errors), ("flags", flags), ("gfile", gfile), ("logging", logging)):
         value(module, name)
     value(gfile_functions, "io.gfile")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,8 +63,6 @@ def test_wrong_arguments_are_refused() -> None:
         tf.gradients(x * x, x, grad_ys=[x, x])
     with pytest.raises(TypeError, match="complex"):
         tf.gradients(tf.constant(1j) * tf.constant(2j), tf.constant(1j))
-    with pytest.raises(ValueError, match="shape"):
-        tf.gradients(x * x, x, grad_ys=[tf.ones([3])])
     with tf.Graph().as_default():
         other = tf.constant(1.0)
     with pytest.raises(ValueError, match="same graph"):
@@ -221,3 +221,69 @@ def test_gradients_that_are_on_one_device_are_added_there() -> None:
         assert rows.values.device == rows.indices.device == table.device
         (rows,) = tf.gradients(loss, [table])
         assert rows.values.device == loss.device
+
+
+def _first_and_second(function: Any, x: Any) -> tuple[Any, Any]:
+    first = tf.gradients(function(x), x)[0]
+    return first, tf.gradients(first, x)[0]
+
+
+@pytest.mark.parametrize("function", [tf.nn.relu, tf.nn.relu6, tf.nn.leaky_relu, tf.nn.crelu])
+def test_second_derivatives_of_piecewise_linear_functions_are_zeros(function: Any) -> None:
+    with tf.Graph().as_default():
+        _, second = _first_and_second(function, tf.constant([1.0, -2.0]))
+        np.testing.assert_array_equal(run(second), [0.0, 0.0])
+        w = tf.Variable([1.0, -2.0])
+        x = tf.constant([3.0, 5.0])
+        slope = tf.gradients(function(w * x), x)[0]
+        # The slope is w * step(w x): its derivative by w has a part along the product, and none along the step.
+        expected = run(tf.gradients(function(w * x), w)[0]) / run(x)
+        np.testing.assert_allclose(run(tf.gradients(slope, w)[0]), expected)
+
+
+def test_second_derivatives_of_max_pooling_are_zeros_through_branches_and_loops() -> None:
+    with tf.Graph().as_default():
+        x = tf.reshape(tf.range(16.0), [1, 4, 4, 1])
+
+        def pool(value: Any) -> Any:
+            return tf.nn.max_pool(value, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+
+        for through in (
+            pool,
+            lambda v: pool(tf.cond(tf.constant(True), lambda: v * 2.0, lambda: v)),
+            lambda v: pool(tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, y * 2.0), (0, v))[1]),
+            lambda v: tf.nn.max_pool_with_argmax(v, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")[0],
+        ):
+            _, second = _first_and_second(through, x)
+            np.testing.assert_array_equal(run(second), np.zeros([1, 4, 4, 1]))
+
+
+def test_zero_gradients_cost_no_nodes_before_the_op_that_returns_them() -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.ones([2, 3])
+        w = tf.ones([3, 4])
+        slope = tf.gradients(tf.nn.relu(tf.matmul(x, w)), w)[0]
+        before = sum(op.type == "MatMul" for op in graph.get_operations())
+        tf.gradients(slope, x)
+        # Those of the slope, which is a product of x and relu's slope; none for the zeros behind the latter.
+        assert sum(op.type == "MatMul" for op in graph.get_operations()) == before + 2
+
+
+def test_the_slope_of_sigmoid_cross_entropy_at_zero_is_that_of_the_limit() -> None:
+    with tf.Graph().as_default():
+        x = tf.constant([0.0, 0.0, 2.0, -2.0, 200.0, -200.0])
+        labels = tf.constant([0.0, 1.0, 0.5, 0.5, 1.0, 0.0])
+        first, second = _first_and_second(lambda v: tf.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=v), x)
+        sigmoid = 1 / (1 + np.exp(-run(x).astype(np.float64)))
+        np.testing.assert_allclose(run(first), sigmoid - run(labels), atol=1e-6)
+        np.testing.assert_allclose(run(second), sigmoid * (1 - sigmoid), atol=1e-6)
+
+
+def test_sums_of_colocated_gradients_are_beside_the_first_of_them() -> None:
+    with tf.Graph().as_default():
+        x = tf.constant([1.0, 2.0])
+        double = tf.multiply(x, 2.0, name="double")
+        (total,) = tf.gradients(double + tf.square(x), x, colocate_gradients_with_ops=True)
+        assert total.op.type == "AddN"
+        assert total.op.colocation_groups() == total.op.inputs[0].op.colocation_groups()
+        np.testing.assert_array_equal(run(total), [4.0, 6.0])

@@ -21,7 +21,7 @@ def network(w: Any, steps: Any, rows: int, known: bool) -> Any:
 
 @pytest.mark.parametrize(("rows", "known"), [(2, True), (2, False), (50, True)])
 @pytest.mark.parametrize("steps", [0, 1, 3])
-def test_it_equals_the_sum_over_the_iterations(rows: int, known: bool, steps: int) -> None:
+def test_a_loop_product_equals_the_sum_over_the_iterations(rows: int, known: bool, steps: int) -> None:
     w = tf.constant(W)
     loop = tf.gradients(tf.reduce_sum(network(w, steps, rows, known)), w)[0]
     h = tf.ones([rows, 5], tf.float64)
@@ -42,7 +42,7 @@ def test_small_factors_are_collected_and_large_ones_added_up() -> None:
         assert ("TensorArrayConcatV3" in types) is collected
 
 
-def test_it_has_a_gradient_itself() -> None:
+def test_a_loop_product_has_a_gradient_itself() -> None:
     w = tf.constant(W)
     first = tf.gradients(tf.reduce_sum(network(w, 3, 2, True)), w)[0]
     with tf.Session():

@@ -211,7 +211,7 @@ def test_dropout_has_the_same_mask_when_it_is_computed_again() -> None:
         (lambda x: x * tf.Variable(1.0, use_resource=True), "made new variables"),
     ],
 )  # fmt: skip
-def test_what_cannot_run_twice_is_refused(f: Any, message: str) -> None:
+def test_functions_that_cannot_run_twice_are_refused(f: Any, message: str) -> None:
     x = tf.constant(1.0)
     y = tf.recompute_grad(f)(x)
     with pytest.raises(ValueError, match=message):

@@ -112,8 +112,10 @@ def test_wrong_arguments_are_refused() -> None:
         tf.cond(pred, lambda: None, lambda: 1)
     with pytest.raises(ValueError, match="same type: int32, float32"):
         tf.cond(pred, lambda: 1, lambda: 1.0)
-    with pytest.raises(TypeError, match="Incompatible return types"):
+    with pytest.raises(ValueError, match="Incompatible return values"):
         tf.cond(pred, lambda: (1, 2), lambda: (1, 2, 3))
+    with pytest.raises(TypeError, match="Incompatible return types"):
+        tf.cond(pred, lambda: (1, 2), lambda: [1, 2])
 
 
 def test_a_branch_that_raises_leaves_no_context_behind() -> None:

@@ -49,7 +49,7 @@ def test_arguments_are_values_of_tensors() -> None:
         ([2**40], [], "int32"),
     ],
 )
-def test_what_does_not_fit_is_an_error_with_words(items: list[Any], shape: Any, text: str) -> None:
+def test_elements_of_other_types_and_shapes_are_errors_with_words(items: list[Any], shape: Any, text: str) -> None:
     dataset = Dataset.from_generator(lambda: iter(items), tf.int32, shape)
     with pytest.raises(tf.errors.InvalidArgumentError, match=text):
         values(dataset)
@@ -124,7 +124,7 @@ def test_a_generator_is_closed_at_its_end() -> None:
     assert closed == ["closed"]
 
 
-def test_its_position_cannot_be_saved() -> None:
+def test_the_position_of_a_generator_cannot_be_saved() -> None:
     iterator = Dataset.from_generator(lambda: iter([1, 2]), tf.int64).make_initializable_iterator()
     position = tf.raw_ops._IteratorPosition(resource_handle=iterator._iterator_resource)
     with tf.Session() as session:

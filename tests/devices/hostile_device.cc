@@ -26,7 +26,7 @@ const tw_host* host;
 std::atomic<int> opened{0}, held{0};
 std::atomic<bool> lose_copies{false};
 
-// What late work still reads. It ends by itself, or not before it is let go, if it is held.
+// The state that late work reads. The work ends by itself or, if it is held, when the test signals `let_go`.
 struct Late {
   std::mutex mutex;
   std::condition_variable let_go;

@@ -108,7 +108,7 @@ def test_small_nodes_tell_nothing_about_large_ones() -> None:
     assert ratio("small") == pytest.approx(20)
     assert ratio("large") == pytest.approx(0.5)
     assert ratio("huge") == pytest.approx(0.5)  # nothing better is known
-    assert ratio("enormous") == 1  # the others were done in the cache
+    assert ratio("enormous") == 1  # the measured nodes were done in the cache
 
 
 def test_the_time_of_a_fused_node_is_shared() -> None:

@@ -74,7 +74,7 @@ def test_blocks_are_merged(blocks: list[Any], device: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["/job:ps/task:x", "/foo:1", "nonsense", "/cpu:a", "/cpu:0/gpu:0", "/device:"])
-def test_what_is_no_device_is_refused(name: str) -> None:
+def test_malformed_device_names_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="device spec"), tf.device(name):
         pass
 

@@ -75,7 +75,7 @@ def test_a_limit_ends_the_step_and_names_device_node_and_sizes() -> None:
         text = str(failure.value)
         for part in ("/device:CPU:1", "large", str(4 * MB), "in use", str(8 * MB)[:4]):
             assert part in text
-        # The step ended cleanly: nothing is held, and others run.
+        # The step ended cleanly: it holds no memory, and later steps run.
         assert info(sess, 1)["current"] < MB
         assert sess.run(elsewhere, {x: 1.0}) == 8 * MB // 4
         assert sess.run(small, {x: 1.0}).shape == (1, MB // 4)

@@ -16,7 +16,7 @@ def session(**options: Any) -> Any:
     return tf.Session(config=tf.ConfigProto(device_count={"NULL": 1}, **options))
 
 
-def test_it_is_there_on_request_only() -> None:
+def test_the_null_device_exists_on_request_only() -> None:
     with session() as sess:
         assert [device.device_type for device in sess.list_devices()] == ["CPU", "NULL"]
         x = tf.constant([1.0, 2.0]) * tf.placeholder_with_default(2.0, [])

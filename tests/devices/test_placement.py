@@ -62,7 +62,7 @@ def test_colocated_nodes_share_the_device_of_the_constrained_one() -> None:
     assert where["b"] == where["a"] == "CPU:1"
 
 
-def test_a_strategy_decides_what_is_left_open() -> None:
+def test_a_strategy_decides_where_constraints_leave_a_choice() -> None:
     def last(graph: StepGraph, groups: Any, decided: Any) -> list[Device]:
         assert all(isinstance(group, Group) for group in groups)
         return [group.feasible[-1] for group in groups]
@@ -75,7 +75,7 @@ def test_a_strategy_decides_what_is_left_open() -> None:
     assert (where["a"], where["b"], where["c"]) == ("CPU:1", "GPU:0", "CPU:2")
 
 
-def test_what_was_placed_stays_there() -> None:
+def test_state_stays_on_the_device_of_its_first_step() -> None:
     v = tf.Variable(1.0, name="v", use_resource=True)
     assert placed(v.read_value(), fixed={"v": f"{TASK}/device:CPU:2"})["v"] == "CPU:2"
 

@@ -61,7 +61,7 @@ def config(**options: Any) -> Any:
 # The example device.
 
 
-def test_its_devices_are_there(toy: str) -> None:
+def test_the_devices_of_a_plugin_are_listed(toy: str) -> None:
     assert toy == "TOY"
     with tf.Session(config=config()) as sess:
         found = {device.name[-5:]: device for device in sess.list_devices()}
@@ -101,7 +101,7 @@ def test_loading_twice_is_loading_once(toy: str) -> None:
     assert tf.load_device_library(path) == toy
 
 
-def test_it_computes_what_the_host_computes(toy: str) -> None:
+def test_a_plugin_computes_the_results_of_the_host(toy: str) -> None:
     rng = np.random.default_rng(1)
     x = tf.placeholder(tf.float32, [None, 5])
     w1, w2 = (tf.constant(rng.normal(size=shape), tf.float32) for shape in ([5, 4], [3, 4]))
@@ -156,7 +156,7 @@ def test_numeric_checks_leave_its_memory_alone(toy: str) -> None:
     assert "1 infinite of 4" in tf.debugging.non_finite_origins(metadata)[0].what
 
 
-def test_it_works_between_host_and_both_devices(toy: str) -> None:
+def test_steps_span_the_host_and_both_devices(toy: str) -> None:
     x = tf.placeholder(tf.float32, [3])
     with tf.device("/device:TOY:0"):
         a = x * 2.0
@@ -234,7 +234,7 @@ def test_gradients_and_training_use_it(toy: str) -> None:
         np.testing.assert_allclose(sess.run(w), truth, atol=1e-3)
 
 
-def test_what_it_lacks_goes_to_the_host_or_is_an_error_that_names_both(toy: str) -> None:
+def test_ops_without_a_kernel_go_to_the_host_or_are_errors_that_name_op_and_device(toy: str) -> None:
     one, ones = tf.placeholder_with_default(1.0, []), tf.placeholder_with_default([1, 1], [2])
     with tf.device(TOY):
         root = tf.sqrt(tf.constant([1.0, 4.0]) * one, name="root")
@@ -250,13 +250,13 @@ def test_what_it_lacks_goes_to_the_host_or_is_an_error_that_names_both(toy: str)
                 assert part in str(failure.value)
 
 
-def test_nothing_goes_there_that_does_not_ask_for_it(toy: str) -> None:
+def test_only_nodes_that_ask_for_a_plugin_go_there(toy: str) -> None:
     with tf.Session(config=config(log_device_placement=False)) as sess:
         compiled = sess._resolve(tf.constant(1.0) + tf.placeholder_with_default(1.0, []), None)[3].compiled
         assert compiled.num_parts == 1
 
 
-def test_its_memory_is_accounted_limited_and_given_back(toy: str) -> None:
+def test_the_memory_of_a_plugin_is_accounted_limited_and_given_back(toy: str) -> None:
     x = tf.placeholder(tf.float32, [None])
     with tf.device(TOY):
         y = (x + 1.0) * (x - 1.0)
@@ -279,7 +279,7 @@ def test_its_memory_is_accounted_limited_and_given_back(toy: str) -> None:
         sess.run(y, {x: np.ones(20 << 20, np.float32)})
 
 
-def test_its_errors_fail_the_step_and_leave_the_next_alone(toy: str) -> None:
+def test_errors_of_a_plugin_fail_the_step_and_leave_the_next_alone(toy: str) -> None:
     a, b, c = (
         tf.placeholder(tf.float32, [None, None]),
         tf.placeholder(tf.float32, [None, None]),
@@ -329,7 +329,7 @@ def test_a_library_that_does_not_fit_is_refused(tmp_path: Path, flags: list[str]
     assert str(path) in str(failure.value)
 
 
-def test_what_is_no_library_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_plugins_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tf.errors.NotFoundError, match=r"nothing\.so"):
         tf.load_device_library(tmp_path / "nothing.so")
     (tmp_path / "text.so").write_text("not a library")

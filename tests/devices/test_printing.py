@@ -135,7 +135,7 @@ def test_prints_in_a_loop_over_devices_come_in_the_order_of_the_iterations(capfd
             assert lines == [f"on {d} [{i}][{i * DEVICES + d}]" for i in range(6) for d in range(DEVICES)]
 
 
-def test_prints_that_only_control_edges_order_keep_it_within_an_iteration(capfd: Any) -> None:
+def test_prints_ordered_by_control_edges_alone_keep_their_order_within_an_iteration(capfd: Any) -> None:
     def body(i: Any, x: Any) -> Any:
         previous: list[Any] = [x]
         for device in (2, 0, 3, 1):

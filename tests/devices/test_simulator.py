@@ -115,7 +115,7 @@ def test_a_plan_waits_a_moment_rather_than_begin_something_long() -> None:
     assert found.critical == [0, 2, 4]
 
 
-def test_what_takes_no_time_is_not_waited_for_in_a_plan() -> None:
+def test_a_plan_does_not_wait_for_nodes_that_take_no_time() -> None:
     step = tasks([1, 0, 2, 0, 1], [(0, 1), (1, 2), (2, 3), (3, 4)], machine([1.0, 1.0], link=Link(0.0)))
     found = planned(step, [0, 1, 0, 1, 0])
     assert found.makespan == 4

@@ -37,7 +37,7 @@ def test_two_towers_go_to_two_devices(strategy: Any) -> None:
 
 
 @pytest.mark.parametrize("strategy", SPREADING)
-def test_a_chain_stays_where_it_is(strategy: Any) -> None:
+def test_a_chain_stays_on_one_device(strategy: Any) -> None:
     step = tasks([1] * 5, [(i, i + 1) for i in range(4)], machine(link=Link(0.1)))
     choice = strategy(step)
     assert len(set(choice)) == 1
@@ -62,7 +62,7 @@ def test_critical_path_first_finds_what_greed_misses() -> None:
     assert makespan(step, heft(step)) == 9
 
 
-def test_variables_go_along_with_those_that_read_them() -> None:
+def test_variables_go_along_with_their_readers() -> None:
     # Nodes 0 and 2 are reads of variables: free, and nothing to wait for.
     step = tasks([0, 1, 0, 1, 0.1], [(0, 1), (2, 3), (1, 4), (3, 4)], machine(link=Link(0.2)), state={0: 8, 2: 8})
     for strategy in (greedy, heft):

@@ -9,6 +9,7 @@ import numpy as np
 
 import thalweg as tf
 import thalweg.horovod as hvd
+from thalweg.dist import peers
 
 
 def values(rank: int, count: int) -> np.ndarray:
@@ -147,7 +148,7 @@ def unequal_steps() -> dict[str, object]:
 
 
 def survivors() -> dict[str, object]:
-    """Steps until a member is lost, and some more with those that are left."""
+    """Steps until a member is lost, and some more with the members that are left."""
     steps = tf.get_variable("steps", [100000], initializer=tf.zeros_initializer(), use_resource=True)
     add = steps.assign_add(hvd.allreduce(tf.ones([100000]), op=hvd.Sum, name="ones"), read_value=False)
     begin_alike = hvd.broadcast_global_variables(0)
@@ -177,7 +178,9 @@ def survivors() -> dict[str, object]:
 
 
 def main() -> None:
-    """Joins the group, does what it is asked for, and tells the results."""
+    """Joins the group, runs the program that the first argument names, prints its results; the second is its host."""
+    if len(sys.argv) > 2:
+        peers.host_identity = lambda: sys.argv[2]
     hvd.init()
     programs = (sums, training, gradients, monitored, mixed, first_to_end, unequal_steps, survivors)
     found = {program.__name__: program for program in programs}[sys.argv[1]]()

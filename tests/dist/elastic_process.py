@@ -1,6 +1,6 @@
-"""One member of an elastic training of the tests, in a process of its own; the argument says what becomes of it.
+"""One member of an elastic training of the tests, in a process of its own; the argument names its fate.
 
-Prints "ready" when it trains, "alone" when others are gone, and a line of JSON at the end.
+Prints "ready" when it trains, "alone" when the other members are gone, and a line of JSON at the end.
 """
 
 from __future__ import annotations

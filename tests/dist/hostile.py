@@ -93,7 +93,7 @@ class Caller:
         return answer == bytes(4)
 
     def is_hung_up(self) -> bool:
-        """Whether the task closes the connection, after whatever else it sends."""
+        """Whether the task closes the connection; bytes that it sends before are dropped."""
         while data := self.read(1 << 16):
             if len(data) < 1 << 16:
                 return True

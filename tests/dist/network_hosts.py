@@ -60,7 +60,7 @@ class Hosts:
         return ["ip", "netns", "exec", self.names[self.host(job, index)]]
 
     def cut(self, host: int) -> None:
-        """Cuts the link of a host: what is under way is lost, and neither side is told."""
+        """Cuts the link of a host: packets under way are lost, and neither side is told."""
         _ip("-n", self._bridge, "link", "set", f"to{host}", "down")
 
     def join(self, host: int) -> None:

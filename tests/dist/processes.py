@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -28,6 +30,20 @@ def environment_of(**more: str) -> dict[str, str]:
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     cached = {"PYTHONPYCACHEPREFIX": _CACHE.name, "PYTHONDONTWRITEBYTECODE": ""}
     return {**os.environ, "PYTHONPATH": path, **cached, **more}
+
+
+@contextlib.contextmanager
+def ended_at_last(processes: list[subprocess.Popen[str]]) -> Iterator[list[subprocess.Popen[str]]]:
+    """Kills processes at the end of the `with` block, and closes their pipes."""
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
 
 def _state(thread: Path) -> str:

@@ -23,21 +23,21 @@ class World:
         self._last = 0
 
     def number(self) -> int:
-        """A number that nobody else has."""
+        """A number that is given out once."""
         self._last += 1
         return self._last
 
     def after(self, seconds: float, event: Callable[[], None]) -> None:
-        """Lets something happen later."""
+        """Calls `event` after so many seconds of virtual time."""
         heapq.heappush(self._events, (self.now + seconds, self.number(), event))
 
     def say(self, text: str) -> None:
-        """Prints what happens, if somebody wants to see it."""
+        """Prints an event with its time, if the world is verbose."""
         if self._verbose:
             print(f"{self.now:9.4f}  {text}")
 
     def run(self) -> None:
-        """Lets everything happen."""
+        """Runs all events, in the order of their times."""
         while self._events:
             self.now, _, event = heapq.heappop(self._events)
             event()
@@ -46,7 +46,7 @@ class World:
 
 
 class Process:
-    """A process that may crash. What is to happen in it does not happen after that."""
+    """A process that may crash. Its events that are due later are dropped then."""
 
     def __init__(self, world: World, name: str) -> None:
         """Lives from now on."""
@@ -162,7 +162,7 @@ class Link:
         self.notice_at(self.other(end), self.world.random.uniform(0.001, 0.05))
 
     def cut(self) -> None:
-        """Nothing arrives any more; each side notices for itself that the other one is silent."""
+        """Nothing arrives any more; each side notices by itself that its peer is silent."""
         self.is_cut = True
         self.world.links.discard(self)
         for end in self.ends:

@@ -59,7 +59,7 @@ class Simulation:
             link.cut()
 
     def run(self) -> None:
-        """Lets everything happen, and checks what is left."""
+        """Runs all events, and checks the state of the cluster after them."""
         self.world.run()
         for client in (each for each in self.world.processes if isinstance(each, Client)):
             assert not client.alive or client.done, f"{client} waits for ever for {client.unanswered}"

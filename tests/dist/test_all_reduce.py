@@ -16,7 +16,7 @@ import pytest
 
 import thalweg as tf
 from tests.dist.all_reduce_process import values
-from tests.dist.processes import ROOT
+from tests.dist.processes import ROOT, ended_at_last
 from thalweg.dist.ports import free_ports
 
 pytestmark = pytest.mark.processes
@@ -42,15 +42,8 @@ def started_group(size: int, what: str, ps: int = 0) -> Iterator[list[subprocess
         given = json.dumps({"cluster": jobs, "job": "ps", "index": index, "devices": 1})
         command = [sys.executable, "-m", "tests.dist.task_process", given]
         members.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment))
-    try:
+    with ended_at_last(members):
         yield members
-    finally:
-        for member in members:
-            member.kill()
-            member.wait()
-            for pipe in (member.stdin, member.stdout):
-                if pipe is not None:
-                    pipe.close()
 
 
 def run_group(size: int, what: str, ps: int = 0) -> list[dict[str, Any]]:

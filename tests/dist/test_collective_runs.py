@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from tests.dist.own_sessions import each_on_its_own
 from thalweg.dist.group_agreement import Formed
 from thalweg.dist.open_groups import OpenGroups
 
@@ -21,29 +22,6 @@ def workers(request: pytest.FixtureRequest) -> Iterator[list[tf.train.Server]]:
     yield found
     for server in found:
         server.stop()
-
-
-def each_on_its_own(workers: list[tf.train.Server], build: Callable[[int], Any], runs: int = 1) -> list[Any]:
-    """Runs a member's graph on each worker, by a session of its own: the last values, or the errors."""
-    results: list[Any] = [None] * len(workers)
-
-    def run(index: int) -> None:
-        with tf.Graph().as_default():
-            with tf.device(f"/job:worker/task:{index}"):
-                fetched = build(index)
-            with tf.Session(workers[index].target) as sess:
-                try:
-                    for _ in range(runs):
-                        results[index] = sess.run(fetched)
-                except tf.errors.OpError as e:
-                    results[index] = e
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(workers))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 16384, 16385, 100003])

@@ -24,7 +24,7 @@ def test_synchronous_training_without_faults_is_one_process_bit_for_bit(tmp_path
         check(cluster, "sync", 3, 60)
 
 
-def test_others_go_on_while_a_worker_is_gone(tmp_path: Path) -> None:
+def test_other_workers_go_on_while_a_worker_is_gone(tmp_path: Path) -> None:
     with TrainingCluster(tmp_path, ps=1, workers=2, mode="async", steps=400, pause=0.005) as cluster:
         cluster.wait_for_step(20)
         cluster.kill("worker", 1)

@@ -71,7 +71,7 @@ def victim(cluster: Processes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vict
         run()
 
 
-def test_what_is_no_handshake_is_hung_up_on(victim: Victim) -> None:
+def test_connections_that_begin_without_a_handshake_are_closed(victim: Victim) -> None:
     for data in (
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -114,7 +114,7 @@ def test_a_replayed_handshake_is_refused(victim: Victim) -> None:
         assert caller.is_hung_up()
 
 
-def test_silent_and_half_open_connections_keep_nobody_out(victim: Victim) -> None:
+def test_silent_and_half_open_connections_do_not_keep_peers_out(victim: Victim) -> None:
     files = victim.num_files()
     callers = [victim.call() for _ in range(300)]
     try:
@@ -205,7 +205,7 @@ def test_calls_with_any_bytes_are_answered_with_an_error(victim: Victim) -> None
     victim.check()
 
 
-def test_steps_of_others_cannot_be_started_or_ended_by_guessing(victim: Victim) -> None:
+def test_steps_of_another_client_cannot_be_started_or_ended_by_guessing(victim: Victim) -> None:
     with victim.admitted() as caller:
         for number in (0, 1, 2**64 - 1):
             caller.send(frame(hostile.RUN, step=1, number=number))
@@ -217,7 +217,7 @@ def test_steps_of_others_cannot_be_started_or_ended_by_guessing(victim: Victim) 
     victim.check()
 
 
-def test_tensors_that_nobody_waits_for_go_with_their_sender(victim: Victim) -> None:
+def test_tensors_that_no_step_waits_for_are_dropped_with_their_sender(victim: Victim) -> None:
     with victim.admitted() as caller:
         for step in range(50):
             caller.send(tensor_frame(1 << 40 | step, 1, 1 << 20))

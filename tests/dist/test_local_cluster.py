@@ -222,7 +222,7 @@ def test_a_target_that_is_none_is_refused() -> None:
 def test_a_worker_ends_when_the_model_is_lost_after_the_chief_has_ended(
     cluster: Servers, tmp_path: Path, noticed_in: str
 ) -> None:
-    """A parameter server that comes back empty, and nobody who would restore it."""
+    """A parameter server that comes back empty, and no chief that would restore its variables."""
     (server, _), (ps, _) = cluster
     lost = tf.errors.AbortedError(None, None, "the parameter server was restarted")
 

@@ -63,7 +63,7 @@ def test_an_iterator_goes_on_when_the_session_that_made_it_is_closed(kind: str) 
         reader.start()
         half.wait()
         first.session.close()
-        for _ in range(3):  # Others come and go.
+        for _ in range(3):  # Further clients come and go.
             other = Client(processes.target("worker", 0), kind)
             other.session.run(other.next)
             other.session.close()

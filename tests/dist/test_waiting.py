@@ -1,4 +1,4 @@
-"""Threads that wait for short steps read from the network themselves: kernels that wait for others still end."""
+"""Threads that wait for short steps read from the network themselves: kernels that wait for other tasks still end."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import numpy as np
 import thalweg as tf
 from tests.dist.task_process import start_server
 
-# Batches of the synchronous model: by worker and step, so that whoever repeats a step repeats its gradient.
+# Batches of the synchronous model: by worker and step, so that a worker that repeats a step repeats its gradient.
 _BATCHES = 16
 
 

@@ -163,7 +163,7 @@ class TrainingCluster:
         return "\n".join(f"--- {name} of {self.folder}\n{text[-1500:]}" for name, text in texts)
 
     def close(self) -> None:
-        """Kills what is left."""
+        """Kills the processes that still run."""
         for process in self.running.values():
             process.kill()
             process.wait()

@@ -46,7 +46,7 @@ def checked_step(folder: Path) -> int:
 
 
 @pytest.mark.timeout(120)
-def test_killed_at_random_moments_it_goes_on_from_the_last_checkpoint(tmp_path: Path) -> None:
+def test_a_training_killed_at_random_moments_goes_on_from_the_last_checkpoint(tmp_path: Path) -> None:
     rng = random.Random(11)
     reached = 0
     for _ in range(3):

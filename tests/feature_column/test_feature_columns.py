@@ -334,6 +334,6 @@ def test_sequences():
         (lambda: fc.linear_model(features(), [HASHED, WORDS]), ValueError, "Duplicate feature column name"),
     ],
 )  # fmt: skip
-def test_what_is_refused(make, error, message):
+def test_bad_columns_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()

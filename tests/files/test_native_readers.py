@@ -127,7 +127,7 @@ def test_a_file_that_shrinks_is_a_data_loss_or_an_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["RecordReader", "LineReader"])
-def test_what_cannot_be_read(kind: str, tmp_path: Path) -> None:
+def test_unreadable_files_are_errors(kind: str, tmp_path: Path) -> None:
     make = getattr(core, kind)
     with pytest.raises(errors.NotFoundError, match="nowhere"):
         make(bytes(tmp_path / "nowhere"))

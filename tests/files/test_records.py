@@ -155,7 +155,7 @@ def test_options(tmp_path: Path) -> None:
             tf.python_io.TFRecordWriter(tmp_path / "file", wrong_options)
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(errors.NotFoundError, match="nowhere"):
         next(tf.python_io.tf_record_iterator(tmp_path / "nowhere"))
     (tmp_path / "text").write_text("This is no file of records at all.")

@@ -34,7 +34,7 @@ def test_without_a_name_equal_bodies_have_equal_names() -> None:
     assert run([one(1.0), two(2.0), other(3)]) == [2.0, 3.0, 4]
 
 
-def test_it_says_what_it_takes_and_captures() -> None:
+def test_a_function_lists_its_arguments_and_captures() -> None:
     c = tf.constant(3.0)
     v = tf.Variable(1.0)
 

@@ -195,7 +195,7 @@ def test_closing_the_session_ends_a_body_that_waits() -> None:
     assert isinstance(errors[0], tf.errors.CancelledError)
 
 
-def test_an_error_beside_it_ends_a_body_that_waits() -> None:
+def test_an_error_elsewhere_in_the_step_ends_a_body_that_waits() -> None:
     result = waiting_call()
     x = tf.placeholder(tf.float32, [])
     fails = tf.check_numerics(x, "not a number")

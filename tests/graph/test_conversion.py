@@ -161,3 +161,27 @@ def test_registered_types_convert_and_mix_with_tensors() -> None:
 def test_bad_registrations_are_refused(types: Any, function: Any) -> None:
     with pytest.raises(TypeError):
         tf.register_tensor_conversion_function(types, function)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda size: tf.zeros([size]),
+        lambda size: tf.ones((size,)),
+        lambda size: tf.fill([size], 1.0),
+        lambda size: tf.reshape(tf.placeholder(tf.float32), [size]),
+        lambda size: tf.broadcast_to(1.0, [size]),
+        lambda size: tf.tile(tf.placeholder(tf.float32, [1]), [size]),
+        lambda size: tf.random_uniform([size]),
+    ],
+)
+@pytest.mark.parametrize("size", [2**31, 2**32 + 5])
+def test_sizes_beyond_32_bits_are_not_cut(make: Any, size: int) -> None:
+    assert make(size).shape.as_list() == [size]
+
+
+def test_lists_of_integers_that_a_type_cannot_hold_are_refused() -> None:
+    for value, dtype in (([1, 2**31], tf.int32), ([[-1]], tf.uint32), ([2**63], tf.int64)):
+        with pytest.raises(ValueError, match="out of range"):
+            tf.constant(value, dtype)
+    assert tf.constant([2**40, 1]).dtype is tf.int64

@@ -341,3 +341,35 @@ def test_a_graph_of_tensorflows_own_class_would_be_converted() -> None:
     (a,) = tf.import_graph_def(Foreign(), return_elements=["a:0"])
     with tf.Session() as session:
         assert session.run(a) == np.float32(1)
+
+
+@pytest.mark.parametrize(("version", "shape"), [(0, None), (21, None), (22, []), (134, [])])
+def test_placeholders_of_old_graph_defs_have_any_shape_where_they_say_scalar(version: int, shape: Any) -> None:
+    with tf.Graph().as_default() as old:
+        tf.placeholder(tf.float32, [], name="x")
+        tf.placeholder(tf.float32, [3], name="y")
+    graph_def = old.as_graph_def(add_shapes=True)
+    graph_def.versions.producer = version
+    x, y = tf.import_graph_def(graph_def, return_elements=["x:0", "y:0"])
+    assert x.shape.ndims == (None if shape is None else 0)
+    assert y.shape.as_list() == [3]
+
+
+@pytest.mark.parametrize("stated", [[0], [3], []])
+def test_shapes_of_the_unused_outputs_of_batch_norm_gradients_are_not_compared(stated: list[int]) -> None:
+    with tf.Graph().as_default() as source:
+        x, scale = tf.placeholder(tf.float32, [2, 4, 4, 3]), tf.ones([3])
+        y, _, _ = tf.nn.fused_batch_norm(x, scale, scale, mean=scale, variance=scale, is_training=False)
+        tf.gradients(y, x)
+    graph_def = source.as_graph_def(add_shapes=True)
+    found = [node for node in graph_def.node if node.op.startswith("FusedBatchNormGrad")]
+    assert found
+    for node in found:
+        for shape in node.attr["_output_shapes"].list.shape[3:]:
+            shape.Clear()
+            for size in stated:
+                shape.dim.add().size = size
+    tf.import_graph_def(graph_def)
+    found[0].attr["_output_shapes"].list.shape[0].dim[0].size = 7
+    with pytest.raises(ValueError, match="inconsistent"):
+        tf.import_graph_def(graph_def)

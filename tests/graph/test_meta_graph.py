@@ -51,7 +51,7 @@ def test_an_empty_graph_is_refused() -> None:
         tf.train.export_meta_graph()
 
 
-def test_what_cannot_be_written_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_collections_that_cannot_be_written_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     tf.constant(1.0)
     tf.add_to_collection("odd", object())
     tf.add_to_collection(("a", "tuple"), 3)

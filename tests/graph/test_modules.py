@@ -79,7 +79,7 @@ def test_ops_load_from_a_file(tmp_path: Path) -> None:
         op_registry._OPS.pop("_TripleForTest", None)
 
 
-def test_what_cannot_be_loaded_is_refused(tmp_path: Path) -> None:
+def test_op_libraries_that_cannot_be_loaded_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tf.errors.NotFoundError):
         tf.load_op_library(str(tmp_path / "absent.py"))
     library = tmp_path / "ops.so"

@@ -171,3 +171,23 @@ def test_values_are_reduced_to_the_width_of_their_type() -> None:
     proto = parse("dtype: DT_BOOL tensor_shape { dim { size: 3 } }")
     proto.tensor_content = b"\0\1\7"
     assert tf.make_ndarray(proto).tolist() == [False, True, True]
+
+
+def test_a_constant_that_repeats_one_value_is_kept_and_written_as_one_value() -> None:
+    for value, field in ((1.5, "float_val"), ("text", "string_val"), (True, "bool_val")):
+        with tf.Graph().as_default() as graph:
+            tensor = tf.constant(value, shape=[1000, 100_000])
+            proto = graph.as_graph_def().node[0].attr["value"].tensor
+            assert len(getattr(proto, field)) == 1
+            assert not proto.tensor_content
+            assert [dim.size for dim in proto.tensor_shape.dim] == tensor.shape.as_list() == [1000, 100_000]
+            assert tensor.op.attrs["value"].strides == (0, 0)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        np.testing.assert_array_equal(session.run(tf.constant(3, shape=[2, 2])), [[3, 3], [3, 3]])
+        assert graph.as_graph_def().node[0].attr["value"].tensor.int_val == [3]
+
+
+def test_complex_arrays_are_written_value_by_value() -> None:
+    proto = tf.make_tensor_proto(np.array([[1 + 2j, 3]], np.complex64))
+    assert list(proto.scomplex_val) == [1.0, 2.0, 3.0, 0.0]
+    np.testing.assert_array_equal(tf.make_ndarray(proto), [[1 + 2j, 3]])

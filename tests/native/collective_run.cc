@@ -1,116 +1,11 @@
 // Runs of collective operations without sockets: messages arrive in an order that a seed decides.
-#include "net/collective_run.h"
-
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <random>
 
-#include "check.h"
+#include "collective_members.h"
 
 namespace {
 
-using namespace thalweg;
-using namespace thalweg::net;
-
-// The members of a group, joined by a queue of messages.
-class Members {
- public:
-  Members(int size, uint64_t seed) : random_(seed) {
-    for (int rank = 0; rank < size; ++rank)
-      runs.push_back(std::make_shared<CollectiveRun>(
-          rank, size, [this, rank](int to, CollectiveRun::Phase phase, const CollectiveHeader* header, Tensor value) {
-            std::lock_guard lock(mutex_);
-            messages_.push_back({rank, to, phase, header != nullptr ? *header : CollectiveHeader(), std::move(value)});
-            changed_.notify_all();
-          }));
-    errors.resize(size);
-    outputs.resize(size);
-  }
-
-  CollectiveDone done(int rank) {
-    return [this, rank](std::optional<Error> error, Tensor value) {
-      std::lock_guard lock(mutex_);
-      errors[rank] = std::move(error);
-      outputs[rank] = std::move(value);
-      ++ended_;
-      changed_.notify_all();
-    };
-  }
-
-  // Waits until so many members have ended.
-  void wait(size_t count) {
-    std::unique_lock lock(mutex_);
-    CHECK(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return ended_ >= count; }));
-  }
-
-  // Starts all members, each before or after any message, and delivers until all have ended.
-  void run(const std::vector<CollectiveCall>& calls) {
-    std::vector<int> unstarted;
-    for (size_t rank = 0; rank < calls.size(); ++rank) unstarted.push_back(static_cast<int>(rank));
-    std::unique_lock lock(mutex_);
-    while (ended_ < calls.size()) {
-      const size_t choices = unstarted.size() + messages_.size();
-      if (choices == 0) {
-        CHECK(changed_.wait_for(lock, std::chrono::seconds(20),
-                                [&] { return !messages_.empty() || ended_ == calls.size(); }));
-        continue;
-      }
-      const size_t choice = random_() % choices;
-      if (choice < unstarted.size()) {
-        const int rank = unstarted[choice];
-        unstarted.erase(unstarted.begin() + static_cast<ptrdiff_t>(choice));
-        lock.unlock();
-        runs[rank]->start(calls[rank], done(rank));
-      } else {
-        const auto at = messages_.begin() + static_cast<ptrdiff_t>(choice - unstarted.size());
-        Message message = std::move(*at);
-        messages_.erase(at);
-        lock.unlock();
-        if (message.phase == CollectiveRun::Phase::contribution)
-          runs[message.to]->contributed(message.from, std::move(message.header), std::move(message.value));
-        else
-          runs[message.to]->resulted(message.from, std::move(message.value));
-      }
-      lock.lock();
-    }
-  }
-
-  std::vector<std::shared_ptr<CollectiveRun>> runs;
-  std::vector<std::optional<Error>> errors;
-  std::vector<Tensor> outputs;
-
- private:
-  struct Message {
-    int from, to;
-    CollectiveRun::Phase phase;
-    CollectiveHeader header;
-    Tensor value;
-  };
-  std::mt19937_64 random_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Message> messages_;
-  size_t ended_ = 0;
-};
-
-CollectiveCall call_of(Collective kind, Tensor input) {
-  CollectiveCall call;
-  call.header.kind = kind;
-  if (input.defined()) {
-    call.header.dtype = input.dtype();
-    call.header.shape = input.shape();
-  }
-  call.input = std::move(input);
-  return call;
-}
-
-Tensor random_values(int64_t count, uint64_t seed) {
-  Tensor values(DType::float32, Shape{count});
-  std::mt19937_64 random(seed);
-  for (int64_t i = 0; i < count; ++i) values.flat<float>()[i] = std::normal_distribution<float>()(random);
-  return values;
-}
+using namespace native_tests;
 
 TEST(sums_have_the_same_bits_in_any_order_of_messages) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -189,6 +84,7 @@ TEST(a_peer_that_sends_other_elements_than_it_announced_fails_the_run) {
   for (const int64_t sent : {0, 9, 11}) {
     Members members(2, 0);
     CollectiveCall call = call_of(Collective::reduce, random_values(10, 1));
+    call.header.layout = members.layout->digest();
     members.runs[0]->contributed(1, call.header, random_values(sent, 1));
     members.runs[0]->start(call, members.done(0));
     members.wait(1);
@@ -201,7 +97,8 @@ TEST(a_run_whose_messages_have_arrived_does_not_fail_when_a_member_is_lost) {
   for (int repeat = 0; repeat < 100; ++repeat) {
     for (const int64_t count : {10, 50000}) {
       Members members(2, 0);
-      const CollectiveCall call = call_of(Collective::reduce, random_values(count, 1));
+      CollectiveCall call = call_of(Collective::reduce, random_values(count, 1));
+      call.header.layout = members.layout->digest();
       const bool in_chunks = count == 50000;
       members.runs[0]->start(call, members.done(0));
       members.runs[0]->contributed(1, call.header, random_values(in_chunks ? 25008 : count, 2));

@@ -95,7 +95,7 @@ TEST(a_dead_token_crosses_devices) {
 }
 
 TEST(a_loop_sends_a_value_in_every_iteration) {
-  // Both devices have the loop: one decides and sends, the other receives what it decides and each value.
+  // Both devices have the loop: the first decides and sends, the second receives the decisions and the values.
   Two two;
   const std::string to = two.b.device->name, from = two.a.device->name;
   auto loop = [&](Graph& graph, int32_t start, const std::function<int32_t(Graph::Edge)>& predicate,

@@ -21,8 +21,8 @@ TEST(frames_that_no_member_would_send_are_refused) {
   HostileMember member;
   const Tensor value = counting(40);
   Frame unknown_phase = HostileMember::message(Phase::result, {}, value);
-  unknown_phase.flags = 4;
-  CHECK_FAILS(Code::invalid_argument, "unknown phase 4", member.receive(std::move(unknown_phase)));
+  unknown_phase.flags = 5;
+  CHECK_FAILS(Code::invalid_argument, "unknown phase 5", member.receive(std::move(unknown_phase)));
   Frame two = HostileMember::message(Phase::result, {}, value);
   two.tensors.push_back(value);
   CHECK_FAILS(Code::invalid_argument, "has 2 tensors", member.receive(std::move(two)));
@@ -30,7 +30,7 @@ TEST(frames_that_no_member_would_send_are_refused) {
     CHECK_FAILS(Code::invalid_argument, "a collective frame",
                 member.receive(HostileMember::abort(Error(Code::aborted, ""), rank)));
   Frame elsewhere = HostileMember::message(Phase::result, {}, value);
-  elsewhere.body[elsewhere.body.size() - 4] = 1;  // The destination is the peer itself.
+  elsewhere.body[elsewhere.body.size() - 8] = 1;  // The destination is the peer itself.
   CHECK_FAILS(Code::invalid_argument, "which is not here", member.receive(std::move(elsewhere)));
   Frame cut = HostileMember::message(Phase::contribution, reduce_of(value), value);
   cut.body.resize(cut.body.size() - 1);
@@ -142,16 +142,75 @@ TEST(a_run_that_waits_for_a_lost_member_fails) {
   CHECK(member.ended[0].first && member.ended[0].first->code() == Code::unavailable);
 }
 
+TEST(a_member_passes_on_only_what_comes_through_it) {
+  HostileMember member({}, kPeer, kTwoByTwo);
+  const Tensor value = counting(4);
+  const Frame gathered =
+      HostileMember::message(Phase::contribution, HostileMember::header(Collective::gather, value, kTwoByTwo), value);
+  member.receive(HostileMember::from(gathered, 1, 3));  // Rank 1 passes on what rank 3 sends to its host.
+  for (const int32_t origin : {2, 0, -1, 4, 1 << 30})
+    CHECK_FAILS(Code::invalid_argument, "has what comes from the rank",
+                member.receive(HostileMember::from(gathered, 1, origin)));
+  CHECK_FAILS(Code::invalid_argument, "has what comes from the rank",
+              member.receive(HostileMember::from(gathered, 3, 2)));
+}
+
+TEST(what_is_sent_ahead_is_passed_on_when_the_run_begins_and_counts_for_its_first_sender) {
+  Limits limits;
+  limits.collectives = 10;
+  HostileMember member(limits, kPeer, kTwoByTwo);
+  const Tensor value = counting(4);
+  const CollectiveHeader header = HostileMember::header(Collective::gather, value, kTwoByTwo);
+  auto early = [&](uint64_t count) {
+    Frame frame = HostileMember::message(Phase::contribution, header, value, count);
+    member.receive(HostileMember::from(std::move(frame), 2, 2));
+  };
+  for (uint64_t count = 0; count < 10; ++count) early(count);
+  CHECK_FAILS(Code::resource_exhausted, "10 messages", early(10));
+  CHECK_EQUAL(member.connection->bytes_sent(), 0);
+  int64_t own = 0;
+  {
+    SoonScope soon;  // Passing on begins at its end.
+    member.start(Collective::gather, value);
+    own = member.connection->bytes_sent();
+  }
+  // The own contribution has gone to ranks 1 and 2; that of rank 2 goes to rank 1, in a frame of the same size.
+  CHECK(own > 0);
+  wait_until([&] { return member.connection->bytes_sent() == own / 2 * 3; });
+}
+
+TEST(a_reduction_in_lanes_ends_with_the_messages_of_all_hosts) {
+  HostileMember member({}, kPeer, kTwoByTwo);
+  const Tensor value = counting(80000), quarter = counting(20000);
+  member.start(Collective::reduce, value);
+  const CollectiveHeader header = HostileMember::header(Collective::reduce, value, kTwoByTwo);
+  member.receive(HostileMember::message(Phase::contribution, header, elements_of(value, 0, 40000)));
+  for (const int32_t rank : {2, 3})
+    member.receive(HostileMember::from(HostileMember::message(Phase::contribution, header, Tensor()), rank, rank));
+  member.receive(HostileMember::from(HostileMember::message(Phase::partial, {}, quarter), 2, 2));
+  member.receive(HostileMember::from(HostileMember::message(Phase::result, {}, quarter), 2, 2));
+  member.receive(HostileMember::message(Phase::result, {}, quarter));
+  CHECK_EQUAL(member.num_ended(), 0u);
+  member.receive(HostileMember::from(HostileMember::message(Phase::result, {}, quarter), 1, 3));
+  wait_until([&] { return member.num_ended() == 1; });
+  CHECK(!member.ended[0].first);
+  const int32_t* found = member.ended[0].second.flat<int32_t>();
+  CHECK_EQUAL(found[3], 2 * value.flat<int32_t>()[3] + quarter.flat<int32_t>()[3]);
+  CHECK_EQUAL(found[20003], quarter.flat<int32_t>()[3]);
+}
+
 TEST(mutated_messages_fail_runs_or_are_refused) {
-  const auto samples = sample_messages();
-  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+  const std::vector<Hosts> layouts{kApart, kTwoByTwo};
+  const std::vector<std::vector<Frame>> samples{sample_messages(kApart), sample_messages(kTwoByTwo)};
+  for (uint64_t seed = 1; seed <= 4000; ++seed) {
     Random random(seed);
-    HostileMember member;
-    const bool large = random(2) != 0;
-    member.start(static_cast<Collective>(random(5) + 1), counting(large ? 40000 : 40));
-    for (size_t i = random(3) + 1; i > 0; --i) {
-      Frame frame = samples[random(samples.size())];
-      if (random(8) != 0) mutate(frame.body, random);
+    const size_t layout = random(2);
+    HostileMember member({}, kPeer, layouts[layout]);
+    const int64_t sizes[] = {40, 40000, 80000};
+    member.start(static_cast<Collective>(random(5) + 1), counting(sizes[random(3)]));
+    for (size_t i = random(3 + 5 * layout) + 1; i > 0; --i) {
+      Frame frame = samples[layout][random(samples[layout].size())];
+      if (random(layout == 0 ? 8 : 3) != 0) mutate(frame.body, random);
       if (random(8) == 0) frame.flags = static_cast<uint8_t>(random(256));
       if (random(8) == 0) frame.step = random(4);
       try {

@@ -209,7 +209,7 @@ TEST(frames_that_no_task_sends_cost_the_sender_its_connection_and_nobody_else) {
     write_text(hand, bytes_of(lie));
     CHECK(is_closed(hand));
   }
-  // What is nobody's business is ignored.
+  // Answers, returns and ends that belong to no call, loan or step are ignored.
   Socket hand = b.raw();
   write_text(hand, bytes_of({FrameKind::answer, 0, 0, 77, "x", {}}) +
                        bytes_of({FrameKind::give_back, 0, 0, 9, {}, {}}) +

@@ -65,7 +65,7 @@ void check_product(std::mt19937& random, int64_t rows, int64_t columns, int64_t 
   }
 }
 
-// Around the sizes of tiles, of pairs of tiles, and of what is packed.
+// Around the sizes of tiles, of pairs of tiles, and of packed blocks.
 TEST(products_have_the_bits_of_their_definition) {
   std::mt19937 random(7);
   for (const int64_t rows : {1, 5, 6, 11, 12, 13, 24, 47, 49, 97})

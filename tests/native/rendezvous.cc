@@ -90,7 +90,7 @@ TEST(anything_but_the_one_spelling_is_refused) {
                                                          std::string("\0;\n;", 4)}) {
     CHECK_FAILS(Code::invalid_argument, "is not a rendezvous key", RendezvousKey::parse(bad));
   }
-  // No cut and no changed byte of a good key does harm; what is accepted is written as it was read.
+  // No cut and no changed byte of a good key does harm; an accepted text is written as it was read.
   for (size_t i = 0; i < good.size(); ++i) {
     for (int byte : {0, 10, int{';'}, int{':'}, int{'9'}, int{'f'}, int{'F'}, 255}) {
       std::string changed = good;

@@ -1,4 +1,4 @@
-// run_soon: what runs on the thread of a scope, what on others, and when.
+// run_soon: which work runs on the thread of a scope, which on the pool, and when.
 #include "thread/run_soon.h"
 
 #include <future>

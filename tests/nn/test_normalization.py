@@ -200,7 +200,7 @@ def test_dropout_of_nothing_returns_its_input() -> None:
 
 
 def test_dropout_takes_tensors_as_rate() -> None:
-    keep = tf.placeholder(tf.float32, [])
+    keep = tf.placeholder(tf.float64, [])
     y = tf.nn.dropout(tf.ones([50], tf.float64), keep_prob=keep, seed=2)
     np.testing.assert_array_equal(_run(y, {keep: 1.0}), np.ones(50))
     assert 0 < (_run(y, {keep: 0.5}) == 0).sum() < 50

@@ -225,7 +225,7 @@ def test_a_filter_chooses_the_states_that_get_dropout() -> None:
 
 
 @pytest.mark.parametrize("dtype", [tf.float16, tf.float64])
-def test_other_types(dtype: Any) -> None:
+def test_cells_of_float64_and_float16(dtype: Any) -> None:
     outputs, _ = tf.nn.dynamic_rnn(cells.LSTMCell(3), tf.ones([1, 2, 3], dtype), dtype=dtype)
     assert outputs.dtype == dtype
     assert tf.trainable_variables()[0].dtype == dtype

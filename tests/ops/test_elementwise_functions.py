@@ -187,7 +187,7 @@ def test_large_tensors_run_in_parallel_and_in_place_alike() -> None:
     np.testing.assert_allclose(power, np.abs(x).astype(np.float64) ** x, rtol=1e-6)
 
 
-@pytest.mark.parametrize("base", [-2.0, -0.0, 0.0, np.inf, -np.inf, np.nan, 1.0, 1e-40])
+@pytest.mark.parametrize("base", [-2.0, -0.0, 0.0, np.inf, -np.inf, np.nan, 1.0, 1e-37])
 def test_pow_of_special_numbers_is_that_of_numpy(base: float) -> None:
     exponents = np.array([0.0, -0.0, 1.0, 2.0, 3.0, -1.0, -3.0, 0.5, np.inf, -np.inf, np.nan, 1e30], np.float32)
     bases = np.full_like(exponents, base)

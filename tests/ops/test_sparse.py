@@ -169,3 +169,15 @@ def test_the_gradient_of_rounding_passes_straight_through() -> None:
     low, high = tf.constant(-1.0), tf.constant(2.0)
     fake = tf.fake_quant_with_min_max_vars(x, low, high)
     assert [g.tolist() for g in _run(tf.gradients(fake, [x, low, high]))] == [[1.0, 0.0], 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "quotient"), [(tf.int32, tf.float64), (tf.int8, tf.float32), (tf.float32, tf.float32)]
+)
+def test_sparse_integers_are_divided_as_python_divides(dtype: tf.DType, quotient: tf.DType) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        sparse = tf.SparseTensor([[0, 0], [1, 1]], tf.constant([7, -7], dtype), [2, 2])
+        for dense in (2, tf.constant([[2, 2], [2, 2]], dtype)):
+            result = sparse / dense
+            assert result.dtype is quotient
+            np.testing.assert_array_equal(session.run(result.values), [3.5, -3.5])

@@ -31,7 +31,7 @@ def test_gradients_do_not_wait_for_each_other() -> None:
     assert len([node for node in one.nodes.values() if node.op == "MatMul"]) == 1
 
 
-def test_other_waits_stay() -> None:
+def test_control_edges_that_are_no_gates_stay() -> None:
     x = tf.random_uniform([2], seed=1)
     counter = tf.Variable(0, use_resource=True)
     own = tf.tuple([x * 2.0, counter.assign_add(1)])[0]

@@ -79,7 +79,7 @@ def test_every_transposition(transpose_a: bool, transpose_b: bool, m: int, k: in
     np.testing.assert_allclose(fast, start - 3 * RATE * (x.astype(np.float64) @ y), rtol=1e-4, atol=1e-4)
 
 
-def test_a_gradient_that_others_need_stays_visible() -> None:
+def test_a_gradient_with_other_readers_stays_visible() -> None:
     x = tf.placeholder(tf.float32, [4, 3])
     loss, weights = two_layers(x, (3, 4, 5))
     optimizer = tf.train.GradientDescentOptimizer(RATE)
@@ -98,7 +98,7 @@ def test_a_gradient_that_others_need_stays_visible() -> None:
         np.testing.assert_allclose(sess.run(weights[0]), before - RATE * gradient, rtol=1e-6)
 
 
-def test_what_changes_a_gradient_keeps_the_nodes_apart() -> None:
+def test_a_node_that_changes_the_gradient_prevents_fusion() -> None:
     x = tf.placeholder(tf.float32, [4, 3])
     loss, _ = two_layers(x, (3, 4, 5))
     optimizer = tf.train.GradientDescentOptimizer(RATE)

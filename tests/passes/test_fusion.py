@@ -52,7 +52,7 @@ def test_a_chain_is_one_node_and_equal_bit_for_bit(size: int) -> None:
     np.testing.assert_array_equal(fused, separate)
 
 
-def test_values_that_others_need_stay_visible() -> None:
+def test_values_with_other_readers_stay_visible() -> None:
     x = tf.placeholder(tf.float32, [4])
     middle = tf.exp(x)
     y = tf.negative(middle) + 1.0
@@ -173,7 +173,7 @@ def test_products_added_to_a_matrix(transpose_a: bool, transpose_b: bool, sizes:
                                tf.Session().run(product, feeds), rtol=1e-4, atol=1e-4)  # fmt: skip
 
 
-def test_a_matrix_that_others_need_is_not_added_to() -> None:
+def test_a_matrix_with_other_readers_is_not_overwritten_by_a_sum() -> None:
     x = tf.placeholder(tf.float32, [3, 3])
     y = tf.tanh(x)
     fetches = [y + tf.matmul(x, y), y * 2.0, y + tf.matmul(y, y)]
@@ -261,7 +261,7 @@ def test_groups_to_be_fused_are_found_on_any_devices() -> None:
     assert not any("part1" in fusion.nodes for fusion in found)  # Joining them would not pay.
 
 
-def test_what_the_program_asks_to_keep_apart_stays_apart() -> None:
+def test_nodes_with_different_requested_devices_stay_apart() -> None:
     made = []
     for k in range(5):
         with tf.device(f"/cpu:{k % 2}"):
@@ -274,7 +274,7 @@ def test_what_the_program_asks_to_keep_apart_stays_apart() -> None:
     assert found.together(dict.fromkeys(found.nodes, "/cpu:0")) == [*(made[k].op.name for k in (0, 2, 4)), "total"]
 
 
-def test_of_a_sum_of_products_those_on_its_device_become_one() -> None:
+def test_the_products_on_the_device_of_their_sum_become_one() -> None:
     fusion = Fusion(["a", "b", "c", "d", "sum"], True)
     here = dict.fromkeys(fusion.nodes, "/cpu:0")
     assert fusion.together(here) == fusion.nodes

@@ -33,7 +33,7 @@ def test_a_sum_of_products_is_one_product() -> None:
     np.testing.assert_allclose(result, sum(feeds[x].T @ feeds[y] for x, y in zip(a, b, strict=True)), atol=1e-5)
 
 
-def test_products_that_others_need_stay() -> None:
+def test_products_with_other_readers_stay() -> None:
     a, b, _ = pairs(3)
     products = [tf.matmul(x, y, transpose_a=True) for x, y in zip(a, b, strict=True)]
     total = tf.add_n(products)
@@ -97,7 +97,7 @@ def test_sums_in_loops_stay() -> None:
     np.testing.assert_allclose(result, expected, atol=1e-4)
 
 
-def test_what_else_is_in_a_sum_is_added_to_the_joined_products() -> None:
+def test_other_terms_of_a_sum_are_added_to_the_joined_products() -> None:
     a, b, feeds = pairs(5)
     products = [tf.matmul(x, y, transpose_a=True) for x, y in zip(a, b, strict=True)]
     other = tf.placeholder(tf.float32, [16, 12])

@@ -62,7 +62,7 @@ def priorities(parts: dict[str, Partition], costs: dict[str, float]) -> dict[str
 FAN_COSTS = {f"{kind}{k}": seconds for k in range(6) for kind, seconds in (("used", 1e-2), ("made", 1e-4))}
 
 
-def test_a_priority_counts_what_waits_on_the_other_device() -> None:
+def test_a_priority_counts_nodes_that_wait_on_the_other_device() -> None:
     with on(0):
         x = tf.random_uniform([3])
         sent = tf.tanh(x, name="sent")
@@ -178,7 +178,7 @@ def test_producers_wait_until_the_other_device_is_near() -> None:
     assert JointSchedule(parts, FAN_COSTS).complete
 
 
-def test_what_has_no_slack_or_other_readers_or_is_small_stays() -> None:
+def test_small_tensors_and_those_without_slack_or_with_other_readers_are_not_delayed() -> None:
     total = fan()
     parts = cut(total)
     assert is_empty(produce_late(parts, FAN_COSTS, least=1 << 30))

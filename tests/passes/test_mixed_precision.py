@@ -81,7 +81,7 @@ def test_an_addition_of_something_wide_is_wide() -> None:
     assert graph.nodes["sum"].output_dtypes == (tf.float32,)
 
 
-def test_what_has_no_kernel_is_not_lowered() -> None:
+def test_ops_without_a_kernel_of_16_bits_are_not_lowered() -> None:
     x = tf.placeholder(tf.float32, [2, 2])
     y = tf.nn.relu(tf.matmul(x, x, name="product"), name="relu")
     graph = lowered(y, supports=lambda op, attr, dtype: op != "Relu")

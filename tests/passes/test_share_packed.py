@@ -69,7 +69,7 @@ def test_weights_with_other_readers_are_still_sent() -> None:
     assert count(after, "_Recv") == [0, 2]
 
 
-def test_what_is_packed_in_another_way_is_not_shared() -> None:
+def test_weights_that_are_packed_in_different_ways_are_not_shared() -> None:
     with tf.device(FIRST):
         weights = tf.placeholder(tf.float32, [64, 64]) * 2.0
     fetches = []

@@ -64,7 +64,7 @@ def test_a_node_says_what_only_its_operation_knew() -> None:
     assert recv.requested_device == "/device:CPU:0"
 
 
-def test_nothing_in_it_refers_to_the_graph() -> None:
+def test_a_planned_step_does_not_refer_to_the_graph() -> None:
     @tf.experimental.Defun(tf.float32, func_name="Kept", noinline=True)
     def kept(x: Any) -> Any:
         return tf.tanh(x)
@@ -159,7 +159,7 @@ def installed_nodes(step: PlannedStep, fused: Any = None) -> dict[str, Any]:
     }
 
 
-def test_what_was_fused_to_schedule_is_what_installing_would_fuse() -> None:
+def test_the_graphs_fused_for_the_schedule_are_those_that_installing_would_make() -> None:
     register_python_kernels()
     several = 0
     for seed in range(60):

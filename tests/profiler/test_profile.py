@@ -82,7 +82,7 @@ def test_transfers_are_on_the_path_with_the_time_after_the_sending() -> None:
     assert [round(link.seconds * 1e9) for link in chain] == [50, 2, 8, 10]
 
 
-def test_what_runs_within_a_node_is_not_counted_twice() -> None:
+def test_nodes_within_a_node_are_not_counted_twice() -> None:
     stats = tf.RunMetadata().step_stats
     device = stats.dev_stats.add(device=CPU0)
     for name, start, end in (("loop", 100, 200), ("inner", 110, 130), ("inner", 140, 170), ("after", 200, 250)):
@@ -134,11 +134,11 @@ def test_a_recording_traces_every_nth_step_and_counts_all() -> None:
     assert len(recording.traced) == 2
     profile = recording.profile()
     (row,) = [row for row in profile.by_node() if row.key == "y"]
-    assert row.calls == 1  # The first run of a step prepares the kernels; it does not count where others follow.
+    assert row.calls == 1  # The first run of a step prepares the kernels; it does not count where more runs follow.
     assert 0 < recording.seconds <= recording.elapsed
 
 
-def test_the_values_and_errors_of_recorded_steps_are_those_of_others() -> None:
+def test_recorded_steps_give_the_values_and_errors_of_unrecorded_ones() -> None:
     x = tf.placeholder(tf.int32, [], name="x")
     y = tf.gather(tf.constant([1, 2, 3]), x)
     with tf.profiler.record() as recording, tf.Session() as session:

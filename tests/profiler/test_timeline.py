@@ -119,7 +119,7 @@ def test_devices_are_processes_and_transfers_are_arrows_between_them() -> None:
     assert (names[starts[crossing[0]["id"]]["pid"]], names[crossing[0]["pid"]]) == ("CPU:0", "CPU:1")
 
 
-def test_what_waits_has_rows_of_its_own() -> None:
+def test_asynchronous_nodes_have_rows_of_their_own() -> None:
     queues = [tf.FIFOQueue(1, tf.float32, [[]]) for _ in range(2)]
     total = tf.add_n([queue.dequeue() for queue in queues])
     fill = [queue.enqueue(1.0) for queue in queues]

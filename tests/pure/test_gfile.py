@@ -70,7 +70,7 @@ def test_flush_makes_what_was_written_visible(tree: Path) -> None:
     assert (tree / "w").read_text() == "abcdef", "closed by the garbage collector"
 
 
-@pytest.mark.parametrize(("mode", "text"), [("w+", "new"), ("r+", "newtwo"), ("a+", "onetwonew")])
+@pytest.mark.parametrize(("mode", "text"), [("w+", "new"), ("r+", "new"), ("a+", "onetwonew")])
 def test_both_ways(tree: Path, mode: str, text: str) -> None:
     (tree / "f").write_text("onetwo")
     with gfile.GFile(tree / "f", mode) as file:
@@ -289,3 +289,10 @@ def test_walking_can_report_what_cannot_be_listed(tree: Path, monkeypatch: pytes
     seen: list[errors.OpError] = []
     assert list(gfile_functions.walk(tree, onerror=seen.append)) == []
     assert [type(error) for error in seen] == [errors.PermissionDeniedError]
+
+
+def test_reading_and_writing_creates_a_file_that_does_not_exist(tmp_path: Path) -> None:
+    path = str(tmp_path / "new")
+    with gfile.GFile(path, "r+") as file:
+        file.write("text")
+        assert file.read() == "text"

@@ -43,7 +43,7 @@ ORDER_WITHIN = {
     "graph": (
         "dtypes nest source_location marks op_effects",
         "tensor_shape",
-        "constant_values static_value handle_data",
+        "constant_values static_value handle_data variable_values",
         "definitions",  # op definitions: signature, attributes, shape function, gradient
         "messages op_registry shape_functions collections device_spec default_stack gradient_source convert_inputs",
         "tensor scopes",

@@ -64,7 +64,7 @@ def test_packing_what_was_flattened_gives_the_structure_back(structure: Any) -> 
     assert nest.map_structure(lambda x: x, structure) == structure
 
 
-def test_what_is_nested() -> None:
+def test_sequences_and_mappings_are_nested_and_strings_are_not() -> None:
     for nested in ([], (), {}, Point(1, 2), range(2), {}.values(), collections.deque([1]), types.MappingProxyType({})):
         assert nest.is_nested(nested)
     for atom in (

@@ -120,7 +120,7 @@ def _bad_dense(grad: Any, **kwargs: Any) -> Any:
     return tf.ConditionalAccumulator(tf.float32, shape=[2]).apply_grad(grad, **kwargs)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_gradients_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="incompatible"):
         _bad_dense([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="reduction_type"):

@@ -120,7 +120,9 @@ class Machine:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(threads=programs, capacity=st.integers(1, 4), closing=st.booleans())
-def test_what_threads_see_can_be_explained(kind: str, threads: Any, capacity: int, closing: bool) -> None:
+def test_the_results_of_threads_have_a_sequential_explanation(
+    kind: str, threads: Any, capacity: int, closing: bool
+) -> None:
     with tf.Graph().as_default():
         machine = Machine(kind, capacity)
         with machine.session:
@@ -151,7 +153,7 @@ def test_what_threads_see_can_be_explained(kind: str, threads: Any, capacity: in
     program=st.lists(st.one_of(operations, st.just(("close", 0)), st.just(("cancel", 0))), max_size=12),
     capacity=st.integers(1, 4),
 )
-def test_one_after_the_other_the_model_says_what_happens(kind: str, program: Any, capacity: int) -> None:
+def test_sequential_operations_match_the_model(kind: str, program: Any, capacity: int) -> None:
     """Without concurrency the model decides everything, also whether a call waits."""
     with tf.Graph().as_default():
         machine = Machine(kind, capacity)

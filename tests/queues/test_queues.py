@@ -346,7 +346,7 @@ def test_bad_arguments_are_refused_when_the_graph_is_built(make: Any, match: str
         make()
 
 
-def test_what_only_a_step_can_see_is_refused_there() -> None:
+def test_bad_values_that_only_a_step_can_see_are_refused_there() -> None:
     x, n = tf.placeholder(tf.float32), tf.placeholder(tf.int32)
     queue, unknown = tf.FIFOQueue(3, tf.float32, shapes=[[2]]), tf.FIFOQueue(3, [tf.float32, tf.float32])
     bad = [

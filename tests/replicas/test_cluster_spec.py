@@ -58,7 +58,7 @@ def test_a_cluster_def_has_its_jobs_by_name() -> None:
 @pytest.mark.parametrize(
     "cluster", [3, None, {"a": 3}, {"a": "b:1"}, {"a": [1]}, {1: ["a:1"]}, {"a": {"x": "b:1"}}, {"a": {1.5: "b:1"}}]
 )
-def test_what_is_no_cluster_is_refused(cluster: Any) -> None:
+def test_malformed_clusters_are_refused(cluster: Any) -> None:
     with pytest.raises(TypeError):
         tf.train.ClusterSpec(cluster)
 

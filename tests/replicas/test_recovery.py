@@ -94,7 +94,7 @@ def test_a_lost_session_is_made_anew_and_the_step_run_again(error: type[Exceptio
 
 
 @pytest.mark.parametrize("error", [tf.errors.DeadlineExceededError, tf.errors.InternalError])
-def test_other_errors_are_the_programs(error: type[Exception]) -> None:
+def test_errors_that_are_no_loss_of_a_task_reach_the_program(error: type[Exception]) -> None:
     train = tf.train.get_or_create_global_step().assign_add(1)
     creator = Creator(tf.train.ChiefSessionCreator(), [lost(error)])
     with pytest.raises(error), tf.train.MonitoredSession(creator, [Recorder()]) as session:

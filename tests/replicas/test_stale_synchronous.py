@@ -76,7 +76,7 @@ def test_a_fast_worker_waits_at_the_bound_until_the_slow_one_moves(container: st
             while raw(session, replicas[1].optimizer.clocks)[0] < 5:
                 time.sleep(0.01)
             assert raw(session, replicas[1].optimizer.clocks).tolist() == [5, 1]
-        # Its end lets the other one run freely.
+        # The end of the slow worker lets the fast one run without waiting.
 
     run_workers(fast, slow)
     assert steps == list(range(6))

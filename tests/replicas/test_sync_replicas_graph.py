@@ -66,7 +66,7 @@ def test_variables_without_a_gradient_are_passed_on() -> None:
         assert session.run(used) == -2.0
 
 
-def test_what_is_missing_or_wrong_is_said() -> None:
+def test_missing_and_wrong_arguments_are_refused_by_name() -> None:
     w = tf.get_variable("w", [])
     step = tf.train.get_or_create_global_step()
     opt = tf.train.SyncReplicasOptimizer(sgd(), 2)

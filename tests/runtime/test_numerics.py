@@ -50,7 +50,7 @@ def test_independent_origins_are_all_found_in_order() -> None:
     assert [o.node for o in _origins([second + first], {x: -1.0})] == ["first", "second"]
 
 
-def test_what_is_fed_is_named_where_it_is_read() -> None:
+def test_a_fed_nan_is_named_with_its_reader() -> None:
     x = tf.placeholder(tf.float32, [2])
     [origin] = _origins(tf.square(tf.negative(x, name="reader")), {x: [np.nan, 1.0]})
     assert origin.node == "reader"
@@ -63,7 +63,7 @@ def test_a_variable_that_is_not_finite_is_named_by_its_read() -> None:
     assert "v" in origin.node or "Read" in origin.node
 
 
-def test_what_is_fed_is_no_origin_where_nothing_is_made_of_it() -> None:
+def test_a_fed_nan_without_a_computed_one_is_no_origin() -> None:
     x = tf.placeholder(tf.float32, [2], name="x")
     kept = tf.where(tf.is_finite(x), x, tf.zeros_like(x))
     assert _origins(tf.reduce_sum(kept), {x: [np.inf, 1.0]}) == []
@@ -86,7 +86,7 @@ def test_a_chain_that_runs_as_one_names_its_member() -> None:
     assert [o.node for o in _origins(y, {x: values})] == ["culprit"]
 
 
-def test_a_product_that_runs_as_one_with_others_is_named_with_them() -> None:
+def test_a_fused_product_is_named_with_the_ops_fused_into_it() -> None:
     x = tf.placeholder(tf.float32, [2, 3], name="x")
     w = tf.Variable(np.full((3, 4), 1e30, np.float32), name="w")
     y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w, name="product"), tf.ones([4]), name="biased"), name="cut")

@@ -1,4 +1,4 @@
-"""What names a step and its devices: step ids, incarnations, and that other processes have others."""
+"""The numbers of steps (step ids) and devices (incarnations), and that they differ between processes."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_labels_within_functions_say_what_nodes_read(session: Any) -> None:
     assert labels["call/most"].startswith("call/most = Max(call/add")
 
 
-def test_what_runs_in_a_call_that_waits_is_recorded_within_the_call(session: Any) -> None:
+def test_nodes_of_a_call_that_waits_are_recorded_within_the_call(session: Any) -> None:
     queue = tf.FIFOQueue(10, tf.float32, [[]])
     session.run(queue.enqueue_many([np.arange(4.0)]))
 
@@ -363,7 +363,7 @@ def test_the_graphs_of_the_devices_are_there_on_request() -> None:
     assert not without.partition_graphs
 
 
-def test_what_is_fed_has_a_record_without_a_duration(session: Any) -> None:
+def test_a_feed_has_a_record_without_a_duration(session: Any) -> None:
     x = tf.placeholder(tf.float32, [None, 3], name="x")
     y = tf.reduce_sum(x, name="y")
     nodes = {n.node_name: n for n in stats_of(traced(session, y, {x: np.ones((2, 3))}))}

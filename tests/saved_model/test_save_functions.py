@@ -81,7 +81,7 @@ def test_the_program_s_graph_is_left_alone(tmp_path: Path) -> None:
     assert not [name for name in after if "serving" in name or "Call" in name]
 
 
-def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
+def test_objects_that_cannot_be_saved_are_refused(tmp_path: Path) -> None:
     model = Scale()
     with pytest.raises(ValueError, match="no default session"):
         tf.saved_model.save(model, str(tmp_path / "a"))

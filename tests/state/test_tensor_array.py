@@ -244,3 +244,14 @@ def test_arrays_in_a_branch():
     value = tf.cond(p, lambda: ta.write(0, 5.0).read(0), lambda: tf.constant(-1.0))
     assert run(value, {p: True}) == 5.0
     assert run(value, {p: False}) == -1.0
+
+
+def test_gradient_of_split_leaves_out_elements_that_were_added_later():
+    x = tf.constant([1.0, 2.0, 3.0])
+    grown = array(size=3, dynamic_size=True).split(x, [1, 2, 0]).write(3, [4.0]).concat()
+    weights = tf.constant([1.0, 2.0, 3.0, 4.0])
+    first = tf.gradients(grown * grown * weights, x)[0]
+    second = tf.gradients(first, x)[0]
+    values = run([first, second])
+    assert values[0].tolist() == [2.0, 8.0, 18.0]
+    assert values[1].tolist() == [2.0, 4.0, 6.0]

@@ -222,7 +222,7 @@ def test_dense_tables_of_vectors_and_strings():
         assert values.tolist() == [[2], [0], [0], [1]]
 
 
-def test_what_dense_tables_refuse():
+def test_dense_tables_refuse_special_keys_and_bad_sizes():
     table = dense()
     for op, message in (
         (table.lookup(int64(-1)), "Using the empty_key as a table key is not allowed"),

@@ -70,6 +70,7 @@ def test_buckets_are_found_like_by_bisection(seed: int) -> None:
             np.nextafter(edges[rng.integers(1, len(edges) - 1, 500)], -np.inf),
         ]
     )
+    values = values[(values == 0) | (np.abs(values) >= np.finfo(np.float64).tiny)]  # Kernels count denormals as 0.
     with tf.Session() as session:
         summary = tf.Summary.FromString(session.run(tf.summary.histogram("h", tf.constant(values))))
     histogram = summary.value[0].histo

@@ -81,7 +81,7 @@ def test_without_scipy_the_error_says_what_to_install(sess: Any, monkeypatch: py
         optimizer.minimize(sess)
 
 
-def test_what_is_refused() -> None:
+def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="No variables"):
         tf.train.ScipyOptimizerInterface(tf.constant(1.0))
     x = tf.get_variable("x", initializer=8.0)

@@ -28,7 +28,7 @@ def _recorded() -> dict[str, dict[str, np.ndarray]]:
 def _assert_equal(actual: dict[str, np.ndarray], name: str, dtype: str) -> None:
     expected = _recorded().get(f"{name}:{dtype}")
     if expected is None:
-        # TensorFlow cannot run it in this type; then its results in the other one must do.
+        # TensorFlow cannot run the optimizer in this type: compare with its results in float32.
         expected, dtype = _recorded()[f"{name}:float32"], "float32"
     assert sorted(actual) == sorted(expected)
     for key, values in expected.items():

@@ -171,7 +171,7 @@ def test_updates_of_layers_and_averages_are_part_of_the_step(tmp_path: Path, fir
         assert (session.run(averages.average(beta)) == session.run(beta) * 0.5).all()
 
 
-def test_training_ends_at_the_last_step_whoever_makes_it(container: str) -> None:
+def test_training_ends_at_the_last_step_of_any_worker(container: str) -> None:
     workers = [Worker(container, index, 3, last_step=50) for index in range(3)]
     workers[0].session.run(workers[0].initialize)
     barrier = threading.Barrier(3)

@@ -94,7 +94,8 @@ def test_the_model_can_be_initialized_by_hand() -> None:
 
 
 def test_only_the_chief_has_services() -> None:
-    tf.Variable(1.0)
+    with tf.device("/cpu:0"):
+        tf.Variable(1.0)
     sv = tf.train.Supervisor(is_chief=False, logdir="/nowhere", recovery_wait_secs=0.01)
     assert sv.save_model_secs is None
     with pytest.raises(RuntimeError, match="chief"):

@@ -124,7 +124,7 @@ def checkpoints(draw: Any) -> dict[str, Any]:
 
 @settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(values=checkpoints())
-def test_what_is_saved_comes_back(values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_saved_tensors_are_read_back(values: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("round")
     names = [name.encode() for name in values]
     save(folder / "m", names, list(values.values()))
@@ -200,7 +200,7 @@ def test_merging_moves_the_parts(tmp_path: Path) -> None:
         assert rows[:, 0].tolist() == [0, 0, 1, 1, 2, 2] and last == 2 + round_
 
 
-def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
+def test_bundles_that_cannot_be_merged_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "a", ["v"], [np.float32(1)])
     save(tmp_path / "b", ["v"], [np.float32(1)])
     with pytest.raises(tf.errors.InvalidArgumentError, match="v"):
@@ -238,7 +238,7 @@ def test_bad_names_and_slices_are_refused(
     assert files(tmp_path) == []
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
+def test_missing_tensors_and_files_are_named(tmp_path: Path) -> None:
     save(tmp_path / "m", ["v"], [np.arange(3, dtype=np.float32)])
     for call, error, match in (
         (lambda: restore(tmp_path / "n", ["v"], [tf.float32]), tf.errors.NotFoundError, "n.index"),

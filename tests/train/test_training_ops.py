@@ -19,7 +19,7 @@ def _reference(name: str, value: Any) -> tuple[Any, Any]:
     return ref, tf.raw_ops.Assign(ref=ref, value=array)
 
 
-def test_updates_by_reference_do_what_those_of_resources_do() -> None:
+def test_updates_by_reference_equal_updates_of_resources() -> None:
     var, init_var = _reference("var", [[1.0, 2.0], [3.0, 4.0]])
     accum, init_accum = _reference("accum", np.zeros((2, 2)))
     dense = tf.raw_ops.ApplyMomentum(var=var, accum=accum, lr=0.5, grad=np.ones((2, 2), np.float32), momentum=0.5)

@@ -61,7 +61,7 @@ class TestAccumulation:
             sess.run(train, {grad: value})
         assert sess.run(w) == 1.0 - 0.375
 
-    def test_state_is_that_of_both(self) -> None:
+    def test_variables_are_those_of_the_wrapper_and_of_the_optimizer(self) -> None:
         w = tf.Variable([1.0], name="w")
         opt = tf.train.GradientAccumulationOptimizer(tf.train.MomentumOptimizer(0.1, 0.9), 2)
         opt.minimize(tf.reduce_sum(w))
@@ -126,7 +126,7 @@ class TestLossScale:
         np.testing.assert_array_equal(sess.run(w), [1.0])
         np.testing.assert_array_equal(sess.run(e), np.ones((3, 1)))
 
-    def test_what_is_refused(self) -> None:
+    def test_bad_arguments_are_refused(self) -> None:
         for value in (0.5, "8", True, None):
             with pytest.raises(ValueError):
                 experimental.FixedLossScale(value)

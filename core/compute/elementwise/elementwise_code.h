@@ -17,7 +17,7 @@ class ElementwiseCode {
  public:
   static constexpr int64_t kWidth = 8;  // elements of a vector
 
-  // A value is one of the inputs, in their order, or the result of an op, in theirs. Only the last result is kept.
+  // Values are numbered: first the inputs, then the results of the ops, in their order. Only the last result is stored.
   struct Op {
     std::string name;
     int left, right;  // values; right is -1 for a unary op

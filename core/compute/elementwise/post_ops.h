@@ -15,7 +15,7 @@ struct PostOp {
   bool operator==(const PostOp&) const = default;
 };
 
-// The activation that the op of this name computes. Throws if it is none.
+// The activation that the op of this name computes. Throws if the op is no activation.
 PostOp activation_named(const std::string& op, float alpha);
 
 // Replaces `count` elements by the activation of each; `sum` is not one, and changes nothing. For float and double.

@@ -133,10 +133,10 @@ dnnl::primitive_attr attributes_of(const std::vector<PostOp>& post_ops) {
 }
 
 // Whether the results of an implementation, forward or towards the input, depend on the number of threads for which it
-// was made, or it is slower than our own loops. oneDNN gives no more than its name. The first kind was found by trial
-// (docs/decisions/0018-same-bits.md): convolutions by batches of products choose by the number of threads over which
-// part of filter and channels a block sums (where the filter is one pixel, they do not), and the general product may
-// cut the sums.
+// was made, or it is slower than our own loops. oneDNN tells no more than their names. The first kind was found by
+// trial (docs/decisions/0018-same-bits.md): convolutions by batches of products choose by the number of threads over
+// which part of filter and channels a block sums (where the filter is one pixel, they do not), and the general product
+// may cut the sums.
 bool is_excluded(std::string_view name) {
   auto contains = [&](std::string_view part) { return name.find(part) != name.npos; };
   return contains("gemm") || (contains("brgconv") && !contains("brgconv_1x1")) || contains("sse41") ||

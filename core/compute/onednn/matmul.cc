@@ -41,7 +41,7 @@ CachedPrimitive make(DType dtype, const ProductShape& s, const MatrixLayout& a, 
 bool onednn_matmul(DType dtype, const ProductShape& shape, const MatrixLayout& a_layout, const void* a,
                    const MatrixLayout& b_layout, const void* b, void* c) {
   onednn_engine();
-  const OnednnThreads threads(undivided_intra_op_threads());  // How many there are may decide how it sums up.
+  const OnednnThreads threads(undivided_intra_op_threads());  // Their number may decide how oneDNN sums up.
   const PrimitiveKey key = {kMatMul,
                             static_cast<int64_t>(dtype),
                             threads.count(),

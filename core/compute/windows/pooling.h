@@ -60,9 +60,9 @@ class Pooling {
 // The type that elements are computed in: float32 for floats of 16 bits, int32 for integers of 8 and 16 bits.
 DType wide_type(DType dtype);
 using WideTypes = Types<DType::float32, DType::float64, DType::int32, DType::int64, DType::uint32, DType::uint64>;
-// A tensor in the type above; the tensor itself if it has that.
+// A tensor converted to its wide_type; the tensor itself if it has that type.
 Tensor widened(const Tensor& t);
-// Writes elements of the type above into a tensor; integers keep their lower bits.
+// Converts elements of a wide_type back to the type of `to`; integers keep their lower bits.
 void narrow_into(const Tensor& from, Tensor& to);
 
 inline int64_t pooling_grain(int64_t work_per_row) {

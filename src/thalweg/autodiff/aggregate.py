@@ -10,7 +10,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import device
+from thalweg.graph.default_graph import colocate_with, device
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 
@@ -25,14 +25,24 @@ class AggregationMethod:
     EXPERIMENTAL_ACCUMULATE_N = 2
 
 
-def aggregate(grads: Sequence[Any], method: int | None = None) -> Any:
-    """The sum of gradients; None if there are none. Slices stay slices as long as all of them are."""
+def aggregate(grads: Sequence[Any], method: int | None = None, colocate: bool = False) -> Any:
+    """The sum of gradients; None if there are none. Slices stay slices as long as all of them are.
+
+    Args:
+        grads: The gradients.
+        method: A constant of AggregationMethod.
+        colocate: Whether gradients are placed beside the ops that they are gradients of: then their sum is, too.
+    """
     present = [grad for grad in grads if grad is not None]
     if len(present) <= 1:
         return present[0] if present else None
     # Gradients that are all on one device are added there: colocated ones of a variable's look-ups are beside it, and
     # would travel to the worker and back.
-    devices = {(grad.values if isinstance(grad, IndexedSlices) else grad).device for grad in present}
+    tensors = [grad.values if isinstance(grad, IndexedSlices) else grad for grad in present]
+    devices = {tensor.device for tensor in tensors}
+    if colocate and len(devices) == 1:
+        with colocate_with(tensors[0], ignore_existing=True):
+            return _sum(present, method)
     with device(devices.pop()) if len(devices) == 1 and any(devices) else nullcontext():
         return _sum(present, method)
 

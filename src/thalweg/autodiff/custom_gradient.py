@@ -132,3 +132,24 @@ def _variables_used(results: list[Tensor], first_id: int) -> list[Any]:
     graph = results[0].graph
     by_handle = {v.handle: v for v in graph.get_collection("trainable_variables") if hasattr(v, "handle")}
     return [by_handle[handle] for handle in handles if handle in by_handle]
+
+
+@export("grad_pass_through")
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for functions of one tensor whose gradient is to be that of the identity.
+
+    Example:
+        >>> x = tf.constant(1.4)
+        >>> dy_dx, = tf.gradients(tf.grad_pass_through(tf.round)(x) * 3.0, x)
+    """
+
+    @custom_gradient
+    def passing(*args: Any, **kwargs: Any) -> Any:
+        def grad(*upstream: Any, variables: Any = None) -> Any:
+            if variables is not None:
+                return upstream, [None] * len(variables)
+            return upstream
+
+        return f(*args, **kwargs), grad
+
+    return passing

@@ -20,6 +20,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.gradient_source import gradient_computation
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import exchanged
 from thalweg.ops.plain_gradients import set_gradients
 
 
@@ -125,7 +126,7 @@ def _source(x: Any) -> Tensor:
     elif isinstance(handle, Tensor):
         tensor = handle
     else:
-        tensor = convert_to_tensor(x, name="x")
+        tensor = exchanged(convert_to_tensor(x, name="x"), wants_handle=True)
     graph = get_default_graph()
     if isinstance(graph, FuncGraph):  # The placeholder of a capture.
         return graph.captures.get(tensor, tensor)
@@ -161,6 +162,4 @@ def _seed(y: Tensor, grad: Any, index: int) -> Any:
         )
     if dtype.is_complex and not given.is_complex:
         raise TypeError(f"Gradient type {given.name} generated for complex-valued tensor {y} must be complex")
-    if not y.shape.is_compatible_with(tensor.shape):
-        raise ValueError(f"grad_ys[{index}] has shape {tensor.shape}, but its y, {y.name}, has shape {y.shape}.")
     return tensor

@@ -18,7 +18,7 @@ from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import colocate_with, name_scope
-from thalweg.graph.definitions.op_registry import gradient_function
+from thalweg.graph.definitions.op_registry import ZERO_GRADIENT, gradient_function
 from thalweg.graph.marks import GATES
 from thalweg.graph.op_effects import Flow
 from thalweg.graph.operation import Operation
@@ -76,11 +76,11 @@ class Walk:
             node = ready.pop()
             grads: dict[Tensor, Any] = {}
             for output in nodes.outputs(node):
-                total = aggregate(self._collected.pop(output, ()), self._options.method)
+                total = self._total(output)
                 if total is None:
                     continue
                 if output in wanted:
-                    results[output] = total
+                    results[output] = zeros_for(output) if total is ZERO_GRADIENT else total
                 if output not in self._stops:
                     grads[output] = total
             if grads:
@@ -94,6 +94,13 @@ class Walk:
                     if self._pending[source] == 0:
                         ready.append(source)
         return results
+
+    def _total(self, output: Tensor) -> Any:
+        """The sum of the gradients that have reached a tensor: None if there are none."""
+        found = self._collected.pop(output, ())
+        present = [grad for grad in found if grad is not ZERO_GRADIENT]
+        total = aggregate(present, self._options.method, self._options.colocate)
+        return ZERO_GRADIENT if total is None and found else total
 
     def _find_between(self, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> None:
         """Finds the nodes on paths from xs to ys, and how many of their outputs' uses are on such paths too."""
@@ -124,20 +131,25 @@ class Walk:
         """The gradients of a node's inputs."""
         if not self._inputs[node]:
             return []
+        if all(grad is ZERO_GRADIENT for grad in grads.values()):
+            return self._zero_grads(node)
+        grads = {output: grad for output, grad in grads.items() if grad is not ZERO_GRADIENT}
         if isinstance(node, Operation):
             return self._operation_grads(node, grads)
         rule = _construct_rules[Conditional if isinstance(node, Conditional) else WhileContext]
         with name_scope(f"{nodes.name_of(node)}_grad"):
             return rule(node, grads, self._needed, self._options)
 
+    def _zero_grads(self, node: Node) -> Pairs:
+        if isinstance(node, Operation) and _gradient_function(node) is None:
+            return []
+        return [(tensor, ZERO_GRADIENT) for tensor in self._inputs[node] if self._needed(tensor)]
+
     def _operation_grads(self, op: Operation, grads: dict[Tensor, Any]) -> Pairs:
         passed = self._through_boundary(op, grads)
         if passed is not None:
             return passed
-        override = op.attrs.get("_gradient_op_type")
-        if override is None and op.type in op.graph._functions:
-            override = b"PartitionedCall"
-        function = gradient_function(override.decode() if override else op.type)
+        function = _gradient_function(op)
         if function is None:
             return []
         with name_scope(f"{op.name}_grad"):
@@ -149,9 +161,11 @@ class Walk:
             if self._options.gate:
                 # Only gradients that lead to an x: that of a network's images would be dead code.
                 found = [g if self._needed(t) else None for t, g in zip(op.inputs, found, strict=True)]
-                if sum(grad is not None for grad in found) > 1:
+                tensors = [None if grad is ZERO_GRADIENT else grad for grad in found]
+                if sum(grad is not None for grad in tensors) > 1:
                     with op.graph._attr_scope({GATES: True}):
-                        found = gated(found)
+                        tensors = gated(tensors)
+                found = [g if t is None else t for t, g in zip(tensors, found, strict=True)]
         for i, (tensor, grad) in enumerate(zip(op.inputs, found, strict=True)):
             if type(grad) is Tensor and tensor.dtype.base_dtype is not dtypes.resource:
                 _check_shape(op, i, tensor, grad)
@@ -194,6 +208,13 @@ class Walk:
                 f"{len(op.inputs)}."
             )
         return result
+
+
+def _gradient_function(op: Operation) -> Callable[..., Any] | None:
+    override = op.attrs.get("_gradient_op_type")
+    if override is None and op.type in op.graph._functions:
+        override = b"PartitionedCall"
+    return gradient_function(override.decode() if override else op.type)
 
 
 def _check_shape(op: Operation, index: int, tensor: Tensor, grad: Tensor) -> None:

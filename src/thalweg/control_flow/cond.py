@@ -76,7 +76,7 @@ def cond(
         _check_alike(true_result, true_flat, false_result, false_flat)
         merged = [conditional.add_output(f, t) for f, t in zip(false_flat, true_flat, strict=True)]
         result = structures.pack_as(true_result, merged)
-        return result if strict else structures.singleton(result)
+        return result if strict else _unpacked(result)
 
 
 def _renamed(new: Branch | None, old: Branch | None, new_name: str, old_name: str) -> Branch:
@@ -103,7 +103,8 @@ def _build_branch(context: CondContext, function: Branch, name: str, strict: boo
 
 
 def _unpacked(result: Any) -> Any:
-    return structures.singleton(result)
+    # A namedtuple of one field, too: that is how TensorFlow returns it.
+    return result[0] if isinstance(result, tuple) and len(result) == 1 else structures.singleton(result)
 
 
 def _as_value(context: CondContext, value: Any, name: str) -> Any:
@@ -120,8 +121,10 @@ def _as_value(context: CondContext, value: Any, name: str) -> Any:
 def _check_alike(true_result: Any, true_flat: list[Tensor], false_result: Any, false_flat: list[Tensor]) -> None:
     try:
         nest.assert_same_structure(true_result, false_result)
-    except (TypeError, ValueError) as e:
+    except TypeError as e:
         raise TypeError(f"Incompatible return types of true_fn and false_fn: {e}") from None
+    except ValueError as e:
+        raise ValueError(f"Incompatible return values of true_fn and false_fn: {e}") from None
     for t, f in zip(nest.flatten(true_result), nest.flatten(false_result), strict=True):
         if _kind(t) is not _kind(f):
             raise TypeError(

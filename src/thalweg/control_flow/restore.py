@@ -26,7 +26,7 @@ class _Restorer:
         self._prefix = f"{import_scope}/" if import_scope else ""
 
     def _tensor(self, name: str) -> Tensor:
-        tensor: Tensor = self._graph.get_tensor_by_name(self._prefix + name)
+        tensor: Tensor = self._graph._exact_element(self._prefix + name)
         return tensor
 
     def restore(

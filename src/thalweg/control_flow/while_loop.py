@@ -193,6 +193,8 @@ def _sparse_defaults(loop_vars: Any, flat: list[Tensor]) -> list[TensorShape | N
 def _component_shapes(atom: Any, shape: TensorShape) -> list[TensorShape]:
     if isinstance(atom, SparseTensor):
         rank = shape.ndims
+        if rank == 1 and atom.dense_shape.shape.as_list() != [1]:
+            rank = shape[0].value  # TensorFlow's form: the shape of the dense shape.
         return [TensorShape([None, rank]), TensorShape([None]), TensorShape([rank])]
     if isinstance(atom, IndexedSlices):
         return [shape, TensorShape([shape[0]]), TensorShape([shape.ndims])][: len(structures.flatten(atom))]

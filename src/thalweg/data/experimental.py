@@ -24,8 +24,8 @@ from thalweg.graph.tensor_spec import TensorSpec
 
 Transformation = Callable[[Dataset], Dataset]
 
-export_value(INFINITE_CARDINALITY, "data.experimental.INFINITE_CARDINALITY")
-export_value(UNKNOWN_CARDINALITY, "data.experimental.UNKNOWN_CARDINALITY")
+export_value(INFINITE_CARDINALITY, "data.experimental.INFINITE_CARDINALITY", "data.INFINITE_CARDINALITY")
+export_value(UNKNOWN_CARDINALITY, "data.experimental.UNKNOWN_CARDINALITY", "data.UNKNOWN_CARDINALITY")
 
 
 @export("data.experimental.map_and_batch")

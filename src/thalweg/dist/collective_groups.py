@@ -116,12 +116,12 @@ class CollectiveGroups:
 
     def _form(self, formed: Formed) -> None:
         """Connects to the other members, and gives the group to the core."""
-        members: list[tuple[str, str, int, Any]] = []
+        members: list[tuple[str, str, int, Any, str]] = []
         for each in formed.members:
             peer = None
             if each.task != self._task:
                 peer = self._peers.try_connect(each.task, each.incarnation, each.address)
-            members.append((each.task, each.device, each.incarnation, peer))
+            members.append((each.task, each.device, each.incarnation, peer, each.host))
         self.open_groups.formed(formed)
         self.native.formed(formed.group, formed.generation, members)
         self.open_groups.begun(formed)

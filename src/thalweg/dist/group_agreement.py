@@ -9,8 +9,10 @@ those that have joined and for those that still come; a member that joins again 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from thalweg import errors
+from thalweg.dist.hosts import LONGEST_HOST
 from thalweg.dist.names import job_and_index, short_task
 
 
@@ -21,6 +23,7 @@ class Member(NamedTuple):
     device: str  # within the task: "device:CPU:0"
     incarnation: int = 0
     address: str = ""
+    host: str = ""  # equal for members that share memory; empty: unknown
 
     @property
     def place(self) -> tuple[str, str]:
@@ -32,6 +35,19 @@ class Member(NamedTuple):
         """Ranks follow the job, the task index and the device."""
         kind, _, index = self.device.rpartition(":")
         return *job_and_index(self.task), kind, int(index)
+
+
+def member_of(message: Any) -> Member:
+    """A member from the message of a peer.
+
+    Raises:
+        errors.InvalidArgumentError: If its host is no such text as `host_identity` gives.
+    """
+    if len(message.host) > LONGEST_HOST:
+        raise errors.InvalidArgumentError(
+            None, None, f"{message.task[:200]} says that its host is a text of {len(message.host)} characters."
+        )
+    return Member(message.task, message.device, message.incarnation, message.address, message.host)
 
 
 class Formed(NamedTuple):

@@ -37,6 +37,7 @@ _MESSAGES: Final[dict[str, list[Field]]] = {
         ("device", 2, "string"),
         ("incarnation", 3, "uint64"),
         ("address", 4, "string"),
+        ("host", 5, "string"),
     ],
     "JoinGroupRequest": [
         ("group", 1, "int64"),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from thalweg import errors
 from thalweg._native import core
 from thalweg.dist.directory import Directory
-from thalweg.dist.group_agreement import Formed, Member, may_go_on
+from thalweg.dist.group_agreement import Formed, Member, may_go_on, member_of
 from thalweg.dist.messages import messages
 from thalweg.dist.names import short_task
 from thalweg.dist.peers import Peers
@@ -112,7 +112,7 @@ class OpenGroups:
 
     def member(self, device: str) -> Member:
         """A device of this task as a member."""
-        return Member(self._task, device, self._incarnation, self._directory.address(self._task))
+        return Member(self._task, device, self._incarnation, self._directory.address(self._task), self._peers.host)
 
     # The end.
 
@@ -387,7 +387,7 @@ def asking_member(connection: Any, request: Any) -> Member:
     asked = request.member
     if asked.task != connection.task or asked.incarnation != connection.incarnation:
         raise errors.InvalidArgumentError(None, None, f"{connection.task} cannot join as {asked.task}.")
-    return Member(asked.task, asked.device, asked.incarnation, asked.address)
+    return member_of(asked)
 
 
 def message_of(formed: Formed) -> Any:
@@ -397,5 +397,4 @@ def message_of(formed: Formed) -> Any:
 
 def formed_of(group: int, message: Any) -> Formed:
     """A formed group from a message."""
-    members = (Member(each.task, each.device, each.incarnation, each.address) for each in message.member)
-    return Formed(group, message.generation, tuple(members))
+    return Formed(group, message.generation, tuple(map(member_of, message.member)))

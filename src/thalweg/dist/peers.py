@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -10,6 +11,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.dist.directory import Directory
+from thalweg.dist.hosts import host_identity
 from thalweg.dist.messages import METHODS, parsed, request_of
 from thalweg.dist.names import short_task
 from thalweg.platform import logging
@@ -26,6 +28,8 @@ class Peers:
         self._network = network
         self._directory = directory
         self._tcp = tcp
+        # Tasks with the same text share memory with this one; without any, its own devices still do.
+        self.host = ("" if tcp else host_identity()) or secrets.token_hex(16)
         self._lock = threading.Lock()
         self._latest: dict[str, Any] = {}
         self._connecting: dict[str, threading.Lock] = {}

@@ -11,7 +11,7 @@ from thalweg.functions.signatures import FunctionOp, arg_ranges, flat_types, rea
 from thalweg.functions.write_function_def import write_function_def
 from thalweg.graph.definitions.op_registry import is_defined, op_def
 from thalweg.graph.dtypes import DType
-from thalweg.graph.formats.import_graph_def import import_nodes_into, set_library_reader
+from thalweg.graph.formats.graph_importer import import_nodes_into, set_library_reader
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import HandleData

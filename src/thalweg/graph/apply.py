@@ -23,12 +23,13 @@ from thalweg.graph.default_graph import get_default_graph, graph_of
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import op_def
 from thalweg.graph.definitions.prepared_op import PreparedOp, prepare
-from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import DType, resource
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.resolve import resolve_prepared
 from thalweg.graph.scopes import VALID_OP_NAME
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import exchanged
 
 # Called before an operation is made; returns a replacement, or NotImplemented to leave the operation alone.
 Interceptor = Callable[[str, tuple[Any, ...], "str | None", dict[str, Any]], Any]
@@ -157,10 +158,16 @@ def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs:
             graph = graph_of(inputs)
 
     full_name = _full_name(graph, name, op_type)
-    if only_tensors:
-        tensors, values, types = resolve_prepared(prepared, inputs, attrs, None, Tensor, full_name)
-    else:
-        tensors, values, types = _resolve_in_scope(graph, full_name, prepared, inputs, attrs)
+    try:
+        if only_tensors:
+            tensors, values, types = resolve_prepared(prepared, inputs, attrs, None, Tensor, full_name)
+        else:
+            tensors, values, types = _resolve_in_scope(graph, full_name, prepared, inputs, attrs)
+    except (TypeError, ValueError):
+        others = _exchanged_inputs(prepared, inputs)
+        if all(a is b for a, b in zip(others, inputs, strict=True)):
+            raise
+        tensors, values, types = _resolve_in_scope(graph, full_name, prepared, others, attrs)
     # Frames of no interest in a traceback: add_operation, this function, and `apply` or another caller of this one.
     op = graph.add_operation(prepared.op_def, tensors, values, full_name, types, skip_frames=4)
     if prepared.one_output:
@@ -168,9 +175,19 @@ def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs:
     return prepared.results(op.outputs, values) if prepared.op_def.outputs else op
 
 
-def _full_name(graph: Graph, name: str | None, op_type: str) -> str:
+def _exchanged_inputs(prepared: PreparedOp, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs of an op that refuses them, with values in the place of variables' handles, and the reverse."""
+    return tuple(
+        exchanged(value, fixed is resource) if type(value) is Tensor else value
+        for (_, _, fixed, _), value in zip(prepared.args, inputs, strict=True)
+    )
+
+
+def _full_name(graph: Graph, name: str | bytes | None, op_type: str) -> str:
     if not name:
         return graph.unique_name(op_type)
+    if isinstance(name, bytes):
+        name = name.decode()
     if name[-1] == "/":
         return name[:-1]
     stack = graph._scopes.name_stack

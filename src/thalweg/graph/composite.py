@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from thalweg.graph import dtypes
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like, register_tensor_conversion_function
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_stack import AnySession
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
 from thalweg.graph.static_value import constant_value_as_shape
@@ -212,7 +213,7 @@ class SparseTensor:
         parts = (self._indices, self._values, self._dense_shape)
         return list(dict.fromkeys(op for part in parts for op in part.consumers()))
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
+    def eval(self, feed_dict: Any = None, session: AnySession | None = None) -> SparseTensorValue:
         """Computes the value in `session`, or in the default session."""
         found = _session_for(self._values, session, "evaluate tensor", "eval")
         return SparseTensorValue(*found.run([self._indices, self._values, self._dense_shape], feed_dict))
@@ -254,9 +255,6 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str
             f"{value.dtype.name}: {value}"
         )
     return value
-
-
-internal_convert_to_tensor_or_indexed_slices = convert_to_tensor_or_indexed_slices
 
 
 @export("convert_to_tensor_or_sparse_tensor")

@@ -55,6 +55,8 @@ def _convert(value: Any, dtype: DType | None) -> tuple[Array, DType]:
         return _from_numpy(np.asarray(value), dtype)
     if not isinstance(value, (list, tuple, range)) and hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
+    if dtype is not None and dtype.is_quantized:
+        value = _without_fields(value)
     leaf = _first_leaf(value)
     if isinstance(leaf, (str, bytes, bytearray, np.str_, np.bytes_)) or dtype is dtypes.string:
         return _strings(value, dtype)
@@ -80,6 +82,13 @@ def _from_numpy(array: Array, dtype: DType | None) -> tuple[Array, DType]:
         raise TypeError(f"Expected {dtype.name}, but got an array of type '{array.dtype}'.")
     with np.errstate(all="ignore"):
         return np.array(array, target, order="C"), dtype
+
+
+def _without_fields(value: Any) -> Any:
+    """Elements of quantized types in the form that NumPy prints, `(1,)`, as numbers."""
+    if isinstance(value, tuple) and len(value) == 1 and not isinstance(value[0], (list, tuple)):
+        return value[0]
+    return [_without_fields(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _first_leaf(value: Any) -> Any:
@@ -190,16 +199,27 @@ def _check_leaves(value: Any, array: Array, dtype: DType) -> None:
     if not dtype.is_numpy_compatible:
         raise TypeError(_expected(dtype, value))
     if array.size == 0 or array.dtype.kind in _ACCEPTS[kind] or array.dtype.kind == "V":
-        if kind == "i" and array.dtype.kind in "iu" and type(value) is int and dtype.is_integer:
-            info = np.iinfo(dtype.as_numpy_dtype) if dtype.size > 1 or dtype.name in ("int8", "uint8") else None
-            if info is not None and not info.min <= value <= info.max and dtype.size >= 4:
-                raise ValueError(f"Can't convert {value} to {dtype.name}: it is out of range [{info.min}, {info.max}].")
+        if array.size and array.dtype.kind in "iu" and dtype.is_integer:
+            _check_range(array, dtype)
         return
     for leaf in _leaves(value):
         leaf_kind = np.asarray(leaf).dtype.kind
         if leaf_kind not in _ACCEPTS[kind]:
             raise TypeError(_expected(dtype, leaf))
     raise TypeError(_expected(dtype, value))
+
+
+def _check_range(array: Array, dtype: DType) -> None:
+    """Raises ValueError if one of some Python integers is beyond the limits of `dtype`.
+
+    Those of 8 and 16 bits wrap as TensorFlow's do: -1 is a usual way to write 255.
+    """
+    if dtype.size < 4:
+        return
+    info = np.iinfo(dtype.as_numpy_dtype)
+    for value in (int(array.min()), int(array.max())):
+        if not info.min <= value <= info.max:
+            raise ValueError(f"Can't convert {value} to {dtype.name}: it is out of range [{info.min}, {info.max}].")
 
 
 def _expected(dtype: DType, value: Any) -> str:
@@ -247,6 +267,8 @@ def fill_shape(array: Array, shape: Any, verify_shape: bool) -> Array:
         raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
     if array.size == 0:
         raise ValueError(f"No elements provided for a constant of shape {target}.")
+    if array.size == 1:
+        return np.broadcast_to(array.reshape(()), target)  # One element, in memory and in GraphDefs.
     result = np.empty(count, array.dtype)
     result[: array.size] = array.ravel()
     result[array.size :] = array.ravel()[-1]

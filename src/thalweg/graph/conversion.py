@@ -133,15 +133,3 @@ def convert_to_tensor(
         name,
         None if preferred is None else as_dtype(preferred).base_dtype,
     )
-
-
-def convert_n_to_tensor(
-    values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
-) -> list[Tensor]:
-    """Converts each of a sequence of values; names get `_i` appended."""
-    if not isinstance(values, (list, tuple)):
-        raise TypeError(f"values must be a sequence, got {values!r}.")
-    return [
-        convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
-        for i, value in enumerate(values)
-    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph.definitions.op_registry import export
@@ -177,16 +176,6 @@ def merged(outer: str, inner: str) -> str:
     spec = DeviceSpec.from_string(outer)
     spec.merge_from(DeviceSpec.from_string(inner))
     return spec.to_string()
-
-
-def merge_device(spec: Any) -> Callable[[Any], str]:
-    """Returns a device function that fills the fields an op leaves open from `spec`."""
-    outer = canonical(spec)
-
-    def fill_in(op: Any) -> str:
-        return merged(outer, canonical(op.device))
-
-    return fill_in
 
 
 def device_type(name: str) -> str:

@@ -19,6 +19,7 @@ from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
 from thalweg.graph.graph_lookup import CollectionStore, ElementLookup
 from thalweg.graph.messages import graph_def
+from thalweg.graph.messages.node_values import node_values
 from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Controller, Scope
 from thalweg.graph.tensor import Tensor
@@ -58,9 +59,41 @@ class Graph(ElementLookup, CollectionStore):
         self.seed: int | None = None
         self._producer_version = GRAPH_DEF_VERSION
         self._min_consumer = GRAPH_DEF_VERSION_MIN_CONSUMER
-        self._auto_cast_variable_read_dtype = None
 
     # Creating operations.
+
+    def create_op(
+        self, op_type: str, inputs: Sequence[Tensor], dtypes: Any = None, input_types: Any = None,
+        name: str | None = None, attrs: Any = None, op_def: Any = None, compute_shapes: bool = True,
+        compute_device: bool = True,
+    ) -> Operation:  # fmt: skip
+        """Adds one node, given all that a NodeDef holds: the interface of TensorFlow's own op functions.
+
+        Args:
+            op_type: The op type.
+            inputs: All data inputs, lists flattened.
+            dtypes: Ignored: the types of the outputs follow from the attributes.
+            input_types: Ignored: the inputs have types.
+            name: The node's name, made unique; the op type if None. With a slash at the end: exactly this name.
+            attrs: AttrValues by name; those with defaults may be missing.
+            op_def: Ignored: the registered definition counts.
+            compute_shapes: Ignored: shapes are always inferred.
+            compute_device: Ignored: the device of the place counts.
+
+        Returns:
+            The operation.
+
+        Raises:
+            TypeError: If an input is not a tensor.
+            ValueError: If inputs or attributes do not fit the op.
+            errors.NotFoundError: If there is no such op.
+        """
+        for tensor in inputs:
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"Input {tensor!r} is not a tensor.")
+        definition, values, types = node_values(op_type, inputs, attrs or {})
+        full = name[:-1] if name and name.endswith("/") else self.unique_name(name or op_type)
+        return self.add_operation(definition, inputs, values, full, types)
 
     def add_operation(
         self,
@@ -187,7 +220,7 @@ class Graph(ElementLookup, CollectionStore):
                 in_use[key] = 1
             return f"{name}_{count - 1}"
 
-    def name_scope(self, name: str | None) -> Scope:
+    def name_scope(self, name: str | bytes | None) -> Scope:
         """A block in which names get a prefix.
 
         Args:
@@ -197,6 +230,8 @@ class Graph(ElementLookup, CollectionStore):
         Returns:
             A context manager whose value is the full scope name with a slash at the end ('' for the root).
         """
+        if isinstance(name, bytes):
+            name = name.decode()
         if name is not None and not isinstance(name, str):
             raise TypeError(f"A name scope must be a string or None, got {name!r}.")
 
@@ -343,14 +378,13 @@ class Graph(ElementLookup, CollectionStore):
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
         """Whether a step may return the value of `tensor_or_op`."""
+        if isinstance(tensor_or_op, Tensor) and tensor_or_op.op in self._unfetchable:
+            return False
         return tensor_or_op not in self._unfetchable
 
     def prevent_fetching(self, op: Any) -> None:
         """Forbids fetching `op` (or a tensor)."""
         self._unfetchable.add(op)
-
-    def _is_function(self, name: str) -> bool:
-        return name in self._functions
 
     def _get_function(self, name: str) -> Any:
         return self._functions.get(name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import exchanged
 
 
 class CollectionStore:
@@ -92,7 +93,7 @@ class ElementLookup:
         return element
 
     def get_tensor_by_name(self, name: str) -> Tensor:
-        """Returns a tensor, named `'op:index'`.
+        """Returns a tensor, named `'op:index'`. The name of a variable gives the tensor that stands for its value.
 
         Raises:
             TypeError: If `name` is not a string.
@@ -117,6 +118,7 @@ class ElementLookup:
         if not isinstance(obj, (Tensor, Operation, str)):
             convert = getattr(obj, "_as_graph_element", None)
             obj = obj if convert is None else convert()
+            obj = obj.decode() if isinstance(obj, bytes) else obj
         if isinstance(obj, str):
             return self._element_by_name(obj, allow_tensor, allow_operation)
         kind = "Tensor" if isinstance(obj, Tensor) else "Operation"
@@ -126,7 +128,11 @@ class ElementLookup:
             return obj
         raise TypeError(f"Can not convert a {type(obj).__name__} into a {_allowed(allow_tensor, allow_operation)}.")
 
-    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+    def _exact_element(self, name: str) -> Any:
+        """The element of a name as the graph has it: of 'v:0', the handle of variable v."""
+        return self._element_by_name(name, True, True, values=False)
+
+    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool, values: bool = True) -> Any:
         if ":" in name:
             if not allow_tensor:
                 raise ValueError(f"Name {name!r} appears to refer to a Tensor, not a Operation.")
@@ -149,7 +155,8 @@ class ElementLookup:
                     "exists but "
                     f"only has {len(op.outputs)} outputs."
                 )
-            return op.outputs[int(index_text)]
+            tensor = op.outputs[int(index_text)]
+            return exchanged(tensor, wants_handle=False) if values else tensor
         op = self._operations_by_name.get(name)
         if allow_operation:
             if op is None:

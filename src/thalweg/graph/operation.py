@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph import source_location
+from thalweg.graph.default_stack import AnySession
 from thalweg.graph.definitions.op_registry import OpDef, export
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
@@ -106,7 +107,7 @@ class Operation:
         """The NodeDef protobuf of this operation."""
         return node_def_of(self)
 
-    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+    def run(self, feed_dict: Any = None, session: AnySession | None = None) -> None:
         """Runs it in `session`, or in the default session."""
         _session_for(self, session, "execute operation", "run").run(self, feed_dict)
 

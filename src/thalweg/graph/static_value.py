@@ -6,6 +6,7 @@ are cheap and small, so that asking for a value never costs more than a step wou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -286,7 +287,22 @@ def _dim(d: Any) -> int | None:
     return int(d)
 
 
+def _reshaped_dims(op: Operation, depth: int) -> tuple[int | None, ...] | None:
+    """The sizes of a SparseReshape: those asked for; an open one follows from the old sizes."""
+    old, new = _dims(op.inputs[1], depth + 1), _dims(op.inputs[2], depth + 1)
+    wanted = _value(op.inputs[2], False, depth + 1)
+    if new is None or old is None or None in old or wanted is None or new.count(None) != 1:
+        return new
+    known = math.prod([d for d in new if d is not None])
+    total = math.prod(old)  # type: ignore[arg-type]
+    return tuple([total // known if d is None and known else d for d in new])
+
+
 def _partial_dims(op: Operation, depth: int) -> tuple[int | None, ...] | None:
+    if op.type == "SparseAdd":
+        return _dims(op.inputs[2], depth + 1)
+    if op.type == "SparseReshape":
+        return _reshaped_dims(op, depth)
     if op.type == "Shape":
         return op.inputs[0]._shape.dims_tuple
     if op.type == "Pack" and op.attrs["axis"] == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from thalweg.graph.default_stack import get_default_session
+from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor_shape import TensorShape
@@ -110,7 +110,7 @@ class Tensor:
         else:
             self._consumers.append(op)
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+    def eval(self, feed_dict: Any = None, session: AnySession | None = None) -> Any:
         """Computes the value in `session`, or in the default session.
 
         Raises:
@@ -240,18 +240,16 @@ class TensorReference:
         return f"<Reference wrapping {self._tensor!r}>"
 
 
-def _session_for(element: Tensor | Operation, session: Any, what: str, method: str) -> Any:
+def _session_for(element: Tensor | Operation, session: AnySession | None, what: str, method: str) -> AnySession:
     """The session that `element.eval()` or `.run()` uses, checked against the element's graph."""
-    given = session is not None
-    if not given:
-        session = get_default_session()
-        if session is None:
-            raise ValueError(
-                f"Cannot {what} using `{method}()`: No default session is registered. Use `with "
-                "sess.as_default()` or pass "
-                f"an explicit session to `{method}(session=sess)`"
-            )
-    if session.graph is not element.graph:
-        which = "The given session" if given else "The default session"
+    found = session if session is not None else get_default_session()
+    if found is None:
+        raise ValueError(
+            f"Cannot {what} using `{method}()`: No default session is registered. Use `with "
+            "sess.as_default()` or pass "
+            f"an explicit session to `{method}(session=sess)`"
+        )
+    if found.graph is not element.graph:
+        which = "The given session" if session is not None else "The default session"
         raise ValueError(f"Cannot {what} '{element.name}': {which} runs another graph than the one it belongs to.")
-    return session
+    return found

@@ -443,11 +443,6 @@ def as_shape(shape: Any) -> TensorShape:
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def as_dimension(value: Any) -> Dimension:
-    """Converts an integer or None to a Dimension; a Dimension comes back as it is."""
-    return value if isinstance(value, Dimension) else Dimension(value)
-
-
 def dimension_value(dimension: Any) -> int | None:
     """The number behind a Dimension; an integer or None comes back as it is."""
     return _dimension_value(dimension)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph import dtypes
-from thalweg.graph.default_stack import get_default_session
+from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.horovod.broadcasts import own_variables
 from thalweg.horovod.operations import allgather
 from thalweg.horovod.state_exchange import LOSSES, StateExchange
@@ -80,7 +80,9 @@ class TensorFlowState(State):
         >>> hvd.shutdown()
     """
 
-    def __init__(self, variables: Sequence[Any] | None = None, session: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, variables: Sequence[Any] | None = None, session: AnySession | None = None, **kwargs: Any
+    ) -> None:
         """Adds operations to the graph.
 
         Args:
@@ -95,7 +97,7 @@ class TensorFlowState(State):
         found = session if session is not None else get_default_session()
         if found is None:
             raise ValueError("There is no session: pass one, or use the state within `with tf.Session()`.")
-        self.session: Any = found
+        self.session = found
         self._names = list(kwargs)
         for name, value in kwargs.items():
             setattr(self, name, value)

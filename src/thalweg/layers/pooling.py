@@ -31,7 +31,9 @@ class Pooling(Layer):
         """Takes the size of the window, its step, 'valid' or 'same', and the layout."""
         super().__init__(name=name, **kwargs)
         self.pool_size = window(pool_size, self.rank, "pool_size")
-        self.strides = self.pool_size if strides is None else window(strides, self.rank, "strides")
+        if strides is None:
+            raise ValueError("Argument `strides` must not be None.")
+        self.strides = window(strides, self.rank, "strides")
         self.padding = padding_of(padding).lower()
         self._channels_first = is_channels_first(data_format)
         self.data_format = data_format

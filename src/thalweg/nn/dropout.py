@@ -59,8 +59,10 @@ def dropout(
             rate = float(rate)
         else:
             rate = convert_to_tensor(rate, preferred_dtype=value.dtype, name="rate")
-            if rate.dtype != value.dtype:
-                rate = apply_one("Cast", rate, DstT=value.dtype)
+            if rate.dtype.base_dtype != value.dtype.base_dtype:
+                raise ValueError(
+                    f"rate must be a scalar of the type of x, {value.dtype.name}; got one of type {rate.dtype.name}"
+                )
             if rate.shape.ndims not in (None, 0):
                 raise ValueError(f"rate must be a scalar, got shape {rate.shape}")
             if constant_value(rate) == 0:

@@ -19,7 +19,7 @@ def drop_identities(graph: StepGraph) -> StepGraph:
     relays = _relays(graph)
     edges: dict[Edge, Edge] = {}
     for name, node in graph.nodes.items():
-        if not _forwards(node) or node.controls or name in awaited:
+        if not forwards(node) or node.controls or name in awaited:
             continue
         source = node.inputs[0]
         if flow_of(graph.nodes[source[0]].op) is Flow.SWITCH or node.input_dtypes[0]._is_ref_dtype:
@@ -30,7 +30,7 @@ def drop_identities(graph: StepGraph) -> StepGraph:
     return graph.redirected(edges, {}).reachable() if edges else graph
 
 
-def _forwards(node: Node) -> bool:
+def forwards(node: Node) -> bool:
     """Whether the output is the only input as it is. Feeds are cut by now: a placeholder here forwards its default."""
     return flow_of(node.op) is Flow.FORWARD or (len(node.inputs) == 1 and effect_of(node.op) is Effect.FED)
 
@@ -44,6 +44,6 @@ def _relays(graph: StepGraph) -> set[str]:
         return set()
     leaving = {name for name, _ in graph.fetches}
     for node in graph.nodes.values():
-        forwards = _forwards(node)
-        leaving.update(name for name, _ in node.inputs if forwards or node.device != graph.nodes[name].device)
+        forwarding = forwards(node)
+        leaving.update(name for name, _ in node.inputs if forwarding or node.device != graph.nodes[name].device)
     return {name for name in leaving if graph.nodes[name].requested_device}

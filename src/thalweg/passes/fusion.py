@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
-from thalweg.passes.drop_identities import drop_identities
+from thalweg.passes.drop_identities import drop_identities, forwards
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
 from thalweg.passes.fuse_updates import fuse_updates
@@ -76,6 +76,22 @@ def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]
             outside_inputs = (each for each in others if rounds and asked_device(graph.nodes[each]) != asked)
             found.append(Fusion([*others, name], is_sum, frozenset(outside_inputs)))
     return found
+
+
+def may_join_sums(graph: StepGraph) -> bool:
+    """Whether `fusions` may find a sum of products; without looking for the other fusions."""
+    return any(
+        sum(_is_product(graph, source) for source, _ in node.inputs) >= FEWEST_PRODUCTS
+        for node in graph.nodes.values()
+        if node.op == "AddN" and len(node.inputs) >= FEWEST_PRODUCTS
+    )
+
+
+def _is_product(graph: StepGraph, name: str) -> bool:
+    node = graph.nodes[name]
+    while forwards(node):
+        node = graph.nodes[node.inputs[0][0]]
+    return node.op == "MatMul"
 
 
 def _fuse_values(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:

@@ -59,16 +59,17 @@ class JointSchedule(ListSchedule):
         for key, node in self.nodes.items():
             for name in dict.fromkeys((*node.controls, *(source for source, _ in node.inputs))):
                 source = key[0], name
-                if not (node.op == "Merge" and self.nodes[source].op == "NextIteration"):
+                if not _closes_loop(node, self.nodes[source]):
                     yield source, key
             if node.op == "_Recv" and transfer_key(node) in sends:
                 yield sends[transfer_key(node)], key
 
     def freeing(self) -> set[Key]:
         """The nodes that free memory: only a short chain of consumers keeps their results alive, or those are small."""
+        consumers = self._data_readers()
         chains: dict[Key, int] = {}
         for key in reversed(self.order):
-            chains[key] = max((chains.get(reader, 0) + 1 for reader in self._data_readers(key)), default=0)
+            chains[key] = max((chains.get(reader, 0) + 1 for reader in consumers[key]), default=0)
         return {key for key, length in chains.items() if length <= _SOON_FREED or self._shrinks(key)}
 
     def _shrinks(self, key: Key) -> bool:
@@ -78,8 +79,14 @@ class JointSchedule(ListSchedule):
         read = [graph.shape(edge).num_elements() or 0 for edge in node.inputs]
         return None not in made and _SHRINKS * sum(each or 0 for each in made) < sum(read)
 
-    def _data_readers(self, key: Key) -> list[Key]:
-        return [r for r in self.readers[key] if any(source == key[1] for source, _ in self.nodes[r].inputs)]
+    def _data_readers(self) -> dict[Key, list[Key]]:
+        """The nodes that read an output of each node, on the same device, and wait for it."""
+        found: dict[Key, list[Key]] = {key: [] for key in self.nodes}
+        for key, node in self.nodes.items():
+            for name in dict.fromkeys(source for source, _ in node.inputs):
+                if not _closes_loop(node, self.nodes[key[0], name]):
+                    found[key[0], name].append(key)
+        return found
 
 
 class Plan(NamedTuple):
@@ -117,6 +124,11 @@ def transfer_key(node: Node) -> tuple[bytes, bytes, bytes]:
     """The key that a Send and its Recv share."""
     attrs = node.attrs
     return attrs.get("send_device", b""), attrs.get("recv_device", b""), attrs["tensor_name"]
+
+
+def _closes_loop(node: Node, source: Node) -> bool:
+    """Whether the edge from `source` to `node` leads into the next iteration of a loop."""
+    return node.op == "Merge" and source.op == "NextIteration"
 
 
 def _cost(node: Node, costs: Costs) -> float:

@@ -10,13 +10,14 @@ slack is left unused, because costs are estimates. Steps with control flow stay 
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from thalweg.graph.definitions.op_registry import effect_of, flow_of
-from thalweg.graph.dtypes import float32
+from thalweg.graph.dtypes import DType, float32
 from thalweg.graph.op_effects import Effect
 from thalweg.passes.joint_schedule import Costs, JointSchedule, transfer_key
 from thalweg.passes.list_schedule import Key, Span
@@ -110,7 +111,7 @@ class _Delaying:
                 (device, name)
                 for device, part in parts.items()
                 for name, node in part.graph.nodes.items()
-                if node.op == "_Send" and _bytes(part.graph, node.inputs[0], node) >= least
+                if node.op == "_Send" and _bytes(part.graph, node.inputs[0], node.input_dtypes[0]) >= least
             ]
         if self._large:
             self.joint = JointSchedule(parts, costs)
@@ -125,10 +126,12 @@ class _Delaying:
                 if part.graph.nodes[name].op != "_Send"
             }
             self._recvs = {transfer_key(node): key for key, node in self.joint.nodes.items() if node.op == "_Recv"}
-            ends = ((self.spans[key].latest + self.joint.cost[key], key) for key in self.joint.order)
-            self._ends = sorted(
-                (end, key) for end, key in ends if self.joint.nodes[key].op not in ("_Send", "_Recv", *_FREE)
-            )
+            self._ends: dict[str, list[tuple[float, Key]]] = {device: [] for device in parts}
+            for key in self.joint.order:
+                if self.joint.nodes[key].op not in ("_Send", "_Recv", *_FREE):
+                    self._ends[key[0]].append((self.spans[key].latest + self.joint.cost[key], key))
+            for ends in self._ends.values():
+                ends.sort()
 
     def large_sends(self) -> list[Key]:
         return self._large
@@ -138,19 +141,21 @@ class _Delaying:
 
     def size(self, send: Key) -> int:
         node = self.joint.nodes[send]
-        return _bytes(self._parts[send[0]].graph, node.inputs[0], node)
+        return _bytes(self._parts[send[0]].graph, node.inputs[0], node.input_dtypes[0])
 
     def cone(self, send: Key) -> set[Key]:
         """A Send, and the nodes of its device that compute for nothing else."""
         found = {send}
         stack = [send]
+        outside: dict[Key, int] = {}  # how many readers of a node are not known to be in the cone
         while stack:
             for source in self.joint.sources[stack.pop()]:
-                if source in found or source[0] != send[0] or source in self._results:
+                outside[source] = outside.get(source, len(self.joint.readers[source])) - 1
+                if outside[source] or source[0] != send[0] or source in self._results:
                     continue
                 node = self.joint.nodes[source]
                 repeatable = not node.stateful or effect_of(node.op) is Effect.RANDOM
-                if repeatable and node.op != "_Recv" and all(r in found for r in self.joint.readers[source]):
+                if repeatable and node.op != "_Recv":
                     found.add(source)
                     stack.append(source)
         return found
@@ -162,11 +167,13 @@ class _Delaying:
 
     def bytes_into(self, cone: set[Key]) -> int:
         """The bytes of a cone's inputs, which stay in memory until it has run."""
-        edges: dict[tuple[str, Edge], Node] = {}
-        for key in cone:
-            node = self.joint.nodes[key]
-            edges.update(((key[0], edge), node) for edge in node.inputs if (key[0], edge[0]) not in cone)
-        return sum(_bytes(self._parts[device].graph, edge, node) for (device, edge), node in edges.items())
+        edges: dict[tuple[str, Edge], DType] = {}
+        for device, name in cone:
+            node = self.joint.nodes[device, name]
+            for edge, dtype in zip(node.inputs, node.input_dtypes, strict=True):
+                if (device, edge[0]) not in cone:
+                    edges[device, edge] = dtype
+        return sum(_bytes(self._parts[device].graph, edge, dtype) for (device, edge), dtype in edges.items())
 
     def last_before(self, device: str, span: Span, reserve: float) -> Key | None:
         """The last node of a device that ends in time for a successor with this span; None if waiting is no use."""
@@ -174,8 +181,12 @@ class _Delaying:
         until = span.latest - max(_RESERVED_SLACK * slack, reserve)
         if until - span.earliest < _LEAST_DELAY:
             return None
-        found = [key for end, key in self._ends if key[0] == device and span.earliest < end <= until]
-        return found[-1] if found and self.spans[found[-1]].latest < span.latest else None
+        ends = self._ends[device]
+        at = bisect.bisect_right(ends, until, key=lambda item: item[0]) - 1
+        if at < 0 or ends[at][0] <= span.earliest:
+            return None
+        found = ends[at][1]
+        return found if self.spans[found].latest < span.latest else None
 
     def wait(self, key: Key, name: str) -> None:
         self._waits.setdefault(key, []).append(name)
@@ -208,8 +219,6 @@ class _Delaying:
         return Delays(self._added, waits)
 
 
-def _bytes(graph: StepGraph, edge: Edge, reader: Node) -> int:
+def _bytes(graph: StepGraph, edge: Edge, dtype: DType) -> int:
     """The size of a tensor as far as it is known before the step runs."""
-    shape = graph.shape(edge)
-    at = reader.inputs.index(edge)
-    return int(shape.num_elements() or 0) * reader.input_dtypes[at].base_dtype.size
+    return int(graph.shape(edge).num_elements() or 0) * dtype.base_dtype.size

@@ -7,7 +7,7 @@ node (core/executor/loop_program.h). Inner loops are lowered first; then the out
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,18 +48,53 @@ def lower_loops(graph: StepGraph, may_lower: Callable[[Node], bool]) -> StepGrap
     if not any(node.op == "Enter" for node in graph.nodes.values()):
         return graph
     given_up: set[str] = set()
-    while True:
+    while True:  # once per depth of nesting: a step may have thousands of loops
         frames = frames_of(graph)
         if frames is None:
             return graph
-        leaf = next((f for f in frames if f.parent is not None and not f.children and f.name not in given_up), None)
-        if leaf is None:
+        leaves = [f for f in frames if f.parent is not None and not f.children and f.name not in given_up]
+        if not leaves:
             return graph
-        lowered = _lower(graph, leaf, may_lower)
-        if lowered is None:
-            given_up.add(leaf.name)
-        else:
-            graph = lowered
+        uses = _uses(graph)
+        lowered: list[_Lowered] = []
+        for leaf in leaves:
+            found = _lower(graph, uses, leaf, may_lower)
+            if found is None:
+                given_up.add(leaf.name)
+            else:
+                lowered.append(found)
+        graph = _replaced(graph, lowered)
+
+
+class _Use(NamedTuple):
+    """A reader of a node's output, or a node that waits for it (`output` is None). Fetches and targets have no name."""
+
+    reader: str | None
+    output: int | None
+
+
+class _Lowered(NamedTuple):
+    """A loop that can be lowered: its `_Loop` node, the nodes that this replaces, and what reads its results."""
+
+    node: Node
+    gone: set[str]
+    edges: dict[Edge, Edge]
+    controls: dict[str, tuple[str, ...]]
+
+
+def _uses(graph: StepGraph) -> dict[str, list[_Use]]:
+    """Who uses each node of a step."""
+    found: dict[str, list[_Use]] = {name: [] for name in graph.nodes}
+    for name, node in graph.nodes.items():
+        for source, output in node.inputs:
+            found[source].append(_Use(name, output))
+        for source in node.controls:
+            found[source].append(_Use(name, None))
+    for source, output in graph.fetches:
+        found[source].append(_Use(None, output))
+    for source in graph.targets:
+        found[source].append(_Use(None, None))
+    return found
 
 
 def _in_order(graph: StepGraph) -> list[Node] | None:
@@ -118,8 +153,10 @@ def frames_of(graph: StepGraph) -> list[Frame] | None:
     return list(frames.values())
 
 
-def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) -> StepGraph | None:
-    """The step with one loop replaced, or None if the loop is not simple."""
+def _lower(
+    graph: StepGraph, uses: dict[str, list[_Use]], frame: Frame, may_lower: Callable[[Node], bool]
+) -> _Lowered | None:
+    """One loop, lowered, or None if it is not simple."""
     merges = [node for node in frame.nodes if node.op == "Merge"]
     conditions = [node for node in frame.nodes if node.op == "LoopCond"]
     switches = [node for node in frame.nodes if node.op == "Switch"]
@@ -130,8 +167,7 @@ def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) ->
         return None
     if any(node.controls for node in frame.enters):
         return None
-    inside = {node.name for node in frame.nodes if node.op != "Exit"}
-    if any(name in inside for name, _ in graph.fetches) or any(name in inside for name in graph.targets):
+    if any(use.reader is None for node in frame.nodes if node.op != "Exit" for use in uses[node.name]):
         return None  # The core refuses such a step, and says why.
     variables: list[Node] = []  # the Enter of each loop variable
     numbers: dict[Edge, int] = {}  # of variables and invariants inside the loop
@@ -140,7 +176,7 @@ def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) ->
         ends = [source for source, _ in merge.inputs]
         back = [source for source in ends if graph.nodes[source].op == "NextIteration"]
         first = [source for source in ends if source in entered]
-        if len(ends) != 2 or len(back) != 1 or len(first) != 1 or merge.controls or _index_is_read(graph, merge):
+        if len(ends) != 2 or len(back) != 1 or len(first) != 1 or merge.controls or _index_is_read(uses, merge):
             return None
         numbers[(merge.name, 0)] = len(variables)
         variables.append(entered[first[0]])
@@ -164,11 +200,11 @@ def _lower(graph: StepGraph, frame: Frame, may_lower: Callable[[Node], bool]) ->
     outputs = [numbers.get(node.inputs[0], -1) for node in exits]
     if any(not 0 <= k < len(variables) or node.controls for k, node in zip(outputs, exits, strict=True)):
         return None
-    return _replace(graph, frame, variables + invariants, len(variables), exits, outputs, body)
+    return _lowered(uses, frame, variables + invariants, len(variables), exits, outputs, body)
 
 
-def _index_is_read(graph: StepGraph, merge: Node) -> bool:
-    return any((merge.name, 1) in node.inputs for node in graph.nodes.values()) or (merge.name, 1) in graph.fetches
+def _index_is_read(uses: dict[str, list[_Use]], merge: Node) -> bool:
+    return any(use.output == 1 for use in uses[merge.name])
 
 
 def _body(
@@ -199,6 +235,7 @@ def _body(
             return numbers[edge], 0
         return (position[edge[0]], edge[1]) if edge[0] in position else None
 
+    known = inside | switch_names | {name for name, _ in numbers} | set(next_names) | {condition.name}
     inputs = []
     for node in ordered:
         # A false output inside the loop would be read only after its end.
@@ -207,7 +244,6 @@ def _body(
         numbered = [number(edge) for edge in node.inputs]
         if any(n is None for n in numbered):
             return None
-        known = inside | switch_names | {name for name, _ in numbers} | set(next_names) | {condition.name}
         if any(control not in known for control in node.controls):
             return None
         inputs.append(tuple((str(n[0]), n[1]) for n in numbered if n is not None))
@@ -225,10 +261,10 @@ def _body(
     return LoopBody(tuple(ordered), tuple(inputs), num_condition, num_variables, num_invariants, predicate, nexts)
 
 
-def _replace(
-    graph: StepGraph, frame: Frame, enters: list[Node], num_variables: int, exits: list[Node], outputs: list[int],
-    body: LoopBody,
-) -> StepGraph | None:  # fmt: skip
+def _lowered(
+    uses: dict[str, list[_Use]], frame: Frame, enters: list[Node], num_variables: int, exits: list[Node],
+    outputs: list[int], body: LoopBody,
+) -> _Lowered | None:  # fmt: skip
     name = f"{enters[0].name}/_loop"
     dtypes = tuple(node.output_dtypes[0] for node in enters)
     loop = Node(
@@ -238,22 +274,33 @@ def _replace(
     gone = {node.name for node in frame.nodes} | {node.name for node in frame.enters}
     edges: dict[Edge, Edge] = {(node.name, 0): (name, k) for node, k in zip(exits, outputs, strict=True)}
     controls: dict[str, tuple[str, ...]] = {node.name: (name,) for node in exits}
-    nodes = {key: node for key, node in graph.nodes.items() if key not in gone}
-    if _reads_inside(graph, nodes, gone, edges, controls):
+    if _is_read_inside(uses, gone, edges, controls):
         return None
-    nodes[name] = loop
-    return StepGraph(nodes, graph.feeds, graph.fetches, graph.targets).redirected(edges, controls)
+    return _Lowered(loop, gone, edges, controls)
 
 
-def _reads_inside(
-    graph: StepGraph,
-    outside: dict[str, Node],
-    gone: set[str],
-    edges: dict[Edge, Edge],
-    controls: dict[str, tuple[str, ...]],
+def _is_read_inside(
+    uses: dict[str, list[_Use]], gone: set[str], edges: dict[Edge, Edge], controls: dict[str, tuple[str, ...]]
 ) -> bool:
     """Whether an outside node reads from within the loop, past its Exits: only imported graphs have such nodes."""
-    read = [edge for node in outside.values() for edge in node.inputs]
-    if any(edge[0] in gone and edge not in edges for edge in (*read, *graph.fetches)):
-        return True
-    return any(name in gone and name not in controls for node in outside.values() for name in node.controls)
+    for name in gone:
+        for reader, output in uses[name]:
+            if reader in gone or (reader is None and output is None):  # A target reads nothing.
+                continue
+            if (name, output) not in edges if output is not None else name not in controls:
+                return True
+    return False
+
+
+def _replaced(graph: StepGraph, loops: Sequence[_Lowered]) -> StepGraph:
+    """The step with `_Loop` nodes in the place of loops."""
+    gone: set[str] = set()
+    edges: dict[Edge, Edge] = {}
+    controls: dict[str, tuple[str, ...]] = {}
+    for loop in loops:
+        gone |= loop.gone
+        edges |= loop.edges
+        controls |= loop.controls
+    nodes = {name: node for name, node in graph.nodes.items() if name not in gone}
+    nodes.update((loop.node.name, loop.node) for loop in loops)
+    return StepGraph(nodes, graph.feeds, graph.fetches, graph.targets).redirected(edges, controls)

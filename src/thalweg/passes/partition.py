@@ -288,7 +288,7 @@ class _Partitioner:
 
     def _part(self, device: str, nodes: dict[str, Node]) -> Partition:
         graph = self._graph
-        feeds: list[int] = []
+        feeds: dict[int, int] = {}  # from the numbers of the step's feeds to those of the part's
         placed = {}
         read = {name for node in nodes.values() for name in (*node.controls, *(source for source, _ in node.inputs))}
         read.update(name for name, _ in graph.fetches)
@@ -297,9 +297,7 @@ class _Partitioner:
                 if name not in read:
                     continue  # Only other devices read it: they have copies.
                 index = int(node.attrs["index"])
-                if index not in feeds:
-                    feeds.append(index)
-                node = node._replace(attrs={**node.attrs, "index": feeds.index(index)})
+                node = node._replace(attrs={**node.attrs, "index": feeds.setdefault(index, len(feeds))})
             placed[name] = node
         fetches = [i for i, (name, _) in enumerate(graph.fetches) if graph.nodes[name].device == device]
         sends = [name for name, node in placed.items() if node.op == "_Send"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.passes.fed_variables import lower_fed_variables
 from thalweg.passes.inline_functions import Library, inline_functions
 from thalweg.passes.prune import prune
 from thalweg.passes.references import lower_references
@@ -31,4 +32,5 @@ def prepared_step(
     Raises:
         errors.OpError: If a function does not exist, or an update would change a value that is fed.
     """
-    return lower_references(inline_functions(prune(feeds, fetches, targets), library, inline))
+    step = inline_functions(prune(feeds, fetches, targets), library, inline)
+    return lower_references(lower_fed_variables(step) if feeds else step)

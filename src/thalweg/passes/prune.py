@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import handle_of_value
 from thalweg.passes.step_graph import Edge, Feed, Node, StepGraph
 
 
@@ -13,19 +14,31 @@ def prune(feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[
     """Builds the step graph for these feeds, fetches and targets."""
     args: dict[Tensor, Edge] = {}
     nodes: dict[str, Node] = {}
+    given: list[Feed] = []
     for index, tensor in enumerate(feeds):
         name = f"_arg/{index}"
         args[tensor] = (name, 0)
-        nodes[name] = Node(name, "_Arg", {"index": index}, (), (), "", (), (tensor.dtype.base_dtype,))
+        feed = _feed(tensor, args)
+        given.append(feed)
+        nodes[name] = Node(name, "_Arg", {"index": index}, (), (), "", (), (feed.dtype,))
     roots = [tensor.op for tensor in fetches if tensor not in args] + list(targets)
     for op in _in_order(roots, args):
         nodes[op.name] = node_of(op, args)
     return StepGraph(
         nodes,
-        tuple(Feed(tensor.name, tensor.dtype.base_dtype, tensor.shape) for tensor in feeds),
+        tuple(given),
         tuple(args.get(tensor) or (tensor.op.name, tensor.value_index) for tensor in fetches),
         tuple(op.name for op in targets),
     )
+
+
+def _feed(tensor: Tensor, args: dict[Tensor, Edge]) -> Feed:
+    """The feed of a tensor. That of a variable (its handle, or the read that stands for it) reaches all its readers."""
+    handle = tensor if tensor.op.type == "VarHandleOp" else handle_of_value(tensor)
+    if handle is None:
+        return Feed(tensor.name, tensor.dtype.base_dtype, tensor.shape)
+    args[handle] = args[tensor]
+    return Feed(tensor.name, handle.op.attrs["dtype"], handle.op.attrs["shape"])
 
 
 def node_of(op: Operation, args: dict[Tensor, Edge]) -> Node:

@@ -27,7 +27,7 @@ from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
 from thalweg.graph.dtypes import DType
 from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.passes.fusion import fusions
+from thalweg.passes.fusion import fusions, may_join_sums
 from thalweg.passes.lower_loops import frames_of
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
@@ -124,6 +124,11 @@ class CostModel:
     def num_measured(self) -> int:
         """How many nodes have been measured, on all types of devices."""
         return sum(len(nodes) for nodes in self._measured.values())
+
+    @property
+    def has_fused(self) -> bool:
+        """Whether a node was measured as a part of a fused one: it costs more if it runs alone."""
+        return any(not found.alone for nodes in self._measured.values() for found in nodes.values())
 
     def measurement(self, node: Node, device_type: str) -> Measurement | None:
         """The measurement of a node in earlier steps, if there is one."""
@@ -243,6 +248,8 @@ def placed_seconds(graph: StepGraph, costs: CostModel, type_of: Mapping[str, str
     """
     found = {name: costs.seconds(graph, node, type_of.get(node.device, "CPU")) for name, node in graph.nodes.items()}
     place = {name: node.device for name, node in graph.nodes.items()}
+    if not costs.has_fused and not may_join_sums(graph):
+        return found  # Nodes cost the same, whether passes fuse them or not.
     for fusion in fusions(graph, core.operands_of_rows):
         here = fusion.together(place)
         if len(here) == len(fusion.nodes):

@@ -29,6 +29,7 @@ from thalweg.passes.share_packed import share_packed
 from thalweg.passes.step_graph import Node, StepGraph, members_of
 from thalweg.passes.through_rendezvous import through_rendezvous
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep
+from thalweg.platform.garbage import collector_paused
 
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
@@ -103,6 +104,18 @@ class Planner:
         Raises:
             errors.OpError: If a function does not exist, or constraints on devices cannot be met.
         """
+        with collector_paused():
+            return self._plan(program, feeds, fetches, targets, precision, piecewise)
+
+    def _plan(
+        self,
+        program: Graph,
+        feeds: Sequence[Tensor],
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        precision: DType | None,
+        piecewise: bool,
+    ) -> PlannedStep:
         functions: dict[str, PlannedFunction] = {}
         graph = prepared_step(program._functions, feeds, fetches, targets, self._inlines)
         graph = placed = self._placer.place(self._with_names(graph, functions, precision), program)

@@ -79,7 +79,8 @@ class GFile:
                 None, None, f"{self._name}; File isn't open for writing: mode {self._mode!r}"
             )
         if self._writer is None:
-            self._writer = self._open({"w": "wb", "a": "ab", "r": "r+b"}[self._kind[0]])
+            # 'r+' writes a new file, as in TensorFlow, whose programs create files with it.
+            self._writer = self._open("ab" if self._kind[0] == "a" else "wb")
         return self._writer
 
     def _decode(self, data: bytes) -> Any:

@@ -209,8 +209,11 @@ class ProjectedInputs:
 def linear(inputs: Any, state: Any, kernel: Any, bias: Any, number: int = 0) -> Tensor:
     """`[inputs, state] @ kernel + bias`, for the cell's kernel of that number."""
     if isinstance(inputs, ProjectedInputs):
-        product = apply_one("MatMul", state, inputs.recurrent_kernels[number])
-        return apply_one("AddV2", product, inputs.parts[number], name="add")
+        product, part = apply_one("MatMul", state, inputs.recurrent_kernels[number]), inputs.parts[number]
+        if product.shape.as_list()[0] == 1 and part.shape.as_list()[0] is None:
+            # A sum would broadcast the state of one sequence to a batch of others.
+            part = apply_one("EnsureShape", part, shape=product.shape)
+        return apply_one("AddV2", product, part, name="add")
     product = apply_one("MatMul", joined(inputs, state), weight(kernel))
     return apply_one("BiasAdd", product, weight(bias))
 

@@ -72,11 +72,6 @@ class FetchPlan:
             return lambda values: sequence([part(values) for part in parts])
         return self._element(fetch)
 
-    def _value_of(self, handle: Tensor) -> Tensor:
-        """The value of a variable that is fetched by name: programs know 'w:0' as the value, not as a handle."""
-        read = self._graph._operations_by_name.get(f"{handle.op.name}/Read/ReadVariableOp")
-        return read.outputs[0] if read is not None and read.inputs[0] is handle else handle
-
     def _element(self, fetch: Any) -> Build:
         try:
             element = self._graph.as_graph_element(fetch, allow_tensor=True, allow_operation=True)
@@ -96,8 +91,6 @@ class FetchPlan:
             return lambda values: None
         if not self._graph.is_fetchable(element):
             raise ValueError(f"Tensor {element.name!r} has been marked as not fetchable.")
-        if isinstance(fetch, str) and element.op.type == "VarHandleOp":
-            element = self._value_of(element)
         position = self._index.setdefault(element, len(self._index))
         if element.op.type == "GetSessionHandle":
             dtype, session = element.op.inputs[0].dtype.base_dtype, self._session

@@ -27,6 +27,7 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph, members_of, standin
 from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.plan_step import in_function
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep, referred_names
+from thalweg.platform.garbage import collector_paused
 from thalweg.runtime.node_conflicts import may_wait, resource_use
 
 _registered_kernels: set[str] = set()
@@ -66,7 +67,8 @@ def install(session: Any, step: PlannedStep, fused: Mapping[str, StepGraph] | No
         step: The step.
         fused: The graphs of `step.fused`, if the planner's kernels were `local_kernels`: they are not fused again.
     """
-    return _Installer(session, step).install(fused)
+    with collector_paused():
+        return _Installer(session, step).install(fused)
 
 
 def evaluate(graph: StepGraph) -> Any:

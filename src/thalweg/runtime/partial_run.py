@@ -29,6 +29,8 @@ class PartialRun:
         """
         self._graph = graph
         plan = FetchPlan(graph, fetches)
+        if not plan.tensors and not plan.targets:
+            raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
         fed = [tensor for key in feeds for tensor in feed_tensors(graph, key)]
         self._feeds = dict.fromkeys(fed, False)
         self._fetches = dict.fromkeys(plan.tensors, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
@@ -62,11 +63,15 @@ def _key_of_nested(fetches: Any, feed_dict: Any) -> Any:
         return None
 
 
+def _wrong_number(error: OverflowError) -> TypeError:
+    return TypeError(f"The value of a feed does not fit the type of its tensor: {error}.")
+
+
 def _text(target: Any) -> str:
     if isinstance(target, bytes):
         return target.decode()
     if not isinstance(target, str):
-        raise TypeError(f"target must be a string, but got {target!r}")
+        raise TypeError(f"Argument `target` must be a string, but got {target!r}")
     return target
 
 
@@ -92,6 +97,7 @@ class BaseSession:
         self._steps_by_call: dict[Any, _Step] = {}
         self._steps: dict[Any, EngineStep] = {}
         self._partial_runs: dict[str, Any] = {}
+        self._cost_requests = itertools.count(1)
         self._engine: Engine
         if target:
             target = _text(target)
@@ -117,7 +123,8 @@ class BaseSession:
     @property
     def graph_def(self) -> Any:
         """A GraphDef of the session's graph."""
-        return self._graph.as_graph_def()
+        infer_shapes = self._config is not None and self._config.graph_options.infer_shapes
+        return self._graph.as_graph_def(add_shapes=bool(infer_shapes))
 
     @property
     def sess_str(self) -> str:
@@ -183,6 +190,8 @@ class BaseSession:
                     return step.build(step.compiled.run(values, self._timeout_ms))
                 except errors.OpError as e:
                     raise with_operation(e, self._graph) from None
+                except OverflowError as e:
+                    raise _wrong_number(e) from None
             return self._run_new(fetches, feed_dict, key)
         return self._run_with_options(fetches, feed_dict, options, run_metadata)
 
@@ -196,6 +205,8 @@ class BaseSession:
             return plan.build(step.compiled.run(values, self._timeout_ms))
         except errors.OpError as e:
             raise with_operation(e, self._graph) from None
+        except OverflowError as e:
+            raise _wrong_number(e) from None
 
     def _resolve(self, fetches: Any, feed_dict: Any) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
         self._check_open()
@@ -301,6 +312,12 @@ class BaseSession:
         return step.build(fetched), step, trace
 
     def _fill_cost_graph(self, run_metadata: Any, compiled: Any) -> None:
+        """Fills in the costs of nodes: in every n-th step with metadata, if `build_cost_model` is n."""
+        if self._config is not None and self._config.graph_options.build_cost_model > 1:
+            options = self._config.graph_options
+            number = next(self._cost_requests) - options.build_cost_model_after
+            if number <= 0 or number % options.build_cost_model:
+                return
         from thalweg.runtime.run_metadata import fill_cost_graph  # Start-up time: see `_run_with_options`.
 
         graph = self._engine.measured_graph(compiled)
@@ -412,6 +429,11 @@ class Session(BaseSession):
 
     def __enter__(self) -> Session:
         """Makes the session and its graph the defaults of this thread."""
+        if self._open_scopes:
+            raise RuntimeError(
+                "Session context managers are not re-entrant: this session is entered already. Use "
+                "`Session.as_default()` to make it the default once more."
+            )
         graph_scope = default_graph_scope(self._graph)
         session_scope = self.as_default()
         graph_scope.__enter__()

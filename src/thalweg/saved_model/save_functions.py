@@ -12,7 +12,7 @@ from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.default_stack import get_default_session
+from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
@@ -119,7 +119,7 @@ def _graph_function(name: str, function: Any) -> tuple[GraphFunction, list[str]]
 class _Export:
     """The graph that is written: variables, placeholders, and one call for each signature."""
 
-    def __init__(self, session: Any, variables: list[Variable]) -> None:
+    def __init__(self, session: AnySession, variables: list[Variable]) -> None:
         self.graph = Graph()
         self._session = session
         self._initial: list[tuple[Variable, Any]] = []
@@ -175,7 +175,7 @@ class _Export:
         self._initial.append((copy, value))
         return copy.handle
 
-    def initialize(self, session: Any) -> None:
+    def initialize(self, session: AnySession) -> None:
         """Sets the variables to their values in the program's session."""
         for variable, value in self._initial:
             variable.load(value, session)

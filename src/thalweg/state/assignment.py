@@ -7,12 +7,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import exchanged
 from thalweg.state.variable import Variable
-from thalweg.state.variable_updates import row_positions
+from thalweg.state.variable_updates import VariableSlice, row_positions
+
+
+def _target(ref: Any) -> Any:
+    """What to update: the variable, if `ref` is the tensor that stands for the value of one ('v:0'), or `ref`."""
+    if isinstance(ref, Tensor) and not ref.dtype._is_ref_dtype:
+        handle = exchanged(ref, wants_handle=True)
+        if handle.op.type == "VarHandleOp":
+            ref = _variable_of(handle)
+    _check(ref)
+    return ref
+
+
+def _variable_of(handle: Tensor) -> Any:
+    graph = handle.graph
+    for key in graph.collections:
+        for item in graph.get_collection(key):
+            if isinstance(item, Variable) and item.handle is handle:
+                return item
+    raise TypeError(
+        f"Cannot update '{handle.name}': no collection of the graph has its variable. Import the graph with "
+        "tf.train.import_meta_graph, which restores variables."
+    )
 
 
 def _check(ref: Any) -> None:
@@ -35,7 +59,9 @@ def assign(
         use_locking: Ignored.
         name: The node's name.
     """
-    _check(ref)
+    if isinstance(ref, VariableSlice):
+        return ref.assign(value, name=name)
+    ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one("Assign", ref, value, validate_shape=validate_shape, use_locking=use_locking, name=name)
     if isinstance(ref, Variable):
@@ -46,7 +72,7 @@ def assign(
 @export("assign_add")
 def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
     """Adds `value` to `ref`, and returns `ref` as it is afterwards."""
-    _check(ref)
+    ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one("AssignAdd", ref, value, use_locking=use_locking, name=name)
     return ref.assign_add(value, name=name)
@@ -55,7 +81,7 @@ def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str 
 @export("assign_sub")
 def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
     """Subtracts `value` from `ref`, and returns `ref` as it is afterwards."""
-    _check(ref)
+    ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one("AssignSub", ref, value, use_locking=use_locking, name=name)
     return ref.assign_sub(value, name=name)
@@ -64,21 +90,21 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
 @export("count_up_to")
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
     """Returns the value of `ref` and increments it; OutOfRangeError once it has reached `limit`."""
-    _check(ref)
+    ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one("CountUpTo", ref, limit=limit, name=name)
     return apply_one("ResourceCountUpTo", ref.handle, limit=limit, T=ref.dtype, name=name)
 
 
 def _scatter(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
-    _check(ref)
+    ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one(f"Scatter{kind}", ref, indices, updates, use_locking=use_locking, name=name)
     return ref._scatter_rows(kind, indices, updates, name)
 
 
 def _scatter_nd(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool | None, name: str | None) -> Any:
-    _check(ref)
+    ref = _target(ref)
     if isinstance(ref, Tensor):
         return apply_one(f"ScatterNd{kind}", ref, indices, updates, use_locking=use_locking, name=name)
     return ref._scatter_nd(kind, indices, updates, name)
@@ -165,6 +191,9 @@ def batch_scatter_update(
 def is_variable_initialized(variable: Any) -> Tensor:
     """Whether a variable has a value, as a tensor."""
     if isinstance(variable, Tensor):
+        handle = exchanged(variable, wants_handle=True)
+        if handle.dtype.base_dtype is dtypes.resource:
+            return apply_one("VarIsInitializedOp", handle)
         return apply_one("IsVariableInitialized", variable)
     tensor: Tensor = variable.is_initialized()
     return tensor

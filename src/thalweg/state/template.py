@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph.collections import GraphKeys
+from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
 from thalweg.state.scope_defaults import VariableScope
 from thalweg.state.variable_scope import variable_scope
@@ -87,7 +88,14 @@ class Template:
                 return self._call(args, kwargs)
 
     def _call(self, args: Any, kwargs: Any) -> Any:
+        trainable = get_default_graph().get_collection_ref(GraphKeys.TRAINABLE_VARIABLES)
+        before = len(trainable)
         result = self._func(*args, **kwargs)
+        if self._called and len(trainable) > before:
+            raise ValueError(
+                "Trainable variable created when calling a template after the first time, perhaps you used "
+                f"tf.Variable when you meant tf.get_variable: {trainable[before:]}"
+            )
         self._called = True
         return result
 

@@ -16,7 +16,7 @@ from thalweg.graph.default_graph import (
     get_default_graph,
     name_scope,
 )
-from thalweg.graph.default_stack import get_default_session
+from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.formats.proto_functions import own_to_proto, register_proto_function
@@ -293,11 +293,11 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         """Whether it has a value, as a tensor."""
         return apply_one("VarIsInitializedOp", self._handle, name=name)
 
-    def eval(self, session: Any = None) -> Any:
+    def eval(self, session: AnySession | None = None) -> Any:
         """Returns its value in `session`, or in the default session."""
         return self._graph_element.eval(session=session)
 
-    def load(self, value: Any, session: Any = None) -> None:
+    def load(self, value: Any, session: AnySession | None = None) -> None:
         """Assigns a NumPy value in `session`, or in the default session, without adding to the graph."""
         session = session or get_default_session()
         if session is None:
@@ -406,6 +406,10 @@ class UpdatedVariable(Variable):
     def value(self) -> Tensor:
         """The value after the update."""
         return self._graph_element
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:  # type: ignore[override]
+        """Runs the update in `session`, or in the default session, and returns the value after it."""
+        return self._graph_element.eval(feed_dict=feed_dict, session=session)
 
     def read_value(self) -> Tensor:
         """The value after the update, read again."""

@@ -11,6 +11,7 @@ from thalweg.graph.default_graph import control_dependencies, device, get_collec
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import exchanged
 from thalweg.ops.array.constants import constant, group, no_op
 from thalweg.state.assignment import is_variable_initialized
 
@@ -86,6 +87,13 @@ def assert_variables_initialized(var_list: Any = None) -> Any:
     return ranks[0] if len(ranks) == 1 else apply_one("Pack", ranks, axis=0)
 
 
+def _variable_name(variable: Any) -> str:
+    if isinstance(variable, Tensor):
+        variable = exchanged(variable, wants_handle=True)
+    name: str = variable.op.name
+    return name
+
+
 @export("report_uninitialized_variables")
 def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
     """A vector of strings: the names of the variables without a value."""
@@ -95,6 +103,6 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
             return constant([], dtype=dtypes.string)
         flags = [is_variable_initialized(v) for v in variables]
         missing = apply_one("LogicalNot", apply_one("Pack", flags, axis=0, name="stack"))
-        names = constant([v.op.name for v in variables])
+        names = constant([_variable_name(v) for v in variables])
         places = apply_one("Squeeze", apply_one("Where", missing), squeeze_dims=[1])
         return apply_one("GatherV2", names, places, 0)

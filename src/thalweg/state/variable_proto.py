@@ -103,7 +103,7 @@ def from_variable_def(variable: Variable, proto: Any, import_scope: str | None) 
     graph = get_default_graph()
 
     def element(name: str) -> Any:
-        return graph.as_graph_element(_in_scope(name, import_scope))
+        return graph._exact_element(_in_scope(name, import_scope))
 
     handle = element(proto.variable_name)
     if handle.dtype._is_ref_dtype:

@@ -32,6 +32,8 @@ class VariableStore:
         """Finds or creates a variable, through the custom getter if there is one."""
         if custom_getter is None:
             return self._get(name, **options)
+        if not callable(custom_getter):
+            raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
         return custom_getter(getter=self._get, name=name, **options)
 
     def _get(self, name: str, shape: Any = None, dtype: Any = None, partitioner: Any = None, **options: Any) -> Any:
@@ -41,6 +43,9 @@ class VariableStore:
             if not callable(partitioner):
                 raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
             return self._get_partitioned(name, shape, kind, partitioner, **options)
+        if name in self.partitioned and options.get("reuse") is True:
+            found = self.partitioned[name]
+            return self._found_partitioned(name, TensorShape(shape), kind, found._get_partitions(), True)
         if f"{name}/part_0" in self.vars:
             raise ValueError(
                 f"No partitioner was provided, but a partitioned version of the variable was found: {name}/part_0. "

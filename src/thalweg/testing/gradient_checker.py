@@ -8,7 +8,7 @@ import numpy as np
 
 from thalweg.autodiff.gradients import gradients
 from thalweg.graph.composite import IndexedSlicesValue
-from thalweg.graph.default_stack import get_default_session
+from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import constant, identity
 
@@ -91,7 +91,13 @@ def _reals(array: Array) -> Array:
 
 
 def _symbolic_jacobian(
-    session: Any, x: Tensor, value: Array, y_shape: tuple[int, ...], seed: Tensor, grad: Any, feeds: dict[Any, Any]
+    session: AnySession,
+    x: Tensor,
+    value: Array,
+    y_shape: tuple[int, ...],
+    seed: Tensor,
+    grad: Any,
+    feeds: dict[Any, Any],
 ) -> Array:
     direction = np.zeros(y_shape, seed.dtype.as_numpy_dtype)
     rows, columns = _reals(value).size, _reals(direction).size
@@ -112,7 +118,9 @@ def _symbolic_jacobian(
     return jacobian
 
 
-def _numeric_jacobian(session: Any, x: Tensor, value: Array, y: Tensor, delta: float, feeds: dict[Any, Any]) -> Array:
+def _numeric_jacobian(
+    session: AnySession, x: Tensor, value: Array, y: Tensor, delta: float, feeds: dict[Any, Any]
+) -> Array:
     def at(element: int, change: float) -> Array:
         moved = value.copy()
         entries = moved.reshape(-1)

@@ -1,7 +1,7 @@
 // Fuzzes Collectives with messages of a member of a group (make fuzz-native).
 //
-// The first byte decides what the member here runs. Then follow messages: a byte for the phase, one for the generation,
-// one for the elements, one for the length of the body, and the body.
+// The first byte decides what the member here runs, and on how many hosts the members are. Then follow messages: a byte
+// for the phase, one for the generation, one for the elements, one for the length of the body, and the body.
 #include "../../native/hostile_member.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -9,12 +9,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   Limits limits;
   limits.collectives = 100;
-  HostileMember member(limits);
+  HostileMember member(limits, kPeer, data[0] >= 128 ? kTwoByTwo : kApart);
   const Tensor values[] = {counting(40),    counting(40000),
                            counting(0),     counting(40, Shape{4, 10}),
                            counting(20000), Tensor(DType::float32, Shape{40}),
-                           Tensor()};
-  member.start(static_cast<Collective>(data[0] % 5 + 1), values[data[0] / 5 % 4]);
+                           Tensor(),        counting(80000)};
+  const size_t started[] = {0, 1, 2, 3, 7};
+  member.start(static_cast<Collective>(data[0] % 5 + 1), values[started[data[0] / 5 % 5]]);
   for (++data, --size; size >= 4;) {
     Frame frame{FrameKind::collective, data[0], data[1], 1, {}, {}};
     const Tensor& value = values[data[2] % std::size(values)];

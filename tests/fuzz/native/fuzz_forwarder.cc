@@ -1,7 +1,7 @@
-// Fuzzes Forwarder: both sides write any bytes, read and end in any order, and what arrives is what was sent (make
-// fuzz-native).
+// Fuzzes Forwarder: both sides write any bytes, read and end in any order, and each receives the bytes that were sent
+// (make fuzz-native).
 //
-// Each byte is an action: its lowest bit says of which side, the next two what, the others how much.
+// Each byte is an action: its lowest bit is the side, the next two bits the kind, the rest the number of bytes.
 #include <sys/un.h>
 
 #include "../../native/sockets.h"

@@ -1,6 +1,6 @@
-// Fuzzes both sides of the handshake with any bytes of the other one (make fuzz-native).
+// Fuzzes both sides of the handshake with any bytes from the peer (make fuzz-native).
 //
-// The first byte decides which side, whether it offers shared memory over its socket, and whether it refuses everybody.
+// The first byte decides which side, whether it offers shared memory, and whether it refuses every peer.
 #include "../../native/net_mutations.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -21,5 +21,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const Error&) {
     return 0;
   }
-  __builtin_trap();  // Nobody proves the key by chance.
+  __builtin_trap();  // No input proves the key by chance.
 }

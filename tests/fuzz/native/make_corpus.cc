@@ -36,8 +36,12 @@ int main(int argc, char** argv) {
   std::ofstream(handshakes / "http2") << '\1' << "PRI * HTTP/2.0";
   std::ofstream(handshakes / "refusal") << '\0' << server << "\x05\0\0\0\x10\0\0\0\0";
   number = 0;
-  for (const Frame& message : sample_messages()) {
-    const char kind = static_cast<char>(number % 20), value = static_cast<char>(number % 7);
+  std::vector<Frame> all = sample_messages();
+  const size_t num_apart = all.size();
+  for (Frame& message : sample_messages(kTwoByTwo)) all.push_back(std::move(message));
+  for (const Frame& message : all) {
+    const bool is_apart = static_cast<size_t>(number) < num_apart;
+    const char kind = static_cast<char>(number % 25 + (is_apart ? 0 : 128)), value = static_cast<char>(number % 8);
     const char head[] = {static_cast<char>(message.flags), 1, value, static_cast<char>(message.body.size())};
     std::ofstream(messages / std::to_string(number++)) << kind << std::string(head, sizeof head) << message.body;
   }

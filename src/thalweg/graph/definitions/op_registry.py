@@ -25,6 +25,20 @@ F = TypeVar("F")
 
 ShapeFunction = Callable[[Any], Any]
 GradientFunction = Callable[..., Any]
+
+
+class ZeroGradient:
+    """A gradient that is zero wherever it is defined: that of a slope which is constant, piece by piece.
+
+    Nodes before it get zero gradients, too, and none of them is computed: only what the caller of `tf.gradients` asks
+    for becomes a tensor of zeros.
+    """
+
+    def __repr__(self) -> str:
+        return "ZERO_GRADIENT"
+
+
+ZERO_GRADIENT = ZeroGradient()
 PythonKernel = Callable[[list[Any], dict[str, Any]], Any]
 
 
@@ -224,7 +238,7 @@ def gradient(*op_types: str) -> Callable[[F], F]:
     """Registers the decorated function `fn(op, *grads)` as the gradient of one or more op types.
 
     The function gets the Operation and one gradient per output (None where nothing flows back), and returns one entry
-    per data input: a Tensor, an IndexedSlices or None.
+    per data input: a Tensor, an IndexedSlices, ZERO_GRADIENT or None.
     """
 
     def register(function: F) -> F:

@@ -194,6 +194,9 @@ def reduction(c: ShapeContext) -> TensorShape:
     """Reduces input 0 over the axes in input 1, keeping them as 1 if the attribute `keep_dims` says so."""
     keep = c.attr("keep_dims")
     dims = c.dims(0)
+    rank = c.input(1).ndims
+    if rank is not None and rank > 1:
+        raise ValueError(f"Shape must be at most rank 1 but is rank {rank}")
     axes = c.constant(1)
     if dims is None:
         return UNKNOWN

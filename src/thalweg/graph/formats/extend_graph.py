@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from thalweg.graph.default_stack import default_graph_scope
-from thalweg.graph.formats.import_graph_def import Importer, check_versions
+from thalweg.graph.formats.graph_importer import Importer
+from thalweg.graph.formats.import_graph_def import check_versions
 from thalweg.graph.formats.import_nodes import parse_tensor_name
 
 if TYPE_CHECKING:

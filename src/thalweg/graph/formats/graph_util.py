@@ -63,7 +63,8 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
 
 
 def _with_nodes(graph_def: Any, nodes: Iterable[Any]) -> Any:
-    return type(graph_def)(node=nodes, library=graph_def.library, versions=graph_def.versions)
+    library = graph_def.library if graph_def.HasField("library") else None
+    return type(graph_def)(node=nodes, library=library, versions=graph_def.versions)
 
 
 @export("graph_util.remove_training_nodes")
@@ -184,7 +185,7 @@ class _Freezer:
 
 def _read_of(graph: Graph, name: str) -> Any:
     """A tensor with the value of the resource variable `name`: of a read that the graph has, or of a new one."""
-    handle = graph.get_tensor_by_name(f"{name}:0")
+    handle = graph._exact_element(f"{name}:0")
     for consumer in handle.consumers():
         if consumer.type == "ReadVariableOp" and not consumer.control_inputs:
             return consumer.outputs[0]

@@ -15,9 +15,13 @@ from thalweg.graph.definitions.prepared_op import output_dtypes
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.messages.attr_values import read_any, read_attr
 from thalweg.graph.scopes import VALID_OP_NAME
+from thalweg.graph.tensor_shape import TensorShape
 
 Source = tuple[str, int]
 """A data input as the NodeDef names it: node and output."""
+
+# Up to this version of GraphDefs, a placeholder of any shape was written with the shape of a scalar.
+_NO_SCALAR_PLACEHOLDERS: Final = 21
 
 _MAX_LIST: Final = 2**20  # Outputs of one node; more can only come from a damaged file.
 
@@ -55,10 +59,12 @@ class NodeReader:
     Args:
         functions: The library of functions, by name: nodes may have them as their op types.
         producer_op_list: An OpList with the ops as the program that wrote it knew them, or None.
+        producer: The version of the GraphDef; 0 for one that was written before there were versions.
     """
 
-    def __init__(self, functions: Mapping[str, Any], producer_op_list: Any) -> None:
+    def __init__(self, functions: Mapping[str, Any], producer_op_list: Any, producer: int) -> None:
         self._functions = functions
+        self._producer = producer
         self._producer_ops = {} if producer_op_list is None else {op.name: op for op in producer_op_list.op}
 
     def read(self, node: Any) -> ImportedNode:
@@ -114,7 +120,12 @@ class NodeReader:
             _add_defaults(node, definition, attrs)
         if definition.name == "Const":
             _check_constant(node.name, attrs)
+        elif definition.name == "Placeholder" and self._means_any_shape(attrs["shape"]):
+            attrs["shape"], hints = TensorShape(None), None
         return attrs, hints
+
+    def _means_any_shape(self, shape: TensorShape) -> bool:
+        return self._producer <= _NO_SCALAR_PLACEHOLDERS and shape.ndims == 0
 
     def _may_drop(self, op_type: str, key: str, value: Any) -> bool:
         """Whether an attribute that the op does not have here changes nothing."""

@@ -44,6 +44,9 @@ _FIELDS: Final[dict[DType, str]] = {
 }
 
 
+# Types whose elements TensorFlow writes one by one, and never as bytes.
+_BY_VALUE: Final = frozenset((dtypes.bool, dtypes.int4, dtypes.uint4, dtypes.complex64, dtypes.complex128))
+
 # Writing.
 
 
@@ -106,8 +109,8 @@ def tensor_proto_of(array: Array, dtype: DType) -> Any:
 def fill_tensor_proto(proto: Any, array: Array, dtype: DType) -> None:
     """Puts the elements of an array into a TensorProto that already has its type and shape."""
     if array.size > 1 and not any(array.strides):
-        array = array.ravel()[:1]  # All elements are one: `make_ndarray` made it of a compact form.
-    elif array.size > 1 and dtype.size and dtype not in (dtypes.bool, dtypes.int4, dtypes.uint4):
+        array = array[(slice(0, 1),) * array.ndim]  # All elements are one.
+    elif array.size > 1 and dtype.size and dtype not in _BY_VALUE:
         if array.nbytes >= MAX_BYTES:
             raise ValueError(
                 f"Cannot create a tensor proto whose content is larger than 2GB: {array.nbytes} bytes of shape "

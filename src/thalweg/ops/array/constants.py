@@ -17,7 +17,7 @@ from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.graph.tensor_shape import TensorShape
+from thalweg.graph.tensor_shape import TensorShape, as_shape
 
 
 def _const_shape(c: ShapeContext) -> TensorShape:
@@ -96,7 +96,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
         >>> tf.placeholder(tf.float32, shape=[None, 784]).shape.as_list()
         [None, 784]
     """
-    return apply_one("Placeholder", dtype=dtype, shape=shape, name=name)
+    return apply_one("Placeholder", dtype=dtype, shape=as_shape(shape), name=name)
 
 
 def _with_default_shape(c: ShapeContext) -> TensorShape:

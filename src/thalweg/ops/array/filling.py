@@ -152,17 +152,17 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize:
 def _tile_shape(c: ShapeContext) -> TensorShape:
     shapes.with_rank(c.input(1), 1)
     dims, multiples = c.dims(0), c.constant(1)
+    if multiples is not None and (multiples < 0).any():
+        raise ValueError(f"Expected multiples >= 0, but got {multiples.tolist()}")
     length = shapes.with_rank(c.input(1), 1).dims_tuple
     if dims is not None and length is not None:
         shapes.merge_dims(len(dims), length[0])
     if dims is None:
         return TensorShape._of((None,) * length[0]) if length and length[0] is not None else shapes.UNKNOWN
-    if multiples is None:
-        return TensorShape._of((None,) * len(dims))
-    if (multiples < 0).any():
-        raise ValueError(f"Expected multiples >= 0, but got {multiples.tolist()}")
+    # Single multiples can be known without the others: tf.tile(x, [batch_size, 2]).
+    factors = c.constant_as_shape(1).dims_tuple or (None,) * len(dims)
     return TensorShape._of(
-        tuple([0 if m == 0 else None if d is None else d * int(m) for d, m in zip(dims, multiples, strict=True)])
+        tuple([0 if 0 in (d, m) else None if None in (d, m) else d * m for d, m in zip(dims, factors, strict=True)])  # type: ignore[operator]
     )
 
 

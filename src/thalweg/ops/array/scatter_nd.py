@@ -35,6 +35,8 @@ def check_updates(shape: TensorShape, indices: TensorShape, updates: TensorShape
 
 def _scatter_nd_shape(c: ShapeContext) -> TensorShape:
     shape = c.constant_as_shape(2)
+    if shape.num_elements() == 0 and any((c.input(i).num_elements() or 0) > 0 for i in (0, 1)):
+        raise ValueError(f"Indices and updates specified for empty output of shape {shape}")
     check_updates(shape, c.input(0), c.input(1))
     return shape
 

@@ -8,7 +8,9 @@ from types import ModuleType
 from typing import Any
 
 from thalweg import errors
+from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.tensor import Tensor
 
 
 @export("load_op_library")
@@ -58,3 +60,27 @@ def enable_eager_execution(config: Any = None, device_policy: Any = None, execut
 def executing_eagerly() -> bool:
     """Whether ops run at once; they never do."""
     return False
+
+
+@export("executing_eagerly_outside_functions")
+def executing_eagerly_outside_functions() -> bool:
+    """Whether ops run at once: they do not."""
+    return False
+
+
+@export("resource_variables_enabled")
+def resource_variables_enabled() -> bool:
+    """Whether new variables are resource variables: they always are."""
+    return True
+
+
+@export("control_flow_v2_enabled")
+def control_flow_v2_enabled() -> bool:
+    """Whether conditionals and loops become nodes that call functions: they become primitives of control flow."""
+    return False
+
+
+@export("is_symbolic_tensor")
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether a value stands for one that a step computes: a tensor of a graph, a variable, or a sparse value."""
+    return isinstance(tensor, (Tensor, SparseTensor, IndexedSlices)) or hasattr(tensor, "_as_graph_element")

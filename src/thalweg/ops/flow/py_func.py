@@ -164,7 +164,8 @@ def _apply(op_type: str, func: Callable[..., Any], inp: Any, Tout: Any, name: st
     graph._attachments.setdefault("py_func", []).append(kept)
     result = apply_list(op_type, inputs, token=token, Tout=types, name=name)
     if not types:
-        return graph.get_operations()[-1]
+        # A call without state or results does nothing that anyone could ask for.
+        return [] if op_type == "PyFuncStateless" else graph.get_operations()[-1]
     return result if several else result[0]
 
 
@@ -181,7 +182,7 @@ def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True
         name: The node's name.
 
     Returns:
-        A Tensor or a list of Tensors, as `Tout` is; the Operation if there are no results.
+        A Tensor or a list of Tensors, as `Tout` is; without results the Operation, or an empty list if not `stateful`.
 
     Example:
         >>> tf.Session().run(tf.py_func(lambda x: x + 1, [tf.constant(2)], tf.int32))

@@ -68,7 +68,7 @@ def crop_to_bounding_box(
         ValueError: If the rectangle is known to reach beyond the image.
     """
     with name_scope(None, "crop_to_bounding_box", [image]):
-        batch, was_single = as_batch(image)
+        batch, was_single = as_batch(image, unknown_is_single=True)
         top, left, height, width = (
             _int_or_tensor(n) for n in (offset_height, offset_width, target_height, target_width)
         )
@@ -115,7 +115,7 @@ def pad_to_bounding_box(
         ValueError: If the image is known not to fit.
     """
     with name_scope(None, "pad_to_bounding_box", [image]):
-        batch, was_single = as_batch(image)
+        batch, was_single = as_batch(image, unknown_is_single=True)
         top, left, height, width = (
             _int_or_tensor(n) for n in (offset_height, offset_width, target_height, target_width)
         )
@@ -142,7 +142,7 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
         ValueError: If the rank is neither 3 nor 4, or a target is known not to be positive.
     """
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
-        batch, was_single = as_batch(image)
+        batch, was_single = as_batch(image, unknown_is_single=True)
         height, width = _int_or_tensor(target_height), _int_or_tensor(target_width)
         checks = [
             *_require(width > 0, "target_width must be > 0."),
@@ -177,7 +177,7 @@ def resize_image_with_pad(
 ) -> Tensor:
     """Resizes images at their own ratio to fit a height and width, and pads the rest evenly with zeros."""
     with name_scope(None, "resize_image_with_pad", [image]):
-        batch, was_single = as_batch(image)
+        batch, was_single = as_batch(image, unknown_is_single=True)
         height, width = _int_or_tensor(target_height), _int_or_tensor(target_width)
         checks = [
             *_require(width > 0, "target_width must be > 0."),

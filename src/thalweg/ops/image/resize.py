@@ -220,7 +220,10 @@ def resize_images(
     """
     with name_scope(name, "resize", [images, size]):
         batch, was_single = as_batch(images, "images")
-        size = convert_to_tensor(size, dtype=dtypes.int32, name="size")
+        try:
+            size = convert_to_tensor(size, dtype=dtypes.int32, name="size")
+        except (TypeError, ValueError) as e:
+            raise ValueError(f"'size' must be a 1-D int32 Tensor: {e}") from None
         if not size.shape.is_compatible_with([2]):
             raise ValueError(f"'size' must be a 1-D Tensor of 2 elements: new_height, new_width; got {size.shape}")
         if preserve_aspect_ratio:

@@ -13,14 +13,23 @@ from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.array.shapes_of_tensors import sizes_of
 
 
-def as_batch(image: Any, what: str = "image") -> tuple[Tensor, bool]:
+def as_batch(image: Any, what: str = "image", unknown_is_single: bool = False) -> tuple[Tensor, bool]:
     """Images as `[batch, height, width, channels]`, and whether one image without a batch was given.
+
+    Args:
+        image: The image, or images.
+        what: The name of the argument, for errors.
+        unknown_is_single: Whether a tensor of unknown rank counts as one image.
 
     Raises:
         ValueError: If the rank is not known, or neither 3 nor 4.
     """
     tensor = convert_to_tensor(image, name=what)
     rank = tensor.shape.ndims
+    if rank is None and unknown_is_single:
+        batch = apply_one("ExpandDims", tensor, 0)
+        batch.set_shape([None] * 4)
+        return batch, True
     if rank is None:
         raise ValueError(f"'{what}' contains no shape.")
     if rank not in (3, 4):

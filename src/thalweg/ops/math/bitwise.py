@@ -55,8 +55,3 @@ def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
 def invert(x: Any, name: str | None = None) -> Tensor:
     """Returns every bit flipped."""
     return unary("Invert", x, name)
-
-
-def population_count(x: Any, name: str | None = None) -> Tensor:
-    """Returns the number of bits that are set, as uint8."""
-    return unary("PopulationCount", x, name)

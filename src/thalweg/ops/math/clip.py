@@ -109,7 +109,7 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
         return unary("Identity", multiply(multiply(t, clip_norm), scale), scope)
 
 
-@export("global_norm")
+@export("global_norm", "linalg.global_norm")
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     """Returns the norm of all tensors of a list together (None among them count as nothing).
 

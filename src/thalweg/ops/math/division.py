@@ -124,7 +124,7 @@ def _with_dtype_of_x(op_type: str, x: Any, y: Any, name: str | None, default: st
         return binary(op_type, x, y, scope)
 
 
-def _division_type(dtype: DType) -> DType | None:
+def division_type(dtype: DType) -> DType | None:
     """The type in which numbers are truly divided; None for the one they have."""
     if not dtype.is_integer:
         return None
@@ -142,7 +142,7 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         x, y = _as_tensor_pair(x, y)
         if x.dtype.base_dtype != y.dtype.base_dtype:
             raise TypeError(f"x and y must have the same dtype, got {x.dtype.name} != {y.dtype.name}.")
-        wide = _division_type(x.dtype.base_dtype)
+        wide = division_type(x.dtype.base_dtype)
         if wide is not None:
             x, y = apply_one("Cast", x, DstT=wide), apply_one("Cast", y, DstT=wide)
         return binary("RealDiv", x, y, scope)

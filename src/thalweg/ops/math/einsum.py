@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.graph.apply import apply, apply_one
+from thalweg.graph import dtypes
+from thalweg.graph.apply import apply, apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -71,7 +72,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Sums products of `a` and `b` over pairs of axes.
 
     Args:
-        a: A tensor of known rank.
+        a: A tensor.
         b: A tensor of the same type.
         axes: A number n, for the last n axes of `a` and the first n of `b`; or a pair of lists of axes.
         name: A name scope.
@@ -89,8 +90,10 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     with name_scope(name, "Tensordot", [a, b]):
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, a.dtype.base_dtype, name="b")
-        if a.shape.ndims is None or b.shape.ndims is None:
-            raise ValueError("tensordot needs tensors of known rank: set_shape() them first.")
+        if isinstance(axes, Tensor) and constant_value(axes) is not None:
+            axes = constant_value(axes)
+        if a.shape.ndims is None or b.shape.ndims is None or isinstance(axes, Tensor):
+            return _tensordot_of_unknown_rank(a, b, axes)
         left, right = _axes_pair(a, b, axes)
         sizes_a, sizes_b = sizes_of(a), sizes_of(b)
         free_a = [i for i in range(len(sizes_a)) if i not in left]
@@ -104,12 +107,40 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
         return result
 
 
+def _tensordot_of_unknown_rank(a: Tensor, b: Tensor, axes: Any) -> Tensor:
+    """As `tensordot`, with axes and sizes that the step computes."""
+    rank_a, rank_b = apply_one("Rank", a), apply_one("Rank", b)
+    axes = convert_to_tensor(axes, preferred_dtype=dtypes.int32)
+    if axes.dtype.base_dtype is not dtypes.int32:
+        axes = apply_one("Cast", axes, DstT=dtypes.int32)
+    if axes.shape.ndims == 0:
+        left = apply_one("Range", apply_one("Sub", rank_a, axes), rank_a, 1)
+        right = apply_one("Range", 0, axes, 1)
+    elif axes.shape.ndims in (1, 2) and axes.shape.as_list()[0] == 2:
+        sides = [apply_one("Reshape", side, [-1]) for side in apply_list("Unpack", axes, num=2, axis=0)]
+        left, right = (apply_one("FloorMod", side, r) for side, r in zip(sides, (rank_a, rank_b), strict=True))
+    else:
+        raise ValueError(f"'axes' must be an integer or have length 2, got shape {axes.shape}.")
+    rows, matrix_a = _as_matrix(a, rank_a, left, inner_last=True)
+    columns, matrix_b = _as_matrix(b, rank_b, right, inner_last=False)
+    return apply_one("Reshape", matmul(matrix_a, matrix_b), apply_one("ConcatV2", [rows, columns], 0))
+
+
+def _as_matrix(x: Tensor, rank: Tensor, inner: Tensor, inner_last: bool) -> tuple[Tensor, Tensor]:
+    """The sizes of a factor's free axes, and the factor as a matrix of free by inner axes, or the reverse."""
+    free = apply("ListDiff", apply_one("Range", 0, rank, 1), inner).out
+    sizes = apply_one("Shape", x)
+    outer_sizes = apply_one("GatherV2", sizes, free, 0)
+    extents = [apply_one("Prod", outer_sizes, [0]), apply_one("Prod", apply_one("GatherV2", sizes, inner, 0), [0])]
+    order = [free, inner]
+    if not inner_last:
+        order, extents = order[::-1], extents[::-1]
+    matrix = apply_one("Transpose", x, apply_one("ConcatV2", order, 0))
+    return outer_sizes, apply_one("Reshape", matrix, apply_one("Pack", extents, axis=0))
+
+
 def _axes_pair(a: Tensor, b: Tensor, axes: Any) -> tuple[list[int], list[int]]:
     rank_a, rank_b = a.shape.ndims or 0, b.shape.ndims or 0
-    if isinstance(axes, Tensor):
-        axes = constant_value(axes)
-        if axes is None:
-            raise ValueError("tensordot needs axes that are known when the graph is built.")
     if np.ndim(axes) == 0:
         count = int(axes)
         if count < 0 or count > min(rank_a, rank_b):

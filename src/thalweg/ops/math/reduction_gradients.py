@@ -44,6 +44,8 @@ def _shape_with_reduced_axes(op: Operation) -> Any:
 
 def with_reduced_axes(op: Operation, value: Tensor) -> Tensor:
     """Gives `value`, which has the output's shape, the reduced axes back with size 1."""
+    if not value.shape.is_compatible_with(op.outputs[0].shape):
+        return apply_one("Reshape", value, _shape_with_reduced_axes(op))  # A grad_ys of another shape.
     if op.get_attr("keep_dims"):
         return value
     axes = _axes(op)

@@ -64,19 +64,19 @@ def _reduce(
 ) -> Tensor:
     axis = deprecated_argument_lookup("axis", axis, "reduction_indices", old_axis)
     keepdims = deprecated_argument_lookup("keepdims", keepdims, "keep_dims", old_keepdims)
-    x = _as_tensor(input_tensor)
+    x = _as_tensor(input_tensor, as_dtype("bool") if op_type in ("Any", "All") else None)
     result = apply_one(op_type, x, reduction_axes(x, axis), keep_dims=bool(keepdims), name=name)
     if axis is None and not keepdims and result.shape.ndims is None:
         result.set_shape(())
     return result
 
 
-def _as_tensor(x: Any) -> Tensor:
+def _as_tensor(x: Any, preferred: DType | None = None) -> Tensor:
     if type(x) is Tensor:
         return x
     if isinstance(x, IndexedSlices):
         return convert_to_tensor(x)
-    return convert_to_tensor(x, name="Const")
+    return convert_to_tensor(x, name="Const", preferred_dtype=preferred)
 
 
 def _reduction(op_type: str, name: str, summary: str, kind: str) -> Callable[..., Tensor]:

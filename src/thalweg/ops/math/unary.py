@@ -24,12 +24,13 @@ define(
 
 
 @export("abs", "math.abs", deprecated=("complex_abs",))
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: Any, name: str | None = None) -> Any:
     """Returns the absolute value element by element: for complex numbers, their real magnitude."""
-    if not isinstance(x, SparseTensor):
-        x = convert_to_tensor(x, name="x")
-        if x.dtype.is_complex:
-            return apply_one("ComplexAbs", x, Tout=x.dtype.real_dtype, name=name or "Abs")
+    if isinstance(x, SparseTensor):
+        return x.with_values(abs(x.values, name))
+    x = convert_to_tensor(x, name="x")
+    if x.dtype.is_complex:
+        return apply_one("ComplexAbs", x, Tout=x.dtype.real_dtype, name=name or "Abs")
     return unary("Abs", x, name)
 
 

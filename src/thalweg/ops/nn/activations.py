@@ -8,7 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, gradient
+from thalweg.graph.definitions.op_registry import ZERO_GRADIENT, define, export, gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.arithmetic import add, multiply, square
@@ -35,7 +35,7 @@ def _relu_grad(op: Operation, grad: Tensor) -> Any:
 
 @gradient("ReluGrad", "Relu6Grad")
 def _relu_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply_one(op.type, grad, op.inputs[1]), None
+    return apply_one(op.type, grad, op.inputs[1]), ZERO_GRADIENT
 
 
 define("Relu6", "features: T -> activations: T", f"T: {REALS}", shape=shapes.unchanged)
@@ -159,7 +159,7 @@ def _leaky_relu_grad(op: Operation, grad: Tensor) -> Any:
 
 @gradient("LeakyReluGrad")
 def _leaky_relu_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return apply_one("LeakyReluGrad", grad, op.inputs[1], alpha=op.get_attr("alpha")), None
+    return apply_one("LeakyReluGrad", grad, op.inputs[1], alpha=op.get_attr("alpha")), ZERO_GRADIENT
 
 
 @export("nn.crelu")

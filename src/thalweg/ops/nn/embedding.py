@@ -8,9 +8,10 @@ import numpy as np
 
 from thalweg.graph.apply import apply, apply_list, apply_one
 from thalweg.graph.composite import SparseTensor, is_sparse
-from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.static_value import constant_value_as_shape
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.gather import gather
 from thalweg.ops.sparse.rows import sparse_fill_empty_rows, sparse_retain
@@ -28,7 +29,7 @@ def _shards(params: Any) -> list[Any]:
         parts = partitions() if callable(partitions) else [params]
     if not parts:
         raise ValueError("Need at least one param")
-    return parts
+    return [part if is_tensor_like(part) else convert_to_tensor(part) for part in parts]
 
 
 @export("nn.embedding_lookup")
@@ -237,10 +238,15 @@ def safe_embedding_lookup_sparse(
         )
         if default_id is None:
             found = apply_one("Select", empty, apply_one("ZerosLike", found), found)
-        if rank == 2:
-            return found
-        inner = apply_one("StridedSlice", apply_one("Shape", found), [1], [0], [1], end_mask=1)
-        return apply_one("Reshape", found, apply_one("ConcatV2", [apply_one("Cast", outer, DstT="int32"), inner], 0))
+        if rank != 2:
+            inner = apply_one("StridedSlice", apply_one("Shape", found), [1], [0], [1], end_mask=1)
+            sizes = apply_one("ConcatV2", [apply_one("Cast", outer, DstT="int32"), inner], 0)
+            row = found.shape[1:]
+            found = apply_one("Reshape", found, sizes)
+        else:
+            row = found.shape[1:]
+        found.set_shape(constant_value_as_shape(outer).concatenate(row))
+        return found
 
 
 def _valid(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:

@@ -8,7 +8,7 @@ from typing import Any
 from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
-from thalweg.graph.definitions.op_registry import define, gradient, work
+from thalweg.graph.definitions.op_registry import ZERO_GRADIENT, define, gradient, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -165,26 +165,30 @@ def _max_pool_3d_grad(op: Operation, grad: Tensor) -> Any:
 def _max_pool_grad_grad(op: Operation, grad: Tensor) -> Any:
     if op.get_attr("padding") == b"EXPLICIT":
         raise NotImplementedError(f"The gradient of {op.name} with explicit paddings is not implemented.")
-    return None, None, apply_one(f"{op.type}Grad", op.inputs[0], op.inputs[1], grad, **_attributes(op))
+    back = apply_one(f"{op.type}Grad", op.inputs[0], op.inputs[1], grad, **_attributes(op))
+    return ZERO_GRADIENT, ZERO_GRADIENT, back
 
 
 @gradient("MaxPoolGradV2")
 def _max_pool_grad_v2_grad(op: Operation, grad: Tensor) -> Any:
     value, result, _, ksize, strides = op.inputs
     attrs = {name: op.attrs[name] for name in ("padding", "data_format")}
-    return None, None, apply_one("MaxPoolGradGradV2", value, result, grad, ksize, strides, **attrs), None, None
+    back = apply_one("MaxPoolGradGradV2", value, result, grad, ksize, strides, **attrs)
+    return ZERO_GRADIENT, ZERO_GRADIENT, back, None, None
 
 
 @gradient("MaxPoolGradGrad", "MaxPool3DGradGrad")
 def _max_pool_grad_grad_grad(op: Operation, grad: Tensor) -> Any:
-    return None, None, apply_one(op.type.removesuffix("Grad"), op.inputs[0], op.inputs[1], grad, **_attributes(op))
+    back = apply_one(op.type.removesuffix("Grad"), op.inputs[0], op.inputs[1], grad, **_attributes(op))
+    return ZERO_GRADIENT, ZERO_GRADIENT, back
 
 
 @gradient("MaxPoolGradGradV2")
 def _max_pool_grad_grad_v2_grad(op: Operation, grad: Tensor) -> Any:
     value, result, _, ksize, strides = op.inputs
     attrs = {name: op.attrs[name] for name in ("padding", "data_format")}
-    return None, None, apply_one("MaxPoolGradV2", value, result, grad, ksize, strides, **attrs), None, None
+    back = apply_one("MaxPoolGradV2", value, result, grad, ksize, strides, **attrs)
+    return ZERO_GRADIENT, ZERO_GRADIENT, back, None, None
 
 
 @gradient("AvgPool", "AvgPool3D")
@@ -230,10 +234,10 @@ def _max_pool_with_argmax_grad(op: Operation, grad: Tensor, _: Any) -> Any:
 @gradient("MaxPoolGradWithArgmax")
 def _max_pool_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
     value, _, places = op.inputs
-    return None, apply_one("MaxPoolGradGradWithArgmax", value, grad, places, **_argmax_attrs(op)), None
+    return ZERO_GRADIENT, apply_one("MaxPoolGradGradWithArgmax", value, grad, places, **_argmax_attrs(op)), None
 
 
 @gradient("MaxPoolGradGradWithArgmax")
 def _max_pool_grad_grad_with_argmax_grad(op: Operation, grad: Tensor) -> Any:
     value, _, places = op.inputs
-    return None, apply_one("MaxPoolGradWithArgmax", value, grad, places, **_argmax_attrs(op)), None
+    return ZERO_GRADIENT, apply_one("MaxPoolGradWithArgmax", value, grad, places, **_argmax_attrs(op)), None

@@ -289,8 +289,13 @@ def sigmoid_cross_entropy_with_logits(
         labels = convert_to_tensor(labels, name="labels", dtype=logits.dtype)
         _check_same_shape("labels", labels, logits)
         # max(x, 0) - x z + log(1 + exp(-|x|)), which overflows nowhere.
-        rest = subtract(unary("Relu", logits), multiply(logits, labels))
-        return binary("AddV2", rest, unary("Softplus", negative(unary("Abs", logits))), scope)
+        # With selections, because the derivatives of max and |x| at 0 are chosen one by one, and would not add up to
+        # sigmoid(0) - z.
+        positive = apply_one("GreaterEqual", logits, apply_one("ZerosLike", logits))
+        rectified = apply_one("SelectV2", positive, logits, apply_one("ZerosLike", logits))
+        minus_size = apply_one("SelectV2", positive, negative(logits), logits)
+        rest = subtract(rectified, multiply(logits, labels))
+        return binary("AddV2", rest, unary("Softplus", minus_size), scope)
 
 
 @export("nn.weighted_cross_entropy_with_logits")

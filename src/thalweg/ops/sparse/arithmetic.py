@@ -16,6 +16,7 @@ from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.ops.math.division import division_type
 from thalweg.ops.math.math_gradients import conj
 from thalweg.ops.sparse.kernel_arrays import Array, check_sparse, positions, require, sparse_input, sparse_shapes
 from thalweg.ops.sparse.tensors import as_sparse
@@ -320,9 +321,22 @@ def _cwise(op_type: str, name: str) -> Any:
     return operator
 
 
+_quotient = _cwise("SparseDenseCwiseDiv", "truediv")
+
+
+def _true_quotient(x: SparseTensor, y: Any) -> SparseTensor:
+    """`x / y` as Python 3 divides: integers as floating point numbers."""
+    wide = division_type(x.dtype)
+    if wide is not None:
+        dense = convert_to_tensor(y, x.dtype)
+        x, y = x.with_values(apply_one("Cast", x.values, DstT=wide)), apply_one("Cast", dense, DstT=wide)
+    quotient: SparseTensor = _quotient(x, y)
+    return quotient
+
+
 SparseTensor.override_operator("__mul__", _cwise("SparseDenseCwiseMul", "mul"))
 SparseTensor.override_operator("__rmul__", _cwise("SparseDenseCwiseMul", "mul"))
-SparseTensor.override_operator("__truediv__", _cwise("SparseDenseCwiseDiv", "truediv"))
+SparseTensor.override_operator("__truediv__", _true_quotient)
 SparseTensor.override_operator("__div__", _cwise("SparseDenseCwiseDiv", "div"))
 SparseTensor.override_operator("__add__", sparse_add)
 SparseTensor.override_operator("__radd__", sparse_add)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.graph.apply import apply, apply_one, apply_op
-from thalweg.graph.composite import IndexedSlices, SparseTensor
+from thalweg.graph.composite import IndexedSlices, SparseTensor, SparseTensorValue
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
@@ -190,7 +190,7 @@ def sparse_merge(
     Returns:
         A SparseTensor.
     """
-    listed = isinstance(sp_ids, (list, tuple))
+    listed = isinstance(sp_ids, (list, tuple)) and not isinstance(sp_ids, SparseTensorValue)
     ids = [as_sparse(x) for x in (sp_ids if listed else [sp_ids])]
     sizes = list(vocab_size) if listed else [vocab_size]
     if len(ids) != len(sizes):

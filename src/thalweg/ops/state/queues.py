@@ -425,7 +425,7 @@ class PaddingFIFOQueue(QueueBase):
             name: A name for the operation.
         """
         types = as_dtypes(dtypes)
-        if isinstance(shapes, (list, tuple)) and any(shape is None for shape in shapes):
+        if shapes is None or (isinstance(shapes, (list, tuple)) and any(shape is None for shape in shapes)):
             raise ValueError("When providing partial shapes, a list of shapes must be provided.")
         declared = as_shapes(shapes, types, unknown_dim_allowed=True)
         handle = apply_one(

@@ -274,8 +274,3 @@ def _range_tensor(count: Any) -> Tensor:
     if isinstance(count, Tensor):
         return apply_one("Range", 0, count, 1, name="range")
     return apply_one("Const", value=np.arange(count, dtype=np.int32), dtype=dtypes.int32, name="range")
-
-
-def build_ta_with_new_flow(old_ta: TensorArray, flow: Tensor) -> TensorArray:
-    """The array of `old_ta` after the operations that `flow` depends on: how loops carry a TensorArray."""
-    return old_ta._with_flow(flow)

@@ -80,7 +80,6 @@ class LoggingTensorHook(SessionRunHook):
         if self._timer is not None:
             self._timer.reset()
         self._iterations = 0
-        self._last_time: float | None = None
         self._current = {label: as_graph_element(tensor) for label, tensor in self._tensors.items()}
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:

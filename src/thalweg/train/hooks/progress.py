@@ -50,7 +50,6 @@ class ProgressHook(SessionRunHook):
         if self._interval is None:
             self._interval = _TERMINAL_SECS if self._is_terminal else _PLAIN_SECS
         self._width = 0
-        self._shown_step: int | None = None
         self._last_values: dict[str, Any] = {}
 
     def after_create_session(self, session: Any, coord: Any) -> None:

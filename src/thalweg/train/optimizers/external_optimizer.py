@@ -10,7 +10,7 @@ import numpy as np
 from thalweg.autodiff.gradients import gradients
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
-from thalweg.graph.default_stack import get_default_session
+from thalweg.graph.default_stack import AnySession, get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.array.constants import placeholder
 from thalweg.platform import logging
@@ -82,7 +82,7 @@ class ExternalOptimizerInterface:
 
     def minimize(
         self,
-        session: Any = None,
+        session: AnySession | None = None,
         feed_dict: dict[Any, Any] | None = None,
         fetches: Sequence[Any] | None = None,
         step_callback: Callable[[Array], Any] | None = None,
@@ -166,7 +166,7 @@ class _Evaluation:
     """Computes values at a vector: assigns it to the variables, then runs the step."""
 
     def __init__(
-        self, interface: ExternalOptimizerInterface, session: Any, feeds: dict[Any, Any], options: dict[str, Any]
+        self, interface: ExternalOptimizerInterface, session: AnySession, feeds: dict[Any, Any], options: dict[str, Any]
     ) -> None:
         self._interface = interface
         self._session = session

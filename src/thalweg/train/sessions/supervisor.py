@@ -103,6 +103,8 @@ class Supervisor:
         self._save_model_secs = save_model_secs if is_chief else None
         self._save_path = os.path.join(self._logdir, checkpoint_basename) if self._logdir else None
         take = Scaffold.get_or_default
+        if not is_chief:
+            _check_placed(self._graph)
         with self._graph.as_default():
             self._init_op = choose(init_op, lambda: take("init_op", GraphKeys.INIT_OP, global_variables_initializer))
             self._init_feed_dict = init_feed_dict
@@ -406,6 +408,16 @@ class Supervisor:
     StopOnException = stop_on_exception
     WaitForStop = wait_for_stop
     SummaryComputed = summary_computed
+
+
+def _check_placed(graph: Graph) -> None:
+    """Raises ValueError if a variable has no device: each worker would have its own."""
+    for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
+        if not variable.device:
+            raise ValueError(
+                f"When using replicas, all Variables must have their device set: '{variable.name}' has none. Create "
+                "the model under tf.device(tf.train.replica_device_setter(...))."
+            )
 
 
 @export("train.basic_train_loop")

@@ -1,0 +1,30 @@
+// Denormals: whether this thread's arithmetic on float and double treats numbers below the smallest normal one as 0.
+//
+// Kernels do, as TensorFlow's do: weights that decay towards 0 would otherwise become a hundred times slower to compute
+// with. Python code does not, on whichever thread it runs: it belongs to the user. Threads that a kernel starts (those
+// of OpenMP) inherit the mode of their creator. 16-bit types keep their denormals.
+#pragma once
+
+#include <immintrin.h>
+
+namespace thalweg {
+
+// Flushes denormals, or keeps them, until the end of the scope; then the mode is what it was before.
+template <bool flush>
+class DenormalScope {
+ public:
+  DenormalScope() : before_(_mm_getcsr() & kBits) { set(flush ? kBits : 0); }
+  ~DenormalScope() { set(before_); }
+  DenormalScope(const DenormalScope&) = delete;
+
+ private:
+  static constexpr unsigned kBits = 0x8040;  // results, and operands
+  // Leaves the other bits alone: the flags of floating point exceptions are among them.
+  static void set(unsigned bits) { _mm_setcsr((_mm_getcsr() & ~kBits) | bits); }
+  const unsigned before_;
+};
+
+using FlushDenormals = DenormalScope<true>;
+using KeepDenormals = DenormalScope<false>;
+
+}  // namespace thalweg

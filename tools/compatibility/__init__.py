@@ -1,0 +1,1 @@
+"""Compares the public names of TensorFlow's version 1 API with those of Thalweg: `docs/compatibility.md`."""
