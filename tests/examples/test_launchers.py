@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,13 +73,6 @@ def with_stand_in(folder: Path, name: str) -> str:
 @pytest.mark.processes
 def test_the_example_for_mpirun_trains(tmp_path: Path) -> None:
     output = run(tmp_path, "mpirun.sh", "3", PATH=with_stand_in(tmp_path, "mpirun"))
-    assert 50 < number_after("Held-out accuracy: ", output) <= 100
-
-
-@pytest.mark.processes
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
-def test_the_example_trains_under_a_real_mpirun(tmp_path: Path) -> None:
-    output = run(tmp_path, "mpirun.sh", "3", MPIRUN_OPTIONS="--allow-run-as-root --oversubscribe")
     assert 50 < number_after("Held-out accuracy: ", output) <= 100
 
 
