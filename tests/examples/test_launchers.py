@@ -149,6 +149,13 @@ def test_manifests_have_the_fields_of_their_kind() -> None:
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name)
 
 
+def test_manifests_fit_the_schemas_of_kubernetes() -> None:
+    validator = pytest.importorskip("kubernetes_validate", reason="the kubernetes-validate package is not installed")
+    for manifest in manifests().values():
+        validator.validate(manifest, "1.30", strict=True)
+        validator.validate(manifest, validator.latest_version(), strict=True)
+
+
 def test_manifests_describe_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     found = manifests()
     service = found["Service", "mnist"]["spec"]
