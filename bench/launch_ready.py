@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[], tuple[Any, dict[Any, Any]]]] = {
 
 
 def task_program(model: str, seconds: float) -> None:
-    """What every task runs: prints when it was ready, when its first step ended, and its steps in each tenth of a second."""
+    """What every task runs: prints when it was ready, when its first step ended, and its steps in each slot of time."""
     import thalweg as tf
 
     task = tf.distribute.start_task(config=tf.ConfigProto(intra_op_parallelism_threads=1))

@@ -1,4 +1,4 @@
-"""The examples under a real Slurm and a real Open MPI, on two nodes and on one; skipped where these are not installed."""
+"""The examples under a real Slurm of two nodes and a real Open MPI; skipped where these are not installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.examples.slurm_cluster import SlurmCluster, slurm_if_possible
 from tests.examples.test_examples import ROOT, number_after
 from tests.examples.test_launchers import LAUNCHERS, run

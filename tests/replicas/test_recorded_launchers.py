@@ -1,7 +1,7 @@
 """The variables of real launchers (Slurm 22.05, Open MPI 4.1), recorded on two nodes: every process finds its place.
 
-For each command, `recorded_launchers.json` has the host on which each rank ran, the variables that were the same for all
-ranks, and the others by rank (null: not set).
+For each command, `recorded_launchers.json` has the host on which each rank ran, the variables that were the same for
+all ranks, and the others by rank (null: not set).
 """
 
 from __future__ import annotations

@@ -13,7 +13,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from thalweg.dist.launch.fork_server import ANSWER, FAILED, LENGTH, STARTED, Request, address_of, is_own_user, read_exactly
+from thalweg.dist.launch.fork_server import (
+    ANSWER,
+    FAILED,
+    LENGTH,
+    STARTED,
+    Request,
+    address_of,
+    is_own_user,
+    read_exactly,
+)
 
 # A server binds its socket before it imports anything.
 _START_SECONDS: Final = 60.0

@@ -175,7 +175,7 @@ class RayTask:
         return os.path.join(self._folder, "status")
 
     def _follow(self, client: ForkClient, pipe: IO[bytes]) -> None:
-        """Collects the output, which also goes to the log of the actor, and so to Ray's, until the process has ended."""
+        """Collects the output, which also goes to the log of the actor, and so to Ray's, until the process ends."""
         lines = LogLines()
         code: int | None = None
         os.set_blocking(pipe.fileno(), False)

@@ -191,8 +191,8 @@ class SlurmClusterResolver(_RankClusterResolver):
         hosts = self._resolve_hostnames()
         if node >= len(hosts) or places[self._rank] != (hosts[node], local):
             raise ValueError(
-                f"Rank {self._rank} is task {local} of node {node} of {os.environ.get('SLURM_STEP_NODELIST')!r}, which is "
-                f"neither a block, a cyclic nor a plane distribution. Use `srun --distribution=block`."
+                f"Rank {self._rank} is task {local} of node {node} of {os.environ.get('SLURM_STEP_NODELIST')!r}, which "
+                "is neither a block, a cyclic nor a plane distribution. Use `srun --distribution=block`."
             )
         return places
 

@@ -1,4 +1,4 @@
-"""Slurm's compressed lists, as its variables have them: hosts ("n[1-3,07],login"), counts ("4(x2),3"), and who is where."""
+"""Slurm's compressed lists, of hosts ("n[1-3,07],login") and counts ("4(x2),3"), and which rank is on which host."""
 
 from __future__ import annotations
 
