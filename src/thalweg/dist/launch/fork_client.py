@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -26,7 +27,7 @@ from thalweg.dist.launch.fork_server import (
 
 # A server binds its socket before it imports anything.
 _START_SECONDS: Final = 60.0
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 5
 # Ray's own variables are different in each of its workers, and read by Ray only.
 _IGNORED: tuple[str, ...] = ("RAY_",)
 
@@ -90,16 +91,29 @@ class ForkClient:
         """
         request = Request(name, list(command), {**os.environ, **environment}, fresh)
         data = json.dumps(request._asdict()).encode()
-        try:
-            socket.send_fds(self.connection, [LENGTH.pack(len(data))], [output])
-            self.connection.sendall(data)
-            kind, number = ANSWER.unpack(read_exactly(self.connection, ANSWER.size))
-        except (EOFError, OSError) as e:
-            raise ConnectionError(f"the fork server has ended: {e}") from None
+        for attempt in range(_ATTEMPTS):
+            if attempt > 0:
+                # The server was killed; what it may have started dies with it. A dying one still accepts connections.
+                time.sleep(0.1 * attempt)
+                self.connection.close()
+                self.connection = self._connect()
+            try:
+                kind, number = self._ask(data, output)
+                break
+            except (EOFError, OSError) as e:
+                why = str(e)
+        else:
+            raise ConnectionError(f"the fork server has ended {_ATTEMPTS} times: {why}")
         if kind == FAILED:
             raise OSError(number, os.strerror(number))
         assert kind == STARTED, kind
-        return int(number)
+        return number
+
+    def _ask(self, data: bytes, output: int) -> tuple[int, int]:
+        socket.send_fds(self.connection, [LENGTH.pack(len(data))], [output])
+        self.connection.sendall(data)
+        kind, number = ANSWER.unpack(read_exactly(self.connection, ANSWER.size))
+        return int(kind), int(number)
 
     def wait(self) -> int:
         """Waits for the end of the process: its exit code. Nothing of it is left then."""

@@ -101,7 +101,9 @@ class RayTask:
         receiver, sender = os.pipe()
         pipe = open(receiver, "rb", buffering=0)  # noqa: SIM115
         try:
-            client = self._start(command, variables, sender, fresh)
+            if self._client is None:
+                self._client = ForkClient(self._launch)
+            self._pid = self._client.start(self._name, command, variables, sender, fresh)
         except BaseException:
             pipe.close()
             raise
@@ -109,20 +111,9 @@ class RayTask:
             os.close(sender)
         self._code = None
         self._warn_of_niceness()
-        self._follower = threading.Thread(target=self._follow, args=(client, pipe), daemon=True)
+        self._follower = threading.Thread(target=self._follow, args=(self._client, pipe), daemon=True)
         self._follower.start()
         return self.poll(0.0)
-
-    def _start(self, command: Sequence[str], variables: Mapping[str, str], output: int, fresh: bool) -> ForkClient:
-        if self._client is not None:
-            try:
-                self._pid = self._client.start(self._name, command, variables, output, fresh)
-                return self._client
-            except ConnectionError:
-                self._client.close()  # The server was killed, and the process with it.
-        self._client = ForkClient(self._launch)
-        self._pid = self._client.start(self._name, command, variables, output, fresh)
-        return self._client
 
     def _warn_of_niceness(self) -> None:
         niceness = os.getpriority(os.PRIO_PROCESS, self._pid)
