@@ -35,10 +35,12 @@ _IGNORED: tuple[str, ...] = ("RAY_",)
 def server_name(launch: str) -> str:
     """The name of the server for processes of a launch that have the interpreter and the environment of this one.
 
-    Libraries read some variables when they are loaded (OMP_NUM_THREADS), which is before the server forks.
+    Libraries read some variables when they are loaded (OMP_NUM_THREADS), which is before the server forks. Containers
+    of a host may share its network, and with it the names of sockets, and nothing else.
     """
+    container = [os.readlink(f"/proc/self/ns/{kind}") for kind in ("ipc", "mnt", "pid", "user", "uts")]
     variables = sorted(item for item in os.environ.items() if not item[0].startswith(_IGNORED))
-    parts = [launch, sys.executable, os.getcwd(), variables]
+    parts = [launch, sys.executable, os.getcwd(), container, variables]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
