@@ -90,15 +90,16 @@ class ForkServer:
         deadline: float | None = time.monotonic() + _FIRST_CLIENT_SECONDS
         while self._clients or (deadline is not None and time.monotonic() < deadline):
             for key, _ in self._selector.select(None if deadline is None else 1.0):
-                if key.fileobj is self._listening:
+                client: socket.socket | None = key.data
+                if client is None:
                     if self._accept():
                         deadline = None
-                elif key.data not in self._clients:
+                elif client not in self._clients:
                     continue  # It has gone in this very round.
-                elif key.fileobj is key.data:
-                    self._read(key.data)
+                elif key.fd == client.fileno():
+                    self._read(client)
                 else:
-                    self._exited(key.data)
+                    self._exited(client)
         self._guard.close()
 
     def _accept(self) -> bool:
