@@ -2,8 +2,8 @@
 
 A Ray actor has threads, so that a copy of it would not work. This process has imported Thalweg, has no threads, and
 serves all actors of a launch on a host: their tasks start in milliseconds and share memory and addresses, as those of
-`LocalLauncher` do. Processes that share them also share what a core has learnt about their code (caches, predicted
-branches): with more tasks than cores, scalar steps of separate interpreters took 1.2 times as long.
+`LocalLauncher` do. With more tasks than cores, scalar steps of separate interpreters took 1.2 times as long; less so
+without the randomization of addresses, so that caches and predicted branches of a core are the probable reason.
 
 It listens at a Unix socket in the abstract namespace, for processes of its own user. Each client has a connection, and
 at most one process, which ends with the connection. The server ends with the last connection.
