@@ -5,20 +5,18 @@
 // All numbers are little-endian. The header says how long descriptors and body are together, how many tensors there
 // are, and how many bytes their elements take. Elements come last, so that a reader knows where they belong before
 // they arrive: they are written from the sender's buffers and read into the receiver's final ones, without a copy in
-// between. A descriptor is the element type, the rank, where the elements are, and the dimensions; strings, which are
-// no plain bytes, and lists of tensors (list_encoding.h) are inside of it. A tensor without a type is the dead token.
+// between. A descriptor is the element type, the rank, where the elements are (elements.h), and the dimensions;
+// strings, which are no plain bytes, and lists of tensors (list_encoding.h) are inside of it. A tensor without a type
+// is the dead token.
 #pragma once
-
-#include <sys/uio.h>
 
 #include <string>
 #include <vector>
 
+#include "net/elements.h"
 #include "tensor/tensor.h"
 
 namespace thalweg::net {
-
-class Loans;
 
 enum class FrameKind : uint8_t {
   call = 1,    // asks for a method; `number` is the caller's
@@ -52,9 +50,6 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32);
 
-// Where the elements of a tensor are.
-enum class Place : uint8_t { in_frame, in_descriptor, shared_memory };
-
 // What is still to be written of a frame. Keeps the tensors until then.
 class Unsent {
  public:
@@ -66,17 +61,20 @@ class Unsent {
   size_t left() const { return size_ - written_; }
   // The next pieces to write, at most `count` of them; how many there are.
   int pieces(iovec* out, int count) const;
-  void wrote(size_t bytes) { written_ += bytes; }
+  void wrote(size_t bytes);
 
  private:
-  // `lent` gets the numbers of the loans, also when it throws.
-  void write_head(const Frame& frame, Loans* loans, std::vector<uint64_t>& lent);
+  void write_head(const Frame& frame);
+  // The head, or one of the elements.
+  iovec piece(size_t index) const;
 
   std::string head_;
   std::vector<Tensor> tensors_;
-  std::vector<iovec> elements_;
+  OutgoingElements elements_;
   size_t size_ = 0;
   size_t written_ = 0;
+  size_t next_ = 0;  // the first piece that has not been written whole
+  size_t part_ = 0;  // bytes of it that have been written
 };
 
 }  // namespace thalweg::net

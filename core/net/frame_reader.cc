@@ -8,7 +8,6 @@
 
 #include "net/encoding.h"
 #include "net/list_encoding.h"
-#include "net/loans.h"
 
 namespace thalweg::net {
 
@@ -105,24 +104,16 @@ void FrameReader::begin_frame() {
 
 void FrameReader::begin_elements() {
   Parser parser(head_);
+  IncomingElements elements(loans_, limits_, header_.elements);
   tensors_.clear();
-  missing_.clear();
-  next_ = 0;
-  unannounced_ = header_.elements;
-  announced_.clear();
-  for (int i = 0; i < header_.tensors; ++i) tensors_.push_back(described(parser));
-  require(unannounced_ == 0, "a frame announces ", header_.elements, " bytes, ", unannounced_,
-          " more than its tensors have");
+  for (int i = 0; i < header_.tensors; ++i) tensors_.push_back(described(parser, elements));
   body_at_ = head_.size() - parser.rest().size();
-  // Memory is taken when every descriptor has been found to be true.
-  for (Announced& each : announced_) {
-    Tensor& tensor = tensors_[each.index] = Tensor(each.dtype, std::move(each.shape));
-    if (tensor.bytes() > 0) missing_.push_back({tensor.raw(), tensor.bytes()});
-  }
+  missing_ = elements.settle(tensors_);
+  next_ = 0;
   state_ = State::elements;
 }
 
-Tensor FrameReader::described(Parser& parser) {
+Tensor FrameReader::described(Parser& parser, IncomingElements& elements) {
   const auto type = parser.take<uint8_t>();
   const int rank = parser.take<uint8_t>();
   const auto place = static_cast<Place>(parser.take<uint8_t>());
@@ -135,7 +126,7 @@ Tensor FrameReader::described(Parser& parser) {
   Shape shape = take_shape(parser, rank);
   require(is_plain(dtype) || place == Place::in_descriptor, "a frame has elements of type ", dtype,
           " in the wrong place");
-  if (dtype == DType::variant) return take_variants(parser, std::move(shape));
+  if (dtype == DType::variant) return take_variants(parser, std::move(shape), elements);
   if (dtype == DType::string) {
     // Each has a length of four bytes at least: a lie about their number takes no memory.
     require(static_cast<uint64_t>(shape.num_elements()) <= parser.rest().size() / 4, "a frame announces ",
@@ -147,16 +138,10 @@ Tensor FrameReader::described(Parser& parser) {
   if (place == Place::shared_memory) {
     const auto number = parser.take<uint64_t>();
     const auto offset = parser.take<uint64_t>();
-    require(loans_ != nullptr, "a frame has a tensor in shared memory, and this connection shares none");
-    return loans_->borrow(dtype, std::move(shape), number, offset);
+    return elements.borrow(dtype, std::move(shape), number, offset);
   }
   require(place == Place::in_frame, "a frame has a tensor in the unknown place ", static_cast<int>(place));
-  size_t bytes;
-  require(!__builtin_mul_overflow(static_cast<size_t>(shape.num_elements()), size_of(dtype), &bytes) &&
-              bytes <= unannounced_,
-          "a frame has a tensor of shape ", shape, " and announces ", header_.elements, " bytes in all");
-  unannounced_ -= bytes;
-  announced_.push_back({tensors_.size(), dtype, std::move(shape)});
+  elements.expect(dtype, std::move(shape), nullptr, tensors_.size());
   return Tensor();
 }
 

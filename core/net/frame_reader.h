@@ -16,8 +16,6 @@
 
 namespace thalweg::net {
 
-class Loans;
-
 class FrameReader {
  public:
   // `loans` turns descriptors of shared memory into tensors; null if the peer has none.
@@ -35,8 +33,8 @@ class FrameReader {
   bool parse(const std::function<void(Frame)>& receive);
   void begin_frame();
   void begin_elements();
-  // The next tensor; one whose elements are still to come is only noted in announced_.
-  Tensor described(class Parser& parser);
+  // The next tensor; one whose elements are still to come is only noted in `elements`.
+  Tensor described(class Parser& parser, IncomingElements& elements);
   void finish(const std::function<void(Frame)>& receive);
   size_t available() const { return end_ - begin_; }
 
@@ -48,14 +46,7 @@ class FrameReader {
   FrameHeader header_{};
   std::string head_;
   size_t body_at_ = 0;
-  size_t unannounced_ = 0;  // bytes of the header's count that no descriptor has accounted for
   std::vector<Tensor> tensors_;
-  struct Announced {
-    size_t index;  // of tensors_
-    DType dtype;
-    Shape shape;
-  };
-  std::vector<Announced> announced_;
   std::vector<iovec> missing_;
   size_t next_ = 0;  // of missing_
 };

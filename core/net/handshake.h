@@ -37,7 +37,7 @@ struct Greeting {
   Socket encrypted{};                // replaces the caller's socket if the connection is encrypted (net/encryption.h)
 };
 
-constexpr char kMagic[8] = {'t', 'h', 'a', 'l', 'w', 'e', 'g', 1};
+constexpr char kMagic[8] = {'t', 'h', 'a', 'l', 'w', 'e', 'g', 2};
 // The first bytes of a connection that speaks HTTP/2, as many as the magic has.
 constexpr std::string_view kHttp2 = "PRI * HT";
 

@@ -21,26 +21,45 @@ void check_count(const Parser& parser, uint64_t count, size_t least) {
   require(count <= parser.rest().size() / least, "a frame announces ", count, " elements of a list and is shorter");
 }
 
-void put_element(Writer& writer, const Tensor& tensor) {
-  writer.put(static_cast<uint8_t>(tensor.rank()));
+void put_element(Writer& writer, const Tensor& tensor, OutgoingElements& elements) {
+  const bool plain = is_plain(tensor.dtype());
+  require(plain || tensor.dtype() == DType::variant || tensor.dtype() == DType::string, "a list of elements of type ",
+          tensor.dtype(), " belongs to its task and cannot be sent to another one");
+  require(!tensor.on_device(), "a list of elements in a device's memory cannot be sent to another task");
+  const auto [place, loan] =
+      plain ? elements.depart_from_list(tensor) : OutgoingElements::Departure{Place::in_descriptor, {}};
+  writer.put(static_cast<uint8_t>(tensor.rank())).put(place);
   for (int64_t dim : tensor.shape()) writer.put(dim);
-  if (tensor.dtype() == DType::variant) return put_variants(writer, tensor);
-  if (tensor.dtype() == DType::string) {
+  if (tensor.dtype() == DType::variant)
+    put_variants(writer, tensor, elements);
+  else if (tensor.dtype() == DType::string)
     for (int64_t i = 0; i < tensor.num_elements(); ++i) writer.text(tensor.strings()[i]);
-    return;
-  }
-  require(is_plain(tensor.dtype()) && !tensor.on_device(), "a list of elements of type ", tensor.dtype(),
-          " belongs to its task and cannot be sent to another one");
-  writer.bytes({static_cast<const char*>(tensor.raw()), tensor.bytes()});
+  else if (place == Place::shared_memory)
+    writer.put(loan.number).put(loan.offset);
+  else if (place == Place::in_descriptor)
+    writer.bytes({static_cast<const char*>(tensor.raw()), tensor.bytes()});
 }
 
-Tensor take_all(Parser& parser, Shape shape, int depth);
+Tensor take_all(Parser& parser, Shape shape, IncomingElements& elements, int depth);
 
-Tensor take_element(Parser& parser, DType dtype, int depth) {
+// Sets an element of a list, or sees to it that it will be set.
+void take_element(Parser& parser, const std::shared_ptr<TensorList>& list, size_t index, IncomingElements& elements,
+                  int depth) {
+  const DType dtype = list->dtype();
   const int rank = parser.take<uint8_t>();
+  const auto place = static_cast<Place>(parser.take<uint8_t>());
   require(rank <= Shape::kMaxRank, "a frame has a list with a tensor of rank ", rank);
+  require(place == Place::in_descriptor || (is_plain(dtype) && place <= Place::shared_memory),
+          "a frame has a list of type ", dtype, " in the wrong place ", static_cast<int>(place));
   Shape shape = take_shape(parser, rank);
-  if (dtype == DType::variant) return take_all(parser, std::move(shape), depth + 1);
+  if (place == Place::in_frame) return elements.expect(dtype, std::move(shape), list, index);
+  if (place == Place::shared_memory) {
+    const auto number = parser.take<uint64_t>();
+    const auto offset = parser.take<uint64_t>();
+    return elements.copy(dtype, std::move(shape), number, offset, list, index);
+  }
+  const auto at = static_cast<int64_t>(index);
+  if (dtype == DType::variant) return list->set(at, take_all(parser, std::move(shape), elements, depth + 1));
   const bool text = dtype == DType::string;
   check_count(parser, static_cast<uint64_t>(shape.num_elements()), text ? sizeof(uint32_t) : size_of(dtype));
   Tensor out(dtype, std::move(shape));
@@ -48,21 +67,21 @@ Tensor take_element(Parser& parser, DType dtype, int depth) {
     for (int64_t i = 0; i < out.num_elements(); ++i) out.strings()[i] = parser.text();
   else if (out.bytes() > 0)
     std::memcpy(out.raw(), parser.bytes(out.bytes()).data(), out.bytes());
-  return out;
+  list->set(at, std::move(out));
 }
 
-void put_list(Writer& writer, const TensorList& list) {
+void put_list(Writer& writer, const TensorList& list, OutgoingElements& elements) {
   const PartialShape& shape = list.element_shape();
   writer.put(list.dtype()).put(uint8_t{shape.known_rank}).put(static_cast<uint8_t>(shape.dims.size()));
   for (int64_t dim : shape.dims) writer.put(dim);
   writer.put(list.length()).put(list.most()).put(static_cast<uint64_t>(list.stored().size()));
   for (const Tensor& value : list.stored()) {
     writer.put(value.defined() ? kSomething : kNothing);
-    if (value.defined()) put_element(writer, value);
+    if (value.defined()) put_element(writer, value, elements);
   }
 }
 
-std::shared_ptr<TensorList> take_list(Parser& parser, int depth) {
+std::shared_ptr<TensorList> take_list(Parser& parser, IncomingElements& elements, int depth) {
   const auto type = parser.take<uint8_t>();
   const DType dtype = DType(type);
   require(type <= static_cast<uint8_t>(DType::uint64) && size_of(dtype) > 0 && dtype != DType::resource,
@@ -78,21 +97,22 @@ std::shared_ptr<TensorList> take_list(Parser& parser, int depth) {
   const auto length = parser.take<int64_t>();
   const auto most = parser.take<int64_t>();
   const auto stored = parser.take<uint64_t>();
-  require(length >= 0 && length <= std::numeric_limits<int32_t>::max() && stored <= static_cast<uint64_t>(length),
+  require(length >= 0 && length <= std::numeric_limits<int32_t>::max() && stored <= static_cast<uint64_t>(length) &&
+              stored <= static_cast<uint64_t>(TensorList::kMostElements),
           "a frame has a list of ", length, " elements, of which ", stored, " are set");
   check_count(parser, stored, sizeof(uint64_t));
   auto list = std::make_shared<TensorList>(dtype, std::move(shape), length, most);
   for (uint64_t i = 0; i < stored; ++i)
-    if (is_something(parser)) list->set(static_cast<int64_t>(i), take_element(parser, dtype, depth));
+    if (is_something(parser)) take_element(parser, list, i, elements, depth);
   return list;
 }
 
-Tensor take_all(Parser& parser, Shape shape, int depth) {
+Tensor take_all(Parser& parser, Shape shape, IncomingElements& elements, int depth) {
   require(depth <= TensorList::kDeepest, "a frame has lists that are nested more than ", TensorList::kDeepest, " deep");
   check_count(parser, static_cast<uint64_t>(shape.num_elements()), sizeof(uint64_t));
   Tensor out(DType::variant, std::move(shape));
   for (int64_t i = 0; i < out.num_elements(); ++i)
-    if (is_something(parser)) out.flat<ResourceHandle>()[i].resource = take_list(parser, depth);
+    if (is_something(parser)) out.flat<ResourceHandle>()[i].resource = take_list(parser, elements, depth);
   return out;
 }
 
@@ -104,7 +124,7 @@ Shape take_shape(Parser& parser, int rank) {
   return Shape(std::span<const int64_t>(dims, static_cast<size_t>(rank)));
 }
 
-void put_variants(Writer& writer, const Tensor& variants) {
+void put_variants(Writer& writer, const Tensor& variants, OutgoingElements& elements) {
   for (int64_t i = 0; i < variants.num_elements(); ++i) {
     Resource* held = variants.flat<ResourceHandle>()[i].resource.get();
     auto* list = dynamic_cast<TensorList*>(held);
@@ -112,10 +132,12 @@ void put_variants(Writer& writer, const Tensor& variants) {
       fail(Code::unimplemented, "a variant that holds ", held->kind(),
            " belongs to its task and cannot be sent to another one");
     writer.put(list != nullptr ? kSomething : kNothing);
-    if (list != nullptr) put_list(writer, *list);
+    if (list != nullptr) put_list(writer, *list, elements);
   }
 }
 
-Tensor take_variants(Parser& parser, Shape shape) { return take_all(parser, std::move(shape), 1); }
+Tensor take_variants(Parser& parser, Shape shape, IncomingElements& elements) {
+  return take_all(parser, std::move(shape), elements, 1);
+}
 
 }  // namespace thalweg::net

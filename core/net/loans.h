@@ -53,6 +53,9 @@ class Loans {
   // A tensor that the peer has lent; throws InvalidArgumentError if it is not inside of the peer's arena.
   Tensor borrow(DType dtype, Shape shape, uint64_t number, uint64_t offset);
   size_t outstanding();
+  // How large the arenas are; 0 if there is none.
+  size_t own_size() const { return own_ != nullptr ? own_->size() : 0; }
+  size_t peer_size() const { return peer_ != nullptr ? peer_->size() : 0; }
   // The connection is lost: nothing more is lent, and what is lent stays for a while.
   void end();
 

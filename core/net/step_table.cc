@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "net/connection.h"
+#include "resource/tensor_list.h"
 
 namespace thalweg::net {
 namespace {
@@ -16,6 +17,10 @@ size_t size_in_memory(const Tensor& value) {
   size_t bytes = kPlace + value.bytes();
   if (value.dtype() == DType::string)
     for (int64_t i = 0; i < value.num_elements(); ++i) bytes += value.strings()[i].size();
+  if (value.dtype() == DType::variant)
+    for (int64_t i = 0; i < value.num_elements(); ++i)
+      if (auto* list = dynamic_cast<TensorList*>(value.flat<ResourceHandle>()[i].resource.get()))
+        for (const Tensor& element : list->stored()) bytes += size_in_memory(element);
   return bytes;
 }
 

@@ -11,7 +11,7 @@ import socket
 import struct
 from types import TracebackType
 
-MAGIC = b"thalweg\x01"
+MAGIC = b"thalweg\x02"
 CALL, ANSWER, RUN, DONE, CANCEL, TENSOR, GIVE_BACK, HEARTBEAT = range(1, 9)
 
 

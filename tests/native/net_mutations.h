@@ -36,6 +36,10 @@ inline std::vector<std::string> sample_frames() {
           bytes_of({FrameKind::tensor, 0, 5, 99, at, {Tensor::scalar<double>(2)}}),
           bytes_of({FrameKind::tensor, 0, 6, 99, at, {strings}}),
           bytes_of({FrameKind::tensor, 0, 7, 99, at, {nested_lists()}}),
+          list_frame(list_head(2) + element_head(Place::in_frame, 3) + element_head(Place::in_frame, 2),
+                     std::string(20, 'e')),
+          list_frame(list_head(3) + lent_element(100, 4096) + element_head(Place::in_frame, 1) + lent_element(9, 0),
+                     std::string(4, 'e')),
           bytes_of({FrameKind::give_back, 0, 0, 3, {}, {}}),
           bytes_of({FrameKind::heartbeat, 0, 0, 0, {}, {}})};
 }

@@ -1,7 +1,7 @@
 // The table of steps: early tensors and their limits, cancellation, loss, time.
 #include "executor/rendezvous_key.h"
+#include "lists.h"
 #include "net/step_table.h"
-#include "sockets.h"
 
 namespace {
 
@@ -143,7 +143,7 @@ TEST(one_senders_early_bytes_are_limited_whatever_they_are_made_of) {
   limits.early_bytes = 1 << 20;
   Tensor strings(DType::string, Shape{});
   strings.strings()[0] = std::string(100000, 'x');
-  for (const Tensor& tensor : {counting(25000), strings, Tensor(), Tensor(DType::float32, Shape{0})}) {
+  for (const Tensor& tensor : {counting(25000), strings, Tensor(), Tensor(DType::float32, Shape{0}), large_lists(1)}) {
     Table table(limits);
     auto greedy = table.peer();
     auto push_many = [&] {

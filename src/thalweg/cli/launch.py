@@ -32,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tls", action="store_true",
         help="encrypt TCP connections between tasks, with certificates that are made for this run",
     )  # fmt: skip
+    parser.add_argument(
+        "--fresh", action="store_true", help="start a new interpreter for each task instead of a fork of one process"
+    )
     local = parser.add_argument_group("on this machine")
     local.add_argument(
         "--port-base", type=_count, metavar="P", help="use the ports P, P+1, … (default: ports that are free)"
-    )
-    local.add_argument(
-        "--fresh", action="store_true", help="start a new interpreter for each task instead of a fork of this one"
     )
     parser.add_argument("--on", choices=("local", "ray"), default="local", help="where to run (default: local)")
     on_ray = parser.add_argument_group("on a Ray cluster (--on ray, needs thalweg[ray])")
@@ -102,6 +102,7 @@ def _run_on_ray(options: Any, plan: LaunchPlan, program: Program, display: Displ
         return RayLauncher(
             plan, program, display, options.restarts, options.grace, options.resources, options.ps_resources,
             options.strategy, runtime_env={"working_dir": options.working_dir} if options.working_dir else None,
+            fresh=options.fresh,
         )  # fmt: skip
 
     return run_command(launcher, options.ray_address)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from thalweg.dist.directory import DIRECTORY_FILE
 from thalweg.dist.certificates import Authority
+from thalweg.dist.directory import DIRECTORY_FILE
 from thalweg.dist.keys import KEY, KEY_FILE
 from thalweg.dist.tls import TLSOptions, tls_environment
 from thalweg.train.hooks.task_status import STATUS_FILE
@@ -108,8 +108,8 @@ class LaunchPlan:
 def certificates_of_run() -> TLSOptions:
     """A certificate that all tasks of one run share, signed by an authority whose key is forgotten.
 
-    As texts: they reach other hosts in the tasks' environment. Whoever has the certificate belongs to the run, wherever it
-    is, so that a name takes the place of the hosts'.
+    As texts: they reach other hosts in the tasks' environment. Whoever has the certificate belongs to the run, wherever
+    it is, so that a name takes the place of the hosts'.
     """
     name = f"{secrets.token_hex(8)}.run.thalweg"
     authority = Authority(f"authority of {name}")  # With the name of a certificate it would count as self-signed.

@@ -54,8 +54,8 @@ class Guard:
     It reads from a pipe to which only the launcher writes: the end of the pipe is the end of the launcher.
     """
 
-    def __init__(self, folder: str) -> None:
-        """Starts it."""
+    def __init__(self, folder: str | None = None) -> None:
+        """Starts it; without a folder, it only ends sessions."""
         receiver, self._sender = os.pipe()
         try:
             self._pid = fork(lambda: _watch(receiver, folder))
@@ -81,7 +81,7 @@ class Guard:
         os.waitpid(self._pid, 0)
 
 
-def _watch(receiver: int, folder: str) -> None:
+def _watch(receiver: int, folder: str | None) -> None:
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -99,5 +99,6 @@ def _watch(receiver: int, folder: str) -> None:
                 sessions.discard(int(line[1:]))
     for session in sessions:
         kill(session)
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115

@@ -11,6 +11,7 @@ pass through Ray: tasks are connected with each other.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
 import time
@@ -28,8 +29,10 @@ from thalweg.dist.launch.plan import SERVING_JOB, LaunchPlan, Program, Task, cer
 from thalweg.dist.launch.ray_task import Place, RayTask, Report
 from thalweg.dist.launch.supervision import Instruction, Note, Signal, Start, Supervision
 
-_POLL_SECONDS: Final = 0.5
-_TABLE_SECONDS: Final = 1.0
+# How long an actor may keep a question. It answers at once when there are lines, or the process has ended: more
+# questions would only take time from the tasks on the actors' hosts.
+_POLL_SECONDS: Final = 5.0
+_TABLE_SECONDS: Final = 1.0  # likewise if a table is shown
 # How long to look for room on other nodes for a lost task before waiting for Ray to repair the placement group.
 _OTHER_NODE_SECONDS: Final = 3.0
 
@@ -69,6 +72,7 @@ class RayLauncher:
         strategy: str = "SPREAD",
         patience: float = 10.0,
         runtime_env: Mapping[str, Any] | None = None,
+        fresh: bool = False,
     ) -> None:
         """Describes a launch.
 
@@ -83,6 +87,7 @@ class RayLauncher:
             strategy: How Ray spreads the tasks over nodes: "SPREAD", "PACK", "STRICT_SPREAD" or "STRICT_PACK".
             patience: The seconds after which an actor that does not answer is given up.
             runtime_env: The runtime environment of the actors.
+            fresh: Whether each task is a new interpreter, in place of a fork of one process for each host.
         """
         self._plan, self._program, self._display = plan, program, display
         self._supervision = Supervision(plan.tasks, restarts, grace)
@@ -92,6 +97,9 @@ class RayLauncher:
         }
         self._strategy, self._patience = strategy, patience
         self._runtime_env = dict(runtime_env or {})
+        self._fresh = fresh
+        self._name = secrets.token_hex(16)
+        self._poll_seconds = _TABLE_SECONDS if display.has_table else _POLL_SECONDS
         self._measurements = Measurements()
         self._remotes: dict[Task, _Remote] = {}
         self._questions: dict[Any, _Question] = {}
@@ -116,7 +124,7 @@ class RayLauncher:
                 while self._interrupts:
                     self._carry_out(self._supervision.interrupt(self._interrupts.pop(0), time.monotonic()))
                 self._carry_out(self._supervision.tick(time.monotonic()))
-                if time.monotonic() >= table:
+                if self._display.has_table and time.monotonic() >= table:
                     table = time.monotonic() + _TABLE_SECONDS
                     samples = {task: remote.sample for task, remote in self._remotes.items() if remote.is_running}
                     self._display.rows(self._measurements.rows(self._supervision.tasks, samples))
@@ -153,10 +161,11 @@ class RayLauncher:
             "resources": {name: amount for name, amount in resources.items() if name not in ("CPU", "GPU", "memory")},
             "scheduling_strategy": scheduling,
             "max_restarts": 0,
+            "max_concurrency": 2,  # `poll` and one other method
             **({"memory": resources["memory"]} if "memory" in resources else {}),
             **({"runtime_env": self._runtime_env} if self._runtime_env else {}),
         }
-        return _Remote(ray.remote(RayTask).options(**options).remote(str(task)), group)
+        return _Remote(ray.remote(RayTask).options(**options).remote(str(task), self._name), group)
 
     def _group_elsewhere(self, task: Task) -> PlacementGroup | None:
         """Room for one task on nodes that were not lost; None if there is none, or Ray has noticed the loss itself.
@@ -200,7 +209,7 @@ class RayLauncher:
                     self._answered(ref)
         else:
             time.sleep(pause)
-        limit = time.monotonic() - _POLL_SECONDS - self._patience
+        limit = time.monotonic() - self._poll_seconds - self._patience
         for question in [each for each in self._questions.values() if each.is_poll and each.asked < limit]:
             self._lost(question.task, f"has not answered for {self._patience:g} s")
 
@@ -243,7 +252,7 @@ class RayLauncher:
             assert remote.place is not None
             self._display.note(f"{each} runs on node {remote.place.node} at {self._addresses[each]}.")
             command, environment = self._program.command(each), self._plan.environment(each, self._addresses)
-            self._ask(each, remote.actor.start.remote(command, environment, cluster), is_poll=False)
+            self._ask(each, remote.actor.start.remote(command, environment, cluster, self._fresh), is_poll=False)
         self._placed_tasks.clear()
 
     def _reported(self, task: Task, report: Report) -> None:
@@ -251,7 +260,7 @@ class RayLauncher:
         remote.sample = report.sample
         self._display.lines(task, report.lines)
         if report.exit_code is None:
-            self._ask(task, remote.actor.poll.remote(_POLL_SECONDS), is_poll=True)
+            self._ask(task, remote.actor.poll.remote(self._poll_seconds), is_poll=True)
         else:
             self._exited(task, report.exit_code)
 
@@ -316,7 +325,8 @@ def run(
         echo: Whether to print the logs. They also are in Ray's logs of the actors, which `ray.init` prints unless
             `log_to_driver=False`.
         tls: Whether to encrypt connections between tasks, with certificates that are made for this run.
-        options: More arguments of `RayLauncher`: restarts, grace, resources, ps_resources, strategy, runtime_env.
+        options: More arguments of `RayLauncher`: restarts, grace, resources, ps_resources, strategy, runtime_env,
+            fresh.
 
     Returns:
         0, or the exit code of the task that failed.

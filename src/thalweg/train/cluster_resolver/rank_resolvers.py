@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from thalweg.graph.definitions.op_registry import export
 from thalweg.train.cluster_resolver.cluster_resolver import ClusterResolver
-from thalweg.train.cluster_resolver.slurm_lists import expand_counts, expand_hosts
+from thalweg.train.cluster_resolver.slurm_lists import deal_ranks, expand_counts, expand_hosts
 from thalweg.train.cluster_spec import ClusterSpec
 
 _LAST_PORT: Final = 65535
+_MOST_RANKS: Final = 1 << 30
+_TASKS_OF_JOB: Final = ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE")
 
 
 class _RankClusterResolver(ClusterResolver):
@@ -39,15 +41,19 @@ class _RankClusterResolver(ClusterResolver):
         """Each host with the number of its tasks, in the order of the ranks."""
         raise NotImplementedError
 
-    def _addresses(self) -> list[str]:
-        """The address of each rank."""
-        found: list[str] = []
-        for host, count in self._tasks_of_hosts():
+    def _run_length(self) -> int:
+        """How many ranks in a row are on a host before the next host's turn; enough for all of them by default."""
+        return _MOST_RANKS
+
+    def _places(self) -> list[tuple[str, int]]:
+        """The host of each rank, and its number among the tasks of that host."""
+        tasks = self._tasks_of_hosts()
+        for host, count in tasks:
             last = self._port_base + count - 1
             if not 0 < self._port_base <= last <= _LAST_PORT:
                 raise ValueError(f"{count} tasks on {host!r} need the ports {self._port_base} to {last}.")
-            found.extend(f"{host}:{self._port_base + i}" for i in range(count))
-        return found
+        places = deal_ranks([count for _, count in tasks], self._run_length())
+        return [(tasks[index][0], local) for index, local in places]
 
     def cluster_spec(self) -> ClusterSpec:
         """The jobs with the addresses of their tasks.
@@ -55,7 +61,7 @@ class _RankClusterResolver(ClusterResolver):
         Raises:
             ValueError: If the scheduler's variables do not describe as many tasks as there are.
         """
-        addresses = self._addresses()
+        addresses = [f"{host}:{self._port_base + local}" for host, local in self._places()]
         needed = sum(self._jobs.values())
         if len(addresses) < needed:
             raise ValueError(f"The hosts have {len(addresses)} tasks, but the jobs {self._jobs} need {needed}.")
@@ -117,7 +123,8 @@ class SlurmClusterResolver(_RankClusterResolver):
             RuntimeError: If the tasks are not as many as Slurm has started, or want more GPUs than a host has.
             ValueError: If a variable is missing, or not what Slurm writes.
         """
-        mpi = "OMPI_COMM_WORLD_RANK" in os.environ
+        # mpirun starts a daemon on each other host by srun: variables of a step describe these, and not the ranks.
+        self._mpi = mpi = "OMPI_COMM_WORLD_RANK" in os.environ
         rank = _number("OMPI_COMM_WORLD_RANK" if mpi else "SLURM_PROCID")
         size = _number("OMPI_COMM_WORLD_SIZE") if mpi else _number("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
         super().__init__(jobs, rank, size, port_base, rpc_layer)
@@ -133,22 +140,61 @@ class SlurmClusterResolver(_RankClusterResolver):
             )
 
     def _resolve_hostnames(self) -> list[str]:
-        """The hosts of the step."""
-        return expand_hosts(_variable("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"))
+        """The hosts of the step; with mpirun those of the job."""
+        names = ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+        return expand_hosts(_variable(*(reversed(names) if self._mpi else names)))
 
     def _tasks_of_hosts(self) -> list[tuple[str, int]]:
         hosts = self._resolve_hostnames()
         given: Any = self._tasks_per_node
         if given is None and len(hosts) == 1:
             return [(hosts[0], self._size)]
+        if given is None and self._mpi:
+            return self._tasks_of_mpirun(hosts)
         if given is None:
             given = _variable("SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
-        counts = expand_counts(str(given))
-        if len(counts) == 1:
-            counts *= len(hosts)
-        if len(counts) != len(hosts):
-            raise ValueError(f"There are {len(hosts)} hosts, but tasks per node for {len(counts)}: {given!r}.")
-        return list(zip(hosts, counts, strict=True))
+        return list(zip(hosts, _counts_of(hosts, str(given)), strict=True))
+
+    def _tasks_of_mpirun(self, hosts: Sequence[str]) -> list[tuple[str, int]]:
+        """Hosts are filled one after the other. How far is known where mpirun runs, and has to be guessed elsewhere."""
+        local = _number("OMPI_COMM_WORLD_LOCAL_RANK"), _number("OMPI_COMM_WORLD_LOCAL_SIZE")
+        guesses = [str(local[1])] if local[1] * len(hosts) == self._size else []
+        names = ("SLURM_JOB_CPUS_PER_NODE",) if "SLURM_PROCID" in os.environ else _TASKS_OF_JOB
+        guesses += [os.environ[name] for name in names if os.environ.get(name)]
+        for guess in guesses:
+            found, left = [], self._size
+            for count in _counts_of(hosts, guess):
+                found.append(min(count, left))
+                left -= found[-1]
+            places = deal_ranks(found, _MOST_RANKS)
+            if left == 0 and (places[self._rank][1], found[places[self._rank][0]]) == local:
+                return list(zip(hosts, found, strict=True))
+        raise ValueError(
+            f"Open MPI does not say how many of its {self._size} processes are on each of {len(hosts)} hosts: start "
+            "them by srun, or give `tasks_per_node`."
+        )
+
+    def _run_length(self) -> int:
+        """As srun's option --distribution says."""
+        # "cyclic:block" is also about the sockets of a host, and "block,Pack" about filling hosts.
+        kind = os.environ.get("SLURM_DISTRIBUTION", "").replace(",", ":").partition(":")[0].partition("=")[0].lower()
+        if self._mpi or kind not in ("cyclic", "plane"):
+            return _MOST_RANKS
+        return _number("SLURM_DIST_PLANESIZE") if kind == "plane" else 1
+
+    def _places(self) -> list[tuple[str, int]]:
+        places = super()._places()
+        numbers = ("SLURM_NODEID", "SLURM_LOCALID")
+        if self._mpi or self._rank >= len(places) or not all(os.environ.get(name) for name in numbers):
+            return places
+        node, local = (_number(name) for name in numbers)
+        hosts = self._resolve_hostnames()
+        if node >= len(hosts) or places[self._rank] != (hosts[node], local):
+            raise ValueError(
+                f"Rank {self._rank} is task {local} of node {node} of {os.environ.get('SLURM_STEP_NODELIST')!r}, which "
+                "is neither a block, a cyclic nor a plane distribution. Use `srun --distribution=block`."
+            )
+        return places
 
     def cluster_spec(self) -> ClusterSpec:
         """The jobs with the addresses of their tasks."""
@@ -159,13 +205,14 @@ class SlurmClusterResolver(_RankClusterResolver):
 
     def _own_gpus(self) -> range:
         """The GPUs of this process on its host."""
-        local = self._rank
-        for _, count in self._tasks_of_hosts():
-            if local < count:
-                each = self._gpus_per_node // count if self._gpus_per_task is None else self._gpus_per_task
-                return range(local * each, (local + 1) * each)
-            local -= count
-        return range(0)
+        places = self._places()
+        if self._rank >= len(places):
+            return range(0)
+        host, local = places[self._rank]
+        each = self._gpus_per_task
+        if each is None:
+            each = self._gpus_per_node // dict(self._tasks_of_hosts())[host]
+        return range(local * each, (local + 1) * each)
 
 
 @export("distribute.cluster_resolver.OpenMPIClusterResolver")
@@ -226,6 +273,16 @@ class OpenMPIClusterResolver(_RankClusterResolver):
             found.append((host, min(left, self._tasks_per_node)))
             left -= found[-1][1]
         return [(host, count) for host, count in found if count]
+
+
+def _counts_of(hosts: Sequence[str], text: str) -> list[int]:
+    """The number of tasks of each host; a single number counts for all of them."""
+    counts = expand_counts(text)
+    if len(counts) == 1:
+        counts *= len(hosts)
+    if len(counts) != len(hosts):
+        raise ValueError(f"There are {len(hosts)} hosts, but tasks per node for {len(counts)}: {text!r}.")
+    return counts
 
 
 def _variable(*names: str) -> str:

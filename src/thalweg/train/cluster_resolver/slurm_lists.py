@@ -1,8 +1,9 @@
-"""Slurm's compressed lists, as its variables have them: hosts ("n[1-3,07],login") and counts ("4(x2),3")."""
+"""Slurm's compressed lists, of hosts ("n[1-3,07],login") and counts ("4(x2),3"), and which rank is on which host."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 # More than any cluster has; a list that asks for more is a mistake, and would fill the memory.
@@ -39,6 +40,31 @@ def expand_counts(text: str) -> list[int]:
             raise ValueError(f"{text!r} has more than {_MOST} counts.")
         counts.extend([int(match[1])] * times)
     return counts
+
+
+def deal_ranks(counts: Sequence[int], run_length: int) -> list[tuple[int, int]]:
+    """Deals ranks to hosts in turn, some in a row to each, until each host has as many as it is to have.
+
+    Args:
+        counts: The number of ranks of each host.
+        run_length: How many ranks in a row a host gets: 1 is Slurm's cyclic distribution, many its block distribution.
+
+    Returns:
+        For each rank the index of its host, and its number on that host.
+
+    Raises:
+        ValueError: If `run_length` is not positive.
+    """
+    if run_length < 1:
+        raise ValueError(f"Hosts must get at least one rank in a row, got {run_length}.")
+    dealt, total = [0] * len(counts), sum(counts)
+    places: list[tuple[int, int]] = []
+    while len(places) < total:
+        for host, count in enumerate(counts):
+            end = min(count, dealt[host] + run_length)
+            places.extend((host, local) for local in range(dealt[host], end))
+            dealt[host] = end
+    return places
 
 
 def _split(text: str) -> list[str]:
