@@ -2,7 +2,7 @@
 #include "compute/convolution/convolution_shape.h"
 #include "compute/convolution/convolve.h"
 #include "compute/weights/filter_cache.h"
-#include "kernel/interruptible.h"
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 
 namespace thalweg {

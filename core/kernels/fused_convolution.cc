@@ -9,7 +9,7 @@
 #include "compute/convolution/convolve.h"
 #include "compute/copies/elements.h"
 #include "compute/weights/filter_cache.h"
-#include "kernel/interruptible.h"
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 
 namespace thalweg {

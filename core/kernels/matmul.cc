@@ -4,7 +4,7 @@
 #include "compute/matmul/product.h"
 #include "compute/products/sgemm.h"
 #include "compute/weights/weight_cache.h"
-#include "kernel/interruptible.h"
+#include "executor/interruptible.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {

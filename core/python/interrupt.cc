@@ -2,7 +2,7 @@
 #include "python/interrupt.h"
 
 #include <deque>
-#include <optional>
+#include <random>
 
 #include "python/gil.h"
 
@@ -28,7 +28,8 @@ std::deque<Kept>& kept() {
 }  // namespace
 
 Error interrupting(nb::object exception, const std::string& text) {
-  static uint64_t last = 0;
+  // Begins at random: the message of an interrupt in another process must not find an exception here.
+  static uint64_t last = uint64_t{std::random_device()()} << 32;
   std::string mark = cat(kMark, ++last, ";");
   kept().push_back({mark, exception.release().ptr()});
   if (kept().size() > kMostKept) {
