@@ -40,7 +40,11 @@ const std::shared_ptr<Device>& Session::device(const std::string& name) const {
 }
 
 Session::~Session() {
-  cancel_steps();
+  try {
+    cancel_steps();
+  } catch (const std::bad_alloc&) {
+    // Its steps hold the session, so that none of them runs any more.
+  }
   // Resources on a server's devices may go on calling the functions that they were made with.
   if (!owns_devices_) return;
   // Functions refer to each other and to the device, resources of the device to functions. Resources go first: the

@@ -68,7 +68,7 @@ void Background::release() {
 }
 
 void Background::close() {
-  step_.abort(Error(Code::cancelled, "the iterator has gone"));
+  step_.end();
   {
     std::lock_guard lock(mutex_);
     closed_ = true;

@@ -21,7 +21,9 @@ namespace thalweg {
 class OwnStep final : public Step {
  public:
   void tick() override {}
-  void abort(const Error&) override {
+  void abort(const Error&) override { end(); }
+  // For destructors: needs no memory.
+  void end() {
     interrupted_.store(true);
     cancellation().cancel();
   }

@@ -1,6 +1,8 @@
 // Datasets as tensors, and the functions that the kernels of datasets share.
 #include "data/dataset.h"
 
+#include "function/function.h"
+
 namespace thalweg {
 
 Tensor tensor_from_dataset(DatasetPtr dataset) {
@@ -51,6 +53,19 @@ Signature same_types(Context& ctx, const Dataset& input) {
   require(declared.types == input.signature().types, "the node declares elements of types ", str(declared.types),
           ", but its input has ", str(input.signature().types));
   return declared;
+}
+
+bool runs_python(Context& ctx) {
+  for (const auto& [name, value] : ctx.def().attrs)
+    if (const auto* function = std::get_if<std::shared_ptr<Function>>(&value))
+      if (*function && (*function)->runs_python()) return true;
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    const Tensor& input = ctx.input(i);
+    if (input.dtype() != DType::variant || input.num_elements() != 1) continue;
+    auto dataset = std::dynamic_pointer_cast<Dataset>(input.flat<ResourceHandle>()->resource);
+    if (dataset && dataset->pulls_may_wait()) return true;
+  }
+  return false;
 }
 
 std::string str(const std::vector<DType>& types) {

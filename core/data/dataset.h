@@ -74,9 +74,15 @@ class Dataset : public Resource {
 
   virtual std::unique_ptr<DatasetIterator> iterate(const Making& making) const = 0;
   virtual int64_t cardinality() const { return kUnknown; }
+  // Whether a pull may run functions of the user's, which wait for whatever they like, on the pulling thread. A stage
+  // that works ahead pulls such an input with threads of its own only, one element at a time.
+  virtual bool pulls_may_wait() const { return runs_python_; }
+  // While it is made: whether it, or a dataset that it is made of, calls functions with kernels written in Python.
+  void set_runs_python(bool runs) { runs_python_ = runs; }
 
  private:
   const Signature signature_;
+  bool runs_python_ = false;
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
@@ -115,9 +121,13 @@ const std::string& string_input(Context& ctx, int i, const char* what);
 Signature declared_signature(const NodeDef& def, const char* types = "output_types");
 // The signature of an op that hands elements of `input` on: the declared types must be the input's.
 Signature same_types(Context& ctx, const Dataset& input);
+// Whether a function among the attributes has kernels written in Python, or a pull of an input dataset may wait.
+bool runs_python(Context& ctx);
 template <typename D, typename... Args>
 void set_dataset(Context& ctx, Args&&... args) {
-  ctx.set_output(0, tensor_from_dataset(std::make_shared<const D>(std::forward<Args>(args)...)));
+  auto made = std::make_shared<D>(std::forward<Args>(args)...);
+  made->set_runs_python(runs_python(ctx));
+  ctx.set_output(0, tensor_from_dataset(std::move(made)));
 }
 
 std::string str(const std::vector<DType>& types);

@@ -42,40 +42,50 @@ class Interleave final : public UnaryDataset {
   };
   struct Walk final : UnaryIterator {
     Walk(const Interleave& dataset, const Making& making)
-        : UnaryIterator(dataset.input()->iterate(making)),
+        : UnaryIterator(input_of(dataset, making)),
           making(making),
           types(dataset.signature().types),
           cycle(dataset.cycle_),
-          sloppy(cycle.parallel > 0 && (cycle.order == Cycle::Order::sloppy ||
-                                        (cycle.order == Cycle::Order::by_options && !making.deterministic))),
+          sloppy(is_sloppy(cycle, making)),
           call(dataset.function_, dataset.captured_, making.waker),
           places(static_cast<size_t>(std::min(cycle.length, kMostPlaces))) {}
 
+    static bool is_sloppy(const Cycle& cycle, const Making& making) {
+      return cycle.parallel > 0 && (cycle.order == Cycle::Order::sloppy ||
+                                    (cycle.order == Cycle::Order::by_options && !making.deterministic));
+    }
+    // A sloppy one goes on with the open places while the input waits for the user.
+    static std::unique_ptr<DatasetIterator> input_of(const Interleave& dataset, const Making& making) {
+      if (is_sloppy(dataset.cycle_, making) && dataset.input()->pulls_may_wait())
+        return prefetched(*dataset.input(), making, 1);
+      return dataset.input()->iterate(making);
+    }
+
     Pulled next(Pull& pull, Element& out) override {
-      size_t waiting = 0;
+      size_t passed = 0;  // places in a row that were not ready
       while (!ended || open > 0) {
         Place& place = places[at];
-        if (place.iterator) {
-          Pulled pulled = place.iterator->next(pull, out);
-          if (pulled == Pulled::element) {
-            if (++in_block == cycle.block) advance();
-            return pulled;
-          }
-          if (pulled == Pulled::end) {
-            place = Place();
-            --open;
-            advance();
-            waiting = 0;
-            continue;
-          }
-          if (!sloppy || ++waiting >= static_cast<size_t>(open)) return pulled;
+        if (!place.iterator && ended) {
           advance();
-        } else if (!ended) {
-          Pulled pulled = fill(pull, place);
-          if (pulled == Pulled::later) return pulled;
-        } else {
-          advance();
+          ++passed;
+          continue;
         }
+        const bool filling = !place.iterator;
+        Pulled pulled = filling ? fill(pull, place) : place.iterator->next(pull, out);
+        if (pulled == Pulled::later) {
+          if (!sloppy || ++passed >= places.size()) return pulled;
+          advance();
+          continue;
+        }
+        passed = 0;
+        if (filling) continue;
+        if (pulled == Pulled::element) {
+          if (++in_block == cycle.block) advance();
+          return pulled;
+        }
+        place = Place();
+        --open;
+        advance();
       }
       return Pulled::end;
     }

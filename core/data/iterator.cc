@@ -186,7 +186,7 @@ void Traversal::exclusively(const std::function<void()>& body) {
 }
 
 void Traversal::close() {
-  step_.abort(Error(Code::cancelled, "the iterator has gone"));
+  step_.end();
   exclusively([this] { iterator_.reset(); });
 }
 

@@ -53,6 +53,7 @@ ParallelCalls::Call* ParallelCalls::ready() const {
 void ParallelCalls::measure(double seconds, size_t calls) {
   double each = seconds / static_cast<double>(calls);
   mean_seconds_ = mean_seconds_ < 0 ? each : 0.8 * mean_seconds_ + 0.2 * each;
+  if (options_.may_wait) return;  // The elements of a chunk would wait for each other.
   chunk_ = std::clamp<size_t>(static_cast<size_t>(kChunkSeconds / std::max(mean_seconds_, 1e-9)), 1, kLargestChunk);
 }
 
@@ -159,7 +160,7 @@ void ParallelCalls::finished(Lock& lock, Call* call) {
 void ParallelCalls::recruit() {
   if (workers_ >= options_.calls || !room()) return;
   // Elements that cost less than a second thread are left to the consumer, unless it waits.
-  if (!waiting_ && mean_seconds_ >= 0 && mean_seconds_ < kCheapSeconds) return;
+  if (!options_.may_wait && !waiting_ && mean_seconds_ >= 0 && mean_seconds_ < kCheapSeconds) return;
   ++workers_;
   ThreadPool::shared().submit([self = shared_from_this()] { self->worker(); });
 }
@@ -201,7 +202,7 @@ Pulled ParallelCalls::next(Pull& pull, Element& out) {
     }
     if (ended_ && calls_.empty() && !pulling_) return Pulled::end;
     // The caller counts as one of the `calls` threads.
-    if (workers_ < options_.calls && room()) {
+    if (!options_.may_wait && workers_ < options_.calls && room()) {
       ++workers_;
       bool worked = work(lock, pull.step);
       if (--workers_ == 0) idle_.notify_all();
@@ -238,7 +239,7 @@ void ParallelCalls::close() {
     Lock lock(mutex_);
     closed_ = true;
   }
-  step_.abort(Error(Code::cancelled, "the iterator has gone"));
+  step_.end();
   if (working_for == this) return;
   blocking([this] {
     Lock lock(mutex_);
@@ -303,9 +304,11 @@ class ParallelMap final : public UnaryDataset {
       : UnaryDataset(std::move(signature), std::move(input)), options_(std::move(options)), order_(order) {}
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
     ParallelCalls::Options options = options_;
+    options.may_wait = options.function->runs_python() || input()->pulls_may_wait();
     options.in_order = order_ == Order::strict || (order_ == Order::by_options && making.deterministic);
     return std::make_unique<Walk>(ParallelCalls::make(std::move(options), *input(), making));
   }
+  bool pulls_may_wait() const override { return false; }
 
  private:
   struct Walk final : DatasetIterator {

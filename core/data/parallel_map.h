@@ -5,6 +5,9 @@
 // consumer alone. A consumer that finds nothing ready works, too, before it waits. At most `calls` threads work, and at
 // most so many chunks of results wait. Kernels inside the function run serially when calls run side by side.
 //
+// Code of the user's may wait for anything, also for elements that follow or for the consumer: then elements are pulled
+// and mapped one by one, and by workers only, so that a finished element can always be delivered.
+//
 // A function that waits (asynchronous kernels) is started instead, with at most `calls` of them under way.
 #pragma once
 
@@ -24,6 +27,7 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
     std::shared_ptr<const Element> captured;
     size_t calls = 1;
     bool in_order = true;
+    bool may_wait = false;  // the function or a pull of the input runs code of the user's
   };
   static std::shared_ptr<ParallelCalls> make(Options options, const Dataset& input, const Making& making);
 

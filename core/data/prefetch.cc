@@ -4,11 +4,13 @@
 #include "data/background.h"
 #include "data/stages.h"
 #include "kernel/registry.h"
+#include "thread/thread_pool.h"
 
 namespace thalweg {
 namespace {
 
 constexpr int64_t kChosenSize = 16;  // for autotuning
+constexpr auto kTopUp = std::chrono::microseconds(500);
 
 class Prefetching final : public DatasetIterator {
  public:
@@ -21,7 +23,7 @@ class Prefetching final : public DatasetIterator {
 
   Pulled next(Pull&, Element& out) override {
     std::optional<Error> error;
-    bool refill = false;
+    bool refill = false, top_up = false;
     Pulled pulled = Pulled::element;
     {
       std::lock_guard lock(mutex_);
@@ -36,12 +38,15 @@ class Prefetching final : public DatasetIterator {
         error = std::move(item.error);
         if (spare_.size() < 4) spare_.push_back(std::move(item.element));
         items_.pop_front();
-        // Half empty is early enough: to wake the task for each element would cost more than the element.
+        // Half empty is early enough while elements are taken fast: to wake the task for each of them would cost more
+        // than the element. If none is taken for a while the buffer is filled up.
         refill = !ended_ && items_.size() <= capacity_ / 2;
+        top_up = !ended_ && !refill && !asked_ && !std::exchange(topping_up_, true);
       }
       if (refill) refill = !std::exchange(asked_, true);
     }
     if (refill) task_->rouse();
+    if (top_up) Timers::shared().at(Timers::Clock::now() + kTopUp, [task = task_] { task->rouse(); });
     if (error) throw *error;
     return pulled;
   }
@@ -90,7 +95,7 @@ class Prefetching final : public DatasetIterator {
     Item item;
     {
       std::lock_guard lock(mutex_);
-      asked_ = false;
+      asked_ = topping_up_ = false;
       if (ended_ || items_.size() >= capacity_) return false;
       if (!spare_.empty()) {
         item.element = std::move(spare_.back());
@@ -135,8 +140,9 @@ class Prefetching final : public DatasetIterator {
   std::deque<Item> items_;
   std::vector<Element> spare_;
   bool ended_ = false;
-  bool waiting_ = false;  // a pull has returned `later`
-  bool asked_ = false;    // the task was roused, and has not reset this yet
+  bool waiting_ = false;     // a pull has returned `later`
+  bool asked_ = false;       // the task was roused, and has not reset this yet
+  bool topping_up_ = false;  // the task will be roused, and has not reset this yet
 };
 
 class Prefetch final : public UnaryDataset {
@@ -149,6 +155,7 @@ class Prefetch final : public UnaryDataset {
     if (size_ == 0) return input()->iterate(making);
     return std::make_unique<Prefetching>(*input(), making, size_);
   }
+  bool pulls_may_wait() const override { return size_ == 0 && input()->pulls_may_wait(); }
 
  private:
   const int64_t size_;

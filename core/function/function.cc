@@ -14,8 +14,13 @@ Error cancelled() { return Error(Code::cancelled, "the step that called the func
 
 }  // namespace
 
-Function::Function(std::string name, std::vector<Argument> arguments, std::vector<DType> results, bool blocking)
-    : name_(std::move(name)), arguments_(std::move(arguments)), results_(std::move(results)), blocking_(blocking) {}
+Function::Function(std::string name, std::vector<Argument> arguments, std::vector<DType> results, bool blocking,
+                   bool runs_python)
+    : name_(std::move(name)),
+      arguments_(std::move(arguments)),
+      results_(std::move(results)),
+      blocking_(blocking),
+      runs_python_(runs_python) {}
 
 void Function::define(std::shared_ptr<Device> device, std::shared_ptr<const Plan> plan) {
   require(plan->feeds().size() == arguments_.size(), "function '", name_, "' has ", arguments_.size(),

@@ -37,7 +37,8 @@ class Function : public std::enable_shared_from_this<Function> {
   using Done = std::function<void(std::optional<Error>, std::vector<Tensor>)>;
 
   // A function is declared first and gets its body later, because a body may call the function itself.
-  Function(std::string name, std::vector<Argument> arguments, std::vector<DType> results, bool blocking);
+  Function(std::string name, std::vector<Argument> arguments, std::vector<DType> results, bool blocking,
+           bool runs_python = false);
   void define(std::shared_ptr<Device> device, std::shared_ptr<const Plan> plan);
   // Drops the body, and with it the functions that it calls; called by the destructor of the session.
   void forget();
@@ -47,6 +48,9 @@ class Function : public std::enable_shared_from_this<Function> {
   const std::vector<DType>& results() const { return results_; }
   // Whether the body, or one that it calls, has asynchronous kernels: then kernels that call it should use `start`.
   bool blocking() const { return blocking_; }
+  // Whether the body, or one that it calls, has kernels written in Python: those of a user may wait for anything, and
+  // hold their thread meanwhile.
+  bool runs_python() const { return runs_python_; }
 
   std::vector<Tensor> run(Step& parent, std::vector<Tensor> args) const;
   std::vector<Tensor> run(Cancellation& parent, std::vector<Tensor> args) const;
@@ -79,6 +83,7 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Argument> arguments_;
   std::vector<DType> results_;
   bool blocking_;
+  bool runs_python_;
   std::atomic<std::shared_ptr<const Body>> body_;
 };
 

@@ -38,8 +38,16 @@ void add_n(Context& ctx) {
   });
 }
 
+// A sum whose shape is declared.
+void accumulate_n(Context& ctx) {
+  const auto declared = ctx.def().attr<PartialShape>("shape", PartialShape{});
+  require(declared.accepts(ctx.input(0).shape()), "the inputs have shape ", ctx.input(0).shape(),
+          ", but the attribute 'shape' is ", declared);
+  add_n(ctx);
+}
+
 REGISTER(kernel("AddN").types("T", Summable{}).function<add_n>());
-REGISTER(kernel("AccumulateNV2").types("T", Summable{}).function<add_n>());
+REGISTER(kernel("AccumulateNV2").types("T", Summable{}).function<accumulate_n>());
 
 }  // namespace
 }  // namespace thalweg

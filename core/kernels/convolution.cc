@@ -2,6 +2,7 @@
 #include "compute/convolution/convolution_shape.h"
 #include "compute/convolution/convolve.h"
 #include "compute/weights/filter_cache.h"
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -17,6 +18,7 @@ struct Convolution : Kernel {
     const Tensor &input = ctx.input(0), &filter = ctx.input(1);
     const ConvolutionShape shape = attributes.shape_of(input.shape(), filter.shape());
     Tensor& out = ctx.allocate(0, attributes.output_of(shape));
+    const Interruptible interruptible(ctx, multiplications(out.shape(), filter.shape()));
     convolve(ConvolutionPass::forward, out.dtype(), shape, {},
              {data_of(input), data_of(filter), data_of(out), nullptr, keep ? &cache : nullptr, &filter},
              attributes.sums());
@@ -37,6 +39,7 @@ struct InputGradient : Kernel {
     const ConvolutionShape shape = attributes.shape_of(sizes, filter.shape());
     attributes.check_gradient(shape, grad.shape());
     Tensor& out = ctx.allocate(0, sizes);
+    const Interruptible interruptible(ctx, multiplications(grad.shape(), filter.shape()));
     convolve(ConvolutionPass::input_gradient, out.dtype(), shape, {}, {data_of(out), data_of(filter), data_of(grad)},
              attributes.sums());
   }
@@ -52,6 +55,7 @@ struct FilterGradient : Kernel {
     const ConvolutionShape shape = attributes.shape_of(input.shape(), sizes);
     attributes.check_gradient(shape, grad.shape());
     Tensor& out = ctx.allocate(0, sizes);
+    const Interruptible interruptible(ctx, multiplications(grad.shape(), sizes));
     convolve(ConvolutionPass::filter_gradient, out.dtype(), shape, {}, {data_of(input), data_of(out), data_of(grad)},
              attributes.sums());
   }

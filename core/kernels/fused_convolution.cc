@@ -9,6 +9,7 @@
 #include "compute/convolution/convolve.h"
 #include "compute/copies/elements.h"
 #include "compute/weights/filter_cache.h"
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -57,6 +58,7 @@ struct FusedConvolution : Kernel {
     } else if (statistics) {
       fold_any(ctx, shape, filter, shift);
     }
+    const Interruptible interruptible(ctx, multiplications(result, filter.shape()));
     if (addend) {
       const Tensor& added = ctx.input(addend);
       require(added.shape() == result, "the tensor to add must have the shape of the result, ", result, ", got ",

@@ -4,6 +4,7 @@
 #include "compute/matmul/product.h"
 #include "compute/products/sgemm.h"
 #include "compute/weights/weight_cache.h"
+#include "executor/interruptible.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {
@@ -56,6 +57,7 @@ void multiply(Context& ctx, Tensor a, Tensor b, bool transpose_a, bool transpose
     std::memset(out.raw(), 0, out.bytes());
     return;
   }
+  const Interruptible interruptible(ctx, static_cast<double>(out.num_elements()) * s.inner);
   if (adjoint && transpose_a) a = conjugated(a);
   if (adjoint && transpose_b) b = conjugated(b);
 
@@ -128,6 +130,7 @@ struct MatMul : Kernel {
     if (!b.weights) return multiply(ctx, ctx.input(0), ctx.input(1), transpose_a, transpose_b, false, false, false);
     const Tensor& a = ctx.input(0);
     Tensor& out = ctx.allocate(0, Shape{a.dim(0), b.columns});
+    const Interruptible interruptible(ctx, static_cast<double>(out.num_elements()) * b.inner);
     b.multiply(a, out, false);
   }
 

@@ -64,6 +64,8 @@ double sample_poisson(double rate, double most, Philox generator) {
     }
   }
   if (std::isinf(rate)) return rate;
+  // Nearly all samples are beyond the type: all attempts to draw another one would fail.
+  if (rate - 4 * std::sqrt(rate) > most) return most;
   double log_rate = std::log(rate), b = 0.931 + 2.53 * std::sqrt(rate), a = -0.059 + 0.02483 * b;
   double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
   for (int attempt = 0; attempt < 100000; ++attempt) {

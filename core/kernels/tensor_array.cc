@@ -24,7 +24,9 @@ struct Create : Kernel {
     if (name.empty()) name = c.def().name;
   }
   void compute(Context& ctx) override {
-    ctx.set_output(0, handle_of(ctx, std::make_shared<TensorArray>(name, options, to_int64(ctx.input(0)))));
+    const int64_t size = to_int64(ctx.input(0));
+    require(size >= 0, "the size of TensorArray ", name, " must not be negative, got ", size);
+    ctx.set_output(0, handle_of(ctx, std::make_shared<TensorArray>(name, options, size)));
     ctx.set_output(1, Tensor::scalar(0.0f));
   }
   TensorArray::Options options;

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "error.h"
@@ -208,6 +209,26 @@ void Allocator::release(void* block, size_t bytes, Account* charged) {
 
 namespace {
 
+// Adds a block to a list of free ones; false if that takes memory that there is not. To release must not throw.
+template <typename Block>
+inline bool keep(std::vector<Block>& list, const Block& block) noexcept {
+  try {
+    list.push_back(block);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool keep(std::map<int, std::vector<SharedCache::Block>>& lists, int size_class,
+          const SharedCache::Block& block) noexcept {
+  try {
+    return keep(lists[size_class], block);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 inline void* take_small(ThreadCache& cache, size_t bytes, int c) {
   auto& list = cache.blocks[c];
   if (cache.alive && !list.empty()) [[likely]] {
@@ -271,10 +292,7 @@ void Allocator::release(void* block, size_t bytes, Account* charged) {
     const size_t size = kSmallSizes[c];
     if (charged != nullptr) cache.discount(charged, static_cast<int64_t>(size));
     auto& list = cache.blocks[c];
-    if (cache.alive && list.size() * size < kBytesPerThreadClass)
-      list.push_back(block);
-    else
-      std::free(block);
+    if (!cache.alive || list.size() * size >= kBytesPerThreadClass || !keep(list, block)) std::free(block);
     return;
   }
   const size_t size = class_size(c);
@@ -285,8 +303,10 @@ void Allocator::release(void* block, size_t bytes, Account* charged) {
   if (arena != nullptr && arena->contains(block)) return arena->give(block, size);
   SharedCache& cache = shared_cache();
   std::lock_guard lock(cache.mutex);
-  cache.blocks[c].push_back({block, ++cache.releases});
-  cache.bytes += static_cast<int64_t>(size);
+  if (keep(cache.blocks, c, SharedCache::Block{block, ++cache.releases}))
+    cache.bytes += static_cast<int64_t>(size);
+  else
+    std::free(block);
 }
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <string>
 
 namespace thalweg {
@@ -98,10 +99,14 @@ void* SharedArena::take(size_t bytes) {
 void SharedArena::give(void* block, size_t bytes) {
   const size_t size = rounded(bytes);
   std::lock_guard lock(mutex_);
-  idle_[size].push_back(offset(block));
-  idle_bytes_ += size;
-  taken_bytes_ -= size;
-  shrink(allowed());
+  // To release must not throw: a block for which the lists have no memory is lost.
+  try {
+    idle_[size].push_back(offset(block));
+    idle_bytes_ += size;
+    taken_bytes_ -= size;
+    shrink(allowed());
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void SharedArena::trim() {

@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "checkpoint/reader.h"
+#include "python/gil.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -17,10 +18,10 @@ void bind_checkpoint(nb::module_& m) {
   nb::class_<CheckpointReader>(m, "CheckpointReader",
                                "The tensors of one checkpoint; its index is read when it is made.")
       .def(nb::new_([](const std::string& prefix) {
-             nb::gil_scoped_release release;
+             WithoutGil released;
              return open_checkpoint(prefix);
            }),
-           "prefix"_a)
+           "prefix"_a, nb::call_guard<NativeCall>())
       .def(
           "names",
           [](const CheckpointReader& reader) {
@@ -28,7 +29,7 @@ void bind_checkpoint(nb::module_& m) {
             for (const std::string& name : reader.names()) out.append(nb::bytes(name.data(), name.size()));
             return out;
           },
-          "The names of the tensors, as bytes, in order.")
+          nb::call_guard<NativeCall>(), "The names of the tensors, as bytes, in order.")
       .def("has",
            [](const CheckpointReader& reader, nb::bytes name) { return reader.has({name.c_str(), name.size()}); })
       .def(
@@ -46,14 +47,14 @@ void bind_checkpoint(nb::module_& m) {
             Tensor value;
             {
               std::string key(name.c_str(), name.size());
-              nb::gil_scoped_release release;
+              WithoutGil released;
               value = std::move(reader.read({{key, "", DType::invalid}})[0]);
             }
             PyObject* array = python_from_tensor(std::move(value));
             if (array == nullptr) throw nb::python_error();
             return nb::steal(array);
           },
-          "name"_a, "The whole value.");
+          "name"_a, nb::call_guard<NativeCall>(), "The whole value.");
 }
 
 }  // namespace thalweg

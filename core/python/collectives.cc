@@ -34,7 +34,7 @@ template <typename... Args>
 void call_quietly(const std::shared_ptr<void>& function, const Args&... args) {
   WithGil gil;
   try {
-    nb::borrow(static_cast<PyObject*>(function.get()))(args...);
+    or_rest([&] { return nb::borrow(static_cast<PyObject*>(function.get()))(args...); });
   } catch (nb::python_error& exception) {
     exception.discard_as_unraisable("a callback of collective groups");
   }
@@ -65,10 +65,10 @@ void formed(Collectives& collectives, int64_t group, uint64_t generation, const 
 
 void bind_collectives(nb::module_& m) {
   nb::class_<Collectives>(m, "Collectives", "The collective operations of a task.")
-      .def(nb::new_(&attach), "task"_a, "devices"_a, "join"_a, "report"_a,
+      .def(nb::new_(&attach), nb::call_guard<NativeCall>(), "task"_a, "devices"_a, "join"_a, "report"_a,
            "Those of the devices of a server. `join(group, size, device)` forms a group and ends in `formed` or "
            "`refused`; `report(text)` tells about runs that wait for long.")
-      .def("formed", &formed, "group"_a, "generation"_a, "members"_a,
+      .def("formed", &formed, nb::call_guard<NativeCall>(), "group"_a, "generation"_a, "members"_a,
            "Members by rank: (task, device, incarnation, connection, host); the connection is None for members of this "
            "task, and members with the same host share memory.")
       .def(

@@ -65,7 +65,7 @@ class CompiledStep {
   void run_repeatedly(nb::callable should_stop) {
     require(program_->feeds().empty(), "a step that is repeated has no feeds, got ", program_->feeds().size());
     constexpr auto kInterval = std::chrono::milliseconds(20);
-    while (!nb::cast<bool>(should_stop())) {
+    while (!nb::cast<bool>(or_rest([&] { return should_stop(); }))) {
       WithoutGil unlocked;
       auto until = std::chrono::steady_clock::now() + kInterval;
       do {
@@ -83,27 +83,27 @@ class CompiledStep {
   }
 
   nb::object run(nb::handle values, int64_t timeout_ms, int64_t step_id) {
-    return guarded([&] { return to_python(run_sampled(values, timeout_ms, step_id)); });
+    return to_python(run_sampled(values, timeout_ms, step_id));
   }
   // The first fetch alone, without a list around it.
   nb::object run_one(nb::handle values, int64_t timeout_ms, int64_t step_id) {
-    return guarded([&] { return to_python(std::move(run_sampled(values, timeout_ms, step_id).at(0))); });
+    return to_python(std::move(run_sampled(values, timeout_ms, step_id).at(0)));
   }
   // Runs parts of a step, of which other processes run the rest.
   nb::object run_with_peers(nb::handle values, std::shared_ptr<PeerRendezvous> peers, int64_t timeout_ms) {
-    return guarded([&] { return to_python(run_native(values, timeout_ms, peers->step(), nullptr, peers)); });
+    return to_python(run_native(values, timeout_ms, peers->step(), nullptr, peers));
   }
   // The fetched values and a Trace.
   nb::object run_traced(nb::handle values, int64_t timeout_ms, bool details, bool numerics, int64_t step_id) {
     std::deque<StepStats> stats = program_->observers({.numerics = numerics, .details = details});
-    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });
+    nb::object fetched = to_python(run_native(values, timeout_ms, step_id, &stats));
     return nb::make_tuple(fetched, Trace(nodes(), program_->plans(), stats));
   }
 
   // The fetched values, and the findings: names of nodes of the program, and descriptions of their NaNs and infinities.
   nb::object run_checked(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     std::deque<StepStats> stats = program_->observers({.numerics = true, .details = false, .runs = false});
-    nb::object fetched = guarded([&] { return to_python(run_native(values, timeout_ms, step_id, &stats)); });
+    nb::object fetched = to_python(run_native(values, timeout_ms, step_id, &stats));
     nb::list found;
     for (const StepStats& each : stats)
       for (const auto& [node, what] : each.findings()) found.append(nb::make_tuple(node, what));
@@ -161,22 +161,27 @@ std::shared_ptr<const StepProgram> program_of(nb::handle compiled) {
 }
 
 void bind_compiled_step(nb::module_& m) {
-  m.def("force_teams", &Pace::force, "forced"_a,
+  m.def("force_teams", &Pace::force, nb::call_guard<NativeCall>(), "forced"_a,
         "For tests: from now on several threads run each step of one device, whatever its nodes take.");
   nb::class_<CompiledStep>(m, "CompiledStep")
-      .def(nb::init<nb::object, nb::list, nb::list, size_t>(), "session"_a, "parts"_a, "feeds"_a, "num_fetches"_a)
-      .def("run", &CompiledStep::run, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
+      .def(nb::init<nb::object, nb::list, nb::list, size_t>(), nb::call_guard<NativeCall>(), "session"_a, "parts"_a,
+           "feeds"_a, "num_fetches"_a)
+      .def("run", &CompiledStep::run, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
            "Runs the step: the fetched values. Step 0 gets a new number.")
-      .def("run_one", &CompiledStep::run_one, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
-      .def("run_with_peers", &CompiledStep::run_with_peers, "feeds"_a, "peers"_a, "timeout_ms"_a = 0,
+      .def("run_one", &CompiledStep::run_one, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
+           "step_id"_a = 0)
+      .def("run_with_peers", &CompiledStep::run_with_peers, nb::call_guard<NativeCall>(), "feeds"_a, "peers"_a,
+           "timeout_ms"_a = 0,
            "Runs parts of a step whose other parts run in other processes: the values that are fetched here.")
-      .def("run_traced", &CompiledStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "details"_a = true,
-           "numerics"_a = false, "step_id"_a = 0,
+      .def("run_traced", &CompiledStep::run_traced, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
+           "details"_a = true, "numerics"_a = false, "step_id"_a = 0,
            "Runs the step observed: the fetched values and a Trace. Without details: only when each node ran.")
-      .def("run_checked", &CompiledStep::run_checked, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0,
+      .def("run_checked", &CompiledStep::run_checked, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
+           "step_id"_a = 0,
            "Runs the step: the fetched values, and the nodes that made NaN or infinity out of finite values.")
       .def(
           "nodes", [](CompiledStep& s, size_t first) { return nodes_to_python(*s.nodes(), first); }, "first"_a = 0,
+          nb::call_guard<NativeCall>(),
           "What the numbers of nodes in records mean: (device's number, caller, name, op, inputs, controls, names and "
           "ops of the nodes that it stands for).")
       .def_prop_ro(
@@ -191,6 +196,7 @@ void bind_compiled_step(nb::module_& m) {
       .def_prop_ro("num_traced_nodes", [](CompiledStep& s) { return s.nodes()->size(); })
       .def(
           "label", [](CompiledStep& s, nb::list labels) { label_from_python(*s.nodes(), labels); }, "labels"_a,
+          nb::call_guard<NativeCall>(),
           "Names the nodes of the program that the next nodes without labels stand for: [(node, text, share)] each.")
       .def(
           "sample",
@@ -212,7 +218,7 @@ void bind_compiled_step(nb::module_& m) {
           "What the measured steps took: by number of node (see `nodes`), its runs, their total and least time in "
           "nanoseconds, the steps in which it ran, and the median of its time over the last of them. Nodes that wait "
           "(queues, Recv) are not there, nor is what runs within nodes.")
-      .def("run_repeatedly", &CompiledStep::run_repeatedly, "should_stop"_a)
+      .def("run_repeatedly", &CompiledStep::run_repeatedly, nb::call_guard<NativeCall>(), "should_stop"_a)
       .def_prop_ro("num_nodes",
                    [](CompiledStep& s) {
                      size_t nodes = 0;

@@ -58,7 +58,7 @@ std::vector<std::vector<int64_t>> ask_for_shapes(PyObject* rule, const std::stri
         value = nb::steal(view_from_tensor(tensor));
       given.append(nb::make_tuple(tensor.shape().to_vector(), value));
     }
-    return nb::cast<std::vector<std::vector<int64_t>>>(nb::borrow(rule)(key, given));
+    return nb::cast<std::vector<std::vector<int64_t>>>(or_rest([&] { return nb::borrow(rule)(key, given); }));
   } catch (nb::python_error& exception) {
     throw error_from_python(exception);
   }

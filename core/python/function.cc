@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/attributes.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,7 +24,7 @@ void bind_function(nb::module_& m, nb::class_<Session>& session) {
           nb::sig("def function(self, name: str) -> Function | None"), "The function of that name, if it was declared.")
       .def(
           "declare_function",
-          [](Session& s, std::string name, nb::list arguments, nb::list results, bool blocking) {
+          [](Session& s, std::string name, nb::list arguments, nb::list results, bool blocking, bool runs_python) {
             std::vector<Function::Argument> takes;
             for (nb::handle argument : arguments) {
               AttrValue shape = attr_from_python(argument[1]);
@@ -31,16 +32,17 @@ void bind_function(nb::module_& m, nb::class_<Session>& session) {
             }
             std::vector<DType> gives;
             for (nb::handle dtype : results) gives.push_back(dtype_from_python(dtype));
-            return s.declare(std::make_shared<Function>(std::move(name), std::move(takes), std::move(gives), blocking));
+            return s.declare(
+                std::make_shared<Function>(std::move(name), std::move(takes), std::move(gives), blocking, runs_python));
           },
-          "name"_a, "arguments"_a, "results"_a, "blocking"_a,
+          "name"_a, "arguments"_a, "results"_a, "blocking"_a, "runs_python"_a, nb::call_guard<NativeCall>(),
           "Makes a function without a body, from (dtype, shape) of its arguments and the dtypes of its results.")
       .def(
           "define_function",
           [](Session& s, const std::shared_ptr<Function>& function, std::vector<NodeSpec> specs,
              Session::Fetches results,
              const std::string& device) { s.define(*function, std::move(specs), std::move(results), device); },
-          "function"_a, "specs"_a, "results"_a, "device"_a = "")
+          "function"_a, "specs"_a, "results"_a, "device"_a = "", nb::call_guard<NativeCall>())
       .def("drop_function", &Session::drop, "name"_a, "Takes a declaration back.");
 }
 

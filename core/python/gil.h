@@ -1,12 +1,23 @@
-// The interpreter's lock, and threads that ask for it while the interpreter ends.
+// The gate between the core and the interpreter: every way into Python and out of it goes through one of these classes.
 //
-// Python ends a daemon thread that asks for the lock after the main thread has finished: it unwinds the thread's stack,
-// which C++ answers by ending the process. A program that leaves queue runners behind would so end with an abort. Here
-// such a thread rests instead: `end_threads`, called by an exit handler of Python while the lock still works, makes
-// every thread that asks from then on wait for ever, and lets those through that have asked before.
+// Until version 3.14 Python ends a daemon thread that asks for the lock after the main thread has finished: it unwinds
+// the thread's stack, through C++ frames that drop references without the lock, or that let nothing pass. A program
+// that leaves threads inside of steps would so end with a crash. Here such a thread rests for ever instead.
+//
+// A thread is *inside* while it has frames of the core on its stack and holds the lock, or has asked for it. Two
+// things keep the end of the interpreter safe. `end_threads`, called by an exit handler of Python while the lock still
+// works, closes the gate: a thread that asks for the lock from then on, or that enters the core with it, gives it away
+// and rests; those inside are waited for. A thread that stays inside for longer than that, because a function of the
+// user's takes long, rests when Python unwinds it as far as `or_rest`.
+//
+// So: functions bound to Python that call back into it, or release the lock, have the call guard `NativeCall`; native
+// threads take the lock with `WithGil`, and give it away with `WithoutGil`; what runs a user's code, or NumPy's, on a
+// thread of unknown origin calls it by `or_rest`. The other classes and macros for the lock (of nanobind and of Python)
+// are not used, which tests/pure/test_gil_gate.py checks.
 #pragma once
 
 #include <Python.h>
+#include <cxxabi.h>
 
 #include <atomic>
 
@@ -18,34 +29,103 @@ class Gil {
  public:
   // Called on the thread that ends the interpreter, with the lock; gives it away meanwhile.
   static void end_threads();
+  // Never returns. Without the lock.
+  [[noreturn]] static void rest();
 
  private:
+  friend class NativeCall;
   friend class WithGil;
   friend class WithoutGil;
-  // Returns if the thread may have the lock; `left` follows when it is done with it, or has it back.
-  static void entering();
-  static void left() { inside_.fetch_sub(1); }
+  // Counts the thread as inside.
+  static void enter() {
+    inside_ = true;
+    // Counts itself, then reads the flag; `end_threads` sets the flag, then reads the count: so one of them sees the
+    // other.
+    threads_.fetch_add(1);
+  }
+  static void leave() {
+    inside_ = false;
+    threads_.fetch_sub(1);
+  }
+  // Whether this thread must not have the lock any more.
+  static bool closed() { return ending_.load() && !is_ender(); }
+  static bool is_ender();
+
   static std::atomic<bool> ending_;
-  static std::atomic<int> inside_;
+  static std::atomic<int> threads_;  // those inside
+  static thread_local bool inside_;
 };
 
-// Holds the lock, on any thread. Python code computes with denormals.
+// A function of the core, called by Python.
+class NativeCall {
+ public:
+  NativeCall() : outermost_(!Gil::inside_) {
+    if (outermost_) Gil::enter();
+    if (!Gil::closed()) [[likely]]
+      return;
+    PyEval_SaveThread();
+    Gil::rest();
+  }
+  ~NativeCall() {
+    if (outermost_) Gil::leave();
+  }
+  NativeCall(const NativeCall&) = delete;
+
+ private:
+  const bool outermost_;
+};
+
+// Holds the lock, on any thread, also on one that has it. Python code computes with denormals.
 class WithGil {
  public:
-  WithGil() {
-    Gil::entering();
+  WithGil() : entered_(PyGILState_Check() == 0) {
+    if (entered_) {
+      Gil::enter();
+      if (Gil::closed()) Gil::rest();
+    }
     state_ = PyGILState_Ensure();
   }
   ~WithGil() {
     PyGILState_Release(state_);
-    Gil::left();
+    if (entered_) Gil::leave();
   }
   WithGil(const WithGil&) = delete;
 
  private:
+  const bool entered_;
   KeepDenormals keep_;
   PyGILState_STATE state_;
 };
+
+// Gives the lock away for as long as it lives.
+class WithoutGil {
+ public:
+  WithoutGil() : thread_(PyEval_SaveThread()), was_inside_(Gil::inside_) {
+    if (was_inside_) Gil::leave();
+  }
+  ~WithoutGil() {
+    Gil::enter();
+    if (Gil::closed()) Gil::rest();
+    PyEval_RestoreThread(thread_);
+    if (!was_inside_) Gil::leave();
+  }
+  WithoutGil(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* thread_;
+  const bool was_inside_;
+};
+
+// Calls into Python, with the lock; a thread that Python ends meanwhile rests here. The call must not create objects
+// that need the lock to be destroyed.
+template <typename Call>
+auto or_rest(const Call& call) {
+  try {
+    return call();
+  } catch (abi::__forced_unwind&) {
+    Gil::rest();
+  }
+}
 
 // Drops a reference, on any thread: steps end on threads that do not have the lock.
 inline void drop_reference(PyObject* object) {
@@ -53,20 +133,5 @@ inline void drop_reference(PyObject* object) {
   WithGil gil;
   Py_DECREF(object);
 }
-
-// Gives the lock away for as long as it lives.
-class WithoutGil {
- public:
-  WithoutGil() : thread_(PyEval_SaveThread()) {}
-  ~WithoutGil() {
-    Gil::entering();
-    PyEval_RestoreThread(thread_);
-    Gil::left();
-  }
-  WithoutGil(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* thread_;
-};
 
 }  // namespace thalweg

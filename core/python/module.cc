@@ -20,6 +20,7 @@
 #include "python/devices.h"
 #include "python/function.h"
 #include "python/gil.h"
+#include "python/interrupt.h"
 #include "python/network.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
@@ -54,6 +55,10 @@ void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
+    if (nb::object exception = interrupt_of(error); exception.is_valid()) {
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+      return;
+    }
     if (make_error == nullptr) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
       return;
@@ -103,7 +108,7 @@ NB_MODULE(_core, m) {
   nb::register_exception_translator(translate);
   set_blocking_hook([](const std::function<void()>& wait) {
     if (!nb::is_alive() || PyGILState_Check() == 0) return wait();
-    nb::gil_scoped_release release;
+    WithoutGil released;
     wait();
   });
 
@@ -116,6 +121,7 @@ NB_MODULE(_core, m) {
   m.def("register_python_kernel", &register_python_kernel, "op"_a, "function"_a);
   m.def("has_kernel", [](const std::string& op) { return Registry::global().has(op, "CPU"); }, "op"_a);
   m.def("is_async", [](const std::string& op) { return Registry::global().is_async(op); }, "op"_a);
+  m.def("is_python", &is_python_op, "op"_a);
   m.def(
       "operands_of_rows",
       [](const std::string& op) {
@@ -160,7 +166,7 @@ NB_MODULE(_core, m) {
         set_isa_probe([callable]() -> std::string {
           WithGil gil;
           try {
-            return nb::cast<std::string>(nb::borrow(callable)());
+            return nb::cast<std::string>(or_rest([&] { return nb::borrow(callable)(); }));
           } catch (nb::python_error& exception) {
             throw error_from_python(exception);
           }
@@ -180,7 +186,7 @@ NB_MODULE(_core, m) {
       [](nb::object capsule, int64_t height, int64_t width, int64_t channels) {
         return pixels_from_arrow(capsule.ptr(), height, width, channels);
       },
-      "capsule"_a, "height"_a, "width"_a, "channels"_a,
+      "capsule"_a, "height"_a, "width"_a, "channels"_a, nb::call_guard<NativeCall>(),
       "A decoded image, given as a capsule of Arrow's C data interface, as a tensor of uint8.");
 
   m.def("load_libjpeg", &load_libjpeg, "path"_a, "Loads libjpeg from a file; whether it is one that the core can use.");
@@ -197,12 +203,13 @@ NB_MODULE(_core, m) {
         return pixels ? nb::steal(view_from_tensor(*pixels)) : nb::object(nb::none());
       },
       "file"_a, "channels"_a, "ratio"_a, "fancy_upscaling"_a, "accurate"_a, "enough"_a, "invent_rest"_a,
+      nb::call_guard<NativeCall>(),
       "A JPEG file as an array of uint8; None if libjpeg is not loaded or cannot decode all of it.");
 
   nb::class_<NodeSpec>(m, "NodeSpec")
       .def(nb::new_(&spec_from_python), "name"_a, "op"_a, "device"_a, "attrs"_a, "inputs"_a, "controls"_a,
            "input_dtypes"_a, "output_dtypes"_a, "stateful"_a, "priority"_a = -1.0, "may_wait"_a = false,
-           "uses"_a = "writes",
+           "uses"_a = "writes", nb::call_guard<NativeCall>(),
            "`may_wait`: its kernel may wait for another node of the step. `uses`: what it does with the resources whose "
            "handles it reads: it \"writes\" or \"reads\" them, or it may use \"any\" resource.");
 
@@ -238,7 +245,7 @@ NB_MODULE(_core, m) {
                                                   *session.device(device));
            }),
            "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a,
-           "device"_a = "");
+           "device"_a = "", nb::call_guard<NativeCall>());
 
   bind_checkpoint(m);
   bind_records(m);

@@ -15,6 +15,7 @@
 #include "net/task.h"
 #include "python/compiled_step.h"
 #include "python/gil.h"
+#include "python/interrupt.h"
 #include "python/partial_step.h"
 #include "python/python_kernel.h"
 #include "python/step_values.h"
@@ -49,30 +50,26 @@ class NetworkStep {
   const std::shared_ptr<ClusterStep>& step() const { return step_; }
 
   nb::object run(nb::handle values, int64_t timeout_ms, int64_t step_id) {
-    return guarded([&] { return to_python(wait(values, timeout_ms, step_id, {}).fetches); });
+    return to_python(wait(values, timeout_ms, step_id, {}).fetches);
   }
   nb::object run_one(nb::handle values, int64_t timeout_ms, int64_t step_id) {
-    return guarded([&] { return to_python(std::move(wait(values, timeout_ms, step_id, {}).fetches.at(0))); });
+    return to_python(std::move(wait(values, timeout_ms, step_id, {}).fetches.at(0)));
   }
   // The fetched values, and the trace of all tasks.
   nb::object run_traced(nb::handle values, int64_t timeout_ms, bool numerics, int64_t step_id) {
-    return guarded([&]() -> nb::object {
-      StepResult result = wait(values, timeout_ms, step_id, {.traced = true, .checked = numerics});
-      NetworkTrace trace{std::move(result.stats), std::move(result.findings)};
-      return nb::make_tuple(to_python(std::move(result.fetches)), std::move(trace));
-    });
+    StepResult result = wait(values, timeout_ms, step_id, {.traced = true, .checked = numerics});
+    NetworkTrace trace{std::move(result.stats), std::move(result.findings)};
+    return nb::make_tuple(to_python(std::move(result.fetches)), std::move(trace));
   }
   // The fetched values, and the nodes that made NaN or infinity out of finite values.
   nb::object run_checked(nb::handle values, int64_t timeout_ms, int64_t step_id) {
-    return guarded([&]() -> nb::object {
-      StepResult result = wait(values, timeout_ms, step_id, {.checked = true});
-      return nb::make_tuple(to_python(std::move(result.fetches)), nb::cast(result.findings));
-    });
+    StepResult result = wait(values, timeout_ms, step_id, {.checked = true});
+    return nb::make_tuple(to_python(std::move(result.fetches)), nb::cast(result.findings));
   }
   // Runs the step, which has no feeds, again and again until it fails or shall stop.
   void run_repeatedly(nb::callable should_stop) {
     nb::list none;
-    while (!nb::cast<bool>(should_stop())) guarded([&] { return to_python(wait(none, 0, 0, {}).fetches); });
+    while (!nb::cast<bool>(or_rest([&] { return should_stop(); }))) to_python(wait(none, 0, 0, {}).fetches);
   }
 
  private:
@@ -90,18 +87,21 @@ class NetworkStep {
     if (step_->pace().is_short()) waiter->read(step_->task(), id, step_->connections());
     const auto until = began + std::chrono::milliseconds(timeout_ms);
     bool ended_early = false;
+    std::optional<Error> interrupt;
     while (!waiter->sleep(kPoll)) {
       try {
-        check_signals();
+        if (!interrupt) check_signals();
         if (timeout_ms > 0 && net::Clock::now() >= until && !ended_early) {
           ended_early = true;
           fail(Code::deadline_exceeded, "the step took longer than its timeout of ", timeout_ms,
                " ms (operation_timeout_in_ms)");
         }
       } catch (const Error& error) {
+        if (is_interrupt(error)) interrupt = error;
         step_->task().steps().cancel(id, error);
       }
     }
+    if (interrupt) throw *interrupt;
     step_->pace().took(net::Clock::now() - began);
     StepResult result = std::move(waiter->result());
     if (result.error) throw *result.error;
@@ -115,7 +115,7 @@ class NetworkStep {
 template <typename... Args>
 nb::object call_python(const std::shared_ptr<void>& function, const Args&... args) {
   try {
-    return nb::borrow(static_cast<PyObject*>(function.get()))(args...);
+    return or_rest([&] { return nb::borrow(static_cast<PyObject*>(function.get()))(args...); });
   } catch (nb::python_error& exception) {
     Error error = error_from_python(exception);
     // The node that failed, if the function has run a step: the peer shows it as its own.
@@ -216,8 +216,7 @@ nb::bytes call_peer(Task& task, const std::shared_ptr<Connection>& peer, const s
     while (future.wait_for(kPoll) != std::future_status::ready) {
       if (timeout_ms > 0 && net::Clock::now() >= until)
         fail(Code::deadline_exceeded, peer->name(), " has not answered '", method, "' within ", timeout_ms, " ms");
-      WithGil gil;
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      check_signals();
     }
     outcome = future.get();
   }
@@ -296,9 +295,9 @@ void bind_network(nb::module_& m) {
           },
           "why"_a);
   nb::class_<Task>(m, "NetworkTask", "This process as a member of a cluster, or as a client of one.")
-      .def(nb::new_(&make_task), "task"_a, "incarnation"_a, "cluster"_a, "key"_a, "calls"_a, "lost"_a,
-           "shares_memory"_a = true, "patience_ms"_a = 3000, "limits"_a = nb::dict(), "encrypt"_a.none() = nb::none(),
-           "refused"_a.none() = nb::none(),
+      .def(nb::new_(&make_task), nb::call_guard<NativeCall>(), "task"_a, "incarnation"_a, "cluster"_a, "key"_a,
+           "calls"_a, "lost"_a, "shares_memory"_a = true, "patience_ms"_a = 3000, "limits"_a = nb::dict(),
+           "encrypt"_a.none() = nb::none(), "refused"_a.none() = nb::none(),
            "`calls(connection, method, payload) -> bytes` answers peers; `lost(connection, why)` is told of lost ones; "
            "`limits` are those of core/net/limits.h, by name; `encrypt(fd, host, seconds) -> fd` makes an encrypted "
            "connection of a TCP socket, which it leaves open; `refused(host, why)` is told of refused callers.")
@@ -312,7 +311,7 @@ void bind_network(nb::module_& m) {
           "address"_a, "timeout_ms"_a, "tcp"_a = false)
       .def("find", &Task::find, "task"_a, "incarnation"_a)
       .def("connections", &Task::connections)
-      .def("call", &call_peer, "peer"_a, "method"_a, "payload"_a, "timeout_ms"_a = 0)
+      .def("call", &call_peer, nb::call_guard<NativeCall>(), "peer"_a, "method"_a, "payload"_a, "timeout_ms"_a = 0)
       .def(
           "add", [](Task& task, NetworkStep& step) { return task.add(step.step()); }, "step"_a,
           "Makes a step known to peers: the number by which they start it.")
@@ -332,17 +331,21 @@ void bind_network(nb::module_& m) {
       .def_ro("findings", &NetworkTrace::findings, "Nodes, and descriptions of their NaNs and infinities.")
       .def("step_stats", [](const NetworkTrace& trace) { return bytes_of(trace.stats); });
   nb::class_<NetworkStep>(m, "NetworkStep", "A step of which other tasks run parts.")
-      .def(nb::new_(&make_step), "task"_a, "feeds"_a, "num_fetches"_a, "local"_a.none(), "local_share"_a, "remotes"_a,
-           "routes"_a, "label"_a.none() = nb::none(),
+      .def(nb::new_(&make_step), nb::call_guard<NativeCall>(), "task"_a, "feeds"_a, "num_fetches"_a, "local"_a.none(),
+           "local_share"_a, "remotes"_a, "routes"_a, "label"_a.none() = nb::none(),
            "`local` is a CompiledStep of this process's parts, or None; shares are the feeds and fetches of the step "
            "that are those of the parts; remotes are (connection, number, feeds, fetches); routes are (task, "
            "connection); `label()` gives the nodes of the local parts their labels in traces.")
-      .def("run", &NetworkStep::run, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
-      .def("run_one", &NetworkStep::run_one, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
-      .def("run_traced", &NetworkStep::run_traced, "feeds"_a, "timeout_ms"_a = 0, "numerics"_a = false, "step_id"_a = 0)
-      .def("run_checked", &NetworkStep::run_checked, "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
-      .def("run_repeatedly", &NetworkStep::run_repeatedly, "should_stop"_a)
-      .def("start_partial", &start_partial, "Starts a step that is fed and fetched through its rendezvous.");
+      .def("run", &NetworkStep::run, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0, "step_id"_a = 0)
+      .def("run_one", &NetworkStep::run_one, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
+           "step_id"_a = 0)
+      .def("run_traced", &NetworkStep::run_traced, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
+           "numerics"_a = false, "step_id"_a = 0)
+      .def("run_checked", &NetworkStep::run_checked, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
+           "step_id"_a = 0)
+      .def("run_repeatedly", &NetworkStep::run_repeatedly, nb::call_guard<NativeCall>(), "should_stop"_a)
+      .def("start_partial", &start_partial, nb::call_guard<NativeCall>(),
+           "Starts a step that is fed and fetched through its rendezvous.");
 }
 
 }  // namespace thalweg

@@ -64,7 +64,8 @@ void bytes_of(PyObject* item, std::string& out) {
 
 Tensor strings_from_python(PyObject* value) {
   PyArray_Descr* object = PyArray_DescrFromType(NPY_OBJECT);
-  Ref array(PyArray_FromAny(value, object, 0, 0, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_FORCECAST, nullptr));
+  Ref array(or_rest(
+      [&] { return PyArray_FromAny(value, object, 0, 0, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_FORCECAST, nullptr); }));
   PyArrayObject* items = as_array(array.get());
   Tensor out(DType::string, shape_of(items));
   PyObject** data = static_cast<PyObject**>(PyArray_DATA(items));
@@ -166,7 +167,8 @@ Tensor tensor_from_python(PyObject* value, DType dtype, Sharing sharing) {
   } else {
     PyArray_Descr* descr = descr_of(dtype);
     Py_INCREF(descr);
-    array = PyArray_FromAny(value, descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr);
+    array = or_rest(
+        [&] { return PyArray_FromAny(value, descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr); });
   }
   Ref holder(array);
   PyArrayObject* source = as_array(array);

@@ -72,10 +72,11 @@ nb::object PartialStep::recv(const std::string& name) {
       promise->set_value({std::move(error), std::move(value)});
     });
     while (future.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-      WithGil gil;
-      if (PyErr_CheckSignals() != 0) {
-        abort_(Error(Code::cancelled, "interrupted"));
-        throw nb::python_error();
+      try {
+        check_signals();
+      } catch (const Error& error) {
+        abort_(error);
+        throw;
       }
     }
     result = future.get();
@@ -87,9 +88,9 @@ nb::object PartialStep::recv(const std::string& name) {
 
 void bind_partial_step(nb::module_& m) {
   nb::class_<PartialStep>(m, "PartialStep")
-      .def(nb::new_(&start), "step"_a, "step_id"_a = 0)
-      .def("send", &PartialStep::send, "name"_a, "dtype"_a, "value"_a)
-      .def("recv", &PartialStep::recv, "name"_a);
+      .def(nb::new_(&start), nb::call_guard<NativeCall>(), "step"_a, "step_id"_a = 0)
+      .def("send", &PartialStep::send, nb::call_guard<NativeCall>(), "name"_a, "dtype"_a, "value"_a)
+      .def("recv", &PartialStep::recv, nb::call_guard<NativeCall>(), "name"_a);
 }
 
 }  // namespace thalweg

@@ -47,8 +47,10 @@ std::shared_ptr<PeerRendezvous> make_rendezvous(int64_t step, const std::vector<
         }
         nb::object done;
         if (array && text)
-          done = nb::steal(PyObject_CallFunctionObjArgs(call.get(), text.ptr(), array.ptr(),
-                                                        value.defined() ? Py_False : Py_True, nullptr));
+          done = nb::steal(or_rest([&] {
+            return PyObject_CallFunctionObjArgs(call.get(), text.ptr(), array.ptr(),
+                                                value.defined() ? Py_False : Py_True, nullptr);
+          }));
         if (!done) {
           PyErr_Clear();
           fail(Code::unavailable, "the tensor of '", transfer, "' could not be handed over");
@@ -73,10 +75,10 @@ void deliver(PeerRendezvous& rendezvous, const std::string& transfer, int dtype,
 
 void bind_peer_rendezvous(nb::module_& m) {
   nb::class_<PeerRendezvous>(m, "PeerRendezvous")
-      .def(nb::new_(&make_rendezvous), "step_id"_a, "devices"_a, "outgoing"_a,
+      .def(nb::new_(&make_rendezvous), nb::call_guard<NativeCall>(), "step_id"_a, "devices"_a, "outgoing"_a,
            "The rendezvous of a step that other processes take part in. `outgoing(transfer, value, is_dead)` is called "
            "for each tensor that leaves this process, on the thread that sends it.")
-      .def("deliver", &deliver, "transfer"_a, "dtype"_a, "value"_a.none(),
+      .def("deliver", &deliver, nb::call_guard<NativeCall>(), "transfer"_a, "dtype"_a, "value"_a.none(),
            "Takes a tensor from another process; None is a dead one.")
       .def(
           "abort",

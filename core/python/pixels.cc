@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include "python/gil.h"
+
 namespace thalweg {
 namespace {
 
@@ -51,12 +53,11 @@ Tensor pixels_from_arrow(PyObject* capsule, int64_t height, int64_t width, int64
           "an image of ", height, " x ", width, " pixels in an Arrow array of ", array->length);
   const auto* from = static_cast<const uint8_t*>(values->buffers[1]);
   auto* to = out.flat<uint8_t>();
-  PyThreadState* released = PyEval_SaveThread();
+  WithoutGil released;
   if (channels == 3)
     pack(from, to, pixels);
   else
     std::memcpy(to, from, static_cast<size_t>(pixels));
-  PyEval_RestoreThread(released);
   return out;
 }
 

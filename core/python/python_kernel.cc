@@ -1,10 +1,14 @@
 // Calling Python from the executor, and its exceptions as errors.
 #include "python/python_kernel.h"
 
+#include <mutex>
+#include <set>
+
 #include "kernel/registry.h"
 #include "kernel/shortcut.h"
 #include "python/attributes.h"
 #include "python/gil.h"
+#include "python/interrupt.h"
 #include "python/numpy_bridge.h"
 
 namespace nb = nanobind;
@@ -73,7 +77,9 @@ struct PythonKernel : Kernel {
     try {
       nb::list inputs;
       for (int i = 0; i < ctx.num_inputs(); ++i) inputs.append(nb::steal(view_from_tensor(ctx.input(i))));
-      nb::object result = function(inputs, attrs);
+      nb::object result = nb::steal(
+          or_rest([&] { return PyObject_CallFunctionObjArgs(function.ptr(), inputs.ptr(), attrs.ptr(), nullptr); }));
+      if (!result.is_valid()) throw nb::python_error();
       int n = ctx.num_outputs();
       if (n == 0) return;
       if (n == 1 && !PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) {
@@ -112,19 +118,43 @@ Code code_of(PyObject* type) {
   return Code::unknown;
 }
 
+// The ops with kernels written in Python.
+struct PythonOps {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
+PythonOps& python_ops() {
+  static PythonOps* ops = new PythonOps;
+  return *ops;
+}
+
 }  // namespace
+
+bool is_python_op(const std::string& op) {
+  std::lock_guard lock(python_ops().mutex);
+  return python_ops().names.contains(op);
+}
 
 Error error_from_python(nb::python_error& exception) {
   nb::object value = nb::borrow(exception.value());
   if (nb::hasattr(value, "error_code") && nb::hasattr(value, "message"))
     return Error(Code(nb::cast<int>(value.attr("error_code"))), nb::str(value.attr("message")).c_str());
   std::string text = cat(Py_TYPE(value.ptr())->tp_name, ": ", nb::str(value).c_str());
+  if (!nb::isinstance(value, PyExc_Exception)) {
+    // KeyboardInterrupt and SystemExit are no failures of the step: nobody may handle them as one.
+    return interrupting(std::move(value), text);
+  }
   return Error(code_of(exception.type().ptr()), text);
 }
 
 void register_python_kernel(const std::string& op, nb::callable function) {
   Registration registration;
   registration.op = op;
+  {
+    std::lock_guard lock(python_ops().mutex);
+    python_ops().names.insert(op);
+  }
   // Held for the life of the process, like the registry itself.
   PyObject* callable = function.release().ptr();
   registration.create = [callable](const Construction& c) {

@@ -11,6 +11,8 @@ namespace thalweg {
 
 // `function(inputs: list[ndarray], attrs: dict) -> ndarray or sequence of them`, for every element type.
 void register_python_kernel(const std::string& op, nanobind::callable function);
+// Whether an op has a kernel that is written in Python.
+bool is_python_op(const std::string& op);
 
 // The Error equivalent of a Python exception: Thalweg's own classes keep their code. Clears nothing.
 Error error_from_python(nanobind::python_error& exception);

@@ -10,6 +10,7 @@
 #include "io/line_reader.h"
 #include "io/record_reader.h"
 #include "io/record_writer.h"
+#include "python/gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,7 +25,7 @@ std::string to_string(nb::bytes bytes) { return {bytes.c_str(), bytes.size()}; }
 std::unique_lock<std::mutex> locked(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) {
-    nb::gil_scoped_release release;
+    WithoutGil released;
     lock.lock();
   }
   return lock;
@@ -44,7 +45,7 @@ class FileIterator {
     if (ready()) {  // A record in memory is not worth releasing the GIL.
       found = reader_->next(record);
     } else if (found) {
-      nb::gil_scoped_release release;
+      WithoutGil released;
       found = reader_->next(record);
     }
     if (!found) throw nb::stop_iteration();
@@ -57,7 +58,7 @@ class FileIterator {
   void seek(uint64_t position) {
     std::unique_lock lock = locked(mutex_);
     Reader& reader = open();
-    nb::gil_scoped_release release;
+    WithoutGil released;
     reader.seek(position);
   }
   void close() {
@@ -89,17 +90,17 @@ class FileWriter {
     constexpr size_t kWorthIt = 64 * 1024;  // Below that, releasing the GIL costs more than it gains.
     std::string_view content(record.c_str(), record.size());
     if (content.size() < kWorthIt) return writer_.write(content);
-    nb::gil_scoped_release release;
+    WithoutGil released;
     writer_.write(content);
   }
   void flush() {
     auto lock = locked(mutex_);
-    nb::gil_scoped_release release;
+    WithoutGil released;
     writer_.flush();
   }
   void close() {
     auto lock = locked(mutex_);
-    nb::gil_scoped_release release;
+    WithoutGil released;
     writer_.close();
   }
 
@@ -115,10 +116,11 @@ nb::class_<FileIterator<Reader>> bind(nb::module_& m, const char* name, const ch
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> collections.abc.Iterator[bytes]"))
-      .def("__next__", &Iterator::next)
-      .def("close", &Iterator::close, "Closes the file; there are no more records then.")
-      .def("seek", &Iterator::seek, "position"_a, "Continues at a `position` of before.")
-      .def_prop_ro("position", &Iterator::position, "Where the next record begins, in decompressed bytes.");
+      .def("__next__", &Iterator::next, nb::call_guard<NativeCall>())
+      .def("close", &Iterator::close, nb::call_guard<NativeCall>(), "Closes the file; there are no more records then.")
+      .def("seek", &Iterator::seek, "position"_a, nb::call_guard<NativeCall>(), "Continues at a `position` of before.")
+      .def_prop_ro("position", &Iterator::position, nb::call_guard<NativeCall>(),
+                   "Where the next record begins, in decompressed bytes.");
 }
 
 }  // namespace
@@ -135,9 +137,9 @@ void bind_records(nb::module_& m) {
       "content"_a, "A record with its length and checksums, as it stands in a TFRecord file.");
   nb::class_<FileWriter>(m, "RecordWriter", "Writes a TFRecord file.")
       .def(nb::new_([](nb::bytes path) { return new FileWriter(to_string(path)); }), "path"_a)
-      .def("write", &FileWriter::write, "record"_a)
-      .def("flush", &FileWriter::flush)
-      .def("close", &FileWriter::close);
+      .def("write", &FileWriter::write, "record"_a, nb::call_guard<NativeCall>())
+      .def("flush", &FileWriter::flush, nb::call_guard<NativeCall>())
+      .def("close", &FileWriter::close, nb::call_guard<NativeCall>());
   bind<RecordReader>(m, "RecordReader", "The records of a TFRecord file.")
       .def(nb::new_([](nb::bytes path, nb::bytes compression, size_t buffer_bytes) {
              return new FileIterator<RecordReader>(std::in_place, to_string(path),

@@ -5,6 +5,7 @@
 
 #include "python/attributes.h"
 #include "python/gil.h"
+#include "python/interrupt.h"
 #include "python/numpy_bridge.h"
 #include "python/python_kernel.h"
 
@@ -74,7 +75,10 @@ nb::list to_python(std::vector<Tensor> fetched) {
 
 void check_signals() {
   WithGil gil;
-  if (PyErr_CheckSignals() != 0) fail(Code::cancelled, "interrupted");
+  if (or_rest([] { return PyErr_CheckSignals(); }) == 0) return;
+  // Whatever the handler has raised, it was not called by the step.
+  nb::python_error exception;
+  throw interrupting(nb::borrow(exception.value()), "interrupted");
 }
 
 std::shared_ptr<void> shared_object(nb::object object) {

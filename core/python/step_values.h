@@ -17,20 +17,10 @@ std::vector<FeedSpec> feeds_from_python(nanobind::list feeds);
 std::vector<Tensor> fed_values(const std::vector<FeedSpec>& specs, nanobind::handle values);
 nanobind::object to_python(Tensor tensor);
 nanobind::list to_python(std::vector<Tensor> fetched);
-// Lets Ctrl-C interrupt a step: signals are only handled on the main thread, and only under the GIL.
+// Lets Ctrl-C interrupt a step: signals are only handled on the main thread, and only under the GIL. What a handler has
+// raised is raised in the place of the Error that this throws.
 void check_signals();
 // A reference to a Python object that any thread may drop.
 std::shared_ptr<void> shared_object(nanobind::object object);
-
-// Calls f. A pending KeyboardInterrupt is what the user must see, not the cancellation that it caused.
-template <typename F>
-nanobind::object guarded(F&& f) {
-  try {
-    return f();
-  } catch (const Error&) {
-    if (PyErr_Occurred()) throw nanobind::python_error();
-    throw;
-  }
-}
 
 }  // namespace thalweg

@@ -5,13 +5,16 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "error.h"
 #include "memory/account.h"
 #include "thread/denormals.h"
+#include "thread/interruption.h"
 #include "thread/serial_scope.h"
 #include "thread/share_scope.h"
 
@@ -21,6 +24,7 @@ namespace {
 std::atomic<int> chosen_threads{0};
 thread_local bool inside_loop = false;
 thread_local const std::atomic<int>* sharers = nullptr;
+constexpr int64_t kInterruptiblePieces = 64;
 thread_local ParallelMeter* meter = nullptr;
 
 int64_t nanoseconds() {
@@ -37,7 +41,7 @@ class Loop {
  public:
   Loop(const void* body, void (*invoke)(const void*, int64_t, int64_t), int64_t n, int64_t grain, int threads)
       : places(threads - 1), body_(body), invoke_(invoke), grain_(grain), count_(std::min(threads, kMostStretches)) {
-    most_ = (n + 4 * threads - 1) / (4 * threads);
+    most_ = interruption_ ? std::max(grain, n / kInterruptiblePieces) : (n + 4 * threads - 1) / (4 * threads);
     for (int i = 0; i < count_; ++i) {
       stretches_[i].next.store(n * i / count_, std::memory_order_relaxed);
       stretches_[i].end = n * (i + 1) / count_;
@@ -46,8 +50,13 @@ class Loop {
 
   void work(int worker) {
     inside_loop = true;
-    for (int i = 0; i < count_; ++i) take(stretches_[(worker + i) % count_]);
+    for (int i = 0; i < count_; ++i) take(stretches_[(worker + i) % count_], worker == 0);
     inside_loop = false;
+  }
+  // After the loop: throws if it was interrupted.
+  void check() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+    if (stopped_.load(std::memory_order_relaxed)) fail(Code::cancelled, "the step has ended");
   }
   bool open() const {
     return places > 0 && std::any_of(stretches_, stretches_ + count_, [](const Stretch& s) { return s.left() > 0; });
@@ -67,9 +76,10 @@ class Loop {
 
   // Pieces become smaller towards the end, so that all threads finish together, and one that was held up leaves little
   // behind. Where they begin and end does not depend on the thread that takes them.
-  void take(Stretch& from) {
+  void take(Stretch& from, bool is_caller) {
     int64_t begin = from.next.load(std::memory_order_relaxed);
     while (begin < from.end) {
+      if (interruption_ && is_stopped(is_caller)) return;
       const int64_t end = std::min(from.end, begin + std::max(grain_, std::min(most_, (from.end - begin) / 2)));
       if (!from.next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
       invoke_(body_, begin, end);
@@ -77,6 +87,22 @@ class Loop {
     }
   }
 
+  // The caller asks, the helpers see what it has found.
+  bool is_stopped(bool is_caller) {
+    if (is_caller && !stopped_.load(std::memory_order_relaxed)) {
+      try {
+        if (interruption_->is_due()) stopped_.store(true, std::memory_order_relaxed);
+      } catch (...) {
+        thrown_ = std::current_exception();
+        stopped_.store(true, std::memory_order_relaxed);
+      }
+    }
+    return stopped_.load(std::memory_order_relaxed);
+  }
+
+  Interruption* const interruption_ = Interruption::current();
+  std::atomic<bool> stopped_{false};
+  std::exception_ptr thrown_;  // by the caller
   const void* const body_;
   void (*const invoke_)(const void*, int64_t, int64_t);
   const int64_t grain_;
@@ -192,13 +218,17 @@ int intra_op_threads() {
 void run_in_parallel(int64_t n, int64_t grain, const void* body, void (*invoke)(const void*, int64_t, int64_t)) {
   int64_t pieces = (n + grain - 1) / grain;
   int threads = static_cast<int>(std::min<int64_t>(intra_op_threads(), pieces));
-  if (threads <= 1 || inside_loop) {
+  if (inside_loop || (threads <= 1 && Interruption::current() == nullptr)) {
     invoke(body, 0, n);
     return;
   }
-  const ParallelMeter::Loop metered(threads);
-  Loop loop(body, invoke, n, grain, threads);
-  Crew::shared().run(loop);
+  const ParallelMeter::Loop metered(std::max(threads, 1));
+  Loop loop(body, invoke, n, grain, std::max(threads, 1));
+  if (threads <= 1)
+    loop.work(0);
+  else
+    Crew::shared().run(loop);
+  loop.check();
 }
 
 }  // namespace thalweg

@@ -44,9 +44,9 @@ def test_sizes_that_must_not_be_negative() -> None:
 
 
 def test_shards_are_checked_while_the_graph_is_built() -> None:
-    with pytest.raises(ValueError, match="num_shards must be >= 1"):
+    with pytest.raises(InvalidArgument, match="num_shards must be >= 1"):
         Dataset.range(3).shard(0, 0)
-    with pytest.raises(ValueError, match="index"):
+    with pytest.raises(InvalidArgument, match="index"):
         Dataset.range(3).shard(2, 2)
 
 

@@ -24,7 +24,7 @@ def test_slices_keep_the_structure_of_their_source() -> None:
 
 
 def test_namedtuples_stay_namedtuples() -> None:
-    dataset = Dataset.from_tensors(Pair(1, 2.0)).map(lambda left, right: Pair(right, left))
+    dataset = Dataset.from_tensors(Pair(1, 2.0)).map(lambda pair: Pair(pair.right, pair.left))
     (element,) = elements(dataset)
     assert type(element) is Pair
     assert plain(element) == (2.0, 1)

@@ -205,3 +205,42 @@ def test_checkpoints_are_waited_for(tmp_path: Path) -> None:
             if len(found) < 3:
                 saver.save(session, str(tmp_path / "m"), global_step=len(found))
     assert found == ["m-0", "m-1", "m-2"]
+
+
+def test_the_meta_graph_is_there_before_the_checkpoint_file_names_it(tmp_path: Path, monkeypatch: Any) -> None:
+    tf.Variable(1.0, name="v")
+    saver = tf.train.Saver()
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first = saver.save(session, str(tmp_path / "model"), 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(tf.train.Saver, "export_meta_graph", killed)
+            with pytest.raises(KeyboardInterrupt):
+                saver.save(session, str(tmp_path / "model"), 2)
+    assert tf.train.latest_checkpoint(str(tmp_path)) == first
+    assert (tmp_path / "model-1.meta").exists()
+
+
+def test_the_next_save_removes_data_without_an_index(tmp_path: Path, monkeypatch: Any) -> None:
+    from thalweg.train.checkpoints import checkpoint_state
+
+    tf.Variable(1.0, name="v")
+    saver = tf.train.Saver()
+    left = [tmp_path / f"model-{n}.data-00000-of-00001" for n in (1, 2)]
+    others = [tmp_path / name for name in ("model-a.data-00000-of-00001", "other-1.data-00000-of-00001", "model-9.txt")]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        saver.save(session, str(tmp_path / "model"), 3)
+        for path in (*left, *others):
+            path.write_bytes(b"part")
+        saver.save(session, str(tmp_path / "model"), 4)
+        assert all(path.exists() for path in left)  # Its index may be about to come.
+        monkeypatch.setattr(checkpoint_state, "ORPHAN_SECONDS", -1)
+        saver.save(session, str(tmp_path / "model"), 5)
+        assert not any(path.exists() for path in left)
+        assert all(path.exists() for path in others)
+        saver.restore(session, str(tmp_path / "model-3"))

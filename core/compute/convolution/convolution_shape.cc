@@ -14,6 +14,11 @@ std::string str(const std::vector<int64_t>& values) {
 
 }  // namespace
 
+double multiplications(const Shape& results, const Shape& filter) {
+  const double channels = filter.rank() == 0 ? 1 : std::max<int64_t>(1, filter[filter.rank() - 1]);
+  return static_cast<double>(results.num_elements()) * static_cast<double>(filter.num_elements()) / channels;
+}
+
 ConvolutionAttributes::ConvolutionAttributes(const Construction& c, int spatial, bool depthwise, const char* dilations)
     : spatial_(spatial),
       depthwise_(depthwise),

@@ -8,6 +8,9 @@
 
 namespace thalweg {
 
+// About how many multiplications a convolution with these results takes.
+double multiplications(const Shape& results, const Shape& filter);
+
 // The attributes that all convolutions have in common. Refuses impossible ones when made.
 class ConvolutionAttributes {
  public:

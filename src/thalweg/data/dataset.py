@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from thalweg import errors
 from thalweg.data import iterator, mapping, padding, reducing, structure
 from thalweg.data.arguments import (
     AUTOTUNE,
@@ -258,16 +259,16 @@ class Dataset:
         """Every `num_shards`-th element, beginning with the `index`-th: one worker's part.
 
         Raises:
-            ValueError: If `num_shards` is less than 1, or `index` is not in `[0, num_shards)`.
+            errors.InvalidArgumentError: If `num_shards` is less than 1, or `index` is not in `[0, num_shards)`.
         """
         shards, place = int64(num_shards, "num_shards"), int64(index, "index")
         static_shards, static_index = static_size(shards), static_size(place)
         if static_shards is not None and static_shards < 1:
-            raise ValueError(f"num_shards must be >= 1; got {static_shards}")
+            raise errors.InvalidArgumentError(None, None, f"num_shards must be >= 1; got {static_shards}")
         if static_index is not None and static_index < 0:
-            raise ValueError(f"index must be >= 0; got {static_index}")
+            raise errors.InvalidArgumentError(None, None, f"index must be >= 0; got {static_index}")
         if static_index is not None and static_shards is not None and static_index >= static_shards:
-            raise ValueError(f"index must be <= num_shards; {static_index} is not < {static_shards}")
+            raise errors.InvalidArgumentError(None, None, f"index {static_index} is not < num_shards {static_shards}")
         return self._derived("ShardDataset", shards, place)
 
     def enumerate(self, start: Any = 0) -> Dataset:

@@ -50,7 +50,7 @@ class DatasetFunction:
                 count = len(structure.flatten(argument))
                 values.append(structure.from_tensors(argument, rest[:count]))
                 del rest[:count]
-            if spread and len(values) == 1 and isinstance(values[0], tuple):
+            if spread and len(values) == 1 and type(values[0]) is tuple:  # A named one is one argument.
                 returned = func(*values[0])
             else:
                 returned = func(*values)

@@ -5,7 +5,7 @@ A task installs the parts of its own devices; it needs no other part of the step
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from thalweg import errors
@@ -98,11 +98,18 @@ def supports(op: str, attr: str, dtype: DType) -> bool:
 
 def is_blocking(function: PlannedFunction, functions: Mapping[str, PlannedFunction]) -> bool:
     """Whether a body, or one that it uses, has operations that may have to wait."""
+    return _has_op(function, functions, core.is_async)
+
+
+def _has_op(
+    function: PlannedFunction, functions: Mapping[str, PlannedFunction], is_meant: Callable[[str], bool]
+) -> bool:
+    """Whether a body, or one that it uses, has an operation whose type is meant."""
     seen = {function.name}
     stack = [function]
     while stack:
         for node in stack.pop().graph.nodes.values():
-            if core.is_async(node.op):
+            if is_meant(node.op):
                 return True
             for name in referred_names(node):
                 if name not in seen:
@@ -220,6 +227,7 @@ class _Installer:
                 [(feed.dtype, feed.shape) for feed in function.graph.feeds],
                 list(function.output_dtypes),
                 is_blocking(function, self._step.functions),
+                _has_op(function, self._step.functions, core.is_python),
             )
             self._undefined.append((native, function, device))
         return native

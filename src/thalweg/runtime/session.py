@@ -78,8 +78,21 @@ def _text(target: Any) -> str:
 class BaseSession:
     """The base of Session and InteractiveSession. Any number of threads may call `run` at the same time."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        """Creates a session for `graph`, or for the default graph."""
+    def __init__(
+        self, target: str = "", graph: Graph | None = None, config: Any = None, *, max_compiled_steps: int = 1000
+    ) -> None:
+        """Creates a session for `graph`, or for the default graph.
+
+        Args:
+            target: The server to connect to; this process if it is empty.
+            graph: The graph.
+            config: A ConfigProto.
+            max_compiled_steps: How many compiled steps to keep, some 13 KB each for a small graph. Beyond that, those
+                that were not run longest are compiled again when they are run.
+        """
+        if max_compiled_steps < 1:
+            raise ValueError(f"max_compiled_steps must be positive, got {max_compiled_steps}.")
+        self._most_steps = max_compiled_steps
         if graph is None:
             graph = get_default_graph()
         elif not isinstance(graph, Graph):
@@ -225,6 +238,8 @@ class BaseSession:
             return step, list(feed_dict.values()) if feed_dict else []
         _, feeds, values, step = self._resolve(fetches, feed_dict)
         if key is not None and list(feed_dict or ()) == list(feeds):
+            if len(self._steps_by_call) >= 2 * self._most_steps:  # The same step can be asked for in many forms.
+                self._steps_by_call.clear()
             self._steps_by_call[key] = step
         return step, values
 
@@ -252,11 +267,26 @@ class BaseSession:
                     known = self._steps.get(signature)  # Another thread may have installed it meanwhile.
                     if known is None:
                         known = self._installed(feeds, plan.tensors, plan.targets)
-                        with self._lock:
-                            self._steps[signature] = known
+                        self._remember(signature, known)
             except errors.OpError as e:
                 raise with_operation(e, self._graph) from None
+            except MemoryError as e:
+                raise errors.ResourceExhaustedError(None, None, f"out of memory while a step was compiled: {e}") from e
+        else:
+            with self._lock:  # It is the last to be forgotten now.
+                self._steps.pop(signature, None)
+                self._steps[signature] = known
         return _Step(known, plan, feeds, mutations)
+
+    def _remember(self, signature: Any, step: EngineStep) -> None:
+        """Keeps a compiled step; forgets those that were not asked for longest if there are too many."""
+        with self._lock:
+            if len(self._steps) >= self._most_steps:
+                for oldest in list(itertools.islice(self._steps, max(1, self._most_steps // 4))):
+                    del self._steps[oldest]
+                # The calls that are still made find their steps again, which makes these the last to be forgotten.
+                self._steps_by_call.clear()
+            self._steps[signature] = step
 
     def _installed(
         self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation], piecewise: bool = False
@@ -422,9 +452,11 @@ class Session(BaseSession):
         6
     """
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        """Creates a session for `graph`, or for the default graph."""
-        super().__init__(target, graph, config)
+    def __init__(
+        self, target: str = "", graph: Graph | None = None, config: Any = None, *, max_compiled_steps: int = 1000
+    ) -> None:
+        """Creates a session for `graph`, or for the default graph; see BaseSession."""
+        super().__init__(target, graph, config, max_compiled_steps=max_compiled_steps)
         self._open_scopes: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> Session:

@@ -9,7 +9,7 @@ from typing import Any
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.name_scoping import prepend_name_scope
-from thalweg.graph.formats.write_graph import read_message
+from thalweg.graph.formats.write_graph import naming_damage, read_message
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path
 from thalweg.saved_model import constants
@@ -139,10 +139,11 @@ def load(sess: Any, tags: Iterable[str], export_dir: Any, import_scope: str | No
     Raises:
         OSError: If there is no SavedModel.
         RuntimeError: If no graph has these tags.
+        errors.InvalidArgumentError: If the model is damaged.
     """
     directory = os.fsdecode(export_dir)
-    meta_graph = find_meta_graph(parse_saved_model(directory), tags, directory)
-    with sess.graph.as_default() as graph:
+    with naming_damage(directory, "SavedModel"), sess.graph.as_default() as graph:
+        meta_graph = find_meta_graph(parse_saved_model(directory), tags, directory)
         prefix = os.path.join(directory, constants.VARIABLES_DIRECTORY, constants.VARIABLES_FILENAME)
         scope = _unique_scope(graph, import_scope)
         saver = import_meta_graph(meta_graph, import_scope=import_scope, **saver_kwargs)

@@ -236,7 +236,12 @@ def summary_iterator(path: Any) -> Iterator[Any]:
         NotFoundError: If there is no such file.
         DataLossError: If it is damaged, or ends within an event.
     """
+    from google.protobuf.message import DecodeError
     from tensorboard.compat.proto.event_pb2 import Event  # Start-up time: protobuf is slow to import.
 
     for record in read_records(path):
-        yield Event.FromString(record)
+        try:
+            event = Event.FromString(record)
+        except DecodeError as e:
+            raise errors.DataLossError(None, None, f"{os.fsdecode(path)} has a record that is no Event: {e}") from None
+        yield event

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
 
@@ -57,6 +60,19 @@ def write_message(message: Any, path: str, as_text: bool) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def naming_damage(path: str, what: str) -> Iterator[None]:
+    """Raises InvalidArgumentError, with the file's name, for what the content of a damaged file leads to."""
+    from google.protobuf.message import DecodeError  # Start-up time: protobuf is slow to import.
+
+    try:
+        yield
+    except (DecodeError, LookupError, AttributeError, UnicodeError) as e:
+        raise errors.InvalidArgumentError(
+            None, None, f"{path} is damaged, or no {what} that can be used here: {type(e).__name__}: {e}"
+        ) from e
 
 
 def read_message(message: Any, path: str, what: str) -> Any:

@@ -116,6 +116,7 @@ def strided_dims(
     ellipsis, new_axis, shrink = masks["ellipsis_mask"], masks["new_axis_mask"], masks["shrink_axis_mask"]
     if ellipsis & (ellipsis - 1):
         raise ValueError("Multiple ellipses in slice spec not allowed")
+    ellipsis &= (1 << count) - 1  # Bits beyond the last entry mean nothing.
     taken = sum(1 for i in range(count) if not (ellipsis | new_axis) >> i & 1)
     if taken > rank:
         raise ValueError(f"Index out of range using input dim {rank}; input has only {rank} dims")

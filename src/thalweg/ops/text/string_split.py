@@ -6,8 +6,6 @@ a backslash and their number, 0 being the whole match.
 
 from __future__ import annotations
 
-import functools
-import re
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,10 @@ from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
+from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.text.strings import map_strings
 from thalweg.platform.deprecation import deprecated_argument_lookup
 
 
@@ -174,78 +171,6 @@ define(
 )  # fmt: skip
 define("StaticRegexFullMatch", "input: string -> output: bool", "pattern: string", shape=shapes.unchanged)
 not_differentiable("RegexReplace", "RegexFullMatch", "StaticRegexReplace", "StaticRegexFullMatch")
-
-
-@functools.lru_cache(maxsize=256)
-def _compiled(pattern: bytes) -> re.Pattern[bytes]:
-    try:
-        return re.compile(pattern)
-    except re.error as e:
-        text = pattern.decode(errors="replace")
-        raise errors.InvalidArgumentError(None, None, f"Invalid pattern: {text}, error: {e}") from None
-
-
-def _scalar(value: Any, what: str) -> bytes:
-    if np.ndim(value) != 0:
-        raise errors.InvalidArgumentError(None, None, f"{what} must be scalar, but received shape {np.shape(value)}")
-    return bytes(np.asarray(value, dtype=object)[()])
-
-
-def _expanded(match: re.Match[bytes], rewrite: bytes) -> bytes:
-    """The rewrite, with the groups of the match in the place of backslashes and numbers."""
-    out, i = bytearray(), 0
-    while i < len(rewrite):
-        c = rewrite[i : i + 1]
-        i += 1
-        if c != b"\\":
-            out += c
-            continue
-        escaped = rewrite[i : i + 1]
-        i += 1
-        if escaped == b"\\":
-            out += b"\\"
-        else:
-            out += match.group(int(escaped)) or b""
-    return bytes(out)
-
-
-def _is_valid_rewrite(rewrite: bytes, groups: int) -> bool:
-    plain = rewrite.replace(b"\\\\", b"")
-    escapes = re.findall(rb"\\(.?)", plain, re.S)
-    return all(e.isdigit() and int(e) <= groups for e in escapes)
-
-
-def _replace(texts: Any, pattern: bytes, rewrite: bytes, replace_global: bool) -> Any:
-    regex = _compiled(pattern)
-    if not _is_valid_rewrite(rewrite, regex.groups):
-        return np.asarray(texts, dtype=object)  # As RE2: nothing is replaced.
-    return map_strings(texts, lambda s: regex.sub(lambda m: _expanded(m, rewrite), s, 0 if replace_global else 1))
-
-
-def _full_match(texts: Any, pattern: bytes) -> Any:
-    regex = _compiled(pattern)
-    return map_strings(texts, lambda s: regex.fullmatch(s) is not None).astype(np.bool_)
-
-
-@python_kernel("RegexReplace")
-def _regex_replace_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    texts, pattern, rewrite = inputs
-    return _replace(texts, _scalar(pattern, "Pattern"), _scalar(rewrite, "Rewrite"), attrs["replace_global"])
-
-
-@python_kernel("StaticRegexReplace")
-def _static_regex_replace_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    return _replace(inputs[0], attrs["pattern"], attrs["rewrite"], attrs["replace_global"])
-
-
-@python_kernel("RegexFullMatch")
-def _regex_full_match_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    return _full_match(inputs[0], _scalar(inputs[1], "Pattern"))
-
-
-@python_kernel("StaticRegexFullMatch")
-def _static_regex_full_match_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    return _full_match(inputs[0], attrs["pattern"])
 
 
 @export("regex_replace", "strings.regex_replace")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,7 +16,11 @@ from thalweg.platform.file_paths import local_path, os_errors
 from thalweg.train.checkpoints.checkpoint_messages import checkpoint_state_class
 
 _SHARD = re.compile(r"-[\d?]+-of-\d+$")
+_SHARD_OF_DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
+_NUMBER = re.compile(r"-\d+$")
 _V2 = 2
+# Longer than it takes to write an index after the data.
+ORPHAN_SECONDS = 60
 
 
 def _state_path(directory: Any, latest_filename: str | None) -> str:
@@ -221,6 +227,22 @@ def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Any]) -> list[float]:
     """When checkpoints were made, in seconds since 1970; those that do not exist are left out."""
     files = (_main_file(prefix) for prefix in checkpoint_prefixes)
     return [gfile.Stat(file).mtime_nsec / 1e9 for file in files if file is not None]
+
+
+def remove_orphans(save_path: str) -> None:
+    """Deletes the data files of numbered checkpoints without an index, which a process that was killed left behind.
+
+    Files that have just come are kept: a process may be about to write their index.
+    """
+    import glob  # Start-up time.
+
+    for path in glob.glob(glob.escape(local_path(save_path)) + "-*.data-?????-of-?????"):
+        prefix = _SHARD_OF_DATA.sub("", path)
+        with contextlib.suppress(OSError):  # Another process may do the same.
+            is_old = time.time() - os.stat(path).st_ctime > ORPHAN_SECONDS
+            if is_old and _NUMBER.search(prefix) and not os.path.exists(prefix + ".index"):
+                os.remove(path)
+                logging.info("Removed %s, a part of a checkpoint that was never finished", path)
 
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.import_meta_graph import checked_meta_graph, import_scoped_meta_graph
+from thalweg.graph.formats.write_graph import naming_damage
 from thalweg.train.checkpoints.saveable import all_saveable_objects
 from thalweg.train.checkpoints.saver import Saver
 
@@ -40,7 +42,14 @@ def import_meta_graph(
         ...     print(sess.run("v/Read/ReadVariableOp:0"))
         [1. 2.]
     """
-    meta_graph = checked_meta_graph(meta_graph_or_file)
+    if isinstance(meta_graph_or_file, (str, os.PathLike)):
+        path = os.fspath(meta_graph_or_file)
+        with naming_damage(path, "MetaGraphDef"):
+            return _imported(checked_meta_graph(path), clear_devices, import_scope, kwargs)
+    return _imported(checked_meta_graph(meta_graph_or_file), clear_devices, import_scope, kwargs)
+
+
+def _imported(meta_graph: Any, clear_devices: bool, import_scope: str | None, kwargs: dict[str, Any]) -> Any:
     graph = get_default_graph()
     before = {id(variable) for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
     variables = import_scoped_meta_graph(meta_graph, clear_devices, import_scope=import_scope, **kwargs)

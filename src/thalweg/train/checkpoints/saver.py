@@ -24,6 +24,7 @@ from thalweg.train.checkpoints.checkpoint_state import (
     get_checkpoint_mtimes,
     meta_graph_filename,
     remove_checkpoint,
+    remove_orphans,
     write_checkpoint_state,
 )
 from thalweg.train.checkpoints.restore_errors import explain
@@ -290,12 +291,7 @@ class Saver:
         path: str | None = None
         if not self._is_empty:
             path = self._run_save(sess, prefix)
-            if write_state:
-                self._record_last_checkpoint(path)
-                write_checkpoint_state(
-                    os.path.dirname(save_path), path, self.last_checkpoints, latest_filename, self._save_relative_paths
-                )
-                self._delete_old_checkpoints(meta_graph_suffix)
+        # Before the `checkpoint` file: a checkpoint that it names is complete, whenever the process is killed.
         if write_meta_graph:
             with sess.graph.as_default():
                 self.export_meta_graph(
@@ -303,6 +299,14 @@ class Saver:
                     strip_default_attrs=strip_default_attrs,
                     save_debug_info=save_debug_info,
                 )
+        if path is not None and write_state:
+            self._record_last_checkpoint(path)
+            write_checkpoint_state(
+                os.path.dirname(save_path), path, self.last_checkpoints, latest_filename, self._save_relative_paths
+            )
+            self._delete_old_checkpoints(meta_graph_suffix)
+            if global_step is not None:
+                remove_orphans(save_path)
         return path
 
     def _prefix(self, sess: Any, save_path: str, global_step: Any) -> str:

@@ -1,0 +1,105 @@
+"""Ctrl-C and timeouts reach a step wherever it is, and stay what they are."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+
+BEGIN = """
+import signal, sys, time
+import numpy as np
+import thalweg as tf
+# A test that was itself started in the background inherits that interrupts are ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def called(*_):
+    print("running", flush=True)
+    time.sleep(100)
+    return np.float32(1.0)
+"""
+END = """
+try:
+    while True:
+        try:
+            tf.Session().run(step)
+        except tf.errors.OpError as e:
+            print("retried", type(e).__name__, flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(7)
+"""
+STEPS = {
+    "py_func": "step = tf.py_func(called, [], tf.float32)",
+    "py_func_on_two_devices": (
+        "with tf.device('/cpu:0'): first = tf.py_func(called, [], tf.float32)\nstep = first + 1.0"
+    ),
+    "function": "step = tf.map_fn(lambda x: tf.py_func(called, [x], tf.float32), tf.ones(2))",
+    "dataset": (
+        "d = tf.data.Dataset.range(3).map(lambda n: tf.py_func(called, [n], tf.float32))\n"
+        "step = tf.data.make_one_shot_iterator(d).get_next()"
+    ),
+    "product": (
+        "a = tf.ones([9000, 9000])\nwith tf.control_dependencies([tf.print('running')]): b = tf.identity(a)\n"
+        "step = tf.reduce_sum(tf.matmul(b, tf.matmul(b, tf.matmul(b, b))))"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_an_interrupt_is_no_error_of_the_step(kind: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGIN + STEPS[kind] + END], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "running"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, output.strip().splitlines()[-1:]) == (7, ["interrupted"])
+
+
+def test_an_exit_inside_of_a_function_ends_the_program() -> None:
+    def leave() -> np.float32:
+        raise SystemExit(3)
+
+    with tf.Session() as session, pytest.raises(SystemExit) as raised:
+        session.run(tf.py_func(leave, [], tf.float32))
+    assert raised.value.code == 3
+
+
+def test_what_a_signal_handler_raises_leaves_the_step() -> None:
+    class Alarm(Exception):
+        pass
+
+    def handler(*_: object) -> None:
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with tf.Session() as session:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Alarm):
+                session.run(tf.FIFOQueue(1, tf.int32).dequeue())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.int64])
+def test_a_timeout_ends_a_large_product(dtype: tf.DType) -> None:
+    a = tf.placeholder(dtype, [None, None])
+    power = a
+    for _ in range(4):  # Many minutes of work, in few kernels: longer than a test may take.
+        power = tf.matmul(power, a)
+    with tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=300)) as session:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(power[0, 0], {a: np.ones([9000, 9000], dtype.as_numpy_dtype)})
