@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+import zlib
 from typing import Any
 
 from thalweg import errors
@@ -21,6 +22,7 @@ from thalweg.dist.peers import Peers
 from thalweg.platform import logging
 
 _LOG_SECONDS = 10.0
+_LEADERS = 1 << 16
 
 
 class _Waiting:
@@ -44,7 +46,7 @@ class CollectiveGroups:
         self._peers = peers
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._agreement = GroupAgreement(time.time_ns)
+        self._agreement = GroupAgreement(time.time_ns, zlib.crc32(task.encode()) % _LEADERS, _LEADERS)
         self._waiting: dict[tuple[int, tuple[str, str]], list[_Waiting]] = {}
         own = weakref.ref(self)
 
@@ -186,7 +188,7 @@ class CollectiveGroups:
 
     def _goes_elsewhere(self, group: int, member: Member, last_generation: int, own: _Waiting) -> bool:
         """Takes a member of an open group back that waits while the group runs, or may run, without it."""
-        if member.task != self._task and self.native.generation(group) <= last_generation:
+        if member.task != self._task and self.open_groups.known_generation(group) <= last_generation:
             return False
         with self._lock:
             waiting = self._waiting.get((group, member.place), [])

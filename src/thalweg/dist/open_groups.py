@@ -155,10 +155,21 @@ class OpenGroups:
         """The core knows a generation, and has delivered to it what members had sent before."""
         self._happens(formed.group, lambda state: state.begun(formed.generation))
 
+    def has_run(self, group: int) -> None:
+        """A run of the present generation has ended here to which all members have given their parts."""
+        generation = self._native.generation(group)
+        with self._group(group) as found:
+            found.state.established(generation)
+
     def members(self, group: int) -> tuple[Member, ...]:
         """The members of the last generation, by rank."""
         with self._group(group) as found:
             return found.state.members
+
+    def known_generation(self, group: int) -> int:
+        """The newest generation that this task knows of; 0 if there is none."""
+        with self._group(group) as found:
+            return found.state.status().generation
 
     def close(self) -> None:
         """Ends all waiting."""

@@ -12,7 +12,10 @@ of `begin`, and the event that says how it ended gives the next one. Other instr
    asks or summons it knows one, gives up its own generation, looks at that list, and begins again.
 4. A member that asks another turns away those that ask it. So nobody waits for a member that waits itself, and members
    with different lists cannot wait for each other.
-5. A newcomer breaks a generation only by asking its first member, and a member by asking any: one that can reach only
+5. A generation is *established* at a member that knows that all members have begun it: a run has ended to which each
+   has given its part. Until then, its list does not take the place of the one before: a member goes through both, and
+   those that go on must be enough of each. Members that have not heard of the new list count on the old one.
+6. A newcomer breaks a generation only by asking its first member, and a member by asking any: one that can reach only
    some of the others does not stop them again and again.
 """
 
@@ -135,16 +138,21 @@ class Asking(NamedTuple):
 
 
 class Phase(Enum):
-    """What an attempt does."""
+    """What an attempt does, and by which steps."""
 
-    HEED = "asks for the list of a newer generation that it has heard of"
-    SEARCH = "as a newcomer, asks around for a group"
-    REACH = "goes through the list"
-    SUMMON = "leads, and summons members that have not asked"
-    LOOK = "leads a minority, and asks around whether others have gone on"
-    ASK = "waits for the answer of another member"
-    FORM = "has agreed, and begins the generation"
-    PAUSE = "waits before it begins again"
+    HEED = "asks for the list of a newer generation that it has heard of", AskStatus
+    SEARCH = "as a newcomer, asks around for a group", AskStatus
+    REACH = "goes through the list", Reach
+    SUMMON = "leads, and summons members that have not asked", Summon
+    LOOK = "leads a minority, and asks around whether others have gone on", AskStatus
+    ASK = "waits for the answer of another member", Ask
+    FORM = "has agreed, and begins the generation", Form
+    PAUSE = "waits before it begins again", Pause
+
+    def __init__(self, meaning: str, step: type) -> None:
+        """Takes what the docstring says."""
+        self.meaning = meaning
+        self.step = step
 
 
 @dataclass
@@ -173,6 +181,8 @@ class SurvivorAgreement:
         self.generation = 0  # the last one that this task was told, and its members
         self.members: tuple[Member, ...] = ()
         self.has_finished = False
+        self._bases: list[tuple[Member, ...]] = []  # the lists since the last generation that was established
+        self._has_been_established = False  # any generation of this task
         self._task = task
         self._incarnation = incarnation
         self._next_generation = next_generation
@@ -192,15 +202,13 @@ class SurvivorAgreement:
         assert self._highest >= self.generation
         assert all(task == asking.member.task != self._task for task, asking in self._asking.items())
         assert len({asking.asker for asking in self._asking.values()}) == len(self._asking)
+        assert bool(self._bases) == bool(self.members)
+        assert not self._bases or self._bases[-1] == self.members
         assert self._heard is None or self._heard[1] > self.generation
         attempt = self._attempt
         if attempt is None:
             return
-        expected = {
-            Phase.HEED: AskStatus, Phase.SEARCH: AskStatus, Phase.REACH: Reach, Phase.SUMMON: Summon,
-            Phase.LOOK: AskStatus, Phase.ASK: Ask, Phase.FORM: Form, Phase.PAUSE: Pause,
-        }  # fmt: skip
-        assert type(attempt.step) is expected[attempt.phase]
+        assert type(attempt.step) is attempt.phase.step
         assert attempt.phase is not Phase.ASK or not self._asking, "waits, and lets others wait"
         assert attempt.adopted is None or attempt.adopted.generation > self.generation or attempt.phase is Phase.FORM
         assert not set(attempt.present) & set(attempt.ended)
@@ -216,10 +224,10 @@ class SurvivorAgreement:
 
     def status(self) -> Formed:
         """The newest generation that this task knows, with its members; generation 0 if there is none."""
-        if self._has_left or not self.members:
-            return Formed(self.group, 0, ())
         if self._attempt is not None and self._attempt.adopted is not None:
             return self._attempt.adopted
+        if self._has_left or not self.members:
+            return Formed(self.group, 0, ())
         return Formed(self.group, self.generation, self.members)
 
     # Events of this task.
@@ -234,8 +242,10 @@ class SurvivorAgreement:
         if formed.generation <= self.generation:
             return []
         self.generation, self.members = formed.generation, formed.members
+        self._bases.append(formed.members)
+        if not self.tasks:
+            self.established(formed.generation)  # Nobody will say so.
         self._hear_of(formed.generation)
-        self._departed.clear()
         self._has_left = False
         if self._heard is not None and self._heard[1] <= formed.generation:
             self._heard = None
@@ -246,10 +256,18 @@ class SurvivorAgreement:
         self._begun = max(self._begun, generation)
         return [self._dissolve("others ask for the next generation")] if self._asking else []
 
+    def established(self, generation: int) -> None:
+        """A run of a generation has ended to which all members have given their parts."""
+        if generation == self.generation and self.members:
+            self._bases = [self.members]
+            self._has_been_established = True
+            self._departed &= set(map(_identity, self.members))
+
     def leave(self) -> tuple[Member, ...]:
         """This task ends in good order: the members that should know of it."""
         others = tuple(each for each in self.members if each.task != self._task)
         self.tasks = self.members = ()
+        self._bases = []
         self._has_left = True
         return others
 
@@ -420,9 +438,11 @@ class SurvivorAgreement:
             attempt.phase = Phase.SEARCH
             attempt.left = [Member(task, device) for task in self.tasks if task != self._task]
             return self._next_status(attempt)
-        gone = [each for each in members if each.task != self._task and _identity(each) in self._departed]
-        attempt.ended = gone
-        attempt.left = [each for each in members if each.task != self._task and each not in gone]
+        others = [each for each in members if not self._is_own(each)]
+        attempt.ended = [
+            each for each in others if each.task == self._task or _identity(each) in self._departed
+        ]  # fmt: skip
+        attempt.left = [each for each in others if each not in attempt.ended]
         return self._reach_next(attempt)
 
     def _reach_next(self, attempt: _Attempt) -> list[Instruction]:
@@ -445,20 +465,34 @@ class SurvivorAgreement:
                 self._attempt = None
                 return [NotRunning(), *self._turn_all_away()]
             return self._pause(attempt, "no other task knows of it")
-        members = self._list(attempt)
         if missing := self._missing(attempt):
             return self._pause(attempt, f"waited in vain for {_names(missing)}", ends_when_asked=True)
-        present = [self._task, *(each.task for each in attempt.present)]
-        if not may_go_on([each.task for each in members], present, [each.task for each in attempt.ended]):
-            silent = [each for each in members if each.task not in present and each not in attempt.ended]
+        members = self._list(attempt)
+        if not self._goes_on(attempt):
+            known = [*attempt.present, *attempt.ended]
+            silent = [each for each in members if each not in known and not self._is_own(each)]
             return self._pause(attempt, f"waited in vain for {_names(silent)}", ends_when_asked=True)
-        outside = [task for task in self.tasks if task not in {each.task for each in members} | self._asking.keys()]
-        if attempt.phase is Phase.SUMMON and outside and len(present) * 2 <= len(members):
+        is_minority = not self._has_been_established or (len(attempt.present) + 1) * 2 <= len(members)
+        if attempt.phase is Phase.SUMMON and is_minority:
             # Members that have ended may have gone on before, and formed a group with newcomers.
-            attempt.left = [Member(task, attempt.own.device) for task in outside if task != self._task]
+            inside = {self._task, *self._asking, *(each.task for each in members)}
+            attempt.left = [Member(task, attempt.own.device) for task in self.tasks if task not in inside]
             attempt.phase = Phase.LOOK
             return self._next_status(attempt)
         return self._tell(attempt)
+
+    def _goes_on(self, attempt: _Attempt) -> bool:
+        """Whether those that are present may form the next generation."""
+        ended = set(map(_identity, attempt.ended))
+        present = {_identity(each) for each in attempt.present}
+        for members in self._lists(attempt):
+            previous = [_identity(attempt.own) if self._is_own(each) else _identity(each) for each in members]
+            # Members that have never trained do not go on without others that may have.
+            if not self._has_been_established and not present | ended | {_identity(attempt.own)} >= set(previous):
+                return False
+            if not may_go_on(previous, [_identity(attempt.own), *present], ended):
+                return False
+        return True
 
     def _tell(self, attempt: _Attempt) -> list[Instruction]:
         attempt.told = tuple(self._asking.values())
@@ -512,14 +546,25 @@ class SurvivorAgreement:
     def _known(self, attempt: _Attempt) -> int:
         return self.generation if attempt.adopted is None else attempt.adopted.generation
 
-    def _list(self, attempt: _Attempt) -> tuple[Member, ...]:
-        if attempt.adopted is not None:
-            return attempt.adopted.members
-        return self.members or attempt.fallback
+    def _lists(self, attempt: _Attempt) -> list[tuple[Member, ...]]:
+        """The lists that decide, the newest one last."""
+        if attempt.adopted is None:
+            return self._bases or ([attempt.fallback] if attempt.fallback else [])
+        if not any(map(self._is_own, attempt.adopted.members)):
+            return [attempt.adopted.members]
+        return [*self._bases, attempt.adopted.members]
+
+    def _list(self, attempt: _Attempt) -> list[Member]:
+        """The members of all of them, by rank."""
+        members = {each for members in self._lists(attempt) for each in members}
+        return sorted(members, key=lambda each: (each.order, each.incarnation))
+
+    def _is_own(self, member: Member) -> bool:
+        return member.task == self._task and member.incarnation in (0, self._incarnation)
 
     def _is_listed(self, attempt: _Attempt) -> bool:
-        own = (self._task, self._incarnation)
-        return any(_identity(each) in (own, (self._task, 0)) for each in self._list(attempt))
+        lists = self._lists(attempt)
+        return bool(lists) and any(map(self._is_own, lists[-1]))
 
     def _leads_before(self, attempt: _Attempt, member: Member) -> bool:
         """Whether this task leads rather than another member."""

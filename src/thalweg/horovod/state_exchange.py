@@ -66,6 +66,7 @@ class StateExchange:
         """
         own = [[0, 0] if step is None else [1, step]]
         progress = session.run(self._gathered, {self._progress: own})
+        world().groups.open_groups.has_run(WORLD)
         root = root_of(progress, root_rank)
         session.run(self._send if world().tasks.index(world().own) == root else self._receive)
         return root
