@@ -17,6 +17,7 @@ from thalweg.dist.survivor_agreement import (
     Agreed,
     Ask,
     AskStatus,
+    Check,
     Dissolve,
     Failed,
     Form,
@@ -248,6 +249,8 @@ class Trainer(Process):
                 self._ask_for(member, "group_status")
             case Summon(member, last):
                 self._ask_for(member, "summon_member", last)
+            case Check(member, last):
+                self._ask_for(member, "check_generation", last)
             case Ask(member, own, last):
                 self.history.asks(own, last)
                 self.reach(member, lambda link, how: self._ask(link, own, last))
@@ -349,6 +352,12 @@ class Trainer(Process):
         """A member leads."""
         other = link.other(self).name
         self._event(self.survivors.summoned, Member(other, "", link.incarnations[other]), last)
+        answer(self.survivors.status())
+
+    def check_generation(self, link: Link, last: int, answer: Done) -> None:
+        """A member that this one has told has begun a generation."""
+        other = link.other(self).name
+        self.survivors.checked(Member(other, "", link.incarnations[other]), last)
         answer(self.survivors.status())
 
     # Training.

@@ -24,6 +24,7 @@ from thalweg.dist.survivor_agreement import (
     Agreed,
     Ask,
     AskStatus,
+    Check,
     Dissolve,
     End,
     Failed,
@@ -325,6 +326,9 @@ class OpenGroups:
             case Summon(member, last):
                 status = self._ask_status(number, member, "summon_member", last)
                 return lambda state: state.found(status)
+            case Check(member, last):
+                status = self._ask_status(number, member, "check_generation", last)
+                return lambda state: state.found(status)
             case Ask(member, own, last):
                 try:
                     formed = self._ask(number, member, own, last)
@@ -416,6 +420,13 @@ class OpenGroups:
         member = Member(connection.task, "", connection.incarnation)
         self._happens(request.group, lambda state: state.summoned(member, request.last_generation))
         with self._group(request.group) as found:
+            return message_of(found.state.status())
+
+    def check_generation(self, connection: Any, request: Any) -> Any:
+        """A member that this one has told has begun a generation: tells the newest."""
+        member = Member(connection.task, "", connection.incarnation)
+        with self._group(request.group) as found:
+            found.state.checked(member, request.last_generation)
             return message_of(found.state.status())
 
     def group_status(self, connection: Any, request: Any) -> Any:

@@ -15,7 +15,9 @@ of `begin`, and the event that says how it ended gives the next one. Other instr
 5. A generation is *established* at a member that knows that all members have begun it: a run has ended to which each
    has given its part. Until then, its list does not take the place of the one before: a member goes through both, and
    those that go on must be enough of each. Members that have not heard of the new list count on the old one.
-6. A newcomer breaks a generation only by asking its first member, and a member by asking any: one that can reach only
+6. A member that was told, and has begun the generation, asks the leader whether it is still the newest: it may have
+   been stopped before it began, and the others have gone on.
+7. A newcomer breaks a generation only by asking its first member, and a member by asking any: one that can reach only
    some of the others does not stop them again and again.
 """
 
@@ -63,6 +65,13 @@ class Summon(NamedTuple):
     last: int  # the newest generation that this task knows
 
 
+class Check(NamedTuple):
+    """Tell a member that its generation has begun here, and ask for the newest that it knows; `found`."""
+
+    member: Member
+    last: int  # that generation
+
+
 class Ask(NamedTuple):
     """Ask a member for the next generation; `answered` or `turned_away`."""
 
@@ -100,7 +109,7 @@ class Failed(NamedTuple):
     message: str
 
 
-Step = Reach | AskStatus | Summon | Ask | Form | Pause
+Step = Reach | AskStatus | Summon | Check | Ask | Form | Pause
 End = Agreed | NotRunning | Failed
 
 # For members that ask this one, and for the core.
@@ -147,6 +156,7 @@ class Phase(Enum):
     LOOK = "leads a minority, and asks around whether others have gone on", AskStatus
     ASK = "waits for the answer of another member", Ask
     FORM = "has agreed, and begins the generation", Form
+    CHECK = "has begun the generation, and asks the leader whether it is still the newest", Check
     PAUSE = "waits before it begins again", Pause
 
     def __init__(self, meaning: str, step: type) -> None:
@@ -168,6 +178,7 @@ class _Attempt:
     present: list[Member] = field(default_factory=list)
     ended: list[Member] = field(default_factory=list)
     told: tuple[Asking, ...] = ()
+    leader: Member | None = None  # if another one leads
     why: str = ""
 
 
@@ -224,8 +235,11 @@ class SurvivorAgreement:
 
     def status(self) -> Formed:
         """The newest generation that this task knows, with its members; generation 0 if there is none."""
-        if self._attempt is not None and self._attempt.adopted is not None:
-            return self._attempt.adopted
+        attempt = self._attempt
+        if attempt is not None and isinstance(attempt.step, Form) and attempt.step.formed.generation > self.generation:
+            return attempt.step.formed
+        if attempt is not None and attempt.adopted is not None:
+            return attempt.adopted
         if self._has_left or not self.members:
             return Formed(self.group, 0, ())
         return Formed(self.group, self.generation, self.members)
@@ -308,15 +322,20 @@ class SurvivorAgreement:
 
     def found(self, status: Formed | None) -> list[Instruction]:
         """A member has told the newest generation that it knows, or nothing."""
-        attempt = self._in_phase(Phase.HEED, Phase.SEARCH, Phase.SUMMON, Phase.LOOK)
+        attempt = self._in_phase(Phase.HEED, Phase.SEARCH, Phase.SUMMON, Phase.LOOK, Phase.CHECK)
         if attempt.phase is Phase.HEED:
             self._heard = None
-        else:
+        elif attempt.phase is not Phase.CHECK:
             attempt.left.pop(0)
         if status is not None and status.generation > self._known(attempt) and status.members:
             self._hear_of(status.generation)
             attempt.adopted = status
+            if attempt.phase is Phase.CHECK:
+                return [self._dissolve("others have gone on meanwhile"), *self._start(attempt)]
             return self._start(attempt)
+        if attempt.phase is Phase.CHECK:
+            self._attempt = None
+            return [Agreed(Formed(self.group, self.generation, self.members))]
         if attempt.phase is Phase.HEED:
             return self._start(attempt)
         return self._next_status(attempt)
@@ -350,9 +369,11 @@ class SurvivorAgreement:
         if unheard:
             message = f"{', '.join(unheard)} has not heard of it"
             return [self._dissolve(message), *self._pause(attempt, message)]
-        assert isinstance(attempt.step, Form)
+        attempt.adopted = None
+        if attempt.leader is not None:
+            return self._do(attempt, Phase.CHECK, Check(attempt.leader, self.generation))
         self._attempt = None
-        return [Agreed(attempt.step.formed)]
+        return [Agreed(Formed(self.group, self.generation, self.members))]
 
     def woken(self, now: float) -> list[Instruction]:
         """A pause has ended."""
@@ -402,6 +423,11 @@ class SurvivorAgreement:
             return [self._dissolve(f"{short_task(member.task)} leads")]
         return []
 
+    def checked(self, member: Member, last: int) -> None:
+        """A member that was told a generation has begun it."""
+        self._hear_of(last)
+        self._heeds(member, last)
+
     def departed(self, task: str, incarnation: int) -> None:
         """A member has ended in good order."""
         self._departed.add((task, incarnation))
@@ -428,7 +454,7 @@ class SurvivorAgreement:
     # Decisions.
 
     def _start(self, attempt: _Attempt) -> list[Instruction]:
-        attempt.present, attempt.told = [], ()
+        attempt.present, attempt.told, attempt.leader = [], (), None
         attempt.ended = []
         if self._heard is not None and self._heard[1] > self._known(attempt):
             return self._do(attempt, Phase.HEED, AskStatus(self._heard[0]))
@@ -465,6 +491,8 @@ class SurvivorAgreement:
                 self._attempt = None
                 return [NotRunning(), *self._turn_all_away()]
             return self._pause(attempt, "no other task knows of it")
+        if self._heard is not None and self._heard[1] > self._known(attempt):
+            return self._start(attempt)
         if missing := self._missing(attempt):
             return self._pause(attempt, f"waited in vain for {_names(missing)}", ends_when_asked=True)
         members = self._list(attempt)
@@ -503,6 +531,7 @@ class SurvivorAgreement:
         return [*(Tell(each.asker, formed) for each in attempt.told), *self._form(attempt, formed)]
 
     def _ask(self, attempt: _Attempt, member: Member) -> list[Instruction]:
+        attempt.leader = member
         step = self._do(attempt, Phase.ASK, Ask(member, attempt.own, self._known(attempt)))
         return [*self._turn_all_away(), *step]
 
@@ -536,8 +565,7 @@ class SurvivorAgreement:
 
     def _heeds(self, member: Member, last: int) -> bool:
         """Whether another member knows a newer generation; this task will ask for its list."""
-        known = self.generation if self._attempt is None else self._known(self._attempt)
-        if last <= known:
+        if last <= self.status().generation or last <= self.generation:
             return False
         if self._heard is None or last > self._heard[1]:
             self._heard = (member, last)
