@@ -256,7 +256,7 @@ class SurvivorAgreement:
         if formed.generation <= self.generation:
             return []
         self.generation, self.members = formed.generation, formed.members
-        self._bases.append(formed.members)
+        self._bases = [*(each for each in self._bases if each != formed.members), formed.members]
         if not self.tasks:
             self.established(formed.generation)  # Nobody will say so.
         self._hear_of(formed.generation)
