@@ -86,6 +86,10 @@ class Cluster:
 
     def key(self) -> str:
         """Tells states apart, but for how large the numbers of generations are."""
+        told = {number for node in self.nodes for number in node.told}
+        for number, request in list(self.requests.items()):
+            if request.source == -1 and request.is_answered and number not in told:
+                del self.requests[number]  # Nobody will hear the answer.
         used = {each.state.generation for each in self.nodes}
         used |= {each.step.formed.generation for each in self.nodes if isinstance(each.step, Form)}
         used |= {each.answer.generation for each in self.requests.values() if each.answer is not None}

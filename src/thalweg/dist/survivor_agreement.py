@@ -13,8 +13,8 @@ of `begin`, and the event that says how it ended gives the next one. Other instr
 4. A member that asks another turns away those that ask it. So nobody waits for a member that waits itself, and members
    with different lists cannot wait for each other.
 5. A generation is *established* at a member that knows that all members have begun it: a run has ended to which each
-   has given its part. Until then, its list does not take the place of the one before: a member goes through both, and
-   those that go on must be enough of each. Members that have not heard of the new list count on the old one.
+   has given its part. Until then, its list does not take the place of the one before: a leader goes through both,
+   and those that go on must be enough of each. Members that have not heard of the new list count on the old one.
 6. A member that was told, and has begun the generation, asks the leader whether it is still the newest: it may have
    been stopped before it began, and the others have gone on.
 7. A newcomer breaks a generation only by asking its first member, and a member by asking any: one that can reach only
@@ -583,9 +583,11 @@ class SurvivorAgreement:
         return [*self._bases, attempt.adopted.members]
 
     def _list(self, attempt: _Attempt) -> list[Member]:
-        """The members of all of them, by rank."""
-        members = {each for members in self._lists(attempt) for each in members}
-        return sorted(members, key=lambda each: (each.order, each.incarnation))
+        """The members of all of them: those of the newest list by rank, one of which leads, and then the others."""
+        found: list[Member] = []
+        for members in reversed(self._lists(attempt)):
+            found += sorted(set(members) - set(found), key=lambda each: (each.order, each.incarnation))
+        return found
 
     def _is_own(self, member: Member) -> bool:
         return member.task == self._task and member.incarnation in (0, self._incarnation)
@@ -596,7 +598,8 @@ class SurvivorAgreement:
 
     def _leads_before(self, attempt: _Attempt, member: Member) -> bool:
         """Whether this task leads rather than another member."""
-        return self._is_listed(attempt) and attempt.own.order < member.order
+        newest = self._lists(attempt)[-1]
+        return self._is_listed(attempt) and (member not in newest or attempt.own.order < member.order)
 
     def _missing(self, attempt: _Attempt) -> list[Member]:
         return [each for each in attempt.present if each.task not in self._asking]
