@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from thalweg.dist.group_agreement import Formed, Member
-from thalweg.dist.survivor_agreement import (
+from thalweg.dist.agreement_steps import (
     Ask,
     AskStatus,
     Check,
@@ -28,10 +27,11 @@ from thalweg.dist.survivor_agreement import (
     Reach,
     Reachable,
     Summon,
-    SurvivorAgreement,
     Tell,
     TurnAway,
 )
+from thalweg.dist.group_agreement import Formed, Member
+from thalweg.dist.survivor_agreement import SurvivorAgreement
 
 _FIRST = 1000  # Generations are larger than all other numbers in a state.
 
@@ -282,9 +282,7 @@ def _carry_out(cluster: Cluster, i: int, instructions: list[Instruction]) -> Non
                     node.told = tuple(told)
                 elif isinstance(each, Ask):
                     number = min(set(range(1, 100)) - cluster.requests.keys())
-                    cluster.requests[number] = Request(
-                        i, _index(each.member), each.own, each.member, each.last
-                    )
+                    cluster.requests[number] = Request(i, _index(each.member), each.own, each.member, each.last)
             case _:
                 node.step = None
 
@@ -385,9 +383,7 @@ def _deliveries(
         made.requests[number].has_arrived = True
         _sweep(made, request.target)
         node = made.nodes[request.target]
-        _carry_out(
-            made, request.target, node.state.asked(number, request.own, request.last, bool(node.whole))
-        )
+        _carry_out(made, request.target, node.state.asked(number, request.own, request.last, bool(node.whole)))
 
     def answer(made: Cluster) -> None:
         del made.requests[number]

@@ -12,8 +12,7 @@ from typing import Any
 from tests.dist.simulated_core import Broken, SimulatedCore
 from tests.dist.simulated_history import History
 from tests.dist.simulated_world import Link, Process, World
-from thalweg.dist.group_agreement import Formed, GroupAgreement, Member
-from thalweg.dist.survivor_agreement import (
+from thalweg.dist.agreement_steps import (
     Agreed,
     Ask,
     AskStatus,
@@ -27,10 +26,11 @@ from thalweg.dist.survivor_agreement import (
     Reach,
     Reachable,
     Summon,
-    SurvivorAgreement,
     Tell,
     TurnAway,
 )
+from thalweg.dist.group_agreement import Formed, GroupAgreement, Member
+from thalweg.dist.survivor_agreement import SurvivorAgreement
 
 Done = Callable[[Any], None]
 GROUP = -1
@@ -66,7 +66,9 @@ class Trainer(Process):
         self.state: Any = None  # of the model after `step` steps; None if it has not trained
         self._askers: dict[int, tuple[Link, Done]] = {}
         self._told: dict[int, Link] = {}
-        self._fixed: dict[str, list[Done]] = {}  # members that wait for the first generation, if this task is the leader
+        self._fixed: dict[
+            str, list[Done]
+        ] = {}  # members that wait for the first generation, if this task is the leader
         self._ended_attempt: Done | None = None
         self._wake: Callable[[], None] | None = None
         self._join(self._exchange)
@@ -452,9 +454,7 @@ class Trainer(Process):
 
         def look() -> None:
             core = self.core
-            is_behind = self.survivors.is_behind(
-                last, runs, bool(core.members), core.runs_ended, other in core.awaited
-            )
+            is_behind = self.survivors.is_behind(last, runs, bool(core.members), core.runs_ended, other in core.awaited)
             if is_behind is None and self.world.now < until and not link.is_lost_at[self]:
                 self.after(0.1, look)
             else:

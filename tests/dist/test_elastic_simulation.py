@@ -9,8 +9,7 @@ import pytest
 
 from tests.dist.agreement_enumeration import cluster_of, explore
 from tests.dist.elastic_simulation import ElasticSimulation, run_seeds
-from thalweg.dist.group_agreement import Formed, GroupAgreement, Member
-from thalweg.dist.survivor_agreement import (
+from thalweg.dist.agreement_steps import (
     Agreed,
     Ask,
     Asking,
@@ -18,9 +17,10 @@ from thalweg.dist.survivor_agreement import (
     Instruction,
     Reach,
     Reachable,
-    SurvivorAgreement,
     TurnAway,
 )
+from thalweg.dist.group_agreement import Formed, GroupAgreement, Member
+from thalweg.dist.survivor_agreement import SurvivorAgreement
 
 
 @pytest.mark.parametrize("first", range(0, 2000, 500))

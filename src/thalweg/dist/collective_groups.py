@@ -22,6 +22,7 @@ from thalweg.dist.peers import Peers
 from thalweg.platform import logging
 
 _LOG_SECONDS = 10.0
+_SEARCH_SECONDS = 11.0  # long enough to say once whom it waits for
 _LEADERS = 1 << 16
 
 
@@ -110,11 +111,24 @@ class CollectiveGroups:
                 if formed is not None:
                     return formed
             else:
-                connection = self._peers.wait_for([leader], self._closed.is_set)[leader]
+                connection = self._reach_leader(leader, group)
+                if connection is None:
+                    continue
                 answer = self._peers.call(
                     connection, "join_group", group=group, size=size, member=member._asdict(), last_generation=last
                 )
                 return formed_of(group, answer)
+
+    def _reach_leader(self, leader: str, group: int) -> Any:
+        """A connection to the leader; None if the group is open and may run without the leader meanwhile."""
+        until = time.monotonic() + _SEARCH_SECONDS if self.open_groups.is_open(group) else float("inf")
+        try:
+            found = self._peers.wait_for([leader], lambda: self._closed.is_set() or time.monotonic() > until)
+        except errors.CancelledError:
+            if self._closed.is_set():
+                raise
+            return None
+        return found[leader]
 
     def _form(self, formed: Formed) -> None:
         """Connects to the other members, and gives the group to the core."""

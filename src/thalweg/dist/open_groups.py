@@ -16,11 +16,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg._native import core
-from thalweg.dist.directory import Directory
-from thalweg.dist.group_agreement import Formed, Member
-from thalweg.dist.messages import messages
-from thalweg.dist.peers import Peers
-from thalweg.dist.survivor_agreement import (
+from thalweg.dist.agreement_steps import (
     Agreed,
     Ask,
     AskStatus,
@@ -36,10 +32,14 @@ from thalweg.dist.survivor_agreement import (
     Reachable,
     Step,
     Summon,
-    SurvivorAgreement,
     Tell,
     TurnAway,
 )
+from thalweg.dist.directory import Directory
+from thalweg.dist.group_agreement import Formed, Member
+from thalweg.dist.messages import messages
+from thalweg.dist.peers import Peers
+from thalweg.dist.survivor_agreement import SurvivorAgreement
 
 _ATTEMPT_MS = 1000
 _CALL_MS = 3000
@@ -364,9 +364,7 @@ class OpenGroups:
         if connection is None:
             return None
         try:
-            return formed_of(
-                group, self._peers.call(connection, method, _CALL_MS, group=group, last_generation=last)
-            )
+            return formed_of(group, self._peers.call(connection, method, _CALL_MS, group=group, last_generation=last))
         except _RETRIED:
             return None
 

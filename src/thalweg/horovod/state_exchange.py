@@ -51,9 +51,7 @@ class StateExchange:
             # A variable changes when all values are there: the sender may be lost in between, and this process may be
             # the next one to send.
             with control_dependencies(received):
-                assigned = [
-                    var.assign(value, read_value=False) for var, value in zip(variables, received, strict=True)
-                ]
+                assigned = [var.assign(value, read_value=False) for var, value in zip(variables, received, strict=True)]
             self._receive = group(*assigned, name="receive")
 
     def run(self, session: Any, root_rank: int, step: int | None) -> int:

@@ -1,9 +1,9 @@
 """A file beside the checkpoints by which the chief tells workers that training has ended.
 
 A worker that loses a parameter server waits until the chief has restored the model. A chief that has ended does not:
-the worker then finds a mark that was not there when it began. A worker that is started after that finds a mark of its own
-run, which the launcher names in the environment of all tasks; one of another run says nothing, because the chief of this
-run may come later than the worker.
+the worker then finds a mark that was not there when it began. A worker that is started after that finds a mark of its
+own run, which the launcher names in the environment of all tasks; one of another run says nothing, because the chief of
+this run may come later than the worker.
 """
 
 from __future__ import annotations
