@@ -460,7 +460,7 @@ def explore(first: Cluster, limit: int) -> int:
                         good.append(found)
                     waiting.append((found, made))
                 before[found].append(number)
-        except AssertionError as e:
+        except (AssertionError, KeyError) as e:
             raise AssertionError(f"{e}\n" + "\n".join(_path(origin, number))) from e
     reached = set(good)
     while good:

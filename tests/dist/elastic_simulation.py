@@ -40,8 +40,9 @@ class ElasticSimulation:
         self.history = History(choice.choice([2, 6, 20]))
         size = choice.choice([2, 2, 3, 3, 3, 4, 5])
         errors = choice.choice([0.0, 0.5, 100.0])
+        ticks = 0 if seed % 2 else 10  # in a second: clocks that stand still do not tell generations apart
         self.trainers = [
-            Trainer(self.world, f"/job:worker/replica:0/task:{i}", self.history, choice.uniform(0, errors))
+            Trainer(self.world, f"/job:worker/replica:0/task:{i}", self.history, choice.uniform(0, errors), ticks)
             for i in range(size)
         ]
         for each in self.trainers:

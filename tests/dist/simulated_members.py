@@ -40,12 +40,13 @@ _PATIENCE = 60.0
 class Trainer(Process):
     """A task that trains. `others` has all tasks of the cluster, by name."""
 
-    def __init__(self, world: World, name: str, history: History, clock_error: float) -> None:
-        """Takes how far its clock is off."""
+    def __init__(self, world: World, name: str, history: History, clock_error: float, ticks: float) -> None:
+        """Takes how far its clock is off, and how often it ticks in a second."""
         super().__init__(world, name)
         self.history = history
         self.others: dict[str, Trainer] = {}
         self.clock_error = clock_error
+        self.ticks = ticks
         self.has_ended = False  # in good order
         self.alive = False
         self.life = -1
@@ -74,7 +75,8 @@ class Trainer(Process):
         self._join(self._exchange)
 
     def _clock(self) -> int:
-        return int((self.world.now + self.clock_error) * 10)
+        # It counts on, at least, when the task is started again.
+        return self.life * 10_000 + int((self.world.now + self.clock_error) * self.ticks)
 
     def validate(self) -> None:
         """Asserts the invariants of the states, and of what all members believe."""
