@@ -2,9 +2,9 @@
 
 The members are the state machines of the product; time is not modelled: whatever can happen next may do so, in any
 order, however long it takes. All states that can be reached are visited once. In each of them no two members believe
-in one generation with different members, and while all live, no two generations are complete at once; from each of them the
-members can still come to one generation of all that live. A member that must wait for ever is so found as well as two
-that wait for each other.
+in one generation with different members, and while all live, no two generations are complete at once; from each of them
+the members can still come to one generation of all that live. A member that must wait for ever is so found as well as
+two that wait for each other.
 """
 
 from __future__ import annotations
@@ -488,9 +488,9 @@ def _check(cluster: Cluster) -> None:
         if node.is_alive and node.state.members:
             members = beliefs.setdefault(node.state.generation, node.state.members)
             assert members == node.state.members, f"two lists of one generation: {members} and {node.state.members}"
-        if node.is_alive and node.whole and node.whole not in cluster.over and _all_have_begun(cluster, node):
-            if all(cluster.nodes[_index(each)].whole == node.whole for each in node.state.members):
-                complete.add(node.whole)
+        is_whole = node.is_alive and node.whole and node.whole not in cluster.over
+        if is_whole and all(cluster.nodes[_index(each)].whole == node.whole for each in node.state.members):
+            complete.add(node.whole)
     assert cluster.has_crashed or len(complete) <= 1, f"generations {complete} run at once"
 
 

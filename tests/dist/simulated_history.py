@@ -54,8 +54,8 @@ class History:
     def has_run(self, generation: int, last_sent: float) -> None:
         """A run of a generation has ended well in a member; the last of the others sent its part at this time.
 
-        While all members live, no two generations run at once: a majority of the older one belongs to the newer one, and
-        nobody runs both. But a member that was stopped finds the parts of the others in its sockets, and ends a run
+        While all members live, no two generations run at once: a majority of the older one belongs to the newer one,
+        and nobody runs both. But a member that was stopped finds the parts of the others in its sockets, and ends a run
         when they have gone on without it.
         """
         self._first_run.setdefault(generation, last_sent)

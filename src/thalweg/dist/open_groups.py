@@ -106,7 +106,7 @@ class OpenGroups:
             yield self._groups[number]
 
     def _happens(self, number: int, event: Callable[[SurvivorAgreement], list[Instruction]]) -> Step | End | None:
-        """Carries out what follows from an event, but for the next step of the attempt or its end, which is returned."""
+        """Carries out what follows from an event; returns the next step of the attempt, or its end."""
         step: Step | End | None = None
         dissolved, told = [], {}
         with self._group(number) as group:

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from thalweg.dist.agreement_steps import (
     Agreed,
     Ask,
-    AskStatus,
     Asking,
+    AskStatus,
     Check,
     Dissolve,
     Failed,
@@ -59,7 +59,7 @@ class _Attempt:
     until: float
     fallback: tuple[Member, ...]  # the list if no generation is known
     is_newcomer: bool
-    step: Step = Pause(0.0, False)
+    step: Step | None = None
     phase: Phase = Phase.PAUSE
     adopted: Formed | None = None  # a newer generation than that of this member
     left: list[Member] = field(default_factory=list)  # to be reached or asked in this phase

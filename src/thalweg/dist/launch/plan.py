@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from thalweg.dist.directory import DIRECTORY_FILE
 from thalweg.dist.certificates import Authority
+from thalweg.dist.directory import DIRECTORY_FILE
 from thalweg.dist.keys import KEY, KEY_FILE
 from thalweg.dist.tls import TLSOptions, tls_environment
 from thalweg.train.checkpoints.end_mark import RUN
