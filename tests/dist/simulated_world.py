@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -18,7 +19,7 @@ class World:
         self.processes: list[Process] = []
         self.links: set[Link] = set()
         self.num_events = 0
-        self._verbose = verbose
+        self.is_verbose = verbose
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._last = 0
 
@@ -32,13 +33,13 @@ class World:
         heapq.heappush(self._events, (self.now + seconds, self.number(), event))
 
     def say(self, text: str) -> None:
-        """Prints an event with its time, if the world is verbose."""
-        if self._verbose:
+        """Prints what happens, if somebody wants to see it."""
+        if self.is_verbose:
             print(f"{self.now:9.4f}  {text}")
 
-    def run(self) -> None:
-        """Runs all events, in the order of their times."""
-        while self._events:
+    def run(self, until: float = float("inf")) -> None:
+        """Lets everything happen, or what happens until then."""
+        while self._events and self._events[0][0] <= until:
             self.now, _, event = heapq.heappop(self._events)
             event()
             self.num_events += 1
@@ -56,6 +57,8 @@ class Process:
         self.incarnation = 0
         self.life = 0  # how often it has been started again
         self.links: set[Link] = set()
+        self._is_stopped = False
+        self._held: list[Callable[[], None]] = []  # what happens when it goes on
         world.processes.append(self)
 
     def __repr__(self) -> str:
@@ -67,10 +70,38 @@ class Process:
 
         def happen() -> None:
             if self.alive and self.life == life:
+                if self._is_stopped:
+                    self._held.append(happen)
+                    return
                 event()
                 self.validate()
 
         self.world.after(seconds, happen)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it has been stopped, as by SIGSTOP: what arrives is kept, and timers ring when it goes on."""
+        return self._is_stopped
+
+    def stop(self, seconds: float) -> None:
+        """Stops for a while; peers take it for lost when it is silent for too long."""
+        self._is_stopped = True
+        life = self.life
+
+        def go_on() -> None:
+            if self.alive and self.life == life:
+                self._is_stopped = False
+                held, self._held = self._held, []
+                for each in held:
+                    self.world.after(0.0, each)
+
+        def is_missed(link: Link) -> None:
+            if self.alive and self.life == life and self._is_stopped:
+                link.notice_at(link.other(self), 0.0)
+
+        self.world.after(seconds, go_on)
+        for link in sorted(self.links, key=lambda each: each.number):
+            self.world.after(self.world.random.uniform(2, 3), functools.partial(is_missed, link))
 
     def validate(self) -> None:
         """Asserts the invariants of the states in this process."""
@@ -80,7 +111,8 @@ class Process:
 
     def crash(self) -> None:
         """Ends. The system closes its connections: peers that can be reached notice soon."""
-        self.alive = False
+        self.alive = self._is_stopped = False
+        self._held = []
         for link in sorted(self.links, key=lambda each: each.number):
             link.notice_at(link.other(self), self.world.random.uniform(0.001, 0.05))
             link.is_lost_at[self] = True
@@ -97,7 +129,7 @@ class Link:
         self.number = self.world.number()
         self.ends = (a, b)
         self.incarnations = {end.name: end.incarnation for end in self.ends}
-        self.is_cut = False
+        self.cut_towards: set[Process] = set()
         self.is_lost_at = {a: False, b: False}
         self._arrival = {a: 0.0, b: 0.0}
         self._calls: dict[int, tuple[Process, Callable[[Any], None]]] = {}
@@ -115,13 +147,13 @@ class Link:
     def send(self, sender: Process, message: Callable[[], None]) -> None:
         """Lets something happen at the other end, after everything that was sent there before."""
         receiver = self.other(sender)
-        if self.is_cut or self.is_lost_at[sender]:
+        if receiver in self.cut_towards or self.is_lost_at[sender]:
             return
         at = max(self._arrival[receiver], self.world.now + self.world.random.expovariate(1000) + 0.0001)
         self._arrival[receiver] = at
 
         def arrive() -> None:
-            if not self.is_cut and not self.is_lost_at[receiver]:
+            if receiver not in self.cut_towards and not self.is_lost_at[receiver]:
                 message()
 
         receiver.after(at - self.world.now, arrive)
@@ -161,11 +193,12 @@ class Link:
             self._calls.pop(number)[1](ConnectionError(f"{self} is closed"))
         self.notice_at(self.other(end), self.world.random.uniform(0.001, 0.05))
 
-    def cut(self) -> None:
-        """Nothing arrives any more; each side notices by itself that its peer is silent."""
-        self.is_cut = True
+    def cut(self, towards: Sequence[Process] = ()) -> None:
+        """Nothing arrives any more, at both ends or at one; such an end notices that the other one is silent."""
+        ends = tuple(towards) or self.ends
+        self.cut_towards.update(ends)
         self.world.links.discard(self)
-        for end in self.ends:
+        for end in ends:
             self.notice_at(end, self.world.random.uniform(0.01, 3))
 
     def notice_at(self, end: Process, seconds: float) -> None:
@@ -180,7 +213,7 @@ class Link:
         end.links.discard(self)
         self.world.links.discard(self)
         # A side that gives up closes the connection.
-        if not self.is_cut:
+        if self.other(end) not in self.cut_towards:
             self.notice_at(self.other(end), self.world.random.uniform(0.001, 0.05))
         for number in [number for number, (caller, _) in self._calls.items() if caller is end]:
             self._calls.pop(number)[1](ConnectionError(f"{self} is lost"))

@@ -16,9 +16,7 @@ event the states that it concerns are validated. When nothing is left to happen:
 
 from __future__ import annotations
 
-import argparse
-import time
-
+from tests.dist.seeds import main_of, run_each
 from tests.dist.simulated_client import Client
 from tests.dist.simulated_tasks import Task
 from tests.dist.simulated_world import World
@@ -75,34 +73,8 @@ class Simulation:
 
 def run_seeds(first: int, count: int, verbose: bool = False) -> None:
     """Runs simulations; a seed that fails is in the message of the error."""
-    for seed in range(first, first + count):
-        try:
-            Simulation(seed, verbose).run()
-        except Exception as e:
-            raise AssertionError(
-                f"The simulation with seed {seed} failed: {e!r}. Replay it: "
-                f"python -m tests.dist.simulation --seed {seed} --verbose"
-            ) from e
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10000, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first one")
-    parser.add_argument("--seed", type=int, help="only this one")
-    parser.add_argument("--verbose", action="store_true", help="print every event")
-    arguments = parser.parse_args()
-    if arguments.seed is not None:
-        run_seeds(arguments.seed, 1, arguments.verbose)
-        return
-    begun = time.monotonic()
-    for first in range(arguments.first, arguments.first + arguments.seeds, 1000):
-        run_seeds(first, min(1000, arguments.first + arguments.seeds - first))
-        print(
-            f"{min(first + 1000 - arguments.first, arguments.seeds)} seeds, {time.monotonic() - begun:.0f} s",
-            flush=True,
-        )
+    run_each(lambda seed: Simulation(seed, verbose).run(), "simulation", first, count)
 
 
 if __name__ == "__main__":
-    _main()
+    main_of(run_seeds, __doc__)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from thalweg.train.checkpoints.end_mark import write_end_mark
+from thalweg.train.checkpoints.end_mark import RUN, write_end_mark
 
 Servers = tuple[list[tf.train.Server], list[tf.train.Server]]
 
@@ -255,6 +255,32 @@ def test_a_worker_ends_when_the_model_is_lost_after_the_chief_has_ended(
                     loss.coord.request_stop(lost)
             assert noticed_in == "should_stop" and session.should_stop()
     assert loss.ran == 1
+
+
+@pytest.mark.parametrize("chief_of", ["this run", "another run"])
+def test_a_worker_that_is_started_again_after_the_chief_has_ended_ends_if_a_parameter_server_is_lost(
+    cluster: Servers, tmp_path: Path, chief_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (server, _), _ = cluster
+    monkeypatch.setenv(RUN, chief_of)
+    write_end_mark(tmp_path)
+    monkeypatch.setenv(RUN, "this run")
+    with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+        train = tf.train.get_or_create_global_step().assign_add(1)  # never initialized
+
+        def train_as_worker() -> int:
+            steps = 0
+            with tf.train.MonitoredTrainingSession(server.target, False, str(tmp_path), max_wait_secs=0.5) as session:
+                while not session.should_stop():
+                    session.run(train)
+                    steps += 1
+            return steps
+
+        if chief_of == "this run":
+            assert train_as_worker() == 0
+        # A chief may come that begins another session of the same program, or another run.
+        with pytest.raises(tf.errors.DeadlineExceededError, match="not ready"):
+            train_as_worker()
 
 
 def test_an_error_in_the_labels_of_a_trace_fails_the_step(cluster: Servers, monkeypatch: pytest.MonkeyPatch) -> None:

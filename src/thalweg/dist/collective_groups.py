@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+import zlib
 from typing import Any
 
 from thalweg import errors
@@ -21,6 +22,8 @@ from thalweg.dist.peers import Peers
 from thalweg.platform import logging
 
 _LOG_SECONDS = 10.0
+_SEARCH_SECONDS = 11.0  # long enough to say once whom it waits for
+_LEADERS = 1 << 16
 
 
 class _Waiting:
@@ -44,7 +47,7 @@ class CollectiveGroups:
         self._peers = peers
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._agreement = GroupAgreement(time.time_ns)
+        self._agreement = GroupAgreement(time.time_ns, zlib.crc32(task.encode()) % _LEADERS, _LEADERS)
         self._waiting: dict[tuple[int, tuple[str, str]], list[_Waiting]] = {}
         own = weakref.ref(self)
 
@@ -108,11 +111,24 @@ class CollectiveGroups:
                 if formed is not None:
                     return formed
             else:
-                connection = self._peers.wait_for([leader], self._closed.is_set)[leader]
+                connection = self._reach_leader(leader, group)
+                if connection is None:
+                    continue
                 answer = self._peers.call(
                     connection, "join_group", group=group, size=size, member=member._asdict(), last_generation=last
                 )
                 return formed_of(group, answer)
+
+    def _reach_leader(self, leader: str, group: int) -> Any:
+        """A connection to the leader; None if the group is open and may run without the leader meanwhile."""
+        until = time.monotonic() + _SEARCH_SECONDS if self.open_groups.is_open(group) else float("inf")
+        try:
+            found = self._peers.wait_for([leader], lambda: self._closed.is_set() or time.monotonic() > until)
+        except errors.CancelledError:
+            if self._closed.is_set():
+                raise
+            return None
+        return found[leader]
 
     def _form(self, formed: Formed) -> None:
         """Connects to the other members, and gives the group to the core."""
@@ -186,7 +202,7 @@ class CollectiveGroups:
 
     def _goes_elsewhere(self, group: int, member: Member, last_generation: int, own: _Waiting) -> bool:
         """Takes a member of an open group back that waits while the group runs, or may run, without it."""
-        if member.task != self._task and self.native.generation(group) <= last_generation:
+        if member.task != self._task and self.open_groups.known_generation(group) <= last_generation:
             return False
         with self._lock:
             waiting = self._waiting.get((group, member.place), [])

@@ -8,7 +8,8 @@ those that have joined and for those that still come; a member that joins again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import functools
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from thalweg import errors
@@ -33,8 +34,13 @@ class Member(NamedTuple):
     @property
     def order(self) -> tuple[str, int, str, int]:
         """Ranks follow the job, the task index and the device."""
-        kind, _, index = self.device.rpartition(":")
-        return *job_and_index(self.task), kind, int(index)
+        return _order(self.task, self.device)
+
+
+@functools.lru_cache(maxsize=1024)
+def _order(task: str, device: str) -> tuple[str, int, str, int]:
+    kind, _, index = device.rpartition(":")
+    return *job_and_index(task), kind, int(index)
 
 
 def member_of(message: Any) -> Member:
@@ -79,15 +85,24 @@ class _Round:
 class GroupAgreement:
     """The groups that one task leads."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
-        """Takes a clock that counts on when the leader is restarted: generations begin with its time."""
+    def __init__(self, clock: Callable[[], int], leader: int = 0, leaders: int = 1) -> None:
+        """Takes a clock that counts on when the leader is restarted: generations begin with its time.
+
+        Args:
+            clock: The clock.
+            leader: A number of this task, so that no two tasks give the same generation.
+            leaders: How many such numbers there are.
+        """
         self._clock = clock
+        self._leader = leader
+        self._leaders = leaders
         self._last = 0
         self._rounds: dict[int, _Round] = {}
 
     def next_generation(self, last: int = 0) -> int:
         """A number that is larger than all earlier ones, and than `last`."""
-        self._last = max(self._last + 1, self._clock(), last + 1)
+        least = max(self._last + 1, self._clock(), last + 1)
+        self._last = least + (self._leader - least) % self._leaders
         return self._last
 
     def join(self, group: int, size: int, member: Member, last_generation: int = 0) -> list[Instruction]:
@@ -157,7 +172,7 @@ class GroupAgreement:
             assert all(place == member.place for place, (member, _) in round_.joined.items())
 
 
-def may_go_on(previous: Sequence[str], present: Collection[str], ended: Collection[str]) -> bool:
+def may_go_on(previous: Sequence[Hashable], present: Collection[Hashable], ended: Collection[Hashable]) -> bool:
     """Whether the present members of a group may form the next generation without the others.
 
     Members that have ended need not be asked. Those that are silent may be cut off, and form a group of their own: so

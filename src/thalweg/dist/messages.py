@@ -79,6 +79,8 @@ METHODS: Final[dict[str, tuple[str, str]]] = {
     "join_group": ("JoinGroupRequest", "GroupFormed"),
     "join_survivors": ("JoinGroupRequest", "GroupFormed"),
     "group_status": ("GroupRequest", "GroupFormed"),
+    "summon_member": ("GroupRequest", "GroupFormed"),
+    "check_generation": ("GroupRequest", "GroupFormed"),
     "finish_group": ("GroupRequest", "GroupBehind"),
     "leave_group": ("GroupRequest", "Empty"),
     "create_session": ("CreateRequest", "Created"),

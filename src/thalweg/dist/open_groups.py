@@ -1,25 +1,45 @@
 """OpenGroups: collective groups that go on without members that are lost, and admit members that come back.
 
-The members of the last generation agree on the next one: each asks the first of them that it can reach, and that one
-leads. It waits for all members that it can reach, forms the group of these and of newcomers that have asked, and tells
-them. A newcomer, or a member that was cut off meanwhile, finds a running group by asking around; the member that it
-asks breaks the present generation, so that all members agree anew.
+How the members agree is decided in `survivor_agreement.py`. This carries its instructions out: an attempt to find the
+next generation runs in the thread that asks for it, one step at a time; members that ask wait in threads of calls.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from thalweg import errors
 from thalweg._native import core
+from thalweg.dist.agreement_steps import (
+    Agreed,
+    Ask,
+    AskStatus,
+    Check,
+    Dissolve,
+    End,
+    Failed,
+    Form,
+    Instruction,
+    NotRunning,
+    Pause,
+    Reach,
+    Reachable,
+    Step,
+    Summon,
+    Tell,
+    TurnAway,
+)
 from thalweg.dist.directory import Directory
-from thalweg.dist.group_agreement import Formed, Member, may_go_on, member_of
+from thalweg.dist.group_agreement import Formed, Member, member_of
 from thalweg.dist.messages import messages
-from thalweg.dist.names import short_task
 from thalweg.dist.peers import Peers
+from thalweg.dist.survivor_agreement import SurvivorAgreement
 
 _ATTEMPT_MS = 1000
 _CALL_MS = 3000
@@ -28,14 +48,24 @@ _PATIENCE = 60.0  # seconds for all members to come to the end of their steps
 _RETRIED = (errors.UnavailableError, errors.CancelledError, errors.AbortedError, errors.DeadlineExceededError)
 
 
-class _Asking(NamedTuple):
+class _Asker:
     """A member that waits for the next generation."""
 
-    member: Member
-    last: int  # the last generation that it knows of
-    connection: Any
-    decided: threading.Event
-    answer: list[Formed]
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.decided = threading.Event()
+        self.answer: Formed | None = None
+
+
+class _Group:
+    """A group, and what is under way in it."""
+
+    def __init__(self, state: SurvivorAgreement) -> None:
+        self.state = state
+        self.askers: dict[int, _Asker] = {}  # by the numbers of their requests
+        self.asks = 0  # how many requests there were
+        self.told: dict[int, Any] = {}  # the connections of those that the last attempt has told
+        self.gate = threading.Lock()  # held during an attempt
 
 
 class OpenGroups:
@@ -61,13 +91,47 @@ class OpenGroups:
         self._next_generation = next_generation
         self._form = form
         self._is_closed = is_closed
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._open: dict[int, tuple[str, ...]] = {}
-        self._members: dict[int, tuple[Member, ...]] = {}
-        self._begun: dict[int, int] = {}  # the last generation that the core knows
-        self._asking: dict[int, dict[str, _Asking]] = {}
-        self._finished: set[int] = set()
+        self._groups: dict[int, _Group] = {}
+
+    @contextlib.contextmanager
+    def _group(self, number: int) -> Iterator[_Group]:
+        """A group, with the lock."""
+        with self._lock:
+            if number not in self._groups:
+                state = SurvivorAgreement(number, self._task, self._incarnation, self._next_generation)
+                self._groups[number] = _Group(state)
+            yield self._groups[number]
+
+    def _happens(self, number: int, event: Callable[[SurvivorAgreement], list[Instruction]]) -> Step | End | None:
+        """Carries out what follows from an event; returns the next step of the attempt, or its end."""
+        step: Step | End | None = None
+        dissolved, told = [], {}
+        with self._group(number) as group:
+            for asker, waiting in list(group.askers.items()):
+                if waiting.connection.is_lost:
+                    group.state.withdrawn(asker)
+            for instruction in event(group.state):
+                match instruction:
+                    case Tell(asker, formed):
+                        group.askers[asker].answer = formed
+                        group.askers[asker].decided.set()
+                        told[asker] = group.askers[asker].connection
+                    case TurnAway(asker):
+                        group.askers[asker].decided.set()
+                    case Dissolve():
+                        dissolved.append(instruction)
+                    case _:
+                        step = instruction
+            if isinstance(step, Form):
+                group.told = told
+            group.state.validate()
+            self._changed.notify_all()
+        for each in dissolved:
+            self._native.dissolve(number, each.generation, errors.UNAVAILABLE, each.message)
+        return step
 
     def open(self, group: int, tasks: Sequence[str]) -> None:
         """Makes a group open; all of its members do so.
@@ -76,39 +140,45 @@ class OpenGroups:
             group: The group.
             tasks: All tasks that may be members.
         """
-        with self._lock:
-            self._open[group] = tuple(tasks)
+        with self._group(group) as found:
+            found.state.open(tasks)
 
     def is_open(self, group: int) -> bool:
         """Whether a group is open."""
-        with self._lock:
-            return group in self._open
+        with self._group(group) as found:
+            return bool(found.state.tasks)
 
     def formed(self, formed: Formed) -> None:
         """A generation of any group is formed: called before its runs can begin."""
-        with self._lock:
-            if formed.generation > self._native.generation(formed.group):
-                self._members[formed.group] = formed.members
+        self._happens(formed.group, lambda state: state.formed(formed))
 
     def begun(self, formed: Formed) -> None:
         """The core knows a generation, and has delivered to it what members had sent before."""
-        with self._changed:
-            self._begun[formed.group] = max(self._begun.get(formed.group, 0), formed.generation)
-            self._changed.notify_all()
+        self._happens(formed.group, lambda state: state.begun(formed.generation))
+
+    def has_run(self, group: int) -> None:
+        """A run of the present generation has ended here to which all members have given their parts."""
+        generation = self._native.generation(group)
+        with self._group(group) as found:
+            found.state.established(generation)
 
     def members(self, group: int) -> tuple[Member, ...]:
         """The members of the last generation, by rank."""
-        with self._lock:
-            return self._members.get(group, ())
+        with self._group(group) as found:
+            return found.state.members
+
+    def known_generation(self, group: int) -> int:
+        """The newest generation that this task knows of; 0 if there is none."""
+        with self._group(group) as found:
+            return found.state.status().generation
 
     def close(self) -> None:
         """Ends all waiting."""
         with self._changed:
-            asking = [each for group in self._asking.values() for each in group.values()]
-            self._asking.clear()
+            for group in self._groups.values():
+                for each in group.askers.values():
+                    each.decided.set()
             self._changed.notify_all()
-        for each in asking:
-            each.decided.set()
 
     def member(self, device: str) -> Member:
         """A device of this task as a member."""
@@ -118,8 +188,8 @@ class OpenGroups:
 
     def begin(self, group: int) -> None:
         """This member runs operations of the group, until `is_needed` is asked."""
-        with self._lock:
-            self._finished.discard(group)
+        with self._group(group) as found:
+            found.state.has_finished = False
 
     def is_needed(self, group: int) -> bool:
         """Whether a member may need the state of this one, which has run its last operation.
@@ -127,8 +197,8 @@ class OpenGroups:
         Waits until each other member has finished as many runs, or has lost one of the others in the middle of them:
         then all members agree anew, and this one gives its state.
         """
-        with self._lock:
-            self._finished.add(group)
+        with self._group(group) as found:
+            found.state.has_finished = True
         last, runs = self._native.generation(group), self._native.runs_ended(group)
         for each in self.members(group):
             if each.task == self._task:
@@ -147,18 +217,18 @@ class OpenGroups:
     def finish_group(self, connection: Any, request: Any) -> Any:
         """A member has run its last operation: answers whether this one needs its state."""
         until = time.monotonic() + _PATIENCE
-        is_behind = False
-        while not self._is_closed() and not connection.is_lost and time.monotonic() < until:
-            with self._lock:
-                is_done = request.group in self._finished or request.group not in self._open
-            is_broken = not self._native.members(request.group)
-            is_behind = not is_done and (is_broken or self._native.generation(request.group) != request.last_generation)
-            is_done = is_done or self._native.runs_ended(request.group) >= request.runs
-            # A member that wants more of the other than that has run does not get it.
-            if is_behind or is_done or connection.task in self._native.awaited(request.group):
-                break
-            time.sleep(0.02)
-        return messages()["GroupBehind"](is_behind=is_behind)
+        is_behind: bool | None = None
+        while is_behind is None and not self._is_closed() and not connection.is_lost and time.monotonic() < until:
+            is_whole = bool(self._native.members(request.group))
+            runs_ended = self._native.runs_ended(request.group)
+            awaits_other = connection.task in self._native.awaited(request.group)
+            with self._group(request.group) as found:
+                is_behind = found.state.is_behind(
+                    request.last_generation, request.runs, is_whole, runs_ended, awaits_other
+                )
+            if is_behind is None:
+                time.sleep(0.02)
+        return messages()["GroupBehind"](is_behind=bool(is_behind))
 
     def leave(self, group: int) -> None:
         """Tells the other members that this task has ended in good order, and waits until they know.
@@ -166,25 +236,24 @@ class OpenGroups:
         What this task has sent before is then at its members, too: their last runs do not fail when it is gone.
         A member that does not answer within half a minute is not told.
         """
-        with self._lock:
-            members = self._members.pop(group, ())
-            self._open.pop(group, None)
+        with self._group(group) as found:
+            others = found.state.leave()
         last = self._native.generation(group)
-        for task, incarnation in {(each.task, each.incarnation) for each in members if each.task != self._task}:
+        for each in others:
             try:
-                connection = self._peers.try_connect(task, incarnation, attempt_ms=_ATTEMPT_MS)
+                connection = self._peers.try_connect(each.task, each.incarnation, attempt_ms=_ATTEMPT_MS)
                 self._peers.call(connection, "leave_group", _LEAVE_MS, group=group, last_generation=last)
             except errors.OpError:
                 continue  # It has ended before, or is lost.
 
     def leave_group(self, connection: Any, request: Any) -> Any:
         """A member has ended in good order."""
-        with self._changed:
+        with self._group(request.group) as found:
             # The leader's answer, or what the member sent before it left, may still be on its way to the core.
             self._changed.wait_for(
-                lambda: self._begun.get(request.group, 0) >= request.last_generation or self._is_closed(),
-                _LEAVE_MS / 2000,
+                lambda: found.state.has_begun(request.last_generation) or self._is_closed(), _LEAVE_MS / 2000
             )
+            found.state.departed(connection.task, connection.incarnation)
         message = (
             f"Task '{connection.task}' has left collective group {request.group}: its program ended, or it called "
             "hvd.shutdown(), and other members run more collective operations than it did."
@@ -206,144 +275,114 @@ class OpenGroups:
         Raises:
             errors.UnavailableError: If they do not agree in time.
         """
-        last = self._native.generation(group)
-        self._native.dissolve(group, last, errors.UNAVAILABLE, f"Collective group {group} is formed anew.")
-        own = self.member(device)
-        previous = self.members(group) or tuple(Member(each, device) for each in tasks)
-        until = time.monotonic() + timeout
-        while True:
-            try:
-                formed, told = self._agree(group, own, previous, until)
-                self._form(formed)
-                self._check_told(formed, told)
-                return formed
-            except _RETRIED:
-                # The leader is gone, or a member that was there a moment ago.
-                if self._is_closed() or time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
-
-    def _agree(
-        self, group: int, own: Member, previous: tuple[Member, ...], until: float
-    ) -> tuple[Formed, list[_Asking]]:
-        """The next generation, and the members that this one has told, if it leads."""
-        for each in previous:
-            if each.task == self._task:
-                return self._lead(group, own, previous, until)
-            connection, _ = self._reach(each)
-            if connection is not None:
-                return self._ask(connection, group, own), []
-        raise errors.UnavailableError(None, None, f"{self._task} was no member of collective group {group}.")
-
-    def _check_told(self, formed: Formed, told: list[_Asking]) -> None:
-        """A member whose connection was lost does not know of the generation: the others would wait for it."""
-        lost = [short_task(each.member.task) for each in told if each.connection.is_lost]
-        if lost:
-            message = f"Collective group {formed.group} is formed anew: {', '.join(lost)} has not heard of it."
-            self._native.dissolve(formed.group, formed.generation, errors.UNAVAILABLE, message)
-            raise errors.UnavailableError(None, None, message)
+        fallback = [Member(each, device) for each in tasks]
+        formed = self._attempt(group, self.member(device), fallback, timeout, is_newcomer=False)
+        assert formed is not None
+        return formed
 
     def join_running(self, group: int, own: Member) -> Formed | None:
         """Joins a generation after one that others have formed without this member; None if there is none."""
-        while not self._is_closed():
-            found = self._find_running(group, own.device)
-            if found is None:
-                return None
+        return self._attempt(group, own, (), float("inf"), is_newcomer=True)
+
+    def _attempt(
+        self, group: int, own: Member, fallback: Sequence[Member], timeout: float, is_newcomer: bool
+    ) -> Formed | None:
+        """Does the steps of an attempt, until it has ended."""
+        with self._group(group) as found:
+            before = found.state.generation
+        with found.gate:
+            with self._lock:
+                status = found.state.status()
+            if status.generation > before and self._native.members(group):
+                return status  # Another thread of this task has found it meanwhile.
+            now = time.monotonic()
+            step = self._happens(group, lambda state: state.begin(own, fallback, now, timeout, is_newcomer))
             try:
-                for each in found.members:
-                    connection, _ = self._reach(each) if each.task != self._task else (None, False)
-                    if connection is not None:
-                        return self._ask(connection, group, own)
-            except _RETRIED:
-                pass  # That member is lost, or another one leads.
-            time.sleep(0.2)
-        return None
+                while not self._is_closed():
+                    match step:
+                        case Agreed(formed):
+                            return formed
+                        case NotRunning():
+                            return None
+                        case Failed(message):
+                            raise errors.UnavailableError(None, None, message)
+                        case None:
+                            raise AssertionError("An attempt has neither a next step nor an end.")
+                    step = self._happens(group, self._do(found, step))
+            finally:
+                self._happens(group, lambda state: state.abandon() if state.is_under_way else [])
+        raise errors.CancelledError(None, None, f"Task {self._task} is closed.")
 
-    def _find_running(self, group: int, device: str) -> Formed | None:
-        with self._lock:
-            tasks = self._open[group]
-        for task in tasks:
-            connection = None if task == self._task else self._reach(Member(task, device))[0]
-            found = None if connection is None else self._running(connection, group)
-            if found is not None:
-                return found
-        return None
+    def _do(self, group: _Group, step: Step) -> Callable[[SurvivorAgreement], list[Instruction]]:
+        """Does a step of an attempt: the event that it ends with."""
+        number = group.state.group
+        match step:
+            case Reach(member):
+                how = self._reach(member)[1]
+                return lambda state: state.reached(how)
+            case AskStatus(member):
+                status = self._ask_status(number, member, "group_status", 0)
+                return lambda state: state.found(status)
+            case Summon(member, last):
+                status = self._ask_status(number, member, "summon_member", last)
+                return lambda state: state.found(status)
+            case Check(member, last):
+                status = self._ask_status(number, member, "check_generation", last)
+                return lambda state: state.found(status)
+            case Ask(member, own, last):
+                try:
+                    formed = self._ask(number, member, own, last)
+                except _RETRIED as e:
+                    why = e.message
+                    return lambda state: state.turned_away(why)
+                return lambda state: state.answered(formed)
+            case Form(formed):
+                return self._try_form(group, formed)
+            case Pause(seconds, ends_when_asked):
+                # By chance, so that members whose lists differ do not repeat the same over and over.
+                seconds *= 0.5 + random.random()
+                with self._changed:
+                    asks = group.asks
+                    self._changed.wait_for(
+                        lambda: self._is_closed() or (ends_when_asked and group.asks != asks), seconds
+                    )
+                now = time.monotonic()
+                return lambda state: state.woken(now)
 
-    def _running(self, connection: Any, group: int) -> Formed | None:
-        """The generation that a peer knows of, if this task is no member of it, or does not know it."""
+    def _reach(self, member: Member) -> tuple[Any, Reachable]:
+        """A connection to a member if it answers, and what is known of it."""
         try:
-            found = formed_of(group, self._peers.call(connection, "group_status", _CALL_MS, group=group))
+            connection = self._peers.try_connect(member.task, member.incarnation or None, member.address, _ATTEMPT_MS)
+            return connection, Reachable.PRESENT
+        except errors.AbortedError:
+            return None, Reachable.ENDED  # Another incarnation answers.
+        except (errors.UnavailableError, errors.DeadlineExceededError) as e:
+            return None, Reachable.ENDED if "refused" in e.message else Reachable.SILENT
+
+    def _ask_status(self, group: int, member: Member, method: str, last: int) -> Formed | None:
+        connection, _ = self._reach(member)
+        if connection is None:
+            return None
+        try:
+            return formed_of(group, self._peers.call(connection, method, _CALL_MS, group=group, last_generation=last))
         except _RETRIED:
             return None
-        if found.generation == 0:
-            return None
-        is_member = (self._task, self._incarnation) in {(each.task, each.incarnation) for each in found.members}
-        return None if is_member and found.generation <= self._native.generation(group) else found
 
-    def _ask(self, connection: Any, group: int, own: Member) -> Formed:
-        last = self._native.generation(group)
+    def _ask(self, group: int, member: Member, own: Member, last: int) -> Formed:
+        connection = self._peers.try_connect(member.task, member.incarnation or None, member.address, _ATTEMPT_MS)
         answer = self._peers.call(
             connection, "join_survivors", group=group, size=0, member=own._asdict(), last_generation=last
         )
         return formed_of(group, answer)
 
-    def _reach(self, member: Member) -> tuple[Any, bool]:
-        """A connection to a member if it answers, and whether it is known to have ended otherwise."""
+    def _try_form(self, group: _Group, formed: Formed) -> Callable[[SurvivorAgreement], list[Instruction]]:
         try:
-            return self._peers.try_connect(member.task, member.incarnation or None, member.address, _ATTEMPT_MS), False
-        except errors.AbortedError:
-            return None, True  # Another incarnation answers.
-        except (errors.UnavailableError, errors.DeadlineExceededError) as e:
-            return None, "refused" in e.message
-
-    def _lead(
-        self, group: int, own: Member, previous: tuple[Member, ...], until: float
-    ) -> tuple[Formed, list[_Asking]]:
-        """Waits until all members that can be reached have asked, and tells them and newcomers who is left."""
-        while True:
-            present, ended, connections = [self._task], [], {}
-            for each in previous:
-                if each.task != self._task:
-                    connection, has_ended = self._reach(each)
-                    if connection is not None:
-                        present.append(each.task)
-                        connections[each.task] = connection
-                    elif has_ended:
-                        ended.append(each.task)
-            with self._lock:
-                # Those whose connections are lost ask again, here or elsewhere.
-                asking = {
-                    task: each for task, each in self._asking.get(group, {}).items() if not each.connection.is_lost
-                }
-                self._asking[group] = dict(asking)
-                missing = [task for task in present if task != self._task and task not in asking]
-                goes_on = may_go_on([each.task for each in previous], present, ended)
-                if not missing and goes_on:
-                    del self._asking[group]
-                    told = list(asking.values())
-                    return self._tell(group, own, told), told
-            for task in missing:
-                # This task was cut off, and the others have gone on without it.
-                if self._running(connections[task], group) is not None:
-                    return self._ask(connections[task], group, own), []
-            if self._is_closed() or time.monotonic() > until:
-                silent = [each.task for each in previous if each.task not in (*present, *ended)]
-                raise errors.UnavailableError(
-                    None, None, f"Collective group {group} cannot be formed anew: waited in vain for "
-                    f"{', '.join(map(short_task, missing or silent))}."
-                )  # fmt: skip
-            with self._changed:
-                if self._asking.get(group, {}).keys() == asking.keys():
-                    self._changed.wait(0.25)
-
-    def _tell(self, group: int, own: Member, asking: list[_Asking]) -> Formed:
-        last = max([self._native.generation(group), *(each.last for each in asking)])
-        members = sorted([own, *(each.member for each in asking)], key=lambda each: each.order)
-        formed = Formed(group, self._next_generation(last), tuple(members))
-        for each in asking:
-            each.answer.append(formed)
-            each.decided.set()
-        return formed
+            self._form(formed)
+        except _RETRIED as e:
+            why = e.message
+            return lambda state: state.form_ended(False, (), why)
+        lost = [asker for asker, connection in group.told.items() if connection.is_lost]
+        return lambda state: state.form_ended(True, lost)
 
     # As a member that others ask.
 
@@ -353,33 +392,46 @@ class OpenGroups:
         return message_of(self.wait_for_next(connection, request.group, member, request.last_generation))
 
     def wait_for_next(self, connection: Any, group: int, member: Member, last: int) -> Formed:
-        """Breaks the present generation, and waits for the next, which the member of the connection belongs to."""
-        own = _Asking(member, last, connection, threading.Event(), [])
-        with self._changed:
-            present = self._native.generation(group)
-            self._asking.setdefault(group, {})[member.task] = own
-            self._changed.notify_all()
-        self._native.dissolve(
-            group, present, errors.UNAVAILABLE,
-            f"Collective group {group} is formed anew: {short_task(member.task)} joins.",
-        )  # fmt: skip
-        until = time.monotonic() + _PATIENCE
-        while not own.decided.wait(1.0) and time.monotonic() < until:
-            # Another member has led, or is about to: the one that asks must find it.
-            if self._is_closed() or connection.is_lost or self._native.generation(group) != present:
-                break
-        with self._lock:
-            if self._asking.get(group, {}).get(member.task) is own:
-                del self._asking[group][member.task]
-        if not own.answer:
+        """Waits for the next generation, which the member of the connection belongs to."""
+        own = _Asker(connection)
+        asker = next(self._numbers)
+        is_whole = bool(self._native.members(group))
+        with self._group(group) as found:
+            found.askers[asker] = own
+            found.asks += 1
+        try:
+            self._happens(group, lambda state: state.asked(asker, member, last, is_whole))
+            until = time.monotonic() + _PATIENCE
+            while not own.decided.wait(1.0) and time.monotonic() < until:
+                if self._is_closed() or connection.is_lost:
+                    break
+        finally:
+            with self._lock:
+                found.state.withdrawn(asker)
+                del found.askers[asker]
+        if own.answer is None:
             raise errors.CancelledError(None, None, f"Task {self._task} does not lead collective group {group}.")
-        return own.answer[0]
+        return own.answer
+
+    def summon_member(self, connection: Any, request: Any) -> Any:
+        """A member leads: ends the present generation if it is that member's, or an older one; tells the newest."""
+        member = Member(connection.task, "", connection.incarnation)
+        self._happens(request.group, lambda state: state.summoned(member, request.last_generation))
+        with self._group(request.group) as found:
+            return message_of(found.state.status())
+
+    def check_generation(self, connection: Any, request: Any) -> Any:
+        """A member that this one has told has begun a generation: tells the newest."""
+        member = Member(connection.task, "", connection.incarnation)
+        with self._group(request.group) as found:
+            found.state.checked(member, request.last_generation)
+            return message_of(found.state.status())
 
     def group_status(self, connection: Any, request: Any) -> Any:
         """The last generation of an open group, with its members; generation 0 if there is none."""
-        members = self.members(request.group) if self.is_open(request.group) else ()
-        generation = self._native.generation(request.group) if members else 0
-        return message_of(Formed(request.group, generation, members))
+        with self._group(request.group) as found:
+            status = found.state.status()
+            return message_of(status if found.state.tasks else Formed(request.group, 0, ()))
 
 
 def asking_member(connection: Any, request: Any) -> Member:

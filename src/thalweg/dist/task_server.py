@@ -114,6 +114,8 @@ class TaskServer:
             "join_group": self.collectives.join_group,
             "join_survivors": self.collectives.open_groups.join_survivors,
             "group_status": self.collectives.open_groups.group_status,
+            "summon_member": self.collectives.open_groups.summon_member,
+            "check_generation": self.collectives.open_groups.check_generation,
             "finish_group": self.collectives.open_groups.finish_group,
             "leave_group": self.collectives.open_groups.leave_group,
         }

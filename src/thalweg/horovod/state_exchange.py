@@ -9,8 +9,9 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph import dtypes
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.operation import Operation
+from thalweg.graph.tensor import Tensor
 from thalweg.horovod.operations import allgather
 from thalweg.horovod.world import WORLD, reinit, world
 from thalweg.ops.array.constants import group, placeholder
@@ -35,7 +36,7 @@ class StateExchange:
             self._progress = placeholder(dtypes.int64, [1, 2], name="progress")
             self._gathered = allgather(self._progress, name="gathered")
             sends: list[Operation] = []
-            receipts: list[Operation] = []
+            received: list[Tensor] = []
             for var in variables:
                 arguments: dict[str, Any] = {
                     "shape": var.shape,
@@ -45,9 +46,13 @@ class StateExchange:
                     "instance_key": collective_ops.instance_key_of(f"{name}/{var.op.name}"),
                 }
                 sends.append(collective_ops.broadcast_send(var.value(), **arguments).op)
-                receipts.append(var.assign(collective_ops.broadcast_recv(**arguments), read_value=False))
+                received.append(collective_ops.broadcast_recv(**arguments))
             self._send = group(*sends, name="send")
-            self._receive = group(*receipts, name="receive")
+            # A variable changes when all values are there: the sender may be lost in between, and this process may be
+            # the next one to send.
+            with control_dependencies(received):
+                assigned = [var.assign(value, read_value=False) for var, value in zip(variables, received, strict=True)]
+            self._receive = group(*assigned, name="receive")
 
     def run(self, session: Any, root_rank: int, step: int | None) -> int:
         """Gives all processes the state of one; all of them call this.
@@ -66,6 +71,7 @@ class StateExchange:
         """
         own = [[0, 0] if step is None else [1, step]]
         progress = session.run(self._gathered, {self._progress: own})
+        world().groups.open_groups.has_run(WORLD)
         root = root_of(progress, root_rank)
         session.run(self._send if world().tasks.index(world().own) == root else self._receive)
         return root

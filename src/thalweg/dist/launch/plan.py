@@ -12,6 +12,7 @@ from thalweg.dist.certificates import Authority
 from thalweg.dist.directory import DIRECTORY_FILE
 from thalweg.dist.keys import KEY, KEY_FILE
 from thalweg.dist.tls import TLSOptions, tls_environment
+from thalweg.train.checkpoints.end_mark import RUN
 from thalweg.train.hooks.task_status import STATUS_FILE
 
 # The job whose tasks serve the others and are stopped when these have ended.
@@ -57,6 +58,7 @@ class LaunchPlan:
     workers: int
     chief: bool = False
     key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    run: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)  # tells this run from all others
     tls: TLSOptions | None = field(default=None, repr=False)  # None: as the launcher's own environment says
 
     def __post_init__(self) -> None:
@@ -99,6 +101,7 @@ class LaunchPlan:
             KEY_FILE: "",
             DIRECTORY_FILE: directory,
             STATUS_FILE: status,
+            RUN: self.run,
             **(tls_environment(self.tls) if self.tls is not None else {}),
             # A process whose output is a pipe would otherwise keep its lines back.
             "PYTHONUNBUFFERED": "1",

@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
-from thalweg.train.checkpoints.end_mark import read_end_mark
+from thalweg.train.checkpoints.end_mark import is_of_own_run, read_end_mark
 from thalweg.train.sessions.scaffold import Scaffold
 from thalweg.train.sessions.session_manager import SessionManager
 from thalweg.train.sessions.wrapped_session import TrainingEndedError
@@ -85,6 +85,9 @@ class ChiefSessionCreator(_ScaffoldedCreator):
         )
 
 
+_worker_folders: set[str] = set()  # of checkpoints, for which this process has made sessions of a worker
+
+
 @export("train.WorkerSessionCreator")
 class WorkerSessionCreator(_ScaffoldedCreator):
     """Makes sessions that wait until the chief has made the model ready."""
@@ -110,23 +113,29 @@ class WorkerSessionCreator(_ScaffoldedCreator):
         super().__init__(scaffold, master, config)
         self._max_wait_secs = max_wait_secs
         self._checkpoint_dir = checkpoint_dir
-        # One of an earlier run: the chief of this run may come later than this worker.
+        # One of an earlier run, or of an earlier session of this program: the chief may come later than this worker.
         self._earlier_mark = read_end_mark(checkpoint_dir) if checkpoint_dir else None
         self._had_session = False
+        self._is_first = str(checkpoint_dir) not in _worker_folders
+        _worker_folders.add(str(checkpoint_dir))
 
     def create_session(self) -> Any:
         """Returns a session whose model is ready.
 
         Raises:
-            TrainingEndedError: If the chief has ended, and an earlier session was lost.
+            TrainingEndedError: If the model is not ready, and the chief has ended: since an earlier session was made,
+                or before this program was started again.
         """
         self._scaffold.finalize()
         made = self._get_session_manager().wait_for_session(
-            self._master, self._config, self._max_wait_secs, self._check_end if self._had_session else None
+            self._master, self._config, self._max_wait_secs, self._check_end
         )
         self._had_session = True
         return made
 
     def _check_end(self) -> None:
-        if self._checkpoint_dir and read_end_mark(self._checkpoint_dir) not in (None, self._earlier_mark):
+        mark = read_end_mark(self._checkpoint_dir) if self._checkpoint_dir else None
+        if mark is None:
+            return
+        if (self._had_session and mark != self._earlier_mark) or (self._is_first and is_of_own_run(mark)):
             raise TrainingEndedError(None, None, "The chief has saved the last checkpoint, and has ended.")

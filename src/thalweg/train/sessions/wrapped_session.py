@@ -107,7 +107,13 @@ class RecoverableSession(WrappedSession):
         self._create = create_session
         self._recover = recover
         self._has_ended = False  # Training has ended while no session could be made.
-        super().__init__(self._new_session())
+        try:
+            super().__init__(self._new_session())
+        except TrainingEndedError as e:
+            # A worker that was started again too late.
+            logging.info("%s", e.message)
+            super().__init__(None)
+            self._has_ended = True
 
     def _new_session(self) -> WrappedSession:
         pauses = RetryPauses()
