@@ -2,20 +2,20 @@
 //
 // One thread at a time drives, the holder: it runs ready nodes inline, in the state's order. A kernel that is
 // asynchronous reports its end from any thread by posting it to the inbox; the holder picks that up. When nothing is
-// ready and asynchronous work is under way, `run` waits on the inbox, while a step started with `start` gives its thread
-// back and is resumed on the thread pool by the next post: blocked steps hold no threads. The first error wins: it
-// cancels the step, and the step ends when all asynchronous kernels have reported.
+// ready and asynchronous work is under way, `run` waits on the inbox, while a step started with `start` gives its
+// thread back and is resumed on the thread pool by the next post: blocked steps hold no threads. The first error wins:
+// it cancels the step, and the step ends when all asynchronous kernels have reported.
 //
 // A step that is worth it (executor/pace.h) has a team of threads. Its holder takes a heavy node away from the state,
 // passes the state on to another thread if there is more to run, else leaves the executor free, and computes the node
-// apart. Then it posts the outputs, and is the holder again if the executor is free. So threads wait for each other only
-// where values are missing. They start nodes in the order of the schedule, and no further ones while the step holds much
-// more memory than it would with one thread. A node that may wait for others of the step is always computed apart while
-// there is something else to do, however many threads that takes.
+// apart. Then it posts the outputs, and is the holder again if the executor is free. So threads wait for each other
+// only where values are missing. They start nodes in the order of the schedule, and no further ones while the step
+// holds much more memory than it would with one thread. A node that may wait for others of the step is always computed
+// apart while there is something else to do, however many threads that takes.
 //
 // An executor of a joint step is driven by one thread at a time. Without a holder it is free; a thread that sends it a
-// value takes it, puts the value where it is read, and drives it when it has nothing else to do, or leaves it to another
-// thread. If it has a holder already, the value goes through the inbox.
+// value takes it, puts the value where it is read, and drives it when it has nothing else to do, or leaves it to
+// another thread. If it has a holder already, the value goes through the inbox.
 #pragma once
 
 #include <atomic>
@@ -120,7 +120,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     std::vector<Tensor> inputs, outputs;  // touched by the thread that computes it
     std::vector<const Resource*> resources;
     Pace::Sample sample;
-    MemoryTrace memory;  // if the step is observed
+    MemoryTrace memory;                 // if the step is observed
     std::shared_ptr<StepStats> inside;  // observes the nodes within
     StepStats::Caller caller;
   };
@@ -168,8 +168,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   void note_pace();
 
   // For teams (executor/team.cc).
-  // Drives the step on one of several threads, which holds the executor; returns when the step has ended, or this thread
-  // does not hold it any more. The thread that called `run` stays until the end.
+  // Drives the step on one of several threads, which holds the executor; returns when the step has ended, or this
+  // thread does not hold it any more. The thread that called `run` stays until the end.
   void drive_in_team();
   void run_in_team();
   void take_apart(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started);
@@ -226,7 +226,7 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::vector<std::shared_ptr<Apart>> parked_;          // until nodes end with which they share resources
   // Asynchronous kernels that have not reported, and nodes that are computed apart. (Kernels may add to it.)
   std::atomic<int64_t> outstanding_{0};
-  int64_t expected_ = 0;     // values that are to be handed over
+  int64_t expected_ = 0;  // values that are to be handed over
   Finished finished_;
 
   // In a team: the threads that drive the step or compute a node, and what the thread that called `run` does.

@@ -1,7 +1,7 @@
 // FlatState: a step over a graph without control flow: one set of slots, no frames, no dead tokens.
 //
-// If all kernels are synchronous, and one thread runs them, the schedule is simply run in order. Otherwise nodes wait for
-// their inputs in pending counts, and the ready ones run in schedule order.
+// If all kernels are synchronous, and one thread runs them, the schedule is simply run in order. Otherwise nodes wait
+// for their inputs in pending counts, and the ready ones run in schedule order.
 #pragma once
 
 #include "executor/executor.h"

@@ -46,7 +46,7 @@ struct NodeItem {
   bool trigger = false;         // a ControlTrigger: it runs when all its inputs have come, dead or not
   bool may_wait = false;        // runs code of the user, which may wait for another node of the step
   ResourceUse uses = ResourceUse::writes;
-  bool cut = false;             // a linked Recv of 16 bits: its kernel truncates the value that was handed over
+  bool cut = false;  // a linked Recv of 16 bits: its kernel truncates the value that was handed over
   int32_t num_inputs = 0;
   int32_t num_outputs = 0;
   int32_t first_slot = 0;

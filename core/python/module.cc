@@ -207,11 +207,12 @@ NB_MODULE(_core, m) {
       "A JPEG file as an array of uint8; None if libjpeg is not loaded or cannot decode all of it.");
 
   nb::class_<NodeSpec>(m, "NodeSpec")
-      .def(nb::new_(&spec_from_python), "name"_a, "op"_a, "device"_a, "attrs"_a, "inputs"_a, "controls"_a,
-           "input_dtypes"_a, "output_dtypes"_a, "stateful"_a, "priority"_a = -1.0, "may_wait"_a = false,
-           "uses"_a = "writes", nb::call_guard<NativeCall>(),
-           "`may_wait`: its kernel may wait for another node of the step. `uses`: what it does with the resources whose "
-           "handles it reads: it \"writes\" or \"reads\" them, or it may use \"any\" resource.");
+      .def(
+          nb::new_(&spec_from_python), "name"_a, "op"_a, "device"_a, "attrs"_a, "inputs"_a, "controls"_a,
+          "input_dtypes"_a, "output_dtypes"_a, "stateful"_a, "priority"_a = -1.0, "may_wait"_a = false,
+          "uses"_a = "writes", nb::call_guard<NativeCall>(),
+          "`may_wait`: its kernel may wait for another node of the step. `uses`: what it does with the resources whose "
+          "handles it reads: it \"writes\" or \"reads\" them, or it may use \"any\" resource.");
 
   nb::class_<Session> session(m, "Session");
   session.def(nb::init<const std::vector<std::string>&>(), "device_names"_a)

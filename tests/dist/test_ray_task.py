@@ -48,7 +48,9 @@ def lines_of(found: list[Report]) -> list[str]:
 
 
 def test_lines_and_the_exit_code_are_reported_at_every_start(task: RayTask) -> None:
-    program = "import os\nprint(os.environ['PLACE'], open(os.environ['THALWEG_DIRECTORY']).read())\nraise SystemExit(3)\n"
+    program = (
+        "import os\nprint(os.environ['PLACE'], open(os.environ['THALWEG_DIRECTORY']).read())\nraise SystemExit(3)\n"
+    )
     for _ in range(2):
         found = reports(task, started(task, program))
         assert found[-1].exit_code == 3

@@ -1,4 +1,4 @@
-"""Mutual TLS: encrypted clusters work, and peers without a valid certificate are refused with a reason on both sides."""
+"""Mutual TLS: encrypted clusters work; peers without a valid certificate are refused with a reason on both sides."""
 
 from __future__ import annotations
 

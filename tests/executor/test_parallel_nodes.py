@@ -75,7 +75,7 @@ def test_a_python_function_that_waits_lets_the_rest_of_its_step_go_on() -> None:
 def test_python_functions_in_functions_may_wait_for_each_other() -> None:
     meet = _meeting()
 
-    @tf.function
+    @tf.experimental.Defun(tf.float32, noinline=True)  # type: ignore[untyped-decorator]
     def both(x: Any) -> Any:
         return tf.py_func(meet, [x], tf.float32) + tf.py_func(meet, [2.0 * x], tf.float32)
 

@@ -103,7 +103,8 @@ TEST(measured_steps_get_a_team_only_if_several_nodes_take_long) {
     };
     std::vector<Graph::Edge> last;
     for (int i = 0; i < 4; ++i)
-      last.push_back({graph.compute(wide || last.empty() ? std::vector<Graph::Edge>{} : std::vector{last.back()}, slow), 0});
+      last.push_back(
+          {graph.compute(wide || last.empty() ? std::vector<Graph::Edge>{} : std::vector{last.back()}, slow), 0});
     auto plan = limited(graph, last, 4);
     for (int i = 0; i < 4; ++i) run(plan);
     CHECK_EQUAL(plan->pace().has_team(), wide);

@@ -44,7 +44,7 @@ class Replica:
     def __init__(self, container: str, worker: int, make_optimizer: Callable[[Any], Any], opt: Any = None) -> None:
         self.worker = worker
         self.graph = tf.Graph()
-        with self.graph.as_default(), self.graph.container(container):
+        with self.graph.as_default(), self.graph.container(container), tf.device("/cpu:0"):
             self.step = tf.train.get_or_create_global_step()
             self.build()
             self.inner = tf.train.GradientDescentOptimizer(0.25) if opt is None else opt()

@@ -1,8 +1,8 @@
 """Certificates for the tasks of a cluster: a private authority, and certificates that it signs.
 
 Python's ssl module uses certificates and cannot make them; a fresh machine has neither the `openssl` command nor a
-package for it. Keys are of the curve P-256, signatures ECDSA with SHA-256. The arithmetic is not made for attackers who measure
-how long a signature takes: sign on a machine that is trusted, as launchers do for a run of their own.
+package for it. Keys are of the curve P-256, signatures ECDSA with SHA-256. The arithmetic is not made for attackers who
+measure how long a signature takes: sign on a machine that is trusted, as launchers do for a run of their own.
 """
 
 from __future__ import annotations

@@ -32,9 +32,7 @@ class ClientNetwork:
             ValueError: If the certificates cannot be used.
         """
         encrypt = TLSRelay(tls).encrypt if tls is not None else None
-        self.native = core.NetworkTask(
-            "", secrets.randbits(63) | 1, "thalweg", key, _refuse, _ignore, encrypt=encrypt
-        )
+        self.native = core.NetworkTask("", secrets.randbits(63) | 1, "thalweg", key, _refuse, _ignore, encrypt=encrypt)
         self._is_encrypted = tls is not None
         self._lock = threading.Lock()
         self._connections: dict[tuple[str, bool], Any] = {}  # by address, and whether by TCP in any case

@@ -62,8 +62,8 @@ def _check_without_key(error: OtherProtocolError) -> None:
     """Refuses to go on without a proof of the key, unless the program has said that it means a TensorFlow server."""
     if cluster_key():
         raise errors.UnauthenticatedError(
-            None, None, f"{error.message} There is a cluster's key, which TensorFlow's protocol has no place for: write "
-            f"{_TENSORFLOW}://host:port if a TensorFlow server is meant."
+            None, None, f"{error.message} There is a cluster's key, which TensorFlow's protocol has no place for: "
+            f"write {_TENSORFLOW}://host:port if a TensorFlow server is meant."
         ) from None  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """GroupAgreement: how the members of collective groups find each other: the leader's side, as a pure state machine.
 
 Events come in (a member joins, a task is lost), instructions come out. A round of a group ends when as many members
-have joined as they expect to be: all get the same list, in the order of their ranks, under a generation that no list had
-before. A member that joins twice in a round counts once. If the sizes differ that members expect, the round fails for
-those that have joined and for those that still come; a member that joins again after that begins a new round.
+have joined as they expect to be: all get the same list, in the order of their ranks, under a generation that no list
+had before. A member that joins twice in a round counts once. If the sizes differ that members expect, the round
+fails for those that have joined and for those that still come; a member that joins again after that begins a new round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The messages of calls between clients, masters and workers, as protobufs: unknown fields of later versions are skipped.
+"""The messages of calls between clients, masters and workers, as protobufs: later versions may add fields.
 
 A method's name says which messages it takes and returns; see `METHODS`.
 """

@@ -72,7 +72,9 @@ class Peers:
                 if known.task != task:
                     known.close("another task was expected at this address")
                     raise errors.UnavailableError(
-                        None, None, f"{where} should be {short_task(task)}, and is {short_task(known.task) or 'a client'}."
+                        None,
+                        None,
+                        f"{where} should be {short_task(task)}, and is {short_task(known.task) or 'a client'}.",
                     )
                 self._latest[task] = known
             if incarnation is not None and known.incarnation != incarnation:
@@ -127,4 +129,6 @@ class Peers:
 
     def call(self, connection: Any, method: str, timeout_ms: int = 0, **fields: Any) -> Any:
         """Calls a method of a peer: the answer. Errors of the peer are raised here."""
-        return parsed(METHODS[method][1], self._network.call(connection, method, request_of(method, **fields), timeout_ms))
+        return parsed(
+            METHODS[method][1], self._network.call(connection, method, request_of(method, **fields), timeout_ms)
+        )

@@ -109,7 +109,8 @@ class Server:
             if not _is_loopback(host) and not self._is_guarded:
                 logging.warning(
                     "Task %s is open to whoever reaches %s: it runs any graph that it is sent. Give the cluster a key "
-                    "(THALWEG_CLUSTER_KEY) or certificates (THALWEG_TLS_CERTIFICATE), or listen at localhost.", self._task.name, self._address,
+                    "(THALWEG_CLUSTER_KEY) or certificates (THALWEG_TLS_CERTIFICATE), or listen at localhost.",
+                    self._task.name, self._address,
                 )  # fmt: skip
             self._target = f"{self._definition.protocol}://{self._address.rpartition(':')[0]}:{bound}"
             self._task.directory.move(self._task.name, self._target.partition("://")[2])
@@ -154,7 +155,9 @@ class Server:
         return self._target
 
     @staticmethod
-    def create_local_server(config: Any = None, start: bool = True, tensorflow_clients: bool | TensorFlowClients = False) -> Server:
+    def create_local_server(
+        config: Any = None, start: bool = True, tensorflow_clients: bool | TensorFlowClients = False
+    ) -> Server:
         """A cluster of one task in this process, at a free port of the loopback interface."""
         return Server({"local": ["localhost:0"]}, None, None, "grpc", config, start, tensorflow_clients)
 

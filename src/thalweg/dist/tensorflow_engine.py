@@ -169,8 +169,8 @@ class _TensorFlowStep:
         ]
         # TensorFlow's masters leave the timeout to the client.
         response = self._engine.call(
-            "RunStep", timeout_ms, feed=feed, fetch=self.fetches, target=self.targets, store_errors_in_response_body=True,
-            options=RunOptions(timeout_in_ms=timeout_ms, trace_level=trace_level),
+            "RunStep", timeout_ms, feed=feed, fetch=self.fetches, target=self.targets,
+            store_errors_in_response_body=True, options=RunOptions(timeout_in_ms=timeout_ms, trace_level=trace_level),
         )  # fmt: skip
         return _fetched(response, self.fetches), response.metadata
 

@@ -175,8 +175,8 @@ class _TensorFlowSession:
 class TensorFlowSessions:
     """The sessions that TensorFlow clients have on one task. Thread-safe.
 
-    They belong to no connection, as those of a TensorFlow master: a session ends when its client closes it, has not used
-    it for long, or with the task.
+    They belong to no connection, as those of a TensorFlow master: a session ends when its client closes it, has not
+    used it for long, or with the task.
     """
 
     def __init__(self, server: TaskServer, target: str, limits: TensorFlowClients) -> None:
@@ -277,8 +277,8 @@ class TensorFlowSessions:
             raise errors.AbortedError(
                 None,
                 None,
-                f"Session {handle} is not found on {self._server.name}: it was closed, was not used for long, or the task "
-                "restarted.",
+                f"Session {handle} is not found on {self._server.name}: it was closed, was not used for long, or the "
+                "task restarted.",
             )
         return found
 

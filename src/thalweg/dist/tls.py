@@ -146,7 +146,9 @@ class TLSContexts:
         own = f"the certificate {shown(options.certificate)} of this process"
         if isinstance(error, ssl.SSLCertVerificationError):
             if error.verify_code in (_HOSTNAME_MISMATCH, _ADDRESS_MISMATCH):
-                return f"{other} has a valid certificate, but not for the name '{options.name or host}': {_plain(error)}."
+                return (
+                    f"{other} has a valid certificate, but not for the name '{options.name or host}': {_plain(error)}."
+                )
             if error.verify_code in (_EXPIRED, _NOT_YET):
                 return f"the certificate of {other} is not valid at this time: {error.verify_message}."
             return f"the certificate of {other} is not signed by {authority}: {error.verify_message}."

@@ -1,11 +1,11 @@
-"""Which nodes of a step must not run at the same time, and which may wait for each other: for executors with threads."""
+"""Which nodes of a step must not run at the same time, and which may wait for each other: for teams of threads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from thalweg.graph.definitions.op_registry import effect_of, flow_of, find_op
+from thalweg.graph.definitions.op_registry import effect_of, find_op, flow_of
 from thalweg.graph.op_effects import Effect
 from thalweg.passes.step_graph import Node
 from thalweg.planning.planned_step import PlannedFunction, referred_names
