@@ -135,8 +135,12 @@ bool Pace::is_worth_a_team(std::span<const Sample> samples, int64_t& serial) con
   return serial - expected > kLeastGain && static_cast<double>(expected) < kLeastShare * static_cast<double>(serial);
 }
 
-void Pace::end_measured(std::span<const Sample> samples, int64_t peak_bytes) {
+void Pace::end_measured(std::span<const Sample> measured, int64_t peak_bytes) {
   std::lock_guard lock(mutex_);
+  std::vector<Sample> samples(measured.begin(), measured.end());
+  for (size_t i = 0; i < last_.size(); ++i)
+    if (last_[i].runs == samples[i].runs && last_[i].time < samples[i].time) samples[i] = last_[i];
+  last_.assign(measured.begin(), measured.end());
   for (size_t i = 0; i < samples.size(); ++i)
     if (samples[i].runs > 0 && plan_.node(static_cast<int32_t>(i)).kind == NodeKind::plain)
       heavy_[i].store(samples[i].time / samples[i].runs >= kHeavy, std::memory_order_relaxed);
