@@ -1,10 +1,11 @@
 // Pace: how long the nodes of a plan take, and whether its steps are worth several threads.
 //
 // Some of a plan's first steps, and a few later ones, are measured: each node's time, and the time that other threads
-// spent in its loops. Of two measured steps the shorter time counts: a thread may have lost its core meanwhile. A step on several threads cannot take less than its longest path, nor less than all of its work
-// divided by the threads: if that is clearly less than what the nodes took one after the other, later steps get a team
-// of threads. A plan without asynchronous nodes is compared with what the team then really takes, and goes back to one
-// thread if that is not better. Nodes that may wait for each other (Python functions of the user) get a team always.
+// spent in its loops. Of two measured steps the shorter time counts: a thread may have lost its core meanwhile. A step
+// on several threads cannot take less than its longest path, nor less than all of its work divided by the threads: if
+// that is clearly less than what the nodes took one after the other, later steps get a team of threads. A plan without
+// asynchronous nodes is compared with what the team then really takes, and goes back to one thread if that is not
+// better. Nodes that may wait for each other (Python functions of the user) get a team always.
 //
 // A member of a team takes a node away from the executor's state to run it only if the node is heavy: it takes longer
 // than it takes to find it another thread.
@@ -98,9 +99,9 @@ class Pace {
   std::mutex mutex_;  // guards everything below
   int measured_ = 0;
   std::vector<Sample> last_;  // of the measured step before
-  uint64_t pause_ = 64;  // steps until the next measurement
-  int64_t serial_ = 0;   // what the last measured step took on one thread
-  int tried_ = 0;        // steps of the present team that were timed
+  uint64_t pause_ = 64;       // steps until the next measurement
+  int64_t serial_ = 0;        // what the last measured step took on one thread
+  int tried_ = 0;             // steps of the present team that were timed
   int64_t best_of_team_ = 0;
 };
 
