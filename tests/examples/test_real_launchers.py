@@ -1,4 +1,7 @@
-"""The examples under a real Slurm of two nodes and a real Open MPI; skipped where these are not installed."""
+"""The examples under a real Slurm of two nodes and a real Open MPI, on request: THALWEG_REAL_LAUNCHERS=1.
+
+They start daemons in namespaces of their own, as root, and take minutes; skipped where the programs are not installed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from tests.examples.slurm_cluster import SlurmCluster, slurm_if_possible
 from tests.examples.test_examples import ROOT, number_after
 from tests.examples.test_launchers import LAUNCHERS, run
 
-pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [
+    pytest.mark.processes, pytest.mark.slow, pytest.mark.timeout(200),
+    pytest.mark.skipif("THALWEG_REAL_LAUNCHERS" not in os.environ, reason="THALWEG_REAL_LAUNCHERS is not set"),
+]  # fmt: skip
 
 VARIABLES = {
     "PYTHONPATH": str(ROOT / "src"), "PYTHON": sys.executable, "OMP_WAIT_POLICY": "passive",
