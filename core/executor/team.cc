@@ -64,7 +64,8 @@ void Executor::drive_in_team() {
       // From here on another thread may hold it.
       if (holder_.compare_exchange_strong(holder, kFree)) return;
       enter();
-      continue;
+      // There is mail. With a node to compute, it is left to the next holder: the limit may be exceeded for long.
+      if (advanced == Advanced::waits) continue;
     }
     std::shared_ptr<Apart> apart = std::move(next_apart_);
     computed_apart_.push_back(apart);

@@ -209,3 +209,21 @@ def test_threads_do_not_run_ahead_without_bound() -> None:
             peaks.append(session._engine._native.memory_info(device)["peak"])
     assert peaks[1] <= 2 * peaks[0] + (64 << 20)
     assert peaks[1] < 16 * (8 << 20)
+
+
+def test_many_callers_with_teams_share_the_threads(teams: None) -> None:
+    x = tf.placeholder(tf.float32, [1000])
+    sums = [tf.reduce_sum(tf.sort(x * float(i + 1))) for i in range(6)]
+    value = np.random.RandomState(0).rand(1000).astype(np.float32)
+    with tf.Session() as session:
+        expected = session.run(sums, {x: value})
+        results: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda: results.extend(session.run(sums, {x: value}) for _ in range(20)))
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert results == [expected] * 160
