@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, namedtuple
 from typing import Any
 
-from thalweg.contrib.layers.variable_names import finished
+from thalweg.contrib.layers.variable_names import aliases_of, finished
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export_value
 
@@ -15,7 +15,7 @@ NamedOutputs = namedtuple("NamedOutputs", ["name", "outputs"])
 def append_tensor_alias(tensor: Any, alias: str) -> Any:
     """Gives a tensor one more name for `convert_collection_to_dict`."""
     alias = alias.rstrip("/")
-    tensor.aliases = [*getattr(tensor, "aliases", []), alias]
+    aliases_of(tensor).append(alias)
     return tensor
 
 
@@ -26,7 +26,7 @@ def gather_tensors_aliases(tensors: Any) -> list[str]:
 
 def get_tensor_aliases(tensor: Any) -> list[str]:
     """The names of a tensor: its aliases, or its own name without the number."""
-    return list(getattr(tensor, "aliases", None) or [tensor.name[:-2] if tensor.name.endswith(":0") else tensor.name])
+    return list(aliases_of(tensor) or [tensor.name[:-2] if tensor.name.endswith(":0") else tensor.name])
 
 
 def convert_collection_to_dict(collection: str, clear_collection: bool = False) -> OrderedDict[str, Any]:

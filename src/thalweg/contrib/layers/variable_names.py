@@ -52,13 +52,17 @@ def add_variable(value: Any, key: str, collections: Any) -> None:
 def finished(collections: Any, scope_name: str, outputs: Any) -> Any:
     """The outputs of a layer, with the alias that `convert_collection_to_dict` shows, in the collections."""
     if collections:
-        aliases = getattr(outputs, "aliases", None)
-        if aliases is None:
-            outputs.aliases = [scope_name]
-        elif scope_name not in aliases:
+        aliases = aliases_of(outputs)
+        if scope_name not in aliases:
             aliases.append(scope_name)
         add_to_collections(outputs, collections)
     return outputs
+
+
+def aliases_of(tensor: Any) -> list[str]:
+    """The further names of a tensor, which its graph keeps: a list to be changed."""
+    found: list[str] = tensor.graph._attachments.setdefault("tensor_aliases", {}).setdefault(tensor.name, [])
+    return found
 
 
 def check_data_format(data_format: Any, allowed: tuple[str | None, ...]) -> None:
