@@ -123,7 +123,7 @@ def load_all() -> None:
 def bind_exports() -> None:
     """Binds what has been exported since the last call, each value under its dotted public name."""
     top = sys.modules[_PACKAGE]
-    for dotted, value in op_registry.exports().items():
+    for dotted, value in list(op_registry.exports().items()):  # Namespaces may be files, which export more.
         if dotted in _bound:
             continue
         _bound.add(dotted)
