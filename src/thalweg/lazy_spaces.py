@@ -1,7 +1,7 @@
 """Public namespaces whose files are loaded when a program first asks for one of their names: `tf.contrib.*`.
 
-A folder of the package below a lazy root (`contrib/layers/`) is a namespace (`tf.contrib.layers`). Its modules export as
-all others do; they are imported together at the first attribute that is not bound yet, and what they exported is bound.
+A folder of the package below a lazy root (`contrib/layers/`) is a namespace (`tf.contrib.layers`). Its modules export
+as all others do; they are imported together at the first attribute that is not bound yet, and their exports bound.
 """
 
 from __future__ import annotations

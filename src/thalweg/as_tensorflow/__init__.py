@@ -1,1 +1,1 @@
-"""Thalweg under TensorFlow's module names: what `import tensorflow`, `tensorflow.python.*` and `tensorflow.core.*` give."""
+"""Thalweg under TensorFlow's module names: `import tensorflow`, `tensorflow.python.*`, `tensorflow.core.*`."""

@@ -28,7 +28,9 @@ def install_as_tensorflow(shadow: bool = False) -> None:
     if present is top:
         return
     if present is not None:
-        raise ImportError("TensorFlow has been imported in this process already: install Thalweg before that", name=ALIAS)
+        raise ImportError(
+            "TensorFlow has been imported in this process already: install Thalweg before that", name=ALIAS
+        )
     if not shadow and importlib.util.find_spec(ALIAS) is not None:
         raise ImportError(
             "TensorFlow is installed here. To use Thalweg in its place, call install_as_tensorflow(shadow=True), or "
@@ -37,4 +39,3 @@ def install_as_tensorflow(shadow: bool = False) -> None:
         )
     sys.meta_path.insert(0, AliasFinder)  # type: ignore[arg-type]
     sys.modules[ALIAS] = top
-

@@ -1,7 +1,8 @@
 """Which of Thalweg's names each module path below `tensorflow.python` and `tensorflow.core` holds.
 
-A value is a line of sources, searched in order: `tf` is the top of the public names, `tf.nn` a namespace of them, `.graph.nest`
-a module of the package, `raw` every op type under its name in snake case, and `name=source` one name of another spelling.
+A value is a line of sources, searched in order: `tf` is the top of the public names, `tf.nn` a namespace of them,
+`.graph.nest` a module of the package, `raw` every op type under its name in snake case, `name=source` one module under
+another name.
 """
 
 from __future__ import annotations

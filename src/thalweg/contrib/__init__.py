@@ -1,1 +1,1 @@
-"""tf.contrib: libraries of TensorFlow 1 that its programs stand on. Each folder is loaded when first used: `lazy_spaces`."""
+"""tf.contrib: libraries of TensorFlow 1's programs. Each folder is loaded when first used: `lazy_spaces`."""

@@ -165,12 +165,13 @@ def read_data_sets(
     arrays = {}
     for part, (images, labels) in _FILES.items():
         numbers: Any = read_idx(_path(train_dir, labels))
-        arrays[part] = (read_idx(_path(train_dir, images))[..., None], dense_to_one_hot(numbers, 10) if one_hot else numbers)
+        arrays[part] = (
+            read_idx(_path(train_dir, images))[..., None],
+            dense_to_one_hot(numbers, 10) if one_hot else numbers,
+        )
     train_images, train_labels = arrays["train"]
     if not 0 <= validation_size <= len(train_images):
-        raise ValueError(
-            f"Validation size should be between 0 and {len(train_images)}. Received: {validation_size}."
-        )
+        raise ValueError(f"Validation size should be between 0 and {len(train_images)}. Received: {validation_size}.")
     size = validation_size
 
     def dataset(images: Any, labels: Any) -> DataSet:

@@ -1,1 +1,1 @@
-"""What modules of TensorFlow's internal paths hold beside public names: one file per module, found by `as_tensorflow`."""
+"""What modules of TensorFlow's internal paths hold beside public names: one file each, found by `as_tensorflow`."""

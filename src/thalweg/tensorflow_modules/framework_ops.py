@@ -39,7 +39,9 @@ def internal_convert_to_tensor(
     return tf.convert_to_tensor(value, dtype=dtype, name=name, preferred_dtype=preferred_dtype)
 
 
-def convert_n_to_tensor(values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None) -> list[Any]:
+def convert_n_to_tensor(
+    values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+) -> list[Any]:
     """Converts each of several values."""
     return [
         tf.convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)

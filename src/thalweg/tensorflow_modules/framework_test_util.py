@@ -1,4 +1,4 @@
-"""Names of `tensorflow.python.framework.test_util`: the base class of tests, and decorators that change nothing here."""
+"""Names of `tensorflow.python.framework.test_util`: the base class of tests, and decorators without effect."""
 
 from __future__ import annotations
 

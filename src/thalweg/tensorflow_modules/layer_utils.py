@@ -62,7 +62,9 @@ def deconv_output_length(input_length: int | None, filter_size: int, padding: st
     if input_length is None:
         return None
     length = input_length * stride
-    return {"same": length, "valid": length + max(filter_size - stride, 0), "full": length - stride - filter_size + 2}[padding]
+    return {"same": length, "valid": length + max(filter_size - stride, 0), "full": length - stride - filter_size + 2}[
+        padding
+    ]
 
 
 def smart_cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:

@@ -62,7 +62,9 @@ def assign_from_values_fn(var_names_to_values: dict[str, Any]) -> Callable[[Any]
 
 
 @export("contrib.framework.assign_from_checkpoint", "contrib.slim.assign_from_checkpoint")
-def assign_from_checkpoint(model_path: str, var_list: Any, ignore_missing_vars: bool = False) -> tuple[Any, dict[Any, Any]]:
+def assign_from_checkpoint(
+    model_path: str, var_list: Any, ignore_missing_vars: bool = False
+) -> tuple[Any, dict[Any, Any]]:
     """An operation that assigns the values of a checkpoint to variables, and what to feed to it.
 
     Args:

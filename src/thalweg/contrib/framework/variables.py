@@ -220,7 +220,12 @@ class VariableDeviceChooser:
     """A device function that gives variables to parameter servers in turn."""
 
     def __init__(
-        self, num_tasks: int = 0, job_name: str = "ps", device_type: str = "CPU", device_index: int = 0, replica: Any = None
+        self,
+        num_tasks: int = 0,
+        job_name: str = "ps",
+        device_type: str = "CPU",
+        device_index: int = 0,
+        replica: Any = None,
     ) -> None:
         """Takes the number of parameter servers (0: none), their job, and the device in each."""
         self._job_name = job_name

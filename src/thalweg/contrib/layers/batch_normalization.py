@@ -6,7 +6,13 @@ from typing import Any
 
 from thalweg.contrib.framework.arg_scope import add_arg_scope
 from thalweg.contrib.framework.variables import model_variable
-from thalweg.contrib.layers.variable_names import add_to_collections, add_variable, check_data_format, collections_of, finished
+from thalweg.contrib.layers.variable_names import (
+    add_to_collections,
+    add_variable,
+    check_data_format,
+    collections_of,
+    finished,
+)
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 from thalweg.layers.branching import choose, known_choice
@@ -149,7 +155,11 @@ def _with_updates(
     if known is False:
         return outputs
     # Where the mode is a tensor, a decay of 1 leaves the averages as they are outside of training.
-    factor = decay if known else choose(is_training, lambda: tf.constant(decay, mean.dtype), lambda: tf.constant(1.0, mean.dtype))
+    factor = (
+        decay
+        if known
+        else choose(is_training, lambda: tf.constant(decay, mean.dtype), lambda: tf.constant(1.0, mean.dtype))
+    )
     updates = _update(values, mean, variance, factor, debias)
     if collections is None:
         with tf.control_dependencies(updates):

@@ -31,7 +31,9 @@ def get_tensor_aliases(tensor: Any) -> list[str]:
 
 def convert_collection_to_dict(collection: str, clear_collection: bool = False) -> OrderedDict[str, Any]:
     """The tensors of a collection by their names."""
-    found = OrderedDict((alias, tensor) for tensor in tf.get_collection(collection) for alias in get_tensor_aliases(tensor))
+    found = OrderedDict(
+        (alias, tensor) for tensor in tf.get_collection(collection) for alias in get_tensor_aliases(tensor)
+    )
     if clear_collection:
         tf.get_default_graph().clear_collection(collection)
     return found
@@ -110,5 +112,3 @@ _UTILITIES = (
 for _function in _UTILITIES:
     _short = _function.__name__
     export_value(_function, f"contrib.layers.utils.{_short}", f"contrib.slim.utils.{_short}")
-
-

@@ -119,7 +119,9 @@ def input_from_feature_columns(
 ) -> Any:  # fmt: skip
     """The columns side by side: [batch, size]."""
     with tf.variable_scope(scope, "input_from_feature_columns", list(columns_to_tensors.values())):
-        return columns.input_layer(columns_to_tensors, list(feature_columns), weight_collections, trainable, cols_to_outs)
+        return columns.input_layer(
+            columns_to_tensors, list(feature_columns), weight_collections, trainable, cols_to_outs
+        )
 
 
 @export("contrib.layers.weighted_sum_from_feature_columns")

@@ -125,9 +125,7 @@ def convolution(
     )  # fmt: skip
 
 
-@export(
-    "contrib.layers.convolution1d", "contrib.layers.conv1d", "contrib.slim.convolution1d", "contrib.slim.conv1d"
-)
+@export("contrib.layers.convolution1d", "contrib.layers.conv1d", "contrib.slim.convolution1d", "contrib.slim.conv1d")
 @add_arg_scope
 def convolution1d(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
@@ -141,9 +139,7 @@ def convolution1d(
     return convolution(**locals(), conv_dims=1)
 
 
-@export(
-    "contrib.layers.convolution2d", "contrib.layers.conv2d", "contrib.slim.convolution2d", "contrib.slim.conv2d"
-)
+@export("contrib.layers.convolution2d", "contrib.layers.conv2d", "contrib.slim.convolution2d", "contrib.slim.conv2d")
 @add_arg_scope
 def convolution2d(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
@@ -157,9 +153,7 @@ def convolution2d(
     return convolution(**locals(), conv_dims=2)
 
 
-@export(
-    "contrib.layers.convolution3d", "contrib.layers.conv3d", "contrib.slim.convolution3d", "contrib.slim.conv3d"
-)
+@export("contrib.layers.convolution3d", "contrib.layers.conv3d", "contrib.slim.convolution3d", "contrib.slim.conv3d")
 @add_arg_scope
 def convolution3d(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",

@@ -9,7 +9,9 @@ from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 
 
-def _table(vocab_size: Any, embed_dim: Any, initializer: Any, regularizer: Any, trainable: bool, initial: Any = None) -> Any:
+def _table(
+    vocab_size: Any, embed_dim: Any, initializer: Any, regularizer: Any, trainable: bool, initial: Any = None
+) -> Any:
     shape = [vocab_size, embed_dim]
     if initial is not None:
         return model_variable(
@@ -80,12 +82,15 @@ def embed_sequence(
         ValueError: If sizes are missing, or `reuse` has no scope.
     """
     if not (reuse or (vocab_size and embed_dim)):
-        raise ValueError(f"Must specify vocab size and embedding dimension when not reusing. Got vocab_size={vocab_size} and embed_dim={embed_dim}")
+        raise ValueError(
+            f"Must specify vocab size and embedding dimension when not reusing. "
+            f"Got vocab_size={vocab_size} and embed_dim={embed_dim}"
+        )
     if reuse and scope is None:
         raise ValueError("Must specify scope name when reusing.")
     with tf.variable_scope(scope, "EmbedSequence", [ids], reuse=reuse):
         shape = [vocab_size, embed_dim]
-        if reuse and vocab_size is None or reuse and embed_dim is None:
+        if (reuse and vocab_size is None) or (reuse and embed_dim is None):
             shape = None  # type: ignore[assignment]
         embeddings = model_variable(
             "embeddings", shape=shape, initializer=initializer, regularizer=regularizer, trainable=trainable

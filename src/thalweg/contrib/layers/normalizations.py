@@ -83,10 +83,14 @@ def layer_norm(
             )
         shape = inputs.shape[begin_params_axis:]
         if not shape.is_fully_defined():
-            raise ValueError(f"Inputs {inputs.name}: shape(inputs)[{begin_params_axis}:] is not fully defined: {inputs.shape}")
+            raise ValueError(
+                f"Inputs {inputs.name}: shape(inputs)[{begin_params_axis}:] is not fully defined: {inputs.shape}"
+            )
         beta, gamma = _offset_and_factor(shape, dtype, center, scale, None, trainable, variables_collections)
         half = dtype in (tf.float16, tf.bfloat16)
-        mean, variance = tf.nn.moments(tf.cast(inputs, tf.float32) if half else inputs, list(range(begin, rank)), keep_dims=True)
+        mean, variance = tf.nn.moments(
+            tf.cast(inputs, tf.float32) if half else inputs, list(range(begin, rank)), keep_dims=True
+        )
         outputs = tf.nn.batch_normalization(
             inputs, tf.cast(mean, dtype), tf.cast(variance, dtype), offset=beta, scale=gamma,
             variance_epsilon=1e-3 if dtype == tf.float16 else 1e-12,
@@ -167,7 +171,9 @@ def group_norm(
         axis = channels_axis % rank
         reduced = [each % rank for each in reduction_axes]
         if axis in reduced:
-            raise ValueError(f"reduction_axes must be mutually exclusive with channels_axis: {reduction_axes}, {channels_axis}")
+            raise ValueError(
+                f"reduction_axes must be mutually exclusive with channels_axis: {reduction_axes}, {channels_axis}"
+            )
         sizes = inputs.shape.as_list()
         channels = sizes[axis]
         if channels is None:

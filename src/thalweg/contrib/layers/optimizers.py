@@ -114,7 +114,9 @@ def _rate(learning_rate: Any, decay: Any, global_step: Any, wanted: Any) -> Any:
             "learning_rate", [], trainable=False, initializer=tf.constant_initializer(float(learning_rate))
         )
     else:
-        raise ValueError(f"Learning rate should be 0d Tensor or float. Got {learning_rate} of type {type(learning_rate)}")
+        raise ValueError(
+            f"Learning rate should be 0d Tensor or float. Got {learning_rate} of type {type(learning_rate)}"
+        )
     if decay is not None:
         if global_step is None:
             raise ValueError("global_step is required for learning_rate_decay_fn.")
@@ -199,7 +201,9 @@ def adaptive_clipping_fn(
     """A function of (gradient, variable) pairs that clips to a moving average of the global norm."""
 
     def average(name: str, value: Any) -> Any:
-        variable = tf.get_variable(name, shape=value.shape, dtype=value.dtype, initializer=tf.zeros_initializer(), trainable=False)
+        variable = tf.get_variable(
+            name, shape=value.shape, dtype=value.dtype, initializer=tf.zeros_initializer(), trainable=False
+        )
         if global_step is None:
             limit: Any = decay
         else:

@@ -31,7 +31,15 @@ def max_pool2d(
     """The largest value of each window of images."""
     check_data_format(data_format, ("NHWC", "NCHW"))
     return _pooled(
-        tf.layers.MaxPooling2D, "MaxPool2D", inputs, kernel_size, stride, padding, data_format, outputs_collections, scope
+        tf.layers.MaxPooling2D,
+        "MaxPool2D",
+        inputs,
+        kernel_size,
+        stride,
+        padding,
+        data_format,
+        outputs_collections,
+        scope,
     )
 
 
@@ -58,7 +66,15 @@ def max_pool3d(
     """The largest value of each window of volumes."""
     check_data_format(data_format, ("NDHWC", "NCDHW"))
     return _pooled(
-        tf.layers.MaxPooling3D, "MaxPool3D", inputs, kernel_size, stride, padding, data_format, outputs_collections, scope
+        tf.layers.MaxPooling3D,
+        "MaxPool3D",
+        inputs,
+        kernel_size,
+        stride,
+        padding,
+        data_format,
+        outputs_collections,
+        scope,
     )
 
 

@@ -101,7 +101,8 @@ def separable_convolution2d(
         else:
             outputs = _depthwise(
                 inputs, kernel_size, depth_multiplier, stride, padding, data_format, rate,
-                (weights_initializer, weights_regularizer), (biases_initializer if biased else None, biases_regularizer),
+                (weights_initializer, weights_regularizer), (biases_initializer if biased else None,
+                biases_regularizer),
                 trainable, variables_collections,
             )  # fmt: skip
         outputs = _activated(outputs, normalizer_fn, normalizer_params, activation_fn)
@@ -121,9 +122,7 @@ def _depthwise(
     )  # fmt: skip
     steps = _as_list(stride, 2)
     strides = [1, 1, *steps] if channels_first else [1, *steps, 1]
-    outputs = tf.nn.depthwise_conv2d(
-        inputs, weights, strides, padding, rate=_as_list(rate, 2), data_format=data_format
-    )
+    outputs = tf.nn.depthwise_conv2d(inputs, weights, strides, padding, rate=_as_list(rate, 2), data_format=data_format)
     if biases_options[0] is None:
         return outputs
     biases = model_variable(

@@ -181,7 +181,9 @@ def spatial_softmax(
 
 @export("contrib.layers.images_to_sequence")
 @add_arg_scope
-def images_to_sequence(inputs: Any, data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None) -> Any:
+def images_to_sequence(
+    inputs: Any, data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None
+) -> Any:
     """Columns of images as steps: [width, batch * height, channels]."""
     with tf.name_scope(scope, "ImagesToSequence", [inputs]) as sc:
         inputs = tf.convert_to_tensor(inputs)
@@ -189,14 +191,20 @@ def images_to_sequence(inputs: Any, data_format: str = "NHWC", outputs_collectio
             inputs = tf.transpose(inputs, [0, 2, 3, 1])
         _, _, width, depth = inputs.shape.as_list()
         shape = tf.shape(inputs)
-        flat = tf.reshape(tf.transpose(inputs, [2, 0, 1, 3]), [-1 if width is None else width, shape[0] * shape[1], depth])
+        flat = tf.reshape(
+            tf.transpose(inputs, [2, 0, 1, 3]), [-1 if width is None else width, shape[0] * shape[1], depth]
+        )
         return finished(outputs_collections, sc.rstrip("/"), flat)
 
 
 @export("contrib.layers.sequence_to_images")
 @add_arg_scope
 def sequence_to_images(
-    inputs: Any, height: int, output_data_format: str = "channels_last", outputs_collections: Any = None, scope: Any = None
+    inputs: Any,
+    height: int,
+    output_data_format: str = "channels_last",
+    outputs_collections: Any = None,
+    scope: Any = None,
 ) -> Any:
     """The inverse of `images_to_sequence`, for images of a known height."""
     with tf.name_scope(scope, "SequenceToImages", [inputs]) as sc:

@@ -11,7 +11,7 @@ from thalweg.graph.definitions.op_registry import export, export_value
 
 @export("contrib.layers.summarize_tensor")
 def summarize_tensor(tensor: Any, tag: str | None = None) -> Any:
-    """A scalar summary of a scalar, a histogram of anything else; None if the rank is unknown or the tensor no number."""
+    """A scalar summary of a scalar, a histogram of anything else; None if the rank is unknown or it is no number."""
     if (tensor.shape.ndims is None) or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
         return None
     name = tag or tensor.op.name
@@ -36,7 +36,9 @@ def summarize_tensors(tensors: Any, summarizer: Any = summarize_tensor) -> list[
 
 
 @export("contrib.layers.summarize_collection")
-def summarize_collection(collection: str, name_filter: str | None = None, summarizer: Any = summarize_tensor) -> list[Any]:
+def summarize_collection(
+    collection: str, name_filter: str | None = None, summarizer: Any = summarize_tensor
+) -> list[Any]:
     """A summary of each tensor of a collection whose name matches."""
     return summarize_tensors(tf.get_collection(collection, name_filter), summarizer)
 

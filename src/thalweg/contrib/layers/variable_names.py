@@ -8,7 +8,6 @@ from typing import Any, Final
 from thalweg.contrib.framework.variables import model_variable
 from thalweg.contrib.public_names import tf
 
-
 _STATED: Final = (
     "shape", "dtype", "initializer", "regularizer", "trainable", "collections", "caching_device", "partitioner",
 )  # fmt: skip

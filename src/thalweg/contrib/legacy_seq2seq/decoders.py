@@ -25,7 +25,9 @@ def _loop_function(embedding: Any, output_projection: Any = None, update_embeddi
 
 
 @export("contrib.legacy_seq2seq.rnn_decoder")
-def rnn_decoder(decoder_inputs: Any, initial_state: Any, cell: Any, loop_function: Any = None, scope: Any = None) -> Any:
+def rnn_decoder(
+    decoder_inputs: Any, initial_state: Any, cell: Any, loop_function: Any = None, scope: Any = None
+) -> Any:
     """Runs a cell over inputs; with a loop function, each input but the first is made of the output before.
 
     Args:
@@ -54,7 +56,9 @@ def rnn_decoder(decoder_inputs: Any, initial_state: Any, cell: Any, loop_functio
 
 
 @export("contrib.legacy_seq2seq.basic_rnn_seq2seq")
-def basic_rnn_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, dtype: Any = tf.float32, scope: Any = None) -> Any:
+def basic_rnn_seq2seq(
+    encoder_inputs: Any, decoder_inputs: Any, cell: Any, dtype: Any = tf.float32, scope: Any = None
+) -> Any:
     """An encoder and a decoder with cells of the same kind and variables of their own."""
     with tf.variable_scope(scope or "basic_rnn_seq2seq"):
         _, state = tf.nn.static_rnn(copy.deepcopy(cell), encoder_inputs, dtype=dtype)
@@ -63,7 +67,12 @@ def basic_rnn_seq2seq(encoder_inputs: Any, decoder_inputs: Any, cell: Any, dtype
 
 @export("contrib.legacy_seq2seq.tied_rnn_seq2seq")
 def tied_rnn_seq2seq(
-    encoder_inputs: Any, decoder_inputs: Any, cell: Any, loop_function: Any = None, dtype: Any = tf.float32, scope: Any = None
+    encoder_inputs: Any,
+    decoder_inputs: Any,
+    cell: Any,
+    loop_function: Any = None,
+    dtype: Any = tf.float32,
+    scope: Any = None,
 ) -> Any:
     """An encoder and a decoder that share their variables."""
     with tf.variable_scope("combined_tied_rnn_seq2seq"):
@@ -83,7 +92,8 @@ def _check_projection(output_projection: Any, num_symbols: int) -> None:
 
 @export("contrib.legacy_seq2seq.embedding_rnn_decoder")
 def embedding_rnn_decoder(
-    decoder_inputs: Any, initial_state: Any, cell: Any, num_symbols: int, embedding_size: int, output_projection: Any = None,
+    decoder_inputs: Any, initial_state: Any, cell: Any, num_symbols: int, embedding_size: int,
+    output_projection: Any = None,
     feed_previous: bool = False, update_embedding_for_previous: bool = True, scope: Any = None,
 ) -> Any:  # fmt: skip
     """A decoder of symbols, which are embedded; with `feed_previous` only the first symbol is taken of the inputs."""
@@ -111,8 +121,10 @@ def _branches(feed_previous: Any, decoder: Any, state: Any) -> Any:
 
 @export("contrib.legacy_seq2seq.embedding_rnn_seq2seq")
 def embedding_rnn_seq2seq(
-    encoder_inputs: Any, decoder_inputs: Any, cell: Any, num_encoder_symbols: int, num_decoder_symbols: int,
-    embedding_size: int, output_projection: Any = None, feed_previous: Any = False, dtype: Any = None, scope: Any = None,
+    encoder_inputs: Any, decoder_inputs: Any, cell: Any, num_encoder_symbols: int,
+    num_decoder_symbols: int,
+    embedding_size: int, output_projection: Any = None, feed_previous: Any = False, dtype: Any = None,
+    scope: Any = None,
 ) -> Any:  # fmt: skip
     """An encoder and a decoder of symbols; without a projection, outputs are logits."""
     with tf.variable_scope(scope or "embedding_rnn_seq2seq", dtype=dtype) as sc:
@@ -132,7 +144,8 @@ def embedding_rnn_seq2seq(
 @export("contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq")
 def embedding_tied_rnn_seq2seq(
     encoder_inputs: Any, decoder_inputs: Any, cell: Any, num_symbols: int, embedding_size: int,
-    num_decoder_symbols: int | None = None, output_projection: Any = None, feed_previous: Any = False, dtype: Any = None,
+    num_decoder_symbols: int | None = None, output_projection: Any = None, feed_previous: Any = False,
+    dtype: Any = None,
     scope: Any = None,
 ) -> Any:  # fmt: skip
     """The same with one embedding and one cell for both sides."""
@@ -224,7 +237,9 @@ def attention_decoder(
             else:
                 attns = attend(state)
             with tf.variable_scope("AttnOutputProjection"):
-                output = Linear([tf.cast(cell_output, kind), *attns], output_size, True)([tf.cast(cell_output, kind), *attns])
+                output = Linear([tf.cast(cell_output, kind), *attns], output_size, True)(
+                    [tf.cast(cell_output, kind), *attns]
+                )
             if loop_function is not None:
                 previous = output
             outputs.append(output)
@@ -255,7 +270,8 @@ def embedding_attention_decoder(
 @export("contrib.legacy_seq2seq.embedding_attention_seq2seq")
 def embedding_attention_seq2seq(
     encoder_inputs: Any, decoder_inputs: Any, cell: Any, num_encoder_symbols: int, num_decoder_symbols: int,
-    embedding_size: int, num_heads: int = 1, output_projection: Any = None, feed_previous: Any = False, dtype: Any = None,
+    embedding_size: int, num_heads: int = 1, output_projection: Any = None, feed_previous: Any = False,
+    dtype: Any = None,
     scope: Any = None, initial_state_attention: bool = False,
 ) -> Any:  # fmt: skip
     """An encoder and an attention decoder of symbols; without a projection, outputs are logits."""

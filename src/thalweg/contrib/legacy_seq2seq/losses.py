@@ -19,7 +19,9 @@ def sequence_loss_by_example(
         ValueError: If there are not as many targets and weights as logits.
     """
     if len(targets) != len(logits) or len(weights) != len(logits):
-        raise ValueError(f"Lengths of logits, weights, and targets must be the same {len(logits)}, {len(weights)}, {len(targets)}.")
+        raise ValueError(
+            f"Lengths of logits, weights, and targets must be the same {len(logits)}, {len(weights)}, {len(targets)}."
+        )
     with tf.name_scope(name, "sequence_loss_by_example", [*logits, *targets, *weights]):
         steps = []
         for logit, target, weight in zip(logits, targets, weights, strict=True):
@@ -58,7 +60,8 @@ def model_with_buckets(
     """
     longest = buckets[-1]
     for what, given, length in (
-        ("encoder_inputs", encoder_inputs, longest[0]), ("targets", targets, longest[1]), ("weights", weights, longest[1]),
+        ("encoder_inputs", encoder_inputs, longest[0]), ("targets", targets, longest[1]), ("weights", weights,
+        longest[1]),
     ):  # fmt: skip
         if len(given) < length:
             raise ValueError(f"Length of {what} ({len(given)}) must be at least that of last bucket ({length}).")

@@ -60,9 +60,7 @@ def mean_pairwise_squared_error(predictions: Any, labels: Any = None, weights: A
 
 @_public
 @add_arg_scope
-def log_loss(
-    predictions: Any, labels: Any = None, weights: Any = 1.0, epsilon: float = 1e-7, scope: Any = None
-) -> Any:
+def log_loss(predictions: Any, labels: Any = None, weights: Any = 1.0, epsilon: float = 1e-7, scope: Any = None) -> Any:
     """The cross entropy of probabilities."""
     return tf.losses.log_loss(labels, predictions, weights, epsilon, scope)
 
@@ -82,7 +80,9 @@ def cosine_distance(
     predictions: Any, labels: Any = None, axis: Any = None, weights: Any = 1.0, scope: Any = None, dim: Any = None
 ) -> Any:
     """One minus the product along an axis, of vectors of length 1."""
-    return tf.losses.cosine_distance(labels, predictions, axis=dim if axis is None else axis, weights=weights, scope=scope)
+    return tf.losses.cosine_distance(
+        labels, predictions, axis=dim if axis is None else axis, weights=weights, scope=scope
+    )
 
 
 @_public

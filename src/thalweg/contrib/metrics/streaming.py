@@ -89,7 +89,10 @@ def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | Non
     if not (labels.dtype.is_integer or labels.dtype in kinds):
         raise ValueError(f"Labels should have bool, integer, or string dtype, not {labels.dtype}")
     if predictions.dtype != labels.dtype:
-        raise ValueError(f"Dtypes of predictions and labels should match. Given: predictions ({predictions.dtype}) and labels ({labels.dtype})")
+        raise ValueError(
+            f"Dtypes of predictions and labels should match. "
+            f"Given: predictions ({predictions.dtype}) and labels ({labels.dtype})"
+        )
     predictions.shape.assert_is_compatible_with(labels.shape)
     with tf.name_scope(name, "accuracy", values=[predictions, labels]):
         right = tf.to_float(tf.equal(predictions, labels))
@@ -159,7 +162,9 @@ def streaming_covariance(
 
         def covariance(values: Any, number: Any) -> Any:
             first, second, product = values
-            return tf.where(number > 1, (product - first * second) * number / tf.maximum(number - 1, 1), tf.constant(float("nan")))
+            return tf.where(
+                number > 1, (product - first * second) * number / tf.maximum(number - 1, 1), tf.constant(float("nan"))
+            )
 
         with tf.control_dependencies([counted, *(u for _, u in sums)]):
             update = covariance([u for _, u in sums], counted)
@@ -184,7 +189,11 @@ def streaming_pearson_correlation(
 ) -> Any:  # fmt: skip
     """The correlation of all batches."""
     with tf.variable_scope(name, "pearson_r", (predictions, labels)):
-        pairs = [(predictions, labels, "covariance"), (predictions, predictions, "variance_p"), (labels, labels, "variance_l")]
+        pairs = [
+            (predictions, labels, "covariance"),
+            (predictions, predictions, "variance_p"),
+            (labels, labels, "variance_l"),
+        ]
         found = [streaming_covariance(a, b, weights, name=n) for a, b, n in pairs]
         value = found[0][0] / tf.sqrt(found[1][0] * found[2][0])
         update = found[0][1] / tf.sqrt(found[1][1] * found[2][1])

@@ -15,7 +15,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):  # type: ignore[misc]
     def __init__(
         self, opt: Any, average_decay: float = 0.9999, num_updates: Any = None, sequential_update: bool = True
     ) -> None:
-        """Takes the optimizer, the decay of the averages, the step that shortens it, and whether averages come after."""
+        """Takes the optimizer, the decay of the averages, the step that shortens it, and whether averages wait."""
         self._optimizer = opt
         self._ema = tf.train.ExponentialMovingAverage(average_decay, num_updates=num_updates)
         self._swapped: dict[str, Any] | None = None

@@ -19,14 +19,22 @@ class DecoupledWeightDecayExtension:
         super().__init__(**kwargs)
 
     def minimize(
-        self, loss: Any, global_step: Any = None, var_list: Any = None, gate_gradients: int = tf.train.Optimizer.GATE_OP,
+        self, loss: Any, global_step: Any = None, var_list: Any = None,
+        gate_gradients: int = tf.train.Optimizer.GATE_OP,
         aggregation_method: Any = None, colocate_gradients_with_ops: bool = False, name: str | None = None,
         grad_loss: Any = None, decay_var_list: Any = None,
     ) -> Any:  # fmt: skip
         """As of the optimizer; `decay_var_list` are the variables that decay, all if None."""
         self._decay_var_list = {id(v) for v in decay_var_list} if decay_var_list else None
         return super().minimize(  # type: ignore[misc]
-            loss, global_step, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, name, grad_loss
+            loss,
+            global_step,
+            var_list,
+            gate_gradients,
+            aggregation_method,
+            colocate_gradients_with_ops,
+            name,
+            grad_loss,
         )
 
     def apply_gradients(

@@ -81,7 +81,7 @@ class PowerSignOptimizer(AddSignOptimizer):
         self, learning_rate: Any = 0.1, base: float = 2.718281828459045, beta: float = 0.9, sign_decay_fn: Any = None,
         use_locking: bool = False, name: str = "PowerSignOptimizer",
     ) -> None:  # fmt: skip
-        """Takes the rate, the base, the decay of the moving average, and a function of the step for the sign's weight."""
+        """Takes the rate, the base, the decay of the average, and a function of the step for the sign's weight."""
         super().__init__(learning_rate, 1.0, beta, sign_decay_fn, use_locking, name)
         self._base = base
 

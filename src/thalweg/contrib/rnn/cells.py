@@ -16,7 +16,7 @@ export_value(LayerRNNCell, "contrib.rnn.LayerRNNCell")
 
 @export("contrib.rnn.LSTMBlockCell")
 class LSTMBlockCell(LayerRNNCell):
-    """An LSTM with the variables of the fused kernels: gates in the order i, c, f, o; optional peepholes and clipping."""
+    """An LSTM with the variables of the fused kernels: gates i, c, f, o; optional peepholes and clipping."""
 
     def __init__(
         self, num_units: int, forget_bias: float = 1.0, cell_clip: float | None = None, use_peephole: bool = False,
@@ -149,7 +149,9 @@ class LayerNormBasicLSTMCell(RNNCell):
             gates = tf.nn.bias_add(gates, tf.get_variable("bias", [4 * self._num_units], dtype=args.dtype))
         i, j, f, o = tf.split(gates, 4, axis=1)
         if self._layer_norm:
-            i, j, f, o = (self._norm(gate, n) for gate, n in ((i, "input"), (j, "transform"), (f, "forget"), (o, "output")))
+            i, j, f, o = (
+                self._norm(gate, n) for gate, n in ((i, "input"), (j, "transform"), (f, "forget"), (o, "output"))
+            )
         g = self._activation(j)
         if not isinstance(self._keep_prob, float) or self._keep_prob < 1:
             g = tf.nn.dropout(g, self._keep_prob, seed=self._seed)
@@ -213,10 +215,22 @@ class CoupledInputForgetGateLSTMCell(RNNCell):
 class UGRNNCell(RNNCell):
     """One gate between the state and a candidate (Collins et al., 2016)."""
 
-    def __init__(self, num_units: int, initializer: Any = None, forget_bias: float = 1.0, activation: Any = tf.tanh, reuse: Any = None) -> None:
+    def __init__(
+        self,
+        num_units: int,
+        initializer: Any = None,
+        forget_bias: float = 1.0,
+        activation: Any = tf.tanh,
+        reuse: Any = None,
+    ) -> None:
         """Takes the size."""
         super().__init__(_reuse=reuse)
-        self._num_units, self._initializer, self._forget_bias, self._activation = num_units, initializer, forget_bias, activation
+        self._num_units, self._initializer, self._forget_bias, self._activation = (
+            num_units,
+            initializer,
+            forget_bias,
+            activation,
+        )
 
     @property
     def state_size(self) -> Any:
@@ -266,7 +280,10 @@ class IntersectionRNNCell(RNNCell):
         with tf.variable_scope(tf.get_variable_scope(), initializer=self._initializer):
             if size != self._num_units:
                 if not self._num_input_proj:
-                    raise ValueError("Must have input size == output size for Intersection RNN. To fix, num_in_proj should be set to num_units at cell init.")
+                    raise ValueError(
+                        "Must have input size == output size for Intersection RNN. "
+                        "To fix, num_in_proj should be set to num_units at cell init."
+                    )
                 with tf.variable_scope("in_projection"):
                     inputs = linear(inputs, self._num_units, True)
             joined = linear([inputs, state], 4 * self._num_units, True)
@@ -280,7 +297,9 @@ class IntersectionRNNCell(RNNCell):
 class NASCell(LayerRNNCell):
     """The cell that a search found (Zoph and Le, 2016)."""
 
-    def __init__(self, num_units: int, num_proj: int | None = None, use_bias: bool = False, reuse: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, num_units: int, num_proj: int | None = None, use_bias: bool = False, reuse: Any = None, **kwargs: Any
+    ) -> None:
         """Takes the size, and the size of the projected output."""
         super().__init__(_reuse=reuse, **kwargs)
         self._num_units, self._num_proj, self._use_bias = num_units, num_proj, use_bias
@@ -334,7 +353,8 @@ class PhasedLSTMCell(RNNCell):
 
     def __init__(
         self, num_units: int, use_peepholes: bool = False, leak: float = 0.001, ratio_on: float = 0.1,
-        trainable_ratio_on: bool = True, period_init_min: float = 1.0, period_init_max: float = 1000.0, reuse: Any = None,
+        trainable_ratio_on: bool = True, period_init_min: float = 1.0, period_init_max: float = 1000.0,
+        reuse: Any = None,
     ) -> None:  # fmt: skip
         """Takes the size, the leak outside of the open phase, and the first periods."""
         super().__init__(_reuse=reuse)
@@ -370,7 +390,9 @@ class PhasedLSTMCell(RNNCell):
         low, high = (float(tf_log) for tf_log in _logs(*self._periods))
         period = tf.exp(tf.get_variable("period", shape, kind, tf.random_uniform_initializer(low, high)))
         phase = tf.get_variable("phase", shape, kind, tf.random_uniform_initializer(0.0, 1.0)) * period
-        ratio = tf.get_variable("ratio_on", shape, kind, tf.constant_initializer(self._ratio_on), trainable=self._trainable_ratio_on)
+        ratio = tf.get_variable(
+            "ratio_on", shape, kind, tf.constant_initializer(self._ratio_on), trainable=self._trainable_ratio_on
+        )
         cycle = tf.mod(tf.cast(time, kind) - phase, period) / period
         up = 2.0 * cycle / ratio
         gate = tf.where(cycle < ratio, 2.0 - up, self._leak * cycle)

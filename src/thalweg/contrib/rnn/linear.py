@@ -13,7 +13,12 @@ class Linear:
     """`concat(args) @ kernel + bias`, with variables made when it is created."""
 
     def __init__(
-        self, args: Any, output_size: int, build_bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None
+        self,
+        args: Any,
+        output_size: int,
+        build_bias: bool,
+        bias_initializer: Any = None,
+        kernel_initializer: Any = None,
     ) -> None:
         """Takes inputs [batch, n] (one or a list), the size of the output, and the first values.
 

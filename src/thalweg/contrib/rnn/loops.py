@@ -24,7 +24,7 @@ def stack_bidirectional_dynamic_rnn(
     dtype: Any = None, sequence_length: Any = None, parallel_iterations: int | None = None, time_major: bool = False,
     scope: Any = None, swap_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """Bidirectional layers, each on the joined outputs of the one before: outputs, and the states of both directions."""
+    """Bidirectional layers, each on the joined outputs of the one before: outputs and both directions' states."""
     _checked(cells_fw, cells_bw)
     states_fw, states_bw = [], []
     previous = inputs

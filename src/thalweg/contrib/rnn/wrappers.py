@@ -39,7 +39,9 @@ class _Wrapper(RNNCell):
 class InputProjectionWrapper(_Wrapper):
     """Multiplies the input by a matrix before the cell."""
 
-    def __init__(self, cell: Any, num_proj: int, activation: Any = None, input_size: Any = None, reuse: Any = None) -> None:
+    def __init__(
+        self, cell: Any, num_proj: int, activation: Any = None, input_size: Any = None, reuse: Any = None
+    ) -> None:
         """Takes the cell and the size of the projected input."""
         super().__init__(cell, reuse)
         self._num_proj, self._activation = num_proj, activation
@@ -81,7 +83,9 @@ class OutputProjectionWrapper(_Wrapper):
 class EmbeddingWrapper(_Wrapper):
     """Looks the input symbols up in an embedding before the cell."""
 
-    def __init__(self, cell: Any, embedding_classes: int, embedding_size: int, initializer: Any = None, reuse: Any = None) -> None:
+    def __init__(
+        self, cell: Any, embedding_classes: int, embedding_size: int, initializer: Any = None, reuse: Any = None
+    ) -> None:
         """Takes the cell, the number of symbols, and the size of an embedding.
 
         Raises:
@@ -89,7 +93,9 @@ class EmbeddingWrapper(_Wrapper):
         """
         super().__init__(cell, reuse)
         if embedding_classes <= 0 or embedding_size <= 0:
-            raise ValueError(f"Both embedding_classes and embedding_size must be > 0: {embedding_classes}, {embedding_size}.")
+            raise ValueError(
+                f"Both embedding_classes and embedding_size must be > 0: {embedding_classes}, {embedding_size}."
+            )
         self._classes, self._size, self._initializer = embedding_classes, embedding_size, initializer
 
     def call(self, inputs: Any, state: Any) -> Any:

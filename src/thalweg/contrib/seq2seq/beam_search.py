@@ -14,7 +14,9 @@ from thalweg.seq2seq.decoder import Decoder
 
 @export("contrib.seq2seq.BeamSearchDecoderState")
 class BeamSearchDecoderState(
-    namedtuple("BeamSearchDecoderState", ("cell_state", "log_probs", "finished", "lengths", "accumulated_attention_probs"))
+    namedtuple(
+        "BeamSearchDecoderState", ("cell_state", "log_probs", "finished", "lengths", "accumulated_attention_probs")
+    )
 ):
     """The state of the cell, and log-probability, end and length of each beam."""
 
@@ -48,7 +50,9 @@ def _gather(values: Any, indices: Any) -> Any:
 
 
 @export("contrib.seq2seq.gather_tree")
-def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_token: Any, name: str | None = None) -> Any:
+def gather_tree(
+    step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_token: Any, name: str | None = None
+) -> Any:
     """Follows the parents of beams from the last step back: whole sequences [time, batch, beams].
 
     After its first end token, a sequence has end tokens only.

@@ -15,7 +15,12 @@ class CustomHelper(Helper):
     """A helper of three functions."""
 
     def __init__(
-        self, initialize_fn: Any, sample_fn: Any, next_inputs_fn: Any, sample_ids_shape: Any = None, sample_ids_dtype: Any = None
+        self,
+        initialize_fn: Any,
+        sample_fn: Any,
+        next_inputs_fn: Any,
+        sample_ids_shape: Any = None,
+        sample_ids_dtype: Any = None,
     ) -> None:
         """Takes the functions, and shape and type of the samples (int32 scalars)."""
         self._initialize_fn, self._sample_fn, self._next_inputs_fn = initialize_fn, sample_fn, next_inputs_fn
@@ -62,7 +67,13 @@ class InferenceHelper(Helper):
     """Feeds samples of any kind back, until a function says that a sequence is at its end."""
 
     def __init__(
-        self, sample_fn: Any, sample_shape: Any, sample_dtype: Any, start_inputs: Any, end_fn: Any, next_inputs_fn: Any = None
+        self,
+        sample_fn: Any,
+        sample_shape: Any,
+        sample_dtype: Any,
+        start_inputs: Any,
+        end_fn: Any,
+        next_inputs_fn: Any = None,
     ) -> None:
         """Takes functions of outputs and of samples, shape and type of a sample, and the first inputs."""
         self._sample_fn, self._end_fn, self._next_inputs_fn = sample_fn, end_fn, next_inputs_fn

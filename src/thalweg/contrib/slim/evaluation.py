@@ -113,5 +113,3 @@ def evaluation_loop(
         )  # fmt: skip
         number += 1
     return value
-
-

@@ -89,7 +89,9 @@ def _every(counter: Any, steps: int) -> Any:
     return tf.equal(tf.mod(counter, steps), 0)
 
 
-def _step_options(global_step: Any, number_of_steps: int | None, log_every: int, trace_every: int | None, logdir: Any) -> Any:
+def _step_options(
+    global_step: Any, number_of_steps: int | None, log_every: int, trace_every: int | None, logdir: Any
+) -> Any:
     with tf.name_scope("train_step"):
         options: dict[str, Any] = {}
         if number_of_steps:
@@ -202,7 +204,9 @@ def train(
         if summary_writer == _USE_DEFAULT:
             summary_writer = tf.summary.FileWriter(logdir) if is_chief and logdir else None
         if train_step_kwargs == _USE_DEFAULT:
-            train_step_kwargs = _step_options(global_step, number_of_steps, log_every_n_steps, trace_every_n_steps, logdir)
+            train_step_kwargs = _step_options(
+                global_step, number_of_steps, log_every_n_steps, trace_every_n_steps, logdir
+            )
             train_step_kwargs["summary_writer"] = summary_writer
     supervisor = tf.train.Supervisor(
         graph=graph, is_chief=is_chief, logdir=logdir, init_op=init_op, init_feed_dict=init_feed_dict,

@@ -8,7 +8,7 @@ from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export_value
 
 # They export names of slim, too.
-dir(tf.contrib.framework), dir(tf.contrib.layers)  # noqa: B018
+dir(tf.contrib.framework), dir(tf.contrib.layers)
 
 for _name in ("l1_regularizer", "l2_regularizer", "l1_l2_regularizer", "sum_regularizer", "apply_regularization",
               "xavier_initializer", "xavier_initializer_conv2d", "variance_scaling_initializer",

@@ -15,7 +15,7 @@ def get_or_create_eval_step() -> Any:
     """The variable that counts the steps of an evaluation."""
     found = tf.get_collection(tf.GraphKeys.EVAL_STEP)
     if len(found) > 1:
-        raise ValueError('Multiple tensors added to tf.GraphKeys.EVAL_STEP')
+        raise ValueError("Multiple tensors added to tf.GraphKeys.EVAL_STEP")
     if found:
         return found[0]
     return tf.get_variable(
@@ -145,7 +145,9 @@ def evaluate_repeatedly(
                 break
             continue
         last = path
-        value = evaluate_once(path, master, scaffold, eval_ops, feed_dict, final_ops, final_ops_feed_dict, hooks, config)
+        value = evaluate_once(
+            path, master, scaffold, eval_ops, feed_dict, final_ops, final_ops_feed_dict, hooks, config
+        )
         number += 1
         if max_number_of_evaluations is None or number < max_number_of_evaluations:
             time.sleep(max(0.0, eval_interval_secs - (time.monotonic() - start)))

@@ -23,7 +23,9 @@ def parse_values(values: str, type_map: dict[str, Any], ignore_unknown: bool = F
     """
     results: dict[str, Any] = {}
     position = 0
-    pattern = re.compile(r"\s*(?P<name>[a-zA-Z][\w.]*)(\[\s*(?P<index>\d+)\s*\])?\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*($|,\s*)")
+    pattern = re.compile(
+        r"\s*(?P<name>[a-zA-Z][\w.]*)(\[\s*(?P<index>\d+)\s*\])?\s*=\s*(\[(?P<list>[^\]]*)\]|(?P<value>[^,\[]*))\s*($|,\s*)"
+    )
     while position < len(values):
         match = pattern.match(values, position)
         if not match:
@@ -65,7 +67,9 @@ def _parsed(name: str, kind: Any, text: str, values: str) -> Any:
             return known[text.lower()]
         return kind(text)
     except ValueError as e:
-        raise ValueError(f"Could not parse hparam '{name}' of type '{kind.__name__}' with value '{text}' in {values}") from e
+        raise ValueError(
+            f"Could not parse hparam '{name}' of type '{kind.__name__}' with value '{text}' in {values}"
+        ) from e
 
 
 def _cast(name: str, kind: Any, value: Any) -> Any:
@@ -135,11 +139,11 @@ class HParams:
         kind, is_list = self._hparam_types[name]
         if isinstance(value, list):
             if not is_list:
-                raise ValueError("Must not pass a list for single-valued parameter: %s" % name)
+                raise ValueError(f"Must not pass a list for single-valued parameter: {name}")
             setattr(self, name, [_cast(name, kind, each) for each in value])
         else:
             if is_list:
-                raise ValueError("Must pass a list for multi-valued parameter: %s." % name)
+                raise ValueError(f"Must pass a list for multi-valued parameter: {name}.")
             setattr(self, name, _cast(name, kind, value))
 
     def del_hparam(self, name: str) -> None:

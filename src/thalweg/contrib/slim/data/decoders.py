@@ -77,7 +77,9 @@ class Tensor(ItemHandler):
         if self._shape_keys:
             sizes = [keys_to_tensors[key] for key in self._shape_keys]
             dense = [tf.sparse_tensor_to_dense(s) if isinstance(s, tf.SparseTensor) else s for s in sizes]
-            shape = tf.reshape(dense[0], [-1]) if len(dense) == 1 else tf.concat([tf.reshape(d, [-1]) for d in dense], 0)
+            shape = (
+                tf.reshape(dense[0], [-1]) if len(dense) == 1 else tf.concat([tf.reshape(d, [-1]) for d in dense], 0)
+            )
             shape = tf.cast(shape, tf.int32)
         if isinstance(tensor, tf.SparseTensor):
             if shape is not None:
@@ -171,7 +173,9 @@ class Image(ItemHandler):
 class LookupTensor(Tensor):
     """A feature of strings, as the values that a table has for them."""
 
-    def __init__(self, tensor_key: str, table: Any, shape_keys: Any = None, shape: Any = None, default_value: Any = "") -> None:
+    def __init__(
+        self, tensor_key: str, table: Any, shape_keys: Any = None, shape: Any = None, default_value: Any = ""
+    ) -> None:
         """Takes the key, the table, and the arguments of Tensor."""
         self._table = table
         super().__init__(tensor_key, shape_keys, shape, default_value)
@@ -194,7 +198,9 @@ class BackupHandler(ItemHandler):
         """The item of the first, unless that is empty."""
         item = self._handler.tensors_to_item(keys_to_tensors)
         return tf.cond(
-            tf.equal(tf.reduce_prod(tf.shape(item)), 0), lambda: self._backup.tensors_to_item(keys_to_tensors), lambda: item
+            tf.equal(tf.reduce_prod(tf.shape(item)), 0),
+            lambda: self._backup.tensors_to_item(keys_to_tensors),
+            lambda: item,
         )
 
 

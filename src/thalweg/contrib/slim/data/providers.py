@@ -58,7 +58,7 @@ def parallel_read(
             queue = tf.RandomShuffleQueue(capacity, min_after_dequeue, kinds, seed=seed, name="common_queue")
         else:
             queue = tf.FIFOQueue(capacity, kinds, name="common_queue")
-        tf.summary.scalar("fraction_of_%d_full" % capacity, tf.to_float(queue.size()) * (1.0 / capacity))
+        tf.summary.scalar(f"fraction_of_{capacity}_full", tf.to_float(queue.size()) * (1.0 / capacity))
         readers = [reader_class(**(reader_kwargs or {})) for _ in range(num_readers)]
         runner = tf.train.QueueRunner(queue, [queue.enqueue(reader.read(files)) for reader in readers])
         tf.train.add_queue_runner(runner)
@@ -123,7 +123,9 @@ class DatasetDataProvider(DataProvider):
         items = dataset.decoder.list_items()
         found = dict(zip(items, dataset.decoder.decode(data, items), strict=True))
         if record_key in found:
-            raise ValueError(f"The item name used for `record_key` cannot also be used for a dataset item: {record_key}")
+            raise ValueError(
+                f"The item name used for `record_key` cannot also be used for a dataset item: {record_key}"
+            )
         found[record_key] = key
         super().__init__(found, dataset.num_samples)
 
@@ -148,5 +150,5 @@ def prefetch_queue(
         )  # fmt: skip
         value = dict(zip(keys, flat, strict=True)) if keys else flat
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(value)] * num_threads))
-        tf.summary.scalar("fraction_of_%d_full" % capacity, tf.to_float(queue.size()) * (1.0 / capacity))
+        tf.summary.scalar(f"fraction_of_{capacity}_full", tf.to_float(queue.size()) * (1.0 / capacity))
         return queue

@@ -1,8 +1,8 @@
 """Blocks of the inception networks from lines of text, and what the three versions share.
 
-A layer is written as `64 1x1 0a`: 64 channels, a kernel of 1x1, the scope Conv2d_0a_1x1. `/2` is a stride, `valid` a padding,
-`~0.09` the deviation of the first weights, `=name` another scope; `avg 3x3 0a` and `max 3x3 1a` are pooling; `a | b` stands for
-two layers side by side, joined.
+A layer is written as `64 1x1 0a`: 64 channels, a kernel of 1x1, the scope Conv2d_0a_1x1. `/2` is a stride, `valid` a
+padding, `~0.09` the deviation of the first weights, `=name` another scope; `avg 3x3 0a` and `max 3x3 1a` are pooling;
+`a | b` stands for two layers side by side, joined.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def scaled_depth(min_depth: int, depth_multiplier: float) -> Callable[[int], int
 
 def inception_arg_scope(
     weight_decay: float = 0.00004, batch_norm_var_collection: str = "moving_vars", batch_norm_decay: float = 0.9997,
-    batch_norm_epsilon: float = 0.001, updates_collections: Any = tf.GraphKeys.UPDATE_OPS, use_fused_batchnorm: bool = True,
+    batch_norm_epsilon: float = 0.001, updates_collections: Any = tf.GraphKeys.UPDATE_OPS,
+    use_fused_batchnorm: bool = True,
 ) -> Any:  # fmt: skip
     """The arg_scope that the networks were trained with."""
     averages = [batch_norm_var_collection]

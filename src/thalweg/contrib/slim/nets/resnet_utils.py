@@ -26,7 +26,9 @@ def subsample(inputs: Any, factor: int, scope: str | None = None) -> Any:
 
 
 @export("contrib.slim.nets.resnet_utils.conv2d_same")
-def conv2d_same(inputs: Any, num_outputs: int, kernel_size: int, stride: int, rate: int = 1, scope: str | None = None) -> Any:
+def conv2d_same(
+    inputs: Any, num_outputs: int, kernel_size: int, stride: int, rate: int = 1, scope: str | None = None
+) -> Any:
     """A strided convolution whose padding does not depend on the size of the image."""
     if stride == 1:
         return slim.conv2d(inputs, num_outputs, kernel_size, stride=1, rate=rate, padding="SAME", scope=scope)

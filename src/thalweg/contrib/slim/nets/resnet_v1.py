@@ -79,7 +79,9 @@ def resnet_v1_50(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v1_50",
 ) -> Any:  # fmt: skip
     """The network of 50 layers; see `resnet_v1`."""
-    return resnet_v1(inputs, _blocks((3, 4, 6, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v1(
+        inputs, _blocks((3, 4, 6, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 @export("contrib.slim.nets.resnet_v1.resnet_v1_101")
@@ -88,7 +90,9 @@ def resnet_v1_101(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v1_101",
 ) -> Any:  # fmt: skip
     """The network of 101 layers; see `resnet_v1`."""
-    return resnet_v1(inputs, _blocks((3, 4, 23, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v1(
+        inputs, _blocks((3, 4, 23, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 @export("contrib.slim.nets.resnet_v1.resnet_v1_152")
@@ -97,7 +101,9 @@ def resnet_v1_152(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v1_152",
 ) -> Any:  # fmt: skip
     """The network of 152 layers; see `resnet_v1`."""
-    return resnet_v1(inputs, _blocks((3, 8, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v1(
+        inputs, _blocks((3, 8, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 @export("contrib.slim.nets.resnet_v1.resnet_v1_200")
@@ -106,7 +112,9 @@ def resnet_v1_200(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v1_200",
 ) -> Any:  # fmt: skip
     """The network of 200 layers; see `resnet_v1`."""
-    return resnet_v1(inputs, _blocks((3, 24, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v1(
+        inputs, _blocks((3, 24, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 for _net in (resnet_v1_50, resnet_v1_101, resnet_v1_152, resnet_v1_200):

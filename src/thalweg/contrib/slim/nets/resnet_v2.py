@@ -81,7 +81,9 @@ def resnet_v2_50(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_50",
 ) -> Any:  # fmt: skip
     """The network of 50 layers; see `resnet_v2`."""
-    return resnet_v2(inputs, _blocks((3, 4, 6, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v2(
+        inputs, _blocks((3, 4, 6, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 @export("contrib.slim.nets.resnet_v2.resnet_v2_101")
@@ -90,7 +92,9 @@ def resnet_v2_101(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_101",
 ) -> Any:  # fmt: skip
     """The network of 101 layers; see `resnet_v2`."""
-    return resnet_v2(inputs, _blocks((3, 4, 23, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v2(
+        inputs, _blocks((3, 4, 23, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 @export("contrib.slim.nets.resnet_v2.resnet_v2_152")
@@ -99,7 +103,9 @@ def resnet_v2_152(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_152",
 ) -> Any:  # fmt: skip
     """The network of 152 layers; see `resnet_v2`."""
-    return resnet_v2(inputs, _blocks((3, 8, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v2(
+        inputs, _blocks((3, 8, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 @export("contrib.slim.nets.resnet_v2.resnet_v2_200")
@@ -108,7 +114,9 @@ def resnet_v2_200(
     output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_200",
 ) -> Any:  # fmt: skip
     """The network of 200 layers; see `resnet_v2`."""
-    return resnet_v2(inputs, _blocks((3, 24, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope)
+    return resnet_v2(
+        inputs, _blocks((3, 24, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
+    )
 
 
 for _net in (resnet_v2_50, resnet_v2_101, resnet_v2_152, resnet_v2_200):
