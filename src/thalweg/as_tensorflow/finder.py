@@ -68,13 +68,14 @@ def _contrib_module(path: str) -> ModuleType | None:
     space = sys.modules.get(f"{_PACKAGE}.contrib.{library}")
     if space is None:
         return None
-    module: ModuleType | None = None
+    inside_files = rest[0] in ("python", "ops")
+    module: ModuleType = space
     for part in rest:
-        found = getattr(module or space, part, None)
+        found = getattr(module, part, None)
         if isinstance(found, ModuleType):
             module = found
-    if module is None and rest[0] in ("python", "ops"):
-        module = space
+        elif not inside_files:
+            return None
     return module
 
 
