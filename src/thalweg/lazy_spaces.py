@@ -96,9 +96,9 @@ def make_spaces(top: ModuleType) -> None:
                 _add(space, entry.name, entry.path)
     for dotted in _ALSO:
         parent, _, name = dotted.rpartition(".")
-        space = sys.modules[f"{_PACKAGE}.{parent}"]
-        if name not in space.__dict__:
-            _add(space, name, None)
+        outer = sys.modules[f"{_PACKAGE}.{parent}"]
+        if name not in outer.__dict__:
+            _add(outer, name, None)
 
 
 def _add(parent: ModuleType, name: str, folder: str | None) -> LazySpace:

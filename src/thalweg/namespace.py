@@ -171,7 +171,7 @@ def assemble(target: dict[str, Any]) -> None:
     space_module(top, "compat").v1 = top  # type: ignore[attr-defined]
     sys.modules[_PACKAGE + ".compat.v1"] = top
     target["raw_ops"] = _raw_ops()
-    sys.meta_path.append(_LateFinder)  # type: ignore[arg-type]
+    sys.meta_path.append(_LateFinder)
 
 
 class _LateFinder:

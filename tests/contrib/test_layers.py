@@ -126,7 +126,8 @@ def test_batch_norm_normalizes_and_keeps_averages(shape: list[int], fused: bool 
 def test_normalizations_of_examples() -> None:
     data = np.random.RandomState(1).randn(2, 3, 3, 8).astype(np.float32)
     outputs = [
-        layers.layer_norm(data), layers.instance_norm(data), layers.group_norm(data, groups=2), layers.unit_norm(data, 3),
+        layers.layer_norm(data), layers.instance_norm(data), layers.group_norm(data, groups=2),
+        layers.unit_norm(data, 3),
     ]  # fmt: skip
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())

@@ -1,4 +1,4 @@
-"""Cells, fused loops, decoders and random fields of contrib: names, shapes, and values against NumPy and brute force."""
+"""Cells, fused loops, decoders and random fields of contrib: names, shapes, values against NumPy and brute force."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ CELLS = {
     "LSTMBlockCell": ("lstm_cell", ["kernel", "bias"]),
     "GRUBlockCellV2": ("gru_cell", ["gates/kernel", "gates/bias", "candidate/kernel", "candidate/bias"]),
     "LayerNormBasicLSTMCell": ("layer_norm_basic_lstm_cell", [
-        "kernel", *(f"{gate}/{p}" for gate in ("input", "transform", "forget", "output", "state") for p in ("gamma", "beta")),
+        "kernel", *(f"{gate}/{p}"
+            for gate in ("input", "transform", "forget", "output", "state") for p in ("gamma", "beta")),
     ]),
     "CoupledInputForgetGateLSTMCell": ("coupled_input_forget_gate_lstm_cell", ["W_0", "B"]),
     "UGRNNCell": ("ugrnn_cell", ["kernel", "bias"]),
@@ -107,7 +108,7 @@ def test_random_fields_agree_with_all_sequences() -> None:
     tags, lengths = random.randint(0, 3, [2, 4]).astype(np.int32), np.array([4, 2], np.int32)
 
     def score(i: int, sequence: Any) -> float:
-        pairs = zip(sequence, sequence[1:], strict=False)
+        pairs = itertools.pairwise(sequence)
         return sum(scores[i, t, tag] for t, tag in enumerate(sequence)) + sum(transitions[a, b] for a, b in pairs)
 
     likelihood, _ = crf.crf_log_likelihood(scores, tags, lengths, tf.constant(transitions))

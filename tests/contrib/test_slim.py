@@ -147,7 +147,8 @@ def test_records_are_read_decoded_and_queued(tmp_path: Path) -> None:
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
     decoder = slim.tfexample_decoder.TFExampleDecoder(
         {
-            "image/encoded": tf.FixedLenFeature((), tf.string, ""), "image/format": tf.FixedLenFeature((), tf.string, "png"),
+            "image/encoded": tf.FixedLenFeature((), tf.string, ""),
+            "image/format": tf.FixedLenFeature((), tf.string, "png"),
             "label": tf.FixedLenFeature([], tf.int64),
         },
         {"image": slim.tfexample_decoder.Image(shape=[2, 2, 3]), "label": slim.tfexample_decoder.Tensor("label")},

@@ -12,8 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final
 
-from thalweg.as_tensorflow.module_table import TABLES
-from thalweg.as_tensorflow.path_modules import make_module
+from thalweg.as_tensorflow.module_table import CONTRIB_FILES, TABLES
+from thalweg.as_tensorflow.path_modules import FileModule, make_module
 
 _PACKAGE: Final = "thalweg"
 ALIAS: Final = "tensorflow"
@@ -68,15 +68,15 @@ def _contrib_module(path: str) -> ModuleType | None:
     space = sys.modules.get(f"{_PACKAGE}.contrib.{library}")
     if space is None:
         return None
-    inside_files = rest[0] in ("python", "ops")
+    is_file = rest[0] in ("python", "ops")
     module: ModuleType = space
     for part in rest:
         found = getattr(module, part, None)
-        if isinstance(found, ModuleType):
+        if isinstance(found, ModuleType) and not isinstance(found, FileModule):
             module = found
-        elif not inside_files:
+        elif not is_file or part not in CONTRIB_FILES:
             return None
-    return module
+    return FileModule(f"{_PACKAGE}.{path}", module) if is_file and rest[-1] in CONTRIB_FILES else module
 
 
 class AliasFinder:

@@ -37,5 +37,5 @@ def install_as_tensorflow(shadow: bool = False) -> None:
             "run the program with `thalweg run --shadow`",
             name=ALIAS,
         )
-    sys.meta_path.insert(0, AliasFinder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, AliasFinder)
     sys.modules[ALIAS] = top

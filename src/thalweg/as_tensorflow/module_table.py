@@ -201,6 +201,21 @@ _EXAMPLES: Final[dict[str, str]] = {
     "tutorials.mnist": "input_data=.datasets.input_data",
 }
 
+# Files and folders of contrib libraries that programs import from; each holds the names of its library.
+CONTRIB_FILES: Final = frozenset(
+    "python ops layers slim training framework learn datasets nets data estimator estimators preprocessing "
+    "core_rnn_cell core_rnn rnn_cell rnn gru_ops lstm_ops fused_rnn_cell rnn_cell_impl seq2seq attention_wrapper "
+    "basic_decoder beam_search_decoder beam_search_ops decoder helper loss utils initializers regularizers optimizers "
+    "summaries feature_column feature_column_ops normalization embedding_ops encoders target_column rev_block_lib "
+    "arg_scope variables checkpoint_ops checkpoint_utils tensor_util learning evaluation dataset data_decoder "
+    "dataset_data_provider data_provider tfexample_decoder parallel_reader prefetch_queue queues losses loss_ops "
+    "metric_ops metric_loss_ops hparam bucket_ops sampling_ops device_setter resample crf base mnist text "
+    "categorical_vocabulary run_config model_fn metric_spec lookup_ops image_ops dense_image_warp cudnn_rnn "
+    "cudnn_rnn_ops clustering_ops odes alpha_dropout mvn_diag normal bernoulli categorical opt adamax nadam_optimizer "
+    "moving_average_optimizer weight_decay_optimizers lars_optimizer external_optimizer batching interleave_ops "
+    "summary_ops summary".split()  # noqa: SIM905
+)
+
 TABLES: Final = {"python": _PYTHON, "core": _CORE, "examples": _EXAMPLES}
 
 

@@ -49,6 +49,21 @@ class PathModule(ModuleType):
         return sorted({*self.__dict__, *submodules(self._path)})
 
 
+class FileModule(ModuleType):
+    """A file or folder of a contrib library (`contrib.rnn.python.ops.core_rnn_cell`): all names of the library."""
+
+    def __init__(self, name: str, space: ModuleType) -> None:
+        """Takes the full name, and the namespace of the library."""
+        super().__init__(name, f"The names of `{space.__name__}`.")
+        self.__path__: list[str] = []
+        self._space = space
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(self._space, name)
+
+
 def make_module(path: str) -> ModuleType | None:
     """Makes the module of a path such as `python.framework.ops`, or finds the one that it stands for; None: unknown."""
     sources = sources_of(path)

@@ -103,4 +103,5 @@ def inside_function() -> bool:
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     """The two seeds of an op for a given seed of its own and the graph's."""
-    return tuple(tf.get_seed(op_seed))  # type: ignore[return-value]
+    first, second = tf.get_seed(op_seed)
+    return first, second

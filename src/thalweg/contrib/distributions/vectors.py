@@ -69,11 +69,13 @@ class MultivariateNormalDiag(_base):  # type: ignore[misc]
         return tf.reduce_sum(0.5 + 0.5 * math.log(2 * math.pi) + tf.log(self._scale), -1)
 
 
-@tf.distributions.RegisterKL(MultivariateNormalDiag, MultivariateNormalDiag)
 def _kl(a: Any, b: Any, name: str | None = None) -> Any:
     ratio = tf.square(a._scale / b._scale)
     distance = tf.square((a.loc - b.loc) / b._scale)
     return 0.5 * tf.reduce_sum(ratio + distance - 1.0 - tf.log(ratio), -1)
+
+
+tf.distributions.RegisterKL(MultivariateNormalDiag, MultivariateNormalDiag)(_kl)
 
 
 @export("contrib.distributions.softplus_inverse")

@@ -113,5 +113,8 @@ class KMeans:
         with tf.control_dependencies([moved, total]):
             train = tf.group(tf.assign(centers, moved), tf.assign(counts, total), name="train")
         lengths = [tf.shape(each)[0] for each in self._inputs]
-        split = (lambda x: list(tf.split(x, lengths))) if len(lengths) > 1 else (lambda x: [x])
+
+        def split(x: Any) -> list[Any]:
+            return list(tf.split(x, lengths)) if len(lengths) > 1 else [x]
+
         return split(distances), split(indices), split(scores), ready, init, train

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import numbers
 from typing import Any
 
 from thalweg.contrib.framework.arg_scope import add_arg_scope
@@ -19,7 +20,7 @@ _RENAMED = {"bias": "biases", "kernel": "weights"}
 @add_arg_scope
 def fully_connected(
     inputs: Any,
-    num_outputs: int,
+    num_outputs: Any,
     activation_fn: Any = tf.nn.relu,
     normalizer_fn: Any = None,
     normalizer_params: Any = None,
@@ -62,8 +63,6 @@ def fully_connected(
         >>> [v.op.name for v in tf.trainable_variables()]
         ['fully_connected/weights', 'fully_connected/biases']
     """
-    import numbers
-
     if not isinstance(num_outputs, numbers.Integral):
         raise ValueError(f"num_outputs type should be one of integer types, got {type(num_outputs)}.")
     getter = renaming_getter(_RENAMED)

@@ -133,7 +133,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
         chosen = _coins(self._probability, tf.shape(drawn), self._scheduling_seed)
         return tf.where(chosen, drawn, tf.fill(tf.shape(drawn), -1))
 
-    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Any:
+    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None) -> Any:
         """The given inputs, with embeddings of sampled symbols in their place."""
         finished, given, state = super().next_inputs(time, outputs, state, sample_ids)
 
@@ -161,7 +161,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
         """1 where the output is taken, else 0."""
         return tf.cast(_coins(self._probability, [self.batch_size], self._seed), tf.int32)
 
-    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Any:
+    def next_inputs(self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None) -> Any:
         """The given inputs, with outputs in their place where they are taken."""
         finished, given, state = super().next_inputs(time, outputs, state, sample_ids)
 

@@ -140,7 +140,7 @@ def create_train_op(
 @export("contrib.training.train")
 def train(
     train_op: Any,
-    logdir: str,
+    logdir: str | None,
     master: str = "",
     is_chief: bool = True,
     scaffold: Any = None,
