@@ -202,7 +202,7 @@ _EXAMPLES: Final[dict[str, str]] = {
 }
 
 # Files and folders of contrib libraries that programs import from; each holds the names of its library.
-CONTRIB_FILES: Final = frozenset(
+_CONTRIB_FILES: Final = (
     "python ops layers slim training framework learn datasets nets data estimator estimators preprocessing "
     "core_rnn_cell core_rnn rnn_cell rnn gru_ops lstm_ops fused_rnn_cell rnn_cell_impl seq2seq attention_wrapper "
     "basic_decoder beam_search_decoder beam_search_ops decoder helper loss utils initializers regularizers optimizers "
@@ -213,8 +213,9 @@ CONTRIB_FILES: Final = frozenset(
     "categorical_vocabulary run_config model_fn metric_spec lookup_ops image_ops dense_image_warp cudnn_rnn "
     "cudnn_rnn_ops clustering_ops odes alpha_dropout mvn_diag normal bernoulli categorical opt adamax nadam_optimizer "
     "moving_average_optimizer weight_decay_optimizers lars_optimizer external_optimizer batching interleave_ops "
-    "summary_ops summary".split()  # noqa: SIM905
+    "summary_ops summary"
 )
+CONTRIB_FILES: Final = frozenset(_CONTRIB_FILES.split())
 
 TABLES: Final = {"python": _PYTHON, "core": _CORE, "examples": _EXAMPLES}
 
