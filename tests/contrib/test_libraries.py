@@ -248,3 +248,78 @@ def test_a_graph_is_frozen_and_made_smaller(tmp_path: Path) -> None:
             np.testing.assert_allclose(sess.run(y, {"x:0": image}), expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match="doesn't exist"):
         freeze_graph.freeze_graph(str(tmp_path / "graph.pbtxt"), "", False, "nope", "y", "", "", "", True, "")
+
+
+def test_examples_of_like_length_share_a_batch() -> None:
+    length = tf.train.input_producer(tf.constant([1, 2, 3, 7, 8, 9], tf.int32), shuffle=False).dequeue()
+    example = tf.range(length)
+    lengths, (rows,) = contrib.training.bucket_by_sequence_length(length, [example], 3, [5], dynamic_pad=True)
+    with tf.Session() as sess, contrib.slim.queues.QueueRunners(sess):
+        for _ in range(4):
+            sizes, batch = sess.run([lengths, rows])
+            assert set(sizes) in ({1, 2, 3}, {7, 8, 9}) and batch.shape == (3, max(sizes))
+    with pytest.raises(ValueError, match="increase"):
+        contrib.training.bucket_by_sequence_length(length, [example], 3, [5, 5])
+
+
+def test_triplets_with_semihard_negatives() -> None:
+    random = np.random.RandomState(0)
+    x, labels = random.randn(8, 3).astype(np.float32), np.array([0, 0, 1, 1, 2, 2, 0, 1])
+    d = np.square(x[:, None] - x[None]).sum(-1)
+    total, count = 0.0, 0
+    for a in range(8):
+        for p in range(8):
+            if a == p or labels[a] != labels[p]:
+                continue
+            negatives = d[a][labels != labels[a]]
+            beyond = negatives[negatives > d[a, p]]
+            total += max(0.0, 1.0 + d[a, p] - (beyond.min() if len(beyond) else negatives.max()))
+            count += 1
+    with tf.Session() as sess:
+        found = sess.run(contrib.losses.metric_learning.triplet_semihard_loss(tf.constant(labels), tf.constant(x)))
+    assert found == pytest.approx(total / count, rel=1e-4)
+
+
+def test_a_saved_model_becomes_a_function(tmp_path: Path) -> None:
+    x = tf.placeholder(tf.float32, [None])
+    y = x * tf.Variable(3.0)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        tf.saved_model.simple_save(sess, str(tmp_path / "model"), {"x": x}, {"y": y})
+    predict = contrib.predictor.from_saved_model(str(tmp_path / "model"))
+    assert predict({"x": [1.0, 2.0]})["y"].tolist() == [3.0, 6.0]
+    with pytest.raises(ValueError, match="unexpected keys"):
+        predict({"z": [1.0]})
+    with pytest.raises(ValueError, match="Available signatures"):
+        contrib.predictor.from_saved_model(str(tmp_path / "model"), "nope")
+
+
+def test_sparsemax_is_the_nearest_point_of_the_simplex() -> None:
+    z = np.random.RandomState(0).randn(5, 4).astype(np.float32) * 2
+    with tf.Session() as sess:
+        p = sess.run(contrib.sparsemax.sparsemax(z))
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
+    for row, point in zip(z, p, strict=True):
+        threshold = (row - point)[point > 0]
+        np.testing.assert_allclose(threshold, threshold[0], rtol=1e-4, atol=1e-5)
+        assert (row[point == 0] <= threshold[0] + 1e-5).all()
+
+
+def test_relaxed_classes_are_differentiable_rows() -> None:
+    logits = tf.constant([0.0, 1.0, 2.0])
+    hard = contrib.distributions.OneHotCategorical(logits)
+    soft = contrib.distributions.RelaxedOneHotCategorical(0.5, logits)
+    draw = soft.sample(seed=2)
+    with tf.Session() as sess:
+        rows, relaxed, slope, density = sess.run([
+            hard.sample(3000, seed=1), draw, tf.gradients(draw[0], logits)[0], hard.log_prob([0, 0, 1])])  # fmt: skip
+    np.testing.assert_allclose(rows.mean(0), np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum(), atol=0.04)
+    assert relaxed.sum() == pytest.approx(1, rel=1e-5) and np.abs(slope).sum() > 0
+    assert density == pytest.approx(2 - math.log(np.exp([0, 1, 2]).sum()), rel=1e-5)
+    with pytest.raises(ValueError, match="not both"):
+        contrib.distributions.OneHotCategorical(logits, [1.0])
+
+
+def test_variables_are_counted() -> None:
+    contrib.layers.fully_connected(tf.zeros([1, 2]), 3)
+    assert contrib.slim.model_analyzer.analyze_vars(tf.global_variables()) == (9, 36)

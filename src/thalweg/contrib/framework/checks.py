@@ -132,3 +132,9 @@ def smart_constant_value(pred: Any) -> bool | None:
     if pred in (0, 1):
         return bool(pred)
     raise TypeError(f"`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: {pred}")
+
+
+@export("contrib.framework.get_name_scope")
+def get_name_scope() -> str:
+    """The current name scope of the default graph."""
+    return str(tf.get_default_graph().get_name_scope())

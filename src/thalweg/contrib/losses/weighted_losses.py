@@ -148,3 +148,27 @@ def npairs_loss(
     same /= tf.reduce_sum(same, 1, keepdims=True)
     entropy = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(logits=similarity, labels=same))
     return norms * 0.25 * reg_lambda + entropy
+
+
+@export("contrib.losses.metric_learning.triplet_semihard_loss")
+def triplet_semihard_loss(labels: Any, embeddings: Any, margin: float = 1.0) -> Any:
+    """The loss of triplets whose negative is the nearest one beyond the positive (Schroff et al., 2015)."""
+    column = tf.reshape(labels, [-1, 1])
+    distances = pairwise_distance(embeddings, squared=True)
+    same = tf.equal(column, tf.transpose(column))
+    count = tf.size(labels)
+    # Row (i, j): anchor i with positive j, against every negative k.
+    tiled = tf.tile(distances, [count, 1])
+    positive = tf.reshape(tf.transpose(distances), [-1, 1])
+    beyond = tf.logical_and(tf.tile(tf.logical_not(same), [count, 1]), tf.greater(tiled, positive))
+    exists = tf.transpose(tf.reshape(tf.reduce_any(beyond, 1), [count, count]))
+    large = tf.reduce_max(tiled, 1, keepdims=True)
+    nearest = tf.reduce_min(tf.where(beyond, tiled, large + tf.zeros_like(tiled)), 1)
+    outside = tf.transpose(tf.reshape(nearest, [count, count]))
+    negatives = tf.where(tf.logical_not(same), distances, tf.zeros_like(distances))
+    inside = tf.tile(tf.reduce_max(negatives, 1, keepdims=True), [1, count])
+    losses = margin + distances - tf.where(exists, outside, inside)
+    pairs = tf.to_float(same) - tf.eye(count)
+    return tf.truediv(
+        tf.reduce_sum(tf.maximum(losses * pairs, 0.0)), tf.reduce_sum(pairs), name="triplet_semihard_loss"
+    )
