@@ -22,11 +22,6 @@ thread_local Driven driven;
 // Spin at most about as long as a wake-up takes.
 constexpr std::chrono::microseconds kSpin(100);
 
-int most_helpers(size_t parts) {
-  const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::min(static_cast<int>(parts), cores) - 1;
-}
-
 }  // namespace
 
 void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
@@ -102,13 +97,33 @@ void JointStep::share(Taken& taken) {
   taken.clear();
 }
 
+void JointStep::compute_apart(bool waits, const std::function<void()>& compute) {
+  // The computation may make executors of this step ready and then wait for them: other threads must drive these.
+  const Driven outer = std::exchange(driven, {});
+  auto count = [&](int change) {
+    if (!waits) return;
+    active_.fetch_sub(change, std::memory_order_relaxed);
+    std::lock_guard lock(mutex_);
+    waiting_ += change;
+    find_thread();  // This thread may have been the only one.
+  };
+  count(1);
+  compute();
+  count(-1);
+  driven = outer;
+}
+
 void JointStep::add(Executor* executor) {
   ready_.push_back(executor);
   changes_.fetch_add(1, std::memory_order_release);
+  find_thread();
+}
+
+void JointStep::find_thread() {
   if (ready_.size() <= spinning_) return;
   if (sleeping_ > 0) {
     wake_.notify_all();
-  } else if (helpers_ < most_helpers(executors_.size())) {
+  } else if (helpers_ < threads_ - 1 + waiting_) {
     ++helpers_;
     run_soon(id(), [self = shared_from_this()] { self->drive(false); });
   }
@@ -209,6 +224,10 @@ std::vector<Executor*> JointStep::prepare(const std::vector<Tensor>& feeds) {
     };
     if (executors_[i]->prepare(fed, std::move(end))) first.push_back(executors_[i].get());
   }
+  const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  const bool team =
+      std::any_of(executors_.begin(), executors_.end(), [](const auto& each) { return each->has_team(); });
+  threads_ = team ? cores : std::min(static_cast<int>(executors_.size()), cores);
   return first;
 }
 

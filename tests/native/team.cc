@@ -5,16 +5,11 @@
 #include "check.h"
 #include "executor/executor.h"
 #include "graphs.h"
+#include "teams.h"
 
 namespace {
 
 using namespace native_tests;
-
-// Gives every step a team for as long as it lives.
-struct Forced {
-  Forced() { Pace::force(true); }
-  ~Forced() { Pace::force(false); }
-};
 
 std::vector<Tensor> run(const std::shared_ptr<Plan>& plan, std::vector<Tensor> feeds = {}) {
   return std::make_shared<Executor>(plan)->run(feeds);
@@ -29,20 +24,6 @@ std::vector<Tensor> start_and_wait(const std::shared_ptr<Plan>& plan) {
   });
   return result->get_future().get();
 }
-
-// Two kernels that return only when both run at the same time.
-struct Meeting {
-  std::atomic<int> here{0};
-  std::function<void(Context&)> kernel() {
-    return [this](Context& ctx) {
-      ++here;
-      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (here.load() % 2 != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-      if (here.load() % 2 != 0) fail(Code::deadline_exceeded, "nobody came");
-      ctx.set_output(0, number(1));
-    };
-  }
-};
 
 // The plan of a graph whose steps may have so many threads.
 std::shared_ptr<Plan> limited(const Graph& graph, std::vector<Graph::Edge> fetches, int threads) {
