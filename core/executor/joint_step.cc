@@ -22,6 +22,8 @@ thread_local Driven driven;
 // Spin at most about as long as a wake-up takes.
 constexpr std::chrono::microseconds kSpin(100);
 
+int most_threads() { return std::max(2, static_cast<int>(std::thread::hardware_concurrency())); }
+
 }  // namespace
 
 void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
@@ -61,7 +63,11 @@ void JointStep::check_keys(const std::vector<std::shared_ptr<Plan>>& plans) {
 }
 
 JointStep::JointStep(const std::vector<Part>& parts, int64_t id, std::shared_ptr<Rendezvous> rendezvous)
-    : Step(id), parts_(parts), left_(parts.size()), fetched_(parts.size()) {
+    : Step(id),
+      parts_(parts),
+      threads_(std::min(static_cast<int>(parts.size()), most_threads())),
+      left_(parts.size()),
+      fetched_(parts.size()) {
   set_rendezvous(rendezvous ? std::move(rendezvous) : std::make_shared<LocalRendezvous>(this->id()));
   for (const Part& part : parts) {
     executors_.push_back(std::make_shared<Executor>(part.plan, this->id()));
@@ -224,10 +230,10 @@ std::vector<Executor*> JointStep::prepare(const std::vector<Tensor>& feeds) {
     };
     if (executors_[i]->prepare(fed, std::move(end))) first.push_back(executors_[i].get());
   }
-  const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
-  const bool team =
-      std::any_of(executors_.begin(), executors_.end(), [](const auto& each) { return each->has_team(); });
-  threads_ = team ? cores : std::min(static_cast<int>(executors_.size()), cores);
+  if (std::any_of(executors_.begin(), executors_.end(), [](const auto& each) { return each->has_team(); })) {
+    std::lock_guard lock(mutex_);
+    threads_ = most_threads();
+  }
   return first;
 }
 

@@ -83,7 +83,6 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   std::vector<Tensor> results(size_t num_fetches);
 
   const std::vector<Part>& parts_;
-  int threads_ = 0;  // that may drive executors or compute nodes at the same time
   std::vector<std::shared_ptr<Executor>> executors_;
   std::function<void()> poll_;
   std::atomic<int> active_{0};       // threads that are inside of an executor, or compute a node for one
@@ -94,6 +93,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   std::deque<Executor*> ready_;
   size_t spinning_ = 0;  // threads
   int sleeping_ = 0;
+  int threads_;  // that may drive executors or compute nodes at the same time
   int helpers_ = 0;
   int waiting_ = 0;  // threads that compute a node that may wait for others
   size_t left_;

@@ -105,13 +105,16 @@ class Graph {
     return add("Below", {input}, {DType::boolean}, kernel);
   }
 
-  std::shared_ptr<Plan> plan(std::vector<Edge> fetches = {}) {
+  // The plan keeps the device alive. `threads`: the most that may run nodes at the same time; 0: those of the process.
+  std::shared_ptr<Plan> plan(std::vector<Edge> fetches = {}, int threads = 0) {
     auto make = [this](const NodeSpec& spec) -> std::shared_ptr<Kernel> {
       for (size_t i = 0; i < specs.size(); ++i)
         if (specs[i].def.name == spec.def.name && kernels[i]) return kernels[i];
       return Registry::global().create(spec.def, *device);
     };
-    return std::make_shared<Plan>(specs, static_cast<int>(num_feeds), std::move(fetches), make, *device);
+    auto limit = threads > 0 ? std::make_shared<InterOpLimit>(threads) : InterOpLimit::of_process();
+    auto* plan = new Plan(specs, static_cast<int>(num_feeds), std::move(fetches), make, *device, std::move(limit));
+    return {plan, [kept = device](Plan* each) { delete each; }};
   }
 
   std::shared_ptr<Device> device;

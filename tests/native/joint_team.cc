@@ -49,7 +49,8 @@ TEST(nodes_that_may_wait_for_each_other_do_so_on_several_devices) {
 }
 
 // Layers of sums over both devices; each value goes to the next layer of a device by chance.
-std::vector<JointStep::Part> random_parts(Two& two, uint32_t seed, bool linked) {
+std::vector<JointStep::Part> random_parts(uint32_t seed, bool linked) {
+  Two two;
   Graph* graphs[] = {&two.a, &two.b};
   uint32_t random = seed;
   auto draw = [&](size_t below) {
@@ -89,8 +90,7 @@ std::vector<JointStep::Part> random_parts(Two& two, uint32_t seed, bool linked) 
 
 TEST(values_do_not_depend_on_the_teams_of_the_parts) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
-    Two two;
-    auto parts = random_parts(two, seed, seed % 2 == 0);
+    auto parts = random_parts(seed, seed % 2 == 0);
     std::vector<int64_t> expected;
     for (const Tensor& value : run(parts, {}, 6)) expected.push_back(value_of(value));
     Forced forced;
@@ -102,8 +102,7 @@ TEST(values_do_not_depend_on_the_teams_of_the_parts) {
 }
 
 TEST(steps_with_teams_over_devices_run_at_the_same_time_and_may_be_started) {
-  Two two;
-  auto parts = random_parts(two, 5, true);
+  auto parts = random_parts(5, true);
   std::vector<int64_t> expected;
   for (const Tensor& value : run(parts, {}, 6)) expected.push_back(value_of(value));
   Forced forced;
@@ -144,8 +143,7 @@ TEST(an_error_in_a_node_computed_apart_ends_all_parts) {
 TEST(an_abort_from_outside_ends_a_step_whose_parts_have_teams) {
   Forced forced;
   for (int round = 0; round < 50; ++round) {
-    Two two;
-    auto parts = random_parts(two, static_cast<uint32_t>(round), round % 2 == 0);
+    auto parts = random_parts(static_cast<uint32_t>(round), round % 2 == 0);
     auto step = std::make_shared<JointStep>(parts);
     std::thread other([step] { step->abort(Error(Code::cancelled, "enough")); });
     try {
