@@ -266,7 +266,7 @@ def remove_checkpoint(
     prefix = os.fsdecode(checkpoint_prefix)
     escaped = glob.escape(prefix)
     # The index first: without it, the remaining files do not count as a checkpoint.
-    patterns = [escaped + ".index", escaped + ".data-?????-of-?????"]
+    patterns = [escaped + ".index", escaped + ".data-?????-of-?????", escaped + ".rows-*"]
     if checkpoint_format_version != _V2:
         patterns = [prefix]
     for pattern in (*patterns, glob.escape(meta_graph_filename(prefix, meta_graph_suffix))):
