@@ -184,16 +184,17 @@ uint32_t EmbeddingTable::find_or_make(Shard& shard, const Key& key, uint32_t now
       shard.before_change(number);
       shard.header(number).step = now;
     }
-    make_room(shard, now, number);
+    spill(shard, now, number);
     return number;
   }
-  if (!admit_all && filter_ && filter_->add(key.hash) < options_.admit_after) {
+  const bool admitted = admit_all || !filter_ || filter_->add(key.hash) >= options_.admit_after;
+  if (!(admitted && room_for_one(shard, now)) && !admit_all) {
     rejections_.fetch_add(1, std::memory_order_relaxed);
     return Shard::kNone;
   }
   number = shard.insert(key, now == kNoStep ? step_.load(std::memory_order_relaxed) : now);
   admissions_.fetch_add(1, std::memory_order_relaxed);
-  make_room(shard, now, number);
+  spill(shard, now, number);
   return number;
 }
 

@@ -104,7 +104,10 @@ class EmbeddingTable : public Resource {
   // The row of a key under the exclusive lock, brought back from disk, or made if it is admitted; kNone if not. Rows of
   // the step `now` stay in memory; without one (kNoStep) all but this row may leave.
   uint32_t find_or_make(Shard& shard, const Key& key, uint32_t now, bool admit_all);
-  void make_room(Shard& shard, uint32_t now, uint32_t kept);
+  // Evicts until the most rows there may be leave room for another; false if only rows of the step `now` are there.
+  bool room_for_one(Shard& shard, uint32_t now);
+  // Moves rows to disk until the others fit the budget of memory.
+  void spill(Shard& shard, uint32_t now, uint32_t kept);
   void sweep(size_t rows, uint32_t now);
   bool outlived(const Shard& shard, uint32_t number, const Eviction& rules, uint32_t now, std::vector<float>& scratch);
   void prefetch_loop();

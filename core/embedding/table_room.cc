@@ -35,18 +35,23 @@ bool rarer(const RowHeader& a, const RowHeader& b) {
 
 }  // namespace
 
-void EmbeddingTable::make_room(Shard& shard, uint32_t now, uint32_t kept) {
-  const int64_t parts = static_cast<int64_t>(shards_.size());
-  if (const int64_t most = options_.eviction.max_rows / parts; options_.eviction.max_rows > 0) {
-    const int64_t cold = shard.cold() ? shard.cold()->rows() : 0;
-    for (uint64_t i = 0; shard.rows() > 1 && shard.rows() + cold > std::max<int64_t>(most, 1); ++i) {
-      uint32_t victim = drawn(shard, now, kept, combine64(now, i + static_cast<uint64_t>(shard.rows())), rarer);
-      if (victim == Shard::kNone) break;
-      shard.erase(victim);
-      evictions_.fetch_add(1, std::memory_order_relaxed);
-    }
+bool EmbeddingTable::room_for_one(Shard& shard, uint32_t now) {
+  if (options_.eviction.max_rows <= 0) return true;
+  const int64_t most = std::max<int64_t>(options_.eviction.max_rows / static_cast<int64_t>(shards_.size()), 1);
+  const int64_t cold = shard.cold() ? shard.cold()->rows() : 0;
+  while (shard.rows() + cold >= most) {
+    const auto seed = combine64(now, static_cast<uint64_t>(evictions_.load(std::memory_order_relaxed)));
+    const uint32_t victim = shard.rows() > 0 ? drawn(shard, now, Shard::kNone, seed, rarer) : Shard::kNone;
+    if (victim == Shard::kNone) return false;
+    shard.erase(victim);
+    evictions_.fetch_add(1, std::memory_order_relaxed);
   }
+  return true;
+}
+
+void EmbeddingTable::spill(Shard& shard, uint32_t now, uint32_t kept) {
   if (options_.ram_bytes <= 0 || shard.in_cut()) return;
+  const auto parts = static_cast<int64_t>(shards_.size());
   const auto row_bytes = static_cast<int64_t>(layout_.stride()) + 6;
   const int64_t budget = std::max<int64_t>(options_.ram_bytes / parts / row_bytes, 16);
   if (shard.rows() <= budget) return;
@@ -183,7 +188,7 @@ void EmbeddingTable::prefetch_loop() {
           if (number == Shard::kNone) continue;
           promotions_.fetch_add(1, std::memory_order_relaxed);
           shard.header(number).step = now;  // So that it is not the first to go.
-          make_room(shard, now, number);
+          spill(shard, now, number);
         }
       } catch (const Error&) {
         // The look-up that needs the row reports what is wrong with it.

@@ -85,7 +85,10 @@ void EmbeddingTable::load_segment(const std::string& path, int64_t part, int64_t
       if (number != Shard::kNone) shard.erase(number);
       continue;
     }
-    if (number == Shard::kNone) number = shard.insert(record.key, record.step);
+    if (number == Shard::kNone) {
+      room_for_one(shard, kNoStep);
+      number = shard.insert(record.key, record.step);
+    }
     char* row = shard.row(number);
     shard.before_change(number);
     RowHeader& head = shard.header(number);
@@ -102,7 +105,7 @@ void EmbeddingTable::load_segment(const std::string& path, int64_t part, int64_t
     }
     for (size_t s = 0; s < numbers.size(); ++s)
       std::copy_n(from.slot(padded.data(), static_cast<int>(s)), options_.dim, layout_.slot(row, numbers[s]));
-    make_room(shard, kNoStep, number);
+    spill(shard, kNoStep, number);
   }
   uint32_t before = step_.load();
   while (before < header.step && !step_.compare_exchange_weak(before, header.step)) {

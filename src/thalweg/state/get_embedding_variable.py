@@ -179,4 +179,3 @@ def insert_rows(variable: Any, ids: Any, values: Any, name: str | None = None) -
             return part.insert(keys, rows if places is None else apply_one("GatherV2", rows, places, 0))
 
         return _per_part(variable, ids, insert)
-

@@ -70,8 +70,13 @@ def restore_rows(
             with part._own_device():
                 read.append(
                     apply_one(
-                        "EmbeddingTableRestore", part.handle, path, tensor_name=tensor_name or part._full_name,
-                        part=part._part, num_parts=part._num_parts, follow=follow,
+                        "EmbeddingTableRestore",
+                        part.handle,
+                        path,
+                        tensor_name=tensor_name or part._full_name,
+                        part=part._part,
+                        num_parts=part._num_parts,
+                        follow=follow,
                     )  # fmt: skip
                 )
         return read[0] if len(read) == 1 else apply_one("AddN", read)

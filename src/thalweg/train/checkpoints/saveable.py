@@ -72,7 +72,7 @@ class EmbeddingSaveable(SaveableObject):
 
     def __init__(self, variable: EmbeddingVariable, name: str) -> None:
         """The name of the list has the part in it."""
-        self._attrs = {"tensor_name": name, "part": variable._part, "num_parts": variable._num_parts}
+        self._attrs: dict[str, Any] = {"tensor_name": name, "part": variable._part, "num_parts": variable._num_parts}
         self._prefix: Tensor | None = None
         key = f"{name}/rows-{variable._part:05d}-of-{variable._num_parts:05d}"
         spec = SaveSpec(self._saved, "", key, dtype="string", device=variable.device)

@@ -19,8 +19,9 @@ from thalweg.train.optimizers.optimizer import Optimizer
 
 @export("train.AdamOptimizer")
 class AdamOptimizer(Optimizer):
-    """Adam. Sparse gradients decay the averages of all rows, as if they were dense; of embedding variables, of the rows
-    that they name.
+    """Adam. Sparse gradients decay the averages of all rows, as if they were dense.
+
+    Of an embedding variable they decay those of the rows that they name.
 
     Example:
         >>> w = tf.Variable(3.0)
