@@ -21,6 +21,8 @@ import numpy as np
 
 DIM, BATCH = 64, 8192
 Case = Callable[[np.ndarray], None]
+# Which tables are made: a table of ten million rows takes 5 to 8 GB with its slots.
+OPTIMIZERS = ["adagrad", "adam"]
 
 
 def keys_of(rows: int) -> np.ndarray:
@@ -43,7 +45,8 @@ def thalweg_cases(rows: int) -> dict[str, Case]:
 
     keys = keys_of(rows)
     cases: dict[str, Case] = {}
-    for name, optimizer in (("adagrad", tf.train.AdagradOptimizer(0.1)), ("adam", tf.train.AdamOptimizer(0.1))):
+    for name in OPTIMIZERS:
+        optimizer = tf.train.AdagradOptimizer(0.1) if name == "adagrad" else tf.train.AdamOptimizer(0.1)
         with tf.Graph().as_default():
             table = tf.get_embedding_variable("table", DIM, initializer=tf.zeros_initializer())
             ids = tf.placeholder(tf.int64, [None])
@@ -71,7 +74,7 @@ def thalweg_cases(rows: int) -> dict[str, Case]:
             )
             run_step = session.make_callable(step.op if hasattr(step, "op") else step, [ids])
             cases[name] = lambda picked, run=run_step: run(keys[picked])
-            if name == "adagrad":
+            if name == OPTIMIZERS[0]:
                 run_lookup = session.make_callable(rows_of.op, [ids])
                 cases["lookup"] = lambda picked, run=run_lookup: run(keys[picked])
     return cases
@@ -84,7 +87,7 @@ def torch_cases(rows: int) -> dict[str, Case]:
     torch.set_num_threads(os.cpu_count() or 1)
     cases: dict[str, Case] = {}
     offsets = torch.arange(BATCH)
-    for name in ("adagrad", "adam"):
+    for name in OPTIMIZERS:
         bag = torch.nn.EmbeddingBag(rows, DIM, mode="sum", sparse=True)
         with torch.no_grad():
             bag.weight.zero_()
@@ -100,7 +103,7 @@ def torch_cases(rows: int) -> dict[str, Case]:
             optimizer.step()
 
         cases[name] = step
-        if name == "adagrad":
+        if name == OPTIMIZERS[0]:
 
             def look_up(picked: np.ndarray, bag: Any = bag) -> None:
                 with torch.no_grad():
@@ -133,7 +136,7 @@ def tfra_cases(rows: int) -> dict[str, Case]:
 
     keys = keys_of(rows)
     cases: dict[str, Case] = {}
-    for name in ("adagrad", "adam"):
+    for name in OPTIMIZERS:
         table = tfra.dynamic_embedding.get_variable(
             f"table_{name}", key_dtype=tf.int64, value_dtype=tf.float32, dim=DIM, initializer=0.0, init_size=rows
         )
@@ -152,7 +155,7 @@ def tfra_cases(rows: int) -> dict[str, Case]:
             optimizer.apply_gradients(zip(tape.gradient(loss, [trainable]), [trainable], strict=True))
 
         cases[name] = lambda picked, step=step: step(tf.constant(keys[picked]))
-        if name == "adagrad":
+        if name == OPTIMIZERS[0]:
             look = tf.function(table.lookup)
             cases["lookup"] = lambda picked, look=look: look(tf.constant(keys[picked]))
     return cases
@@ -181,8 +184,8 @@ def compare(rows: int, rounds: int, peers: dict[str, str]) -> None:
     children: dict[str, Any] = {}
     cases: dict[str, list[str]] = {}
     for system, python in {"thalweg": sys.executable, **peers}.items():
-        child = subprocess.Popen([python, __file__, "--worker", system, "--rows", str(rows)], stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, text=True)  # fmt: skip
+        command = [python, __file__, "--worker", system, "--rows", str(rows), "--optimizers", *OPTIMIZERS]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         children[system] = child
         while True:
             line = child.stdout.readline()
@@ -314,8 +317,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", nargs="*", default=[], help="system=/path/to/python")
+    parser.add_argument("--optimizers", nargs="*", choices=("adagrad", "adam"), default=["adagrad", "adam"])
     parser.add_argument("--only", choices=("compare", "deltas", "tiers"))
     args = parser.parse_args()
+    OPTIMIZERS[:] = args.optimizers
     if args.worker:
         worker(args.worker, args.rows)
         return

@@ -13,25 +13,20 @@
 namespace thalweg::embedding {
 namespace {
 
-int open_unnamed(const std::string& folder, std::string* path) {
-  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail_with_errno(errno, "cannot make the folder", folder);
-  *path = folder + "/rows-XXXXXX";
-  int fd = mkostemp(path->data(), O_CLOEXEC);
-  if (fd < 0) fail_with_errno(errno, "cannot make a file for rows", *path);
-  unlink(path->c_str());
-  return fd;
-}
-
-std::string checked_folder(const std::string& folder, int* fd) {
-  std::string path;
-  *fd = open_unnamed(folder, &path);
+// Opens a file that has no name any more; returns the path it had, for messages.
+std::string open_unnamed(const std::string& folder, int* fd) {
+  if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail_with_errno(errno, "make a folder for rows", folder);
+  std::string path = folder + "/rows-XXXXXX";
+  *fd = mkostemp(path.data(), O_CLOEXEC);
+  if (*fd < 0) fail_with_errno(errno, "make a file for rows", path);
+  unlink(path.c_str());
   return path;
 }
 
 }  // namespace
 
 ColdRows::ColdRows(const std::string& folder, bool text, size_t row_bytes)
-    : path_(checked_folder(folder, &fd_)),
+    : path_(open_unnamed(folder, &fd_)),
       text_(text),
       row_bytes_(row_bytes),
       record_(row_bytes + 8),
@@ -85,7 +80,7 @@ void ColdRows::write(uint32_t place, const char* row) {
     ssize_t n = pwrite(fd_, record.data() + done, record.size() - done,
                        static_cast<off_t>(static_cast<size_t>(place) * record_ + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_with_errno(errno, "cannot write rows of an embedding table to", path_);
+    if (n < 0) fail_with_errno(errno, "write rows of an embedding table", path_);
     done += static_cast<size_t>(n);
   }
 }
@@ -97,7 +92,7 @@ void ColdRows::read(uint32_t place, char* row) const {
     ssize_t n = pread(fd_, record.data() + done, record_ - done,
                       static_cast<off_t>(static_cast<size_t>(place) * record_ + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_with_errno(errno, "cannot read rows of an embedding table from", path_);
+    if (n < 0) fail_with_errno(errno, "read rows of an embedding table", path_);
     if (n == 0) fail(Code::data_loss, "the file with rows of an embedding table, ", path_, ", ends before row ", place);
     done += static_cast<size_t>(n);
   }

@@ -62,10 +62,10 @@ class ColdRows {
   void rebuild(size_t slots);
   void write(uint32_t place, const char* row);
 
+  int fd_;
   const std::string path_;
   const bool text_;
   const size_t row_bytes_, record_;
-  int fd_ = -1;
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> places_;  // kNone: empty slot
   std::vector<uint8_t> epochs_;   // by place

@@ -144,7 +144,7 @@ void SegmentReader::damaged(const char* what) const {
 void SegmentReader::read(void* to, size_t bytes) {
   int result = file_.read(to, bytes, at_);
   if (result == -1) damaged("the file ends too early");
-  if (result != 0) fail_with_errno(result, "cannot read", file_.path());
+  if (result != 0) fail_with_errno(result, "read", file_.path());
   at_ += bytes;
 }
 

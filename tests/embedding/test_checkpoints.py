@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,27 @@ def test_rows_beyond_the_budget_of_memory(tmp_path: Path) -> None:
         model.saver.restore(session, path)
         assert (model.read(session, np.arange(10000)) == expected).all()
         assert os.listdir(tmp_path / "rows") == []
+
+
+def test_a_full_disk_is_an_error_and_rows_in_memory_stay(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with tf.Session() as session:
+        model = Model(ram_bytes=100_000, folder=str(tmp_path / "rows"))
+        session.run(tf.global_variables_initializer())
+        model.train(session, np.arange(500))
+        before = model.read(session, np.arange(500))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
+        try:
+            with pytest.raises(tf.errors.ResourceExhaustedError, match="write rows"):
+                model.train(session, np.arange(500, 20000))
+            with pytest.raises(tf.errors.ResourceExhaustedError):
+                model.saver.save(session, str(tmp_path / "model"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert glob.glob(str(tmp_path / "model*")) == []
+        assert (model.read(session, np.arange(500)) == before).all()
+        path = model.saver.save(session, str(tmp_path / "model"))
+        expected = session.run(model.table.size())
+        model.saver.restore(session, path)
+        assert session.run(model.table.size()) == expected
+        assert (model.read(session, np.arange(500)) == before).all()
