@@ -71,7 +71,7 @@ void EmbeddingTable::check_keys(const Tensor& keys) const {
 
 void EmbeddingTable::initialize() {
   std::lock_guard saving_lock(saving);
-  std::unique_lock layout_lock(layout_mutex_);
+  auto layout_lock = exclusive_layout();
   for (auto& shard : shards_) {
     std::unique_lock lock(shard->mutex);
     shard->clear();
@@ -104,7 +104,7 @@ void EmbeddingTable::for_groups(const Batch& batch, const std::function<void(siz
 void EmbeddingTable::lookup(const Tensor& keys, float* out) {
   require_initialized();
   check_keys(keys);
-  std::shared_lock layout_lock(layout_mutex_);
+  auto layout_lock = shared_layout();
   Batch batch(keys, shards_.size());
   for_groups(batch, [&](size_t shard) { lookup_group(shard, batch, out); });
 }
@@ -150,14 +150,14 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, float* out)
 
 std::shared_lock<std::shared_mutex> EmbeddingTable::with_slots(std::span<const Slot> slots, std::span<int> numbers) {
   for (;;) {
-    std::shared_lock shared(layout_mutex_);
+    auto shared = shared_layout();
     bool complete = true;
     for (size_t i = 0; i < slots.size(); ++i) complete &= (numbers[i] = layout_.find_slot(slots[i].name)) >= 0;
     if (complete) return shared;
     shared.unlock();
     // No checkpoint is being written while rows change their form.
     std::lock_guard saving_lock(saving);
-    std::unique_lock exclusive(layout_mutex_);
+    auto exclusive = exclusive_layout();
     const size_t payload = layout_.payload_bytes(), had = layout_.slots().size();
     for (const Slot& slot : slots)
       if (layout_.find_slot(slot.name) < 0) layout_.add_slot(slot);
@@ -264,7 +264,7 @@ void EmbeddingTable::apply_group(size_t shard_number, const Batch& batch, const 
 void EmbeddingTable::insert(const Tensor& keys, const float* values) {
   require_initialized();
   check_keys(keys);
-  std::shared_lock layout_lock(layout_mutex_);
+  auto layout_lock = shared_layout();
   Batch batch(keys, shards_.size());
   for_groups(batch, [&](size_t s) {
     Shard& shard = *shards_[s];
@@ -281,7 +281,7 @@ void EmbeddingTable::insert(const Tensor& keys, const float* values) {
 void EmbeddingTable::remove(const Tensor& keys) {
   require_initialized();
   check_keys(keys);
-  std::shared_lock layout_lock(layout_mutex_);
+  auto layout_lock = shared_layout();
   const uint32_t now = step_.load(std::memory_order_relaxed);
   Batch batch(keys, shards_.size());
   for_groups(batch, [&](size_t s) {
@@ -298,7 +298,7 @@ void EmbeddingTable::remove(const Tensor& keys) {
 
 EmbeddingTable::Rows EmbeddingTable::export_rows(std::span<const std::string> slots) {
   require_initialized();
-  std::shared_lock layout_lock(layout_mutex_);
+  auto layout_lock = shared_layout();
   std::vector<int> numbers;
   for (const std::string& slot : slots) {
     numbers.push_back(layout_.find_slot(slot));

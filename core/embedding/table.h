@@ -93,6 +93,14 @@ class EmbeddingTable : public Resource {
 
  private:
   void require_initialized() const;
+  std::shared_lock<std::shared_mutex> shared_layout() {
+    std::lock_guard gate(gate_);
+    return std::shared_lock(layout_mutex_);
+  }
+  std::unique_lock<std::shared_mutex> exclusive_layout() {
+    std::lock_guard gate(gate_);
+    return std::unique_lock(layout_mutex_);
+  }
   void check_keys(const Tensor& keys) const;
   // Runs body(shard number) for all shards with keys in the batch, in parallel; the first error is thrown.
   void for_groups(const Batch& batch, const std::function<void(size_t)>& body);
@@ -116,7 +124,10 @@ class EmbeddingTable : public Resource {
 
   const std::string name_;
   const Options options_;
-  std::shared_mutex layout_mutex_;  // exclusive to change layout_ or to empty the table
+  // Exclusive to change layout_, to empty the table, or to exchange its shards. Whoever wants it exclusively waits with
+  // the gate closed: shared locks would otherwise let each other in for ever.
+  std::shared_mutex layout_mutex_;
+  std::mutex gate_;
   RowLayout layout_;
   std::vector<std::unique_ptr<Shard>> shards_;  // a power of two
   std::unique_ptr<CountingFilter> filter_;

@@ -100,7 +100,7 @@ void EmbeddingTable::sweep(size_t rows, uint32_t now) {
 
 int64_t EmbeddingTable::evict(const Eviction& rules) {
   require_initialized();
-  std::shared_lock layout_lock(layout_mutex_);
+  auto layout_lock = shared_layout();
   const uint32_t now = step_.load(std::memory_order_relaxed);
   std::vector<float> scratch(static_cast<size_t>(options_.dim));
   int64_t evicted = 0;
@@ -167,7 +167,7 @@ void EmbeddingTable::prefetch_loop() {
       keys = std::move(prefetches_.front());
       prefetches_.pop_front();
     }
-    std::shared_lock layout_lock(layout_mutex_);
+    auto layout_lock = shared_layout();
     const uint32_t now = step_.load(std::memory_order_relaxed);
     Batch batch(keys, shards_.size());
     // First the disk learns of all rows, so that it can fetch many at a time.

@@ -16,7 +16,7 @@ constexpr size_t kRowsAtOnce = 256;
 
 Segment EmbeddingTable::save(bool full, const std::string& path) {
   require_initialized();
-  std::shared_lock layout_lock(layout_mutex_);
+  auto layout_lock = shared_layout();
   SegmentHeader header{options_.key, options_.dim, options_.precision, full, 0, layout_.slots()};
   std::string removed;
   int64_t removals = 0;
@@ -136,7 +136,7 @@ void EmbeddingTable::load(std::span<const std::string> paths, int64_t part, int6
   for (const std::string& path : paths) load_segment(path, part, parts, fresh);
   for (auto& shard : fresh) shard->mark_saved();
   layout_lock.unlock();
-  std::unique_lock exclusive(layout_mutex_);
+  auto exclusive = exclusive_layout();
   if (fresh.front()->layout().stride() != fresh.front()->stride())
     fail(Code::aborted, "embedding table '", name_, "' got slots while it was restored; restore it again");
   shards_.swap(fresh);
