@@ -77,7 +77,7 @@ def restore_rows(
                         part=part._part,
                         num_parts=part._num_parts,
                         follow=follow,
-                    )  # fmt: skip
+                    )
                 )
         return read[0] if len(read) == 1 else apply_one("AddN", read)
 
