@@ -97,6 +97,32 @@ def test_an_optimizer_that_changes_the_whole_variable_is_refused() -> None:
         tf.train.GradientDescentOptimizer(1.0).apply_gradients([(tf.zeros([3, 2]), table)])
 
 
+def test_what_needs_all_rows_at_once_is_refused() -> None:
+    table = tf.get_embedding_variable("table", 2)
+    other = tf.get_variable("other", [2])
+    loss = tf.reduce_sum(table.lookup([1]) + other)
+    with pytest.raises(NotImplementedError, match="summed over steps"):
+        tf.train.GradientAccumulationOptimizer(tf.train.GradientDescentOptimizer(1.0), 2).minimize(loss)
+    average = tf.train.ExponentialMovingAverage(0.9)
+    average.apply()
+    assert average.average(other) is not None and average.average(table) is None
+    with pytest.raises(NotImplementedError, match="moving averages"):
+        average.apply([table])
+
+
+def test_synchronous_replicas_sum_rows() -> None:
+    table = tf.get_embedding_variable("table", 2, initializer=tf.zeros_initializer())
+    rows = table.lookup([5, 6, 7])
+    optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 1, 1)
+    global_step = tf.train.get_or_create_global_step()
+    step = optimizer.minimize(tf.reduce_sum(table.lookup([5, 6, 5])), global_step=global_step)
+    hook = optimizer.make_session_run_hook(True, num_tokens=0)
+    with tf.train.MonitoredTrainingSession(hooks=[hook]) as session:
+        for _ in range(3):
+            session.run(step)
+        assert session.run(rows).tolist() == [[-6, -6], [-3, -3], [0, 0]]
+
+
 def test_a_loop_and_a_branch_reach_the_table() -> None:
     table = tf.get_embedding_variable("table", 2, initializer=tf.ones_initializer())
     flag = tf.placeholder(tf.bool, [])
