@@ -23,8 +23,20 @@ size_t shards_for(const Options& options) {
   return 64;
 }
 
-// The keys and values of a tensor, as many rows as keys.
-int64_t count_of(const Tensor& keys) { return keys.num_elements(); }
+// Calls visit(position) for the keys of a group, in order, with the memory that it will need fetched ahead: first the
+// slots of the index, then so many bytes of the rows.
+template <typename Visit>
+void visit_group(const Shard& shard, const Batch& batch, std::span<const uint32_t> group, size_t bytes,
+                 const Visit& visit) {
+  const size_t n = group.size();
+  for (size_t i = 0; i < std::min(kIndexAhead, n); ++i) shard.prefetch_slot(batch.hash(group[i]));
+  for (size_t i = 0; i < std::min(kRowAhead, n); ++i) shard.prefetch_row(batch.hash(group[i]), bytes);
+  for (size_t i = 0; i < n; ++i) {
+    if (i + kIndexAhead < n) shard.prefetch_slot(batch.hash(group[i + kIndexAhead]));
+    if (i + kRowAhead < n) shard.prefetch_row(batch.hash(group[i + kRowAhead]), bytes);
+    visit(group[i]);
+  }
+}
 
 }  // namespace
 
@@ -117,17 +129,13 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, float* out)
   int64_t hits = 0;
   std::string row;
   std::shared_lock lock(shard.mutex);
-  for (size_t i = 0; i < std::min(kIndexAhead, group.size()); ++i) shard.prefetch_slot(batch.hash(group[i]));
-  for (size_t i = 0; i < std::min(kRowAhead, group.size()); ++i) shard.prefetch_row(batch.hash(group[i]), bytes);
-  for (size_t i = 0; i < group.size(); ++i) {
-    if (i + kIndexAhead < group.size()) shard.prefetch_slot(batch.hash(group[i + kIndexAhead]));
-    if (i + kRowAhead < group.size()) shard.prefetch_row(batch.hash(group[i + kRowAhead]), bytes);
-    const Key key = batch.key(group[i]);
-    float* to = out + static_cast<int64_t>(group[i]) * dim;
+  visit_group(shard, batch, group, bytes, [&](uint32_t position) {
+    const Key key = batch.key(position);
+    float* to = out + static_cast<int64_t>(position) * dim;
     if (const uint32_t found = shard.find(key); found != Shard::kNone) {
       layout_.decode(RowLayout::value(shard.row(found)), to);
       ++hits;
-      continue;
+      return;
     }
     const uint32_t place = shard.cold() ? shard.cold()->find(key) : ColdRows::kNone;
     if (place != ColdRows::kNone) {
@@ -135,15 +143,15 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, float* out)
       shard.cold()->read(place, row.data());
       layout_.decode(RowLayout::value(row.data()), to);
       ++hits;
-      continue;
+      return;
     }
     first_value(options_.first, key.id, to, dim);
-    if (options_.precision == Precision::float32) continue;
+    if (options_.precision == Precision::float32) return;
     // As it would be read from the row.
     row.resize(layout_.value_bytes());
     layout_.encode(to, row.data(), key.id);
     layout_.decode(row.data(), to);
-  }
+  });
   hits_.fetch_add(hits, std::memory_order_relaxed);
   misses_.fetch_add(static_cast<int64_t>(group.size()) - hits, std::memory_order_relaxed);
 }
@@ -222,21 +230,17 @@ void EmbeddingTable::apply_group(size_t shard_number, const Batch& batch, const 
   bool repeated = false;
 
   std::unique_lock lock(shard.mutex);
-  for (size_t i = 0; i < std::min(kIndexAhead, group.size()); ++i) shard.prefetch_slot(batch.hash(group[i]));
-  for (size_t i = 0; i < std::min(kRowAhead, group.size()); ++i) shard.prefetch_row(batch.hash(group[i]), bytes);
-  for (size_t i = 0; i < group.size(); ++i) {
-    if (i + kIndexAhead < group.size()) shard.prefetch_slot(batch.hash(group[i + kIndexAhead]));
-    if (i + kRowAhead < group.size()) shard.prefetch_row(batch.hash(group[i + kRowAhead]), bytes);
-    const uint32_t row = find_or_make(shard, batch.key(group[i]), now, false);
-    if (row == Shard::kNone) continue;
+  visit_group(shard, batch, group, bytes, [&](uint32_t position) {
+    const uint32_t row = find_or_make(shard, batch.key(position), now, false);
+    if (row == Shard::kNone) return;
     RowHeader& head = shard.header(row);
     // A row made or touched by this very update has its step: only one update has this number.
     repeated |= head.step == now && head.count() > 0;
     shard.before_change(row);
     head.step = now;
     head.set(head.count() + 1, head.epoch(), true);
-    updates.emplace_back(row, group[i]);
-  }
+    updates.emplace_back(row, position);
+  });
   if (repeated) std::sort(updates.begin(), updates.end());
 
   for (size_t i = 0; i < updates.size();) {
@@ -360,7 +364,7 @@ void EmbeddingTable::import_rows(const Rows& rows, std::span<const Slot> slots) 
   check_keys(rows.keys);
   std::vector<int> numbers(slots.size());
   auto layout_lock = with_slots(slots, numbers);
-  const int64_t dim = options_.dim, n = count_of(rows.keys);
+  const int64_t dim = options_.dim, n = rows.keys.num_elements();
   Batch batch(rows.keys, shards_.size());
   for_groups(batch, [&](size_t s) {
     Shard& shard = *shards_[s];
