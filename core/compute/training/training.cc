@@ -4,6 +4,7 @@
 
 #include "compute/copies/elements.h"
 #include "compute/copies/gather.h"
+#include "embedding/table.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg::training {

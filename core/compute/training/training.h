@@ -20,7 +20,7 @@
 #include <cmath>
 
 #include "compute/elementwise/elementwise.h"
-#include "embedding/table.h"
+#include "embedding/row_layout.h"
 #include "kernel/registry.h"
 #include "resource/joint_update.h"
 
