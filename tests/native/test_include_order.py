@@ -18,6 +18,7 @@ ORDER = """
     io, random
     checkpoint
     resource
+    embedding
     device
     kernel
     executor

@@ -13,12 +13,15 @@ from thalweg.ops.array import constants
 from thalweg.ops.math.casting import cast
 from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.ops.state.variables_ops import shape_tensor
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.train.optimizers.optimizer import Optimizer
 
 
 @export("train.AdamOptimizer")
 class AdamOptimizer(Optimizer):
     """Adam. Sparse gradients decay the averages of all rows, as if they were dense.
+
+    Of an embedding variable they decay those of the rows that they name.
 
     Example:
         >>> w = tf.Variable(3.0)
@@ -78,14 +81,19 @@ class AdamOptimizer(Optimizer):
         self._epsilon_t = self._tensor_of(self._epsilon, "epsilon")
 
     def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
+        return self._step(grad, handle, None)
+
+    def _step(self, grad: Tensor, handle: Any, indices: Tensor | None) -> Any:
         beta1_power, beta2_power = self._get_beta_accumulators()
         return apply_rule(
-            "Adam", (handle, self.get_slot(handle, "m"), self.get_slot(handle, "v")), grad, None, self._use_locking,
+            "Adam", (handle, self.get_slot(handle, "m"), self.get_slot(handle, "v")), grad, indices, self._use_locking,
             beta1_power=beta1_power, beta2_power=beta2_power, lr=self._lr_t, beta1=self._beta1_t, beta2=self._beta2_t,
             epsilon=self._epsilon_t,
         )  # fmt: skip
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
+        if isinstance(handle, EmbeddingVariable):
+            return self._step(grad, handle, indices)  # Nothing of the size of the table: other rows stay as they are.
         # All rows decay and move, so the step is that of a dense gradient; and one op is faster than ten.
         rows = apply_one("ExpandDims", indices, 1)
         dense = apply_one("ScatterNd", rows, grad, shape_tensor(handle.handle, indices.dtype))

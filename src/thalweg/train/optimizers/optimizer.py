@@ -24,6 +24,7 @@ from thalweg.graph.dtypes import DType
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
+from thalweg.state.embedding_variable import EmbeddingVariable, TableSlot
 from thalweg.state.variable import Variable
 from thalweg.state.variable_lists import trainable_variables
 from thalweg.train.optimizers import slots
@@ -199,6 +200,8 @@ class Optimizer:
         """The operation that applies one gradient, in the form that the subclass has."""
         if not isinstance(var, Variable):
             raise NotImplementedError("Trying to update a Tensor ", var)
+        if isinstance(var, EmbeddingVariable):
+            return self._update_table(grad, var)
         if isinstance(grad, IndexedSlices):
             if var.constraint is not None:
                 raise RuntimeError("Cannot use a constraint function on a sparse variable.")
@@ -211,6 +214,17 @@ class Optimizer:
             return op
         with control_dependencies([op]):
             return var.assign(var.constraint(var), read_value=False)
+
+    def _update_table(self, grad: Gradient, var: EmbeddingVariable) -> Any:
+        """Rows of an embedding variable; the op that updates them sums gradients of equal ids."""
+        if not isinstance(grad, IndexedSlices):
+            raise NotImplementedError(f"The embedding variable {var.op.name} cannot be updated as a whole.")
+        if any(not isinstance(slot, TableSlot) for slot in self._slots_of(var)):
+            raise NotImplementedError(f"{type(self).__name__} keeps slots that do not fit into rows of {var.op.name}.")
+        return self._resource_apply_sparse(grad.values, var, grad.indices)
+
+    def _slots_of(self, var: Any) -> list[Any]:
+        return [named[_key(var)] for named in self._slots.values() if _key(var) in named]
 
     def _updates_references_only(self, kind: str) -> bool:
         """Whether the most derived class with update methods has them for reference variables only."""
@@ -300,7 +314,8 @@ class Optimizer:
         """All variables that the optimizer keeps in the default graph, by name."""
         graph = get_default_graph()
         kept = [*self._non_slot_dict.values(), *(slot for named in self._slots.values() for slot in named.values())]
-        return sorted((var for var in kept if var.op.graph is graph), key=lambda var: str(var.name))
+        own = (var for var in kept if var.op.graph is graph and not isinstance(var, TableSlot))
+        return sorted(own, key=lambda var: str(var.name))
 
     def _slot_dict(self, slot_name: str) -> dict[Any, Any]:
         return self._slots.setdefault(slot_name, {})
