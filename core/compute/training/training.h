@@ -13,7 +13,8 @@
 // training.cc, which finds and checks the variables, converts elements of 16 bits, and spreads the work over threads.
 //
 // The loops are plain, so that they vectorize: a rule has no branches but selections, and calls no function but sqrt.
-// Rows that are named several times are updated several times, in order, with any number of threads.
+// Rows that are named several times are updated several times, in order, with any number of threads; where every row is
+// updated, no row may be named twice.
 #pragma once
 
 #include <array>
@@ -66,12 +67,15 @@ void step_run(const void* rule, const void* const* from, void* const* to, const 
   }(std::make_index_sequence<N>{});
 }
 
-// Which inputs an op has: variables first; the gradient at `gradient`, followed by indices if it is sparse.
+// Which elements an op changes: all of them by a gradient of their shape, the rows that the indices name, or all rows,
+// where those that no index names have a gradient of zero.
+enum class Form { dense, sparse, every_row };
+
+// Which inputs an op has: variables first; the gradient at `gradient`, followed by indices unless it is dense.
 struct StepInputs {
   int variables, gradient;
-  bool sparse;
+  Form form;
 };
-// Updates the variables: all elements, or the rows that the indices name.
 void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepLoop& loop);
 
 // The variables behind the first inputs, all of the type that the op works on.
@@ -82,7 +86,7 @@ void check_shapes(const JointUpdate& update, std::span<Variable* const> variable
                   const Tensor* indices);
 double read_scalar(const Tensor& tensor, const char* name);
 
-template <template <typename> class Rule, bool sparse>
+template <template <typename> class Rule, Form form>
 struct Apply : Kernel {
   explicit Apply(const Construction& c) : flags(c), dtype(c.attr<DType>("T")) {}
 
@@ -100,12 +104,12 @@ struct Apply : Kernel {
     std::array<C, std::size(Rule<C>::scalars)> scalars;
     int at = kVariables;
     for (size_t i = 0; i < scalars.size(); ++i, ++at) {
-      if (at == kGradient) at += sparse ? 2 : 1;
+      if (at == kGradient) at += form == Form::dense ? 1 : 2;
       scalars[i] = static_cast<C>(read_scalar(ctx.input(at), Rule<C>::scalars[i]));
     }
     const Rule<C> rule(scalars.data(), flags);
     auto apply = [&]<typename R>(const R& special) {
-      apply_step(ctx, dtype, {kVariables, kGradient, sparse}, {&special, &step_run<R, kVariables, C>});
+      apply_step(ctx, dtype, {kVariables, kGradient, form}, {&special, &step_run<R, kVariables, C>});
     };
     if constexpr (requires { rule.specialize([](const auto&) {}); })
       rule.specialize(apply);
@@ -118,8 +122,13 @@ struct Apply : Kernel {
 };
 
 #define REGISTER_TRAINING(Name, Rule) \
-  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, false>>())
+  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::dense>>())
 #define REGISTER_SPARSE_TRAINING(Name, Rule) \
-  REGISTER(kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, true>>())
+  REGISTER(                                  \
+      kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::sparse>>())
+#define REGISTER_EVERY_ROW_TRAINING(Name, Rule)            \
+  REGISTER(kernel("ResourceSparseApply" Name "OfEveryRow") \
+               .types("T", Floats{})                       \
+               .make<training::Apply<Rule, training::Form::every_row>>())
 
 }  // namespace thalweg::training

@@ -180,7 +180,9 @@ def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
     else:
         count = apply_one("ExpandDims", size(indices), 0)
         values = reshape(grad, concat([count, dense_shape[1:]], 0))
-    return IndexedSlices(values, reshape(indices, [-1]), dense_shape)
+    # A vector stays as it is: it may be on the variable's task already.
+    flat = indices if indices.shape.ndims == 1 else reshape(indices, [-1])
+    return IndexedSlices(values, flat, dense_shape)
 
 
 def _gather_nd_shape(c: ShapeContext) -> TensorShape:
