@@ -180,20 +180,28 @@ def test_nothing_of_the_size_of_a_table_is_sent_or_allocated(cluster: Cluster, n
         devices = {task: f"{task}/device:CPU:0" for task in PS}
         for variable in tf.global_variables():
             session.run(variable.initializer)
+        for task in PS:
+            _fill_to_peak(session, devices[task])
         before = {task: tf.experimental.get_memory_info(session, devices[task]) for task in PS}
         session.run(train)
         counts = cluster.traffic(lambda: session.run(train))
         for task in PS:
             after = tf.experimental.get_memory_info(session, devices[task])
-            assert before[task]["current"] >= held[task] - (1 << 20)
-            # One variable at a time was initialized, so the peak before has room for less than one more part.
-            assert after["current"] < before[task]["current"] + (1 << 20)
-            assert after["allocations"] - before[task]["allocations"] < 300
-            assert after["peak"] < max(before[task]["peak"], before[task]["current"] + (1 << 20)) + 1
-            assert before[task]["peak"] < before[task]["current"] + rows * width * 4 // 2 // 2
+            assert before[task]["current"] >= held[task]
+            assert before[task]["peak"] <= before[task]["current"] + (4 << 20)
+            assert after["peak"] < before[task]["peak"] + (2 << 20), "a step has allocated more than some rows"
             assert _bytes(counts[task]) < 100_000
         worker = tf.experimental.get_memory_info(session, "/job:worker/task:0/device:CPU:0")
         assert worker["peak"] < 4 << 20
+
+
+def _fill_to_peak(session: Any, device: str) -> None:
+    """Takes memory on a device until as much is in use as ever was, so that the peak shows what a step allocates."""
+    info = tf.experimental.get_memory_info(session, device)
+    with tf.device(device):
+        rest = tf.get_variable(f"rest_{len(tf.global_variables())}", [(info["peak"] - info["current"]) // 4],
+                               initializer=tf.zeros_initializer(), trainable=False)  # fmt: skip
+    session.run(rest.initializer)
 
 
 def _on(variable: Any, task: str) -> bool:
