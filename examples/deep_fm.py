@@ -48,7 +48,9 @@ class DeepFM:
         """The vectors of a feature's ids, and in the last column their weights."""
         name, columns = f"feature_{feature}", self._args.units + 1
         if self._args.tables:
-            table = tf.get_embedding_variable(name, embedding_dim=columns, key_dtype=tf.int64)
+            table = tf.get_embedding_variable(
+                name, embedding_dim=columns, key_dtype=tf.int64, partitioner=tf.fixed_size_partitioner(self._parts)
+            )
             return tf.nn.embedding_lookup(table, ids)
         rows = self._args.rows // FEATURES
         table = tf.get_variable(

@@ -35,7 +35,7 @@ MESSAGE: Final = "_message"
 
 _SIMULTANEOUS = 3e-4  # seconds between updates that count as ready at the same time
 _FORWARDING = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "Cast"})
-_ROW_UPDATES = ("ResourceSparseApply", "ResourceScatter")
+_ROW_UPDATES = ("ResourceSparseApply", "ResourceScatter", "EmbeddingTableApply")
 _SHARED_ATTRS = ("send_device", "recv_device", "send_device_incarnation", "client_terminated")
 
 
