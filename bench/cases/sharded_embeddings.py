@@ -15,7 +15,6 @@ FEATURES, BATCH, UNITS, HIDDEN = 26, 1024, 16, (256, 128)
 OPTIMIZERS = {
     "adagrad": lambda tf: tf.train.AdagradOptimizer(0.01),
     "adam": lambda tf: tf.train.AdamOptimizer(0.01),
-    "lazy_adam": lambda tf: tf.contrib.opt.LazyAdamOptimizer(0.01),
 }
 
 

@@ -80,6 +80,15 @@ def test_values_and_updates_have_the_bits_of_one_process(cluster: Cluster, form:
     _same_in_cluster(cluster, build)
 
 
+@pytest.mark.parametrize("form", ["lookup", "weighted_mean", "sampled_softmax"])
+def test_a_whole_variable_of_a_task_is_looked_up_with_the_same_bits(cluster: Cluster, form: str) -> None:
+    def build() -> tuple[Any, Any]:
+        value = FORMS[form](table("t", 1), "div")
+        return value, tf.train.AdagradOptimizer(0.5).minimize(tf.reduce_sum(value * value))
+
+    _same_in_cluster(cluster, build)
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_optimizer_has_the_bits_of_one_process(cluster: Cluster, optimizer: str) -> None:
     def build() -> tuple[Any, Any]:

@@ -76,6 +76,7 @@ struct StepInputs {
   int variables, gradient;
   Form form;
 };
+// Updates the variables.
 void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepLoop& loop);
 
 // The variables behind the first inputs, all of the type that the op works on.

@@ -1,4 +1,4 @@
-"""UCI Adult ("census income"): people's ages, educations, jobs, and whether they earn more than 50,000 dollars a year."""
+"""UCI Adult ("census income"): ages, educations and jobs of people, and whether they earn more than 50,000 dollars."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def load(folder: str | Path | None = None) -> tuple[Census, Census]:
     """Reads the data to train with, and the data to test with.
 
     Args:
-        folder: A folder with `adult.data` and `adult.test`. Without one, the sample of the package is read: 3,200 people
-            to train with and 800 to test with.
+        folder: A folder with `adult.data` and `adult.test`. Without one, the sample of the package is read: 3,200
+            people to train with and 800 to test with.
 
     Raises:
         FileNotFoundError: The folder does not have the files.
