@@ -21,6 +21,7 @@ import time
 
 import numpy as np
 from click_log import FEATURES, batches, draw
+from ranking import area_under_curve
 
 import thalweg as tf
 
@@ -58,15 +59,6 @@ class DeepFM:
             partitioner=tf.fixed_size_partitioner(self._parts),
         )  # fmt: skip
         return tf.nn.embedding_lookup(table, tf.floormod(ids, rows), partition_strategy="div")
-
-
-def area_under_curve(clicks: np.ndarray, scores: np.ndarray) -> float:
-    """The probability that a line with a click gets a higher score than one without."""
-    ranks = np.empty(len(scores))
-    ranks[np.argsort(scores, kind="stable")] = np.arange(1, len(scores) + 1)
-    positive = clicks > 0.5
-    n = positive.sum()
-    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(clicks) - n)))
 
 
 class HeldOutHook(tf.train.SessionRunHook):

@@ -19,6 +19,7 @@ import argparse
 import time
 
 import numpy as np
+from ranking import area_under_curve
 
 import thalweg as tf
 from thalweg.datasets import census
@@ -68,15 +69,6 @@ def dense(x: tf.Tensor, units: int, name: str, activation: object = None) -> tf.
         b = tf.get_variable("b", [units], initializer=tf.zeros_initializer())
     y = tf.nn.bias_add(tf.matmul(x, w), b)
     return y if activation is None else activation(y)
-
-
-def area_under_curve(labels: np.ndarray, scores: np.ndarray) -> float:
-    """The probability that somebody with the higher income gets a higher score than somebody without."""
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # equal scores share their ranks
-    positive = labels > 0.5
-    n = positive.sum()
-    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(labels) - n)))
 
 
 class HeldOutHook(tf.train.SessionRunHook):

@@ -80,6 +80,16 @@ def test_embeddings_are_trained_on_parameter_servers(name: str) -> None:
     assert area > (0.85 if name == "wide_deep.py" else 0.57)
 
 
+def test_equal_scores_count_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from ranking import area_under_curve  # type: ignore[import-not-found]
+
+    labels = np.array([0.0, 1.0, 0.0, 1.0])
+    assert area_under_curve(labels, np.array([1.0, 2.0, 1.5, 3.0])) == 1.0
+    assert area_under_curve(labels, np.array([1.0, 1.0, 1.0, 1.0])) == 0.5
+    assert area_under_curve(labels, np.array([1.0, 0.0, 3.0, 2.0])) == 0.25
+
+
 def test_the_click_log_is_a_power_law_and_the_same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     from click_log import FEATURES, draw  # type: ignore[import-not-found]
