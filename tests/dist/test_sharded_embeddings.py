@@ -270,3 +270,17 @@ def test_look_ups_in_a_conditional_and_in_a_loop_still_work(cluster: Cluster) ->
             np.testing.assert_array_equal(got, whole[rows])
             sums = [whole[[0, 1, 2]].sum(0), whole[[0, 1000, 2000]].sum(0)]
             np.testing.assert_allclose(looped, sums, rtol=1e-5, atol=1e-6)
+
+
+def test_a_look_up_may_wait_for_a_queue_that_another_one_of_its_step_fills(cluster: Cluster) -> None:
+    with cluster.place():
+        params = table("t", 2)
+        queue = tf.FIFOQueue(1, [tf.int64], shapes=[[]])
+        first = tf.nn.embedding_lookup(params, tf.placeholder_with_default([5, 6], [None]), "div")
+        fill = queue.enqueue(tf.cast(tf.size(first), tf.int64))
+        second = tf.nn.embedding_lookup(params, tf.stack([queue.dequeue(), 3]), "div")
+    with cluster.session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            got, _ = session.run([second, fill])
+        np.testing.assert_array_equal(got, np.concatenate(session.run(list(params)))[[2 * WIDTH, 3]])

@@ -85,6 +85,23 @@ def test_what_is_behind_a_conditional_stays_apart() -> None:
     assert _groups(_step([tf.reduce_sum(tf.concat(found, 0))], feeds=_feeds())) == {}
 
 
+def test_what_waits_for_a_queue_is_not_joined_with_what_may_fill_it() -> None:
+    queue = tf.FIFOQueue(10, [tf.int64], shapes=[[]])
+    first = tf.gather(_table("t0"), _ids("ids"))
+    with tf.control_dependencies([queue.enqueue(tf.cast(tf.reduce_sum(first), tf.int64))]):
+        end = tf.identity(first)
+    second = [tf.gather(_table(f"t{k}"), queue.dequeue()[tf.newaxis] + 1, name=f"rows{k}") for k in (1, 2)]
+    graph = _step([tf.reduce_sum(tf.concat([end, *second], 0))], feeds=_feeds())
+    parts = partition(graph)
+
+    def sizes(**arguments: Any) -> list[int]:
+        numbers = list(message_groups(parts, {}, **arguments).get(WORKER, {}).values())
+        return sorted(numbers.count(each) for each in set(numbers))
+
+    assert sizes(may_wait=lambda node: "Dequeue" in node.op) == []  # two dequeues, and none
+    assert sizes() == [3]
+
+
 def test_gradients_of_rows_are_joined_if_they_are_ready_together() -> None:
     tables = [_table(f"t{k}") for k in range(2)]
     ids = [tf.unique(_ids(f"ids{k}")).y for k in range(2)]

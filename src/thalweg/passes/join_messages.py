@@ -8,7 +8,9 @@ decides, when a step is planned, which `_Send`s of a device become one message; 
 A joined message leaves when the last of its tensors is there, so joining must not close a cycle. The *depth* of a node
 is the largest number of messages between tasks on a path to it. Sends of equal depth do not depend on each other, and
 by joining those only, the depth along every path still grows with each message. Nodes behind loops and conditionals are
-left out: they may run several times, or be dead.
+left out: they may run several times, or be dead. And a message must not wait for an operation that may wait for the
+message, which no edge shows: the dequeue of what an operation behind the message enqueues. So only Sends that are
+behind the same waiting operations are joined.
 
 Requests (ids) and replies (rows) are joined wherever depths agree. Updates of rows from which no joined message follows
 are joined whatever their depth is, but only if they are expected to be ready at about the same time: the task that
@@ -18,8 +20,8 @@ applies them could begin with the first while others are computed. An update is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from thalweg.graph import dtypes
 from thalweg.graph.definitions.op_registry import effect_of, flow_of
@@ -33,30 +35,44 @@ from thalweg.passes.step_graph import Node, StepGraph, standing_for
 MESSAGE: Final = "_message"
 """Of a `_Send`: the number of the message that it is part of."""
 
+Waiting = frozenset[Key]
+
 _SIMULTANEOUS = 3e-4  # seconds between updates that count as ready at the same time
 _FORWARDING = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "Cast"})
 _ROW_UPDATES = ("ResourceSparseApply", "ResourceScatter", "EmbeddingTableApply")
 _SHARED_ATTRS = ("send_device", "recv_device", "send_device_incarnation", "client_terminated")
 
 
-def message_groups(parts: Mapping[str, Partition], costs: Costs) -> dict[str, dict[str, int]]:
-    """The Sends of each device that travel in one message with others, and the number of the message."""
+def message_groups(
+    parts: Mapping[str, Partition], costs: Costs, may_wait: Callable[[Node], bool] = lambda node: False
+) -> dict[str, dict[str, int]]:
+    """Decides which Sends are joined.
+
+    Args:
+        parts: The parts of a step.
+        costs: How long nodes run.
+        may_wait: Whether a node may wait for something that is not one of its inputs, such as an element of a queue.
+
+    Returns:
+        For each device, the Sends that travel in one message with others, and the number of the message.
+    """
     joint = JointSchedule(parts, costs)
     if not joint.complete:
         return {}
-    groups: dict[tuple[str, ...], list[Key]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[Key]] = defaultdict(list)
     updates: dict[Key, set[Key]] = {}  # the nodes that each Send of an update goes to
-    for send, depth in _depths(joint):
+    before: dict[Key, Waiting] = {}  # the operations that the Sends of an update are behind
+    for send, depth, waiting in _sends(joint, may_wait):
         kind = _kind(joint, send)
         changed = set() if kind else _row_updates(joint, send)
         if changed:
-            updates[send] = changed
+            updates[send], before[send] = changed, waiting
         elif kind:
-            groups[send[0], _destination(joint.nodes[send]), kind, str(depth)].append(send)
+            groups[send[0], _destination(joint.nodes[send]), kind, depth, waiting].append(send)
     candidates = {send for sends in groups.values() for send in sends} | set(updates)
     ready = _ready(joint, {send: to for send, to in updates.items() if not _reaches(joint, send, candidates)})
     for send in ready:
-        groups[send[0], _destination(joint.nodes[send])].append(send)
+        groups[send[0], _destination(joint.nodes[send]), before[send]].append(send)
     found: dict[str, dict[str, int]] = defaultdict(dict)
     number = 0
     for (device, *_), sends in groups.items():
@@ -67,17 +83,21 @@ def message_groups(parts: Mapping[str, Partition], costs: Costs) -> dict[str, di
     return found
 
 
-def _depths(joint: JointSchedule) -> Iterator[tuple[Key, int]]:
-    """The Sends to other tasks that run exactly once in a step, and how many messages came before."""
+def _sends(joint: JointSchedule, may_wait: Callable[[Node], bool]) -> Iterator[tuple[Key, int, Waiting]]:
+    """The Sends to other tasks that run exactly once in a step, their depths, and the waiting nodes before them."""
     depth: dict[Key, int] = {}
+    waiting: dict[Key, Waiting] = {}
     controlled: set[Key] = set()  # nodes behind control flow
     for key in joint.order:
         node, sources = joint.nodes[key], joint.sources[key]
         if flow_of(node.op).is_primitive or any(source in controlled for source in sources):
             controlled.add(key)
         depth[key] = max((depth[each] + (task_of(each[0]) != task_of(key[0])) for each in sources), default=0)
+        waiting[key] = frozenset().union(*(waiting[each] for each in sources))
+        if node.op not in ("_Send", "_Recv") and may_wait(node):
+            waiting[key] |= {key}
         if node.op == "_Send" and key not in controlled and not node.attrs.get("_compress") and _crosses(node):
-            yield key, depth[key]
+            yield key, depth[key], waiting[key]
 
 
 def _crosses(send: Node) -> bool:

@@ -190,7 +190,9 @@ class Planner:
                 for device, part in expected.items()
             }
         schedule = planned(expected, costs)
-        messages = message_groups(expected, costs) if self._options.optimized and not one_task else {}
+        messages: Mapping[str, Mapping[str, int]] = {}
+        if self._options.optimized and not one_task:
+            messages = message_groups(expected, costs, lambda node: _may_wait(node, kernels))
         fused = {device: with_messages(part.graph, messages.get(device, {})) for device, part in expected.items()}
         if schedule is None:
             return _Schedule(delays, fused=fused, messages=messages)
@@ -246,6 +248,12 @@ def optimize(graph: StepGraph, options: PassOptions, evaluate: Evaluate) -> Step
     graph = fold_constants(graph, evaluate)
     graph = merge_common_subexpressions(drop_identities(graph))
     return choose_algorithms(graph) if options.any_algorithm else graph
+
+
+def _may_wait(node: Node, kernels: TaskKernels) -> bool:
+    """Whether a node may wait for other operations: its kernel is asynchronous, or it runs code of the user."""
+    definition = node.op_def
+    return (definition is not None and definition.runs_user_code) or not kernels.is_synchronous(node)
 
 
 def _by_name(node: Node) -> Node:
