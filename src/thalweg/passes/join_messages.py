@@ -36,6 +36,7 @@ MESSAGE: Final = "_message"
 """Of a `_Send`: the number of the message that it is part of."""
 
 Waiting = frozenset[Key]
+_NOTHING: Waiting = frozenset()
 
 _SIMULTANEOUS = 3e-4  # seconds between updates that count as ready at the same time
 _FORWARDING = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "Cast"})
@@ -93,7 +94,7 @@ def _sends(joint: JointSchedule, may_wait: Callable[[Node], bool]) -> Iterator[t
         if flow_of(node.op).is_primitive or any(source in controlled for source in sources):
             controlled.add(key)
         depth[key] = max((depth[each] + (task_of(each[0]) != task_of(key[0])) for each in sources), default=0)
-        waiting[key] = frozenset().union(*(waiting[each] for each in sources))
+        waiting[key] = _NOTHING.union(*(waiting[each] for each in sources))
         if node.op not in ("_Send", "_Recv") and may_wait(node):
             waiting[key] |= {key}
         if node.op == "_Send" and key not in controlled and not node.attrs.get("_compress") and _crosses(node):
