@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--distinct", type=int, default=100_000_000, help="different ids of all features")
     parser.add_argument("--rows", type=int, default=2_600_000, help="of all hashed variables together")
     parser.add_argument("--tables", action="store_true", help="tables with open ids instead of hashed variables")
-    parser.add_argument("--units", type=int, default=8, help="the length of a vector")
+    parser.add_argument("--units", type=int, default=16, help="the length of a vector")
     parser.add_argument("--hidden", type=int, nargs="*", default=[128, 64], help="the layers of the network")
     parser.add_argument("--rate", type=float, default=0.05, help="the learning rate")
     parser.add_argument("--held_out", type=int, default=50_000, help="lines to test with")

@@ -89,6 +89,17 @@ def test_a_whole_variable_of_a_task_is_looked_up_with_the_same_bits(cluster: Clu
     _same_in_cluster(cluster, build)
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize("form", ["lookup", "mean", "sampled_softmax"])
+def test_gradients_may_be_placed_beside_their_operations(cluster: Cluster, form: str, shards: int) -> None:
+    def build() -> tuple[Any, Any]:
+        value = FORMS[form](table("t", shards), "div")
+        loss = tf.reduce_sum(value * value)
+        return value, tf.train.AdagradOptimizer(0.5).minimize(loss, colocate_gradients_with_ops=True)
+
+    _same_in_cluster(cluster, build)
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_optimizer_has_the_bits_of_one_process(cluster: Cluster, optimizer: str) -> None:
     def build() -> tuple[Any, Any]:
