@@ -52,12 +52,12 @@ void JointStep::check_keys(const std::vector<std::shared_ptr<Plan>>& plans) {
   std::unordered_map<uint64_t, std::string> names;
   for (const auto& plan : plans) {
     for (const NodeItem& node : plan->nodes()) {
-      if (node.def.op != "_Send" && node.def.op != "_Recv") continue;
-      const RendezvousKey key = transfer_key(node.def);
-      const std::string& known = names.try_emplace(key.hash(), key.name()).first->second;
-      if (known != key.name())
-        fail(Code::internal, "the transfers '", known, "' and '", key.name(),
-             "' have the same hash: rename one of the operations");
+      for (const RendezvousKey& key : transfer_keys(node.def)) {
+        const std::string& known = names.try_emplace(key.hash(), key.name()).first->second;
+        if (known != key.name())
+          fail(Code::internal, "the transfers '", known, "' and '", key.name(),
+               "' have the same hash: rename one of the operations");
+      }
     }
   }
 }

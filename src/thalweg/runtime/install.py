@@ -16,6 +16,7 @@ from thalweg.graph.device_spec import device_type
 from thalweg.graph.dtypes import DType
 from thalweg.passes.for_device import TaskKernels, for_device, fused
 from thalweg.passes.inline_functions import function_attrs
+from thalweg.passes.join_messages import join_messages
 from thalweg.passes.keep_weights import changes_resources
 from thalweg.passes.late_transfers import delayed
 from thalweg.passes.lower_loops import LoopBody
@@ -129,7 +130,9 @@ class _Installer:
 
     def install(self, fused: Mapping[str, StepGraph] | None) -> InstalledStep:
         step = self._step
-        graphs = dict(fused if fused is not None else self._fused())
+        graphs = {
+            device: join_messages(graph) for device, graph in (fused if fused is not None else self._fused()).items()
+        }
         native = []
         for device, part in step.parts.items():
             specs, results = self._specs(graphs[device], device=device, priorities=part.priorities)

@@ -21,6 +21,7 @@ from thalweg.graph.default_graph import (
 )
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
+from thalweg.graph.marks import DISTINCT
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
@@ -256,7 +257,11 @@ class Optimizer:
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         """The same for rows that may be named several times: sums them, and calls `_resource_apply_sparse`."""
-        summed, unique = deduplicate(grad, indices)
+        if has_distinct_elements(indices):
+            return self._resource_apply_sparse(grad, handle, indices)
+        # Beside the gradient and not beside the variable: if these are on different tasks, the sums travel.
+        with colocate_with(grad, ignore_existing=True):
+            summed, unique = deduplicate(grad, indices)
         return self._resource_apply_sparse(summed, handle, unique)
 
     def _apply_dense(self, grad: Tensor, var: Any) -> Any:
@@ -363,6 +368,13 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     unique = apply("Unique", indices)
     count = apply_one("StridedSlice", apply_one("Shape", unique.y), [0], [1], [1], shrink_axis_mask=1)
     return apply_one("UnsortedSegmentSum", values, unique.idx, count), unique.y
+
+
+def has_distinct_elements(indices: Tensor) -> bool:
+    """Whether indices are known to be all different: those of one look-up of unique ids."""
+    while indices.op.type in ("Identity", "Reshape"):
+        indices = indices.op.inputs[0]
+    return (indices.op.type == "Unique" and indices.value_index == 0) or DISTINCT in indices.op.attrs
 
 
 def _key(var: Any) -> Any:
