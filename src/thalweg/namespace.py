@@ -163,7 +163,8 @@ def assemble(target: dict[str, Any]) -> None:
     for dotted, value in op_registry.exports().items():
         space, _, name = dotted.rpartition(".")
         setattr(_module(top, space) if space else top, name, value)
-    for space, _ in _LAZY_DOTTED:
+    spaces = {dotted.rpartition(".")[0] for dotted in op_registry.exports()}
+    for space in sorted(spaces.union(space for space, _ in _LAZY_DOTTED) - {""}):
         module = _module(top, space)
         if "__getattr__" not in module.__dict__:
             module.__dict__["__getattr__"] = _lazy_in(space)
@@ -248,26 +249,23 @@ def lazy_attribute(name: str) -> Any:
     """Module `__getattr__` of the package: binds protobuf classes and the session at their first use."""
     source = _LAZY.get(name)
     if source is None:
-        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_similar(name)}")
+        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_instead_of(name)}")
     value = _load(name, source)
     setattr(sys.modules[_PACKAGE], name, value)
     return value
 
 
-def _similar(name: str) -> str:
-    if name.startswith("_"):
-        return ""
-    import difflib
+def _instead_of(name: str) -> str:
+    from thalweg.platform.absent_names import advice  # Start-up time: only mistakes need it.
 
-    near = difflib.get_close_matches(name, op_registry.exports(), 1)
-    return f". Did you mean 'tf.{near[0]}'?" if near else ""
+    return advice(name, [*op_registry.exports(), *lazy_names()])
 
 
 def _lazy_in(space: str) -> Any:
     def lazy(name: str) -> Any:
         source = _LAZY_DOTTED.get((space, name))
         if source is None:
-            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'")
+            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'{_instead_of(f'{space}.{name}')}")
         return _load(name, source)
 
     return lazy
