@@ -130,6 +130,12 @@ class Saver:
         if not defer_build:
             self.build()
 
+    def __repr__(self) -> str:
+        saved = f"{len(self._var_list)} variables" if self._var_list is not None else "all variables"
+        kept = f"keeps {self._max_to_keep}" if self._max_to_keep else "keeps all"
+        last = f", last {self._last_checkpoints[-1][0]!r}" if self._last_checkpoints else ""
+        return f"<tf.train.Saver of {saved}, {kept}{last}{'' if self._is_built else ', not built'}>"
+
     def build(self) -> None:
         """Adds the nodes, if `defer_build` left them out of the constructor."""
         if self._is_built:
