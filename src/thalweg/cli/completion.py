@@ -19,7 +19,7 @@ def run(options: Any) -> int:
         import shtab  # An extra, which only this command uses.
     except ModuleNotFoundError:
         raise ValueError("completion needs shtab: pip install 'thalweg[completion]'") from None
-    from thalweg.cli.main import parser  # Start-up time; and the parser is made of this module, too.
+    from thalweg.cli.main import parser  # Start-up time: the command line is made of this module, too.
 
     print(shtab.complete(parser(), shell=options.shell))
     return 0
