@@ -171,6 +171,8 @@ def assemble(target: dict[str, Any]) -> None:
     _module(top, "compat").v1 = top  # type: ignore[attr-defined]
     sys.modules[_PACKAGE + ".compat.v1"] = top
     target["raw_ops"] = _raw_ops()
+    if "IPython" in sys.modules:
+        importlib.import_module(f"{_PACKAGE}.notebook_views").install()
 
 
 def _import_families() -> None:

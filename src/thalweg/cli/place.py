@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"--draw writes an SVG file, which browsers show: name it *.svg, not {options.draw!r}")
     try:
         graph = read_graph(options.graph, shlex.split(options.script_arguments))
-    except _ProgramError:
+    except ProgramError:
         return 1
     fetches = options.fetch or program_targets(graph)
     if not fetches:
@@ -177,7 +177,7 @@ def read_graph(path: str, arguments: Sequence[str] = ()) -> Graph:
     return graph
 
 
-class _ProgramError(Exception):
+class ProgramError(Exception):
     """A script has failed; its error has been printed."""
 
 
@@ -233,7 +233,7 @@ def _built_by(path: str, arguments: Sequence[str]) -> Graph:
             ) from None
         except Exception as e:
             print_failure(e, path)
-            raise _ProgramError from None
+            raise ProgramError from None
 
 
 def _import(path: str) -> None:
