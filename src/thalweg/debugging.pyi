@@ -26,6 +26,8 @@ from thalweg.ops.flow.shape_checks import assert_shapes as assert_shapes
 from thalweg.ops.flow.checks import assert_type as assert_type
 from thalweg.ops.flow.printing import check_numerics as check_numerics
 from thalweg.runtime.numerics import check_options as check_numerics_options
+from thalweg.runtime.waiting import dump_steps as dump_steps
+from thalweg.runtime.waiting import dump_steps_on_signal as dump_steps_on_signal
 from thalweg.ops.math.unary import is_finite as is_finite
 from thalweg.ops.math.unary import is_inf as is_inf
 from thalweg.ops.math.unary import is_nan as is_nan
@@ -33,3 +35,4 @@ from thalweg.ops.flow.checks import is_non_decreasing as is_non_decreasing
 from thalweg.ops.flow.checks import is_numeric_tensor as is_numeric_tensor
 from thalweg.ops.flow.checks import is_strictly_increasing as is_strictly_increasing
 from thalweg.runtime.numerics import origins as non_finite_origins
+from thalweg.runtime.waiting import warn_of_waiting_steps as warn_of_waiting_steps

@@ -112,6 +112,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
+    ("debugging", "runtime.waiting"): ("dump_steps", "dump_steps_on_signal", "warn_of_waiting_steps"),
     ("profiler", "profiler.recording"): ("Recording", "record"),
     ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
