@@ -1,8 +1,8 @@
 """Calls of the kinds by which kernels of TensorFlow once crashed, read foreign memory or never ended.
 
-Its security advisories of 2020 to 2023 are about inputs that are empty, negative, huge, not finite, of other shapes than
-assumed, or handles of the wrong kind. Each case here is such a call of an op that Thalweg has too, and has to be refused
-with an error. Inputs are fed without static shapes, so that they reach the kernels.
+Its security advisories of 2020 to 2023 are about inputs that are empty, negative, huge, not finite, of other shapes
+than assumed, or handles of the wrong kind. Each case here is such a call of an op that Thalweg has too, and has to be
+refused with an error. Inputs are fed without static shapes, so that they reach the kernels.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ CASES = [
     Case("Conv2DBackpropInput", "negative sizes", {
         "input_sizes": i32(1, -4, 4, 1), "filter": f32(2, 2, 1, 1), "out_backprop": f32(1, 3, 3, 1)}, SPATIAL),
     Case("Conv2DBackpropInput", "huge sizes", {
-        "input_sizes": i32(1, 2**30, 2**30, 2**30), "filter": f32(2, 2, 1, 1), "out_backprop": f32(1, 3, 3, 1)}, SPATIAL),
+        "input_sizes": i32(1, 2**30, 2**30, 2**30), "filter": f32(2, 2, 1, 1), "out_backprop": f32(1, 3, 3, 1)},
+        SPATIAL),
     Case("Conv3DBackpropFilterV2", "sizes of rank 0", {
         "input": f32(1, 3, 3, 3, 1), "filter_sizes": np.int32(1), "out_backprop": f32(1, 2, 2, 2, 1)},
         {"strides": [1] * 5, "padding": "VALID"}),
@@ -202,9 +203,10 @@ CASES = [
     Case("SparseSegmentMeanGrad", "negative size", {
         "grad": f32(1), "indices": i32(0), "segment_ids": i32(0), "output_dim0": np.int32(-1)}),
     Case("SplitV", "sizes that do not add up", {
-        "value": f32(4), "size_splits": i64(3, 9), "axis": np.int32(0)}, {"num_split": 2}),
-    Case("SplitV", "negative sizes", {"value": f32(4), "size_splits": i64(-5, 9), "axis": np.int32(0)}, {"num_split": 2}),
-    Case("Split", "no parts fit", {"axis": np.int32(0), "value": f32(5)}, {"num_split": 2}),
+        "value": f32(4), "size_splits": i64(3, 9), "split_dim": np.int32(0)}, {"num_split": 2}),
+    Case("SplitV", "negative sizes", {
+        "value": f32(4), "size_splits": i64(-5, 9), "split_dim": np.int32(0)}, {"num_split": 2}),
+    Case("Split", "no parts fit", {"split_dim": np.int32(0), "value": f32(5)}, {"num_split": 2}),
     Case("StridedSlice", "stride of zero", {
         "input": f32(4), "begin": i32(0), "end": i32(2), "strides": i32(0)}),
     Case("StringSplit", "delimiter that is no scalar", {

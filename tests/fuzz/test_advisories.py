@@ -32,12 +32,11 @@ def test_a_hostile_call_is_refused(case: Case) -> None:
     attrs = {key: kinds.get(value, value) if key in ("T", "dtype", "out_type") else value
              for key, value in case.attrs.items()}  # fmt: skip
     quantized = attrs["T"] if attrs.get("T") is tf.quint8 else None
-    with pytest.raises((tf.errors.OpError, ValueError, TypeError)) as raised, tf.Session() as session:
-        inputs = {name: _fed(value, feeds, quantized) for name, value in case.inputs.items()}
-        found = getattr(tf.raw_ops, case.op)(**inputs, **attrs)
+    inputs = {name: _fed(value, feeds, quantized) for name, value in case.inputs.items()}
+    found = getattr(tf.raw_ops, case.op)(**inputs, **attrs)
+    refused = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
+    with tf.Session() as session, pytest.raises(refused):
         session.run(found, feeds, options=tf.RunOptions(timeout_in_ms=30_000))
-    assert not isinstance(raised.value, tf.errors.DeadlineExceededError)
-    assert not isinstance(raised.value, (tf.errors.InternalError, tf.errors.UnknownError))
 
 
 def test_most_of_the_ops_are_there() -> None:
