@@ -114,6 +114,7 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
+    ("debugging", "runtime.waiting"): ("dump_steps", "dump_steps_on_signal", "warn_of_waiting_steps"),
     ("profiler", "profiler.recording"): ("Recording", "record"),
     ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
@@ -164,14 +165,19 @@ def assemble(target: dict[str, Any]) -> None:
     top = sys.modules[_PACKAGE]
     lazy_spaces.make_spaces(top)
     lazy_spaces.bind_exports()
-    for space, _ in _LAZY_DOTTED:
+    spaces = {dotted.rpartition(".")[0] for dotted in op_registry.exports()}
+    for space in sorted(spaces.union(space for space, _ in _LAZY_DOTTED) - {""}):
         module = space_module(top, space)
+        if isinstance(module, lazy_spaces.LazySpace):
+            continue
         if "__getattr__" not in module.__dict__:
             module.__dict__["__getattr__"] = _lazy_in(space)
     space_module(top, "compat").v1 = top  # type: ignore[attr-defined]
     sys.modules[_PACKAGE + ".compat.v1"] = top
     target["raw_ops"] = _raw_ops()
     sys.meta_path.append(_LateFinder)
+    if "IPython" in sys.modules:
+        importlib.import_module(f"{_PACKAGE}.notebook_views").install()
 
 
 class _LateFinder:
@@ -245,26 +251,23 @@ def lazy_attribute(name: str) -> Any:
     """Module `__getattr__` of the package: binds protobuf classes and the session at their first use."""
     source = _LAZY.get(name)
     if source is None:
-        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_similar(name)}")
+        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_instead_of(name)}")
     value = _load(name, source)
     setattr(sys.modules[_PACKAGE], name, value)
     return value
 
 
-def _similar(name: str) -> str:
-    if name.startswith("_"):
-        return ""
-    import difflib
+def _instead_of(name: str) -> str:
+    from thalweg.platform.absent_names import advice  # Start-up time: only mistakes need it.
 
-    near = difflib.get_close_matches(name, op_registry.exports(), 1)
-    return f". Did you mean 'tf.{near[0]}'?" if near else ""
+    return advice(name, [*op_registry.exports(), *lazy_names()])
 
 
 def _lazy_in(space: str) -> Any:
     def lazy(name: str) -> Any:
         source = _LAZY_DOTTED.get((space, name))
         if source is None:
-            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'")
+            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'{_instead_of(f'{space}.{name}')}")
         return _load(name, source)
 
     return lazy

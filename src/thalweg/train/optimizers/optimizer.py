@@ -67,6 +67,11 @@ class Optimizer:
         self._slots: dict[str, dict[Any, Any]] = {}
         self._non_slot_dict: dict[Any, Any] = {}
 
+    def __repr__(self) -> str:
+        shown = [f"{key[1:]}={value!r}" for key, value in vars(self).items() if _is_shown(key, value)]
+        slots = f", slots {', '.join(self._slots)}" if self._slots else ""
+        return f"<tf.train.{type(self).__name__} {self._name!r}{''.join(f', {each}' for each in shown)}{slots}>"
+
     def get_name(self) -> str:
         """The name given to the constructor."""
         return self._name
@@ -396,3 +401,8 @@ def _checked(grad: Any) -> Gradient:
 def _increment(global_step: Any, name: str) -> Operation:
     one = convert_to_tensor(1, global_step.dtype.base_dtype, name="Const")
     return apply_op("AssignAddVariableOp", global_step.handle, one, name=name)
+
+
+def _is_shown(key: str, value: Any) -> bool:
+    """Whether an attribute of an optimizer is one of its hyperparameters, as a number."""
+    return key[:1] == "_" and type(value) in (int, float, bool) and key != "_use_locking"
