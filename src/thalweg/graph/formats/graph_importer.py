@@ -383,6 +383,8 @@ def _apply_hints(node: ImportedNode, op: Operation) -> None:
             continue
         if op.type.startswith("FusedBatchNormGrad") and index >= 3:
             continue  # Nobody reads these outputs, and versions of TensorFlow state different shapes for them.
+        if op.type == "ExtractVolumePatches":
+            continue  # TensorFlow states a shape of four dimensions for the five.
         try:
             tensor.set_shape(hint)
         except ValueError as e:
