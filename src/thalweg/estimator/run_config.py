@@ -148,12 +148,12 @@ class RunConfig:
         self.num_ps_replicas, self.num_worker_replicas = 0, 1
         self.is_chief, self.global_id_in_cluster = True, 0
         if not cluster:
-            if self.task_type not in (TaskType.WORKER, TaskType.MASTER) or self.task_id != 0:
-                if "type" in task:
-                    raise ValueError(
-                        f"TF_CONFIG names the task {self.task_type}:{self.task_id}, but no cluster: without one the "
-                        "task is worker:0."
-                    )
+            is_alone = self.task_type in (TaskType.WORKER, TaskType.MASTER) and self.task_id == 0
+            if "type" in task and not is_alone:
+                raise ValueError(
+                    f"TF_CONFIG names the task {self.task_type}:{self.task_id}, but no cluster: without one the "
+                    "task is worker:0."
+                )
             return
         if TaskType.CHIEF not in cluster and TaskType.MASTER not in cluster:
             raise ValueError(f"If TF_CONFIG has a cluster, it must have a 'chief' task; got {sorted(cluster)}.")
