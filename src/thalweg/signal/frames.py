@@ -59,7 +59,8 @@ def frame(
         else:
             count = tf.maximum(0, 1 + (samples - length) // step)
         places = tf.range(count)[:, tf.newaxis] * step + tf.range(length)[tf.newaxis, :]
-        frames = tf.gather(signal, places, axis=axis)
+        # The gradient of a gather is sparse, and that of a reshape dense: signals are not tables.
+        frames = tf.gather(tf.reshape(signal, tf.shape(signal)), places, axis=axis)
         frames.set_shape(_static_shape(signal, frame_length, frame_step, pad_end, axis, frames.shape.as_list()))
         return frames
 
