@@ -75,6 +75,7 @@ _PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {
 _LAZY: Final[dict[str, str]] = {
     **{name: _PROTO + module for module, names in _PROTOBUF_CLASSES.items() for name in names},
     **dict.fromkeys(("Session", "InteractiveSession"), "thalweg.runtime.session"),
+    "RaggedTensor": "thalweg.ragged.ragged_names",
 }
 # The same under a dotted name: (namespace, name) to where it is defined.
 _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
@@ -137,6 +138,10 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("estimator.export", "estimator.serving_inputs"): (
         "ServingInputReceiver", "TensorServingInputReceiver", "build_parsing_serving_input_receiver_fn",
         "build_raw_serving_input_receiver_fn", "build_raw_supervised_input_receiver_fn",
+    ),
+    ("ragged", "ragged.ragged_names"): (
+        "RaggedTensorValue", "boolean_mask", "constant", "constant_value", "map_flat_values", "placeholder", "range",
+        "row_splits_to_segment_ids", "segment_ids_to_row_splits", "stack",
     ),
     ("signal", "signal.windows"): (
         "hamming_window", "hann_window", "kaiser_bessel_derived_window", "kaiser_window", "vorbis_window",

@@ -35,7 +35,7 @@ ORDER = (
     "compatibility",
     "namespace cli",
     "__init__",
-    "__main__ distributions estimator signal",  # These use the public names, as programs do.
+    "__main__ distributions estimator ragged signal",  # These use the public names, as programs do.
 )
 
 # The same for the files and folders inside of some packages.

@@ -343,7 +343,7 @@ class Estimator:
             self._create_global_step(graph)
             features, labels = self._features_and_labels(input_fn, ModeKeys.EVAL)
             spec = self._call_model_fn(features, labels, ModeKeys.EVAL)
-            if path is None:
+            if path is None and self._warm_start is not None:
                 tf.train.warm_start(*self._warm_start)
             return evaluation.evaluate(
                 spec, path, steps, list(hooks or ()), self._session_config, self.eval_dir(name),
@@ -382,7 +382,7 @@ class Estimator:
             self._create_global_step(graph)
             features, _ = self._features_and_labels(input_fn, ModeKeys.PREDICT)
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT)
-            if path is None:
+            if path is None and self._warm_start is not None:
                 tf.train.warm_start(*self._warm_start)
             predictions = _chosen(spec.predictions, predict_keys)
             creator = tf.train.ChiefSessionCreator(

@@ -152,11 +152,11 @@ def _checked_metrics(metrics: Any) -> dict[str, Any]:
 
 
 def _checked_hooks(name: str, hooks: Any) -> tuple[Any, ...]:
-    hooks = tuple(hooks or ())
-    for hook in hooks:
+    given: tuple[Any, ...] = tuple(hooks or ())
+    for hook in given:
         if not isinstance(hook, tf.train.SessionRunHook):
             raise TypeError(f"All hooks of {name} must be SessionRunHook instances, given: {hook!r}.")
-    return hooks
+    return given
 
 
 def default_export_outputs(predictions: Any) -> dict[str, ExportOutput]:

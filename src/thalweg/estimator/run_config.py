@@ -243,4 +243,5 @@ def _model_dir(given: Any, described: Any) -> str | None:
             raise ValueError("model_dir should be non-empty.")
     if given is not None and described is not None and given != described:
         raise ValueError(f"`model_dir` is {given!r}, but TF_CONFIG has {described!r}: both must be the same.")
-    return given if given is not None else described
+    found: str | None = given if given is not None else described
+    return found

@@ -42,7 +42,8 @@ class ServingInputReceiver(_Receiver):
         """Checks the tensors."""
         if features is not None:
             features = _wrapped(features, _FEATURE)
-        return _receiver(cls, features, receiver_tensors, receiver_tensors_alternatives)
+        made: ServingInputReceiver = _receiver(cls, features, receiver_tensors, receiver_tensors_alternatives)
+        return made
 
 
 class TensorServingInputReceiver(_Receiver):
@@ -56,7 +57,8 @@ class TensorServingInputReceiver(_Receiver):
         """Checks the tensors."""
         if isinstance(features, Mapping) or not tf.contrib.framework.is_tensor(features):
             raise ValueError(f"features must be one Tensor, got {features!r}; for several use ServingInputReceiver.")
-        return _receiver(cls, features, receiver_tensors, receiver_tensors_alternatives)
+        made: TensorServingInputReceiver = _receiver(cls, features, receiver_tensors, receiver_tensors_alternatives)
+        return made
 
 
 def _receiver(cls: Any, features: Any, tensors: Any, alternatives: Any) -> Any:
@@ -134,7 +136,8 @@ def build_raw_supervised_input_receiver_fn(
     """
 
     def receiver_fn() -> SupervisedInputReceiver:
-        parts, fed = [], {}
+        parts: list[Any] = []
+        fed: dict[str, Any] = {}
         for given, single in ((features, "input"), (labels, _LABEL)):
             wrapped = _wrapped(given, single)
             made = {name: _placeholder_of(tensor, default_batch_size) for name, tensor in wrapped.items()}

@@ -16,11 +16,11 @@ _DELAY_SECS_PER_WORKER = 5
 
 
 def _checked_hooks(hooks: Any) -> tuple[Any, ...]:
-    hooks = tuple(hooks or ())
-    for hook in hooks:
+    given: tuple[Any, ...] = tuple(hooks or ())
+    for hook in given:
         if not isinstance(hook, tf.train.SessionRunHook):
             raise TypeError(f"All hooks must be `SessionRunHook` instances, given: {hook!r}")
-    return hooks
+    return given
 
 
 class _Train(NamedTuple):

@@ -175,7 +175,7 @@ class BatchNormalization(Layer):
                 self.beta_constraint,
             )  # fmt: skip
         # The moving averages are never cut into parts, whatever the scope asks for.
-        scope = self._scope
+        scope: Any = self._scope
         partitioner = scope.partitioner
         scope.set_partitioner(None)
         try:

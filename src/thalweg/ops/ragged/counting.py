@@ -48,14 +48,14 @@ def _counted(rows: int, row: Array, values: Array, size: Array, weights: Array, 
     require(bins >= 0, f"size must be at least 0, got {bins}")
     require(rows * max(bins, 1) <= _MOST_BINS, f"{rows} rows of {bins} bins are too many")
     require(values.size == 0 or values.min() >= 0, "values must not be negative")
-    weights = _checked_weights(weights, values)
+    by_value = _checked_weights(weights, values)
     out = np.zeros((rows, bins), as_dtype(attrs["T"]).as_numpy_dtype)
     kept = values < bins
     place = (row[kept], values[kept].astype(np.int64))
     if attrs["binary_output"]:
         out[place] = 1
     else:
-        np.add.at(out, place, 1 if weights is None else weights[kept])
+        np.add.at(out, place, 1 if by_value is None else by_value[kept])
     return out
 
 
