@@ -40,7 +40,7 @@ class Estimator:
         >>> x, y = {"x": np.ones([4, 2], np.float32)}, np.ones([4, 1], np.float32)
         >>> model = tf.estimator.Estimator(model_fn)
         >>> model = model.train(tf.estimator.inputs.numpy_input_fn(x, y, 4, None, True), steps=3)
-        >>> model.get_variable_value("global_step")
+        >>> int(model.get_variable_value("global_step"))
         3
     """
 

@@ -136,10 +136,13 @@ def install() -> None:
     )
     for operator, name in _OPERATORS.items():
         _set_operator(operator, name)
-    RaggedTensor.__getitem__ = select  # type: ignore[attr-defined]
-    RaggedTensor.__neg__ = lambda self: ragged.map_flat_values(tf.negative, self)  # type: ignore[attr-defined]
-    RaggedTensor.__abs__ = lambda self: ragged.map_flat_values(tf.abs, self)  # type: ignore[attr-defined]
-    RaggedTensor.__invert__ = lambda self: ragged.map_flat_values(tf.logical_not, self)  # type: ignore[attr-defined]
+    for operator, unary in (("__neg__", tf.negative), ("__abs__", tf.abs), ("__invert__", tf.logical_not)):
+        setattr(RaggedTensor, operator, functools.partialmethod(_unary, unary))
+    setattr(RaggedTensor, "__getitem__", select)  # noqa: B010 (mypy knows no such method)
+
+
+def _unary(rt: Any, function: Any) -> Any:
+    return ragged.map_flat_values(function, rt)
 
 
 def _set_operator(operator: str, name: str) -> None:

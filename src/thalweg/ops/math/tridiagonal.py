@@ -207,9 +207,8 @@ def tridiagonal_solve(
 
     Example:
         >>> with tf.Session() as sess:
-        ...     print(sess.run(tf.linalg.tridiagonal_solve([[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]],
-        ...                                                [5.0, 6.0, 5.0])))
-        [1. 1. 1.]
+        ...     print(sess.run(tf.linalg.tridiagonal_solve([[0.0, 0.0], [4.0, 2.0], [0.0, 0.0]], [8.0, 6.0])))
+        [2. 3.]
     """
     with name_scope(name, "tridiagonal_solve", [diagonals, rhs]):
         compact = _compact(diagonals, diagonals_format)
