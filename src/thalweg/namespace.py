@@ -77,6 +77,7 @@ _LAZY: Final[dict[str, str]] = {
     **{name: _PROTO + module for module, names in _PROTOBUF_CLASSES.items() for name in names},
     **dict.fromkeys(("Session", "InteractiveSession"), "thalweg.runtime.session"),
     "install_as_tensorflow": "thalweg.as_tensorflow.install",
+    "RaggedTensor": "thalweg.ragged.ragged_names",
 }
 # The same under a dotted name: (namespace, name) to where it is defined.
 _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
@@ -119,6 +120,41 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
     ("profiler", "profiler.advice"): ("AdviceProto",),
+    ("estimator", "estimator.estimator"): ("Estimator",),
+    ("estimator", "estimator.model_spec"): ("EstimatorSpec", "ModeKeys"),
+    ("estimator", "estimator.run_config"): ("RunConfig",),
+    ("estimator", "estimator.warm_start"): ("WarmStartSettings",),
+    ("estimator", "estimator.training"): ("EvalSpec", "TrainSpec", "train_and_evaluate"),
+    ("estimator", "estimator.exporters"): ("BestExporter", "Exporter", "FinalExporter", "LatestExporter"),
+    ("estimator", "estimator.parse_specs"): ("classifier_parse_example_spec", "regressor_parse_example_spec"),
+    ("estimator", "estimator.canned.estimators"): (
+        "DNNClassifier", "DNNEstimator", "DNNRegressor", "LinearClassifier", "LinearEstimator", "LinearRegressor",
+    ),
+    ("estimator", "estimator.canned.combined"): (
+        "DNNLinearCombinedClassifier", "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor",
+    ),
+    ("estimator", "estimator.canned.baseline"): ("BaselineClassifier", "BaselineEstimator", "BaselineRegressor"),
+    ("estimator.inputs", "estimator.input_functions"): ("numpy_input_fn", "pandas_input_fn"),
+    ("estimator.export", "estimator.export_outputs"): (
+        "ClassificationOutput", "EvalOutput", "ExportOutput", "PredictOutput", "RegressionOutput",
+    ),
+    ("estimator.export", "estimator.serving_inputs"): (
+        "ServingInputReceiver", "TensorServingInputReceiver", "build_parsing_serving_input_receiver_fn",
+        "build_raw_serving_input_receiver_fn", "build_raw_supervised_input_receiver_fn",
+    ),
+    ("ragged", "ragged.ragged_names"): (
+        "RaggedTensorValue", "boolean_mask", "constant", "constant_value", "map_flat_values", "placeholder", "range",
+        "row_splits_to_segment_ids", "segment_ids_to_row_splits", "stack",
+    ),
+    ("signal", "signal.windows"): (
+        "hamming_window", "hann_window", "kaiser_bessel_derived_window", "kaiser_window", "vorbis_window",
+    ),
+    ("signal", "signal.frames"): ("frame", "overlap_and_add"),
+    ("signal", "signal.transforms"): (
+        "dct", "fftshift", "idct", "ifftshift", "inverse_mdct", "inverse_stft", "inverse_stft_window_fn",
+        "linear_to_mel_weight_matrix", "mdct", "mfccs_from_log_mel_spectrograms", "stft",
+    ),
+    ("spectral", "signal.transforms"): ("dct", "idct"),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",
