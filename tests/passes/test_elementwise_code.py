@@ -83,20 +83,22 @@ def test_more_values_than_registers() -> None:
     assert_same_bits(*run_both(total, {x: values(np.random.default_rng(3), 3000)}))
 
 
+def executable_regions() -> int:
+    """How many regions of memory hold code that comes from no file."""
+    with open("/proc/self/maps") as maps:
+        return sum(" r-xp " in line and line.split()[4] == "0" for line in maps)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="code is made for x86-64 only")
 def test_code_is_made_and_goes_with_the_session() -> None:
-    def executable() -> int:
-        with open("/proc/self/maps") as maps:
-            return sum(" r-xp " in line and line.split()[4] == "0" for line in maps)
-
     x = tf.placeholder(tf.float32, [None])
-    before = executable()
+    before = executable_regions()
     with tf.Session() as session:
         session.run(tf.tanh(x * 2.0) - x, {x: np.ones(5000, np.float32)})
-        assert executable() == before + 1
+        assert executable_regions() == before + 1
     del session
     gc.collect()
-    assert executable() == before
+    assert executable_regions() == before
 
 
 WITHOUT_NEW_CODE = """
