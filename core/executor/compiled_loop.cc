@@ -299,7 +299,7 @@ std::optional<LoopValue> LoopBuilder::node(const NodeDef& def, Operands operands
     return filled(operands[0].dtype, operands[0].shape, def.op == "OnesLike" ? 1 : 0);
   if (def.op == "Cast") return cast(def, operands[0]);
   if ((def.op == "Select" || def.op == "SelectV2") && operands.size() == 3) return select(def, operands);
-  if (def.op == "_FusedElementwise") return fused(def, operands);
+  if (def.op == "_FusedElementwise") return def.find("reduction") == nullptr ? fused(def, operands) : std::nullopt;
   return elementwise(def, operands);
 }
 
