@@ -15,6 +15,8 @@ from tests.passes.test_elementwise_code import executable_regions
 from tests.passes.test_lower_loops import loop_ops, lowered, plain_session
 
 import thalweg as tf
+from thalweg.functions.graph_function import trace
+from thalweg.graph.apply import apply
 
 TRIPS = 1500  # More than a loop runs before it is compiled.
 FLOATS = [tf.float32, tf.float64]
@@ -240,6 +242,43 @@ def test_gradients_of_loops_keep_their_bits() -> None:
     x = tf.placeholder(tf.float32, [])
     (y,) = counted(lambda y: [tf.tanh(y * 1.1) + x], [x], 400)
     check_same_bits([y, tf.gradients(y, x)[0]], {x: np.float32(0.3)})
+
+
+@pytest.mark.parametrize("op", ["While", "StatelessWhile"])
+def test_functional_loops(op: str) -> None:
+    types = [tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.float32), tf.TensorSpec([None], tf.float32)]
+    condition = trace(lambda i, x, v: i < 2000, types)
+    body = trace(lambda i, x, v: (i + 1, tf.sigmoid(x) * 1.5 - 0.25, v * 0.999 + x), types)
+    loop = apply(op, [0, 0.5, np.array([1.0, 2.0, 3.0], np.float32)], cond=condition, body=body)
+    check_same_bits(loop)
+    before = executable_regions()
+    with tf.Session() as session:
+        session.run(loop)
+        assert executable_regions() == before + 1 or platform.machine() != "x86_64"
+
+
+def test_functional_loops_with_resources_and_errors() -> None:
+    v = tf.Variable(0)
+    types = [tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.resource)]
+
+    def body(i: Any, handle: Any) -> Any:
+        with tf.control_dependencies([apply("AssignAddVariableOp", handle, tf.constant(2), dtype=tf.int32)]):
+            return tf.floordiv(i, 1) - 1, handle
+
+    loop = apply("While", [700, v.handle], cond=trace(lambda i, h: i > 0, types), body=trace(body, types))
+    numbers = [types[0]]
+    fails = apply(
+        "While",
+        [1600],
+        cond=trace(lambda i: i > 0, numbers),
+        body=trace(lambda i: i - 1 + 0 * (7 // (i - 900)), numbers),
+    )
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(loop)[0] == 0
+        assert session.run(v) == 1400
+        with pytest.raises(tf.errors.InvalidArgumentError, match="division by zero"):
+            session.run(fails)
 
 
 class TestConditionals:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from thalweg.graph.definitions.op_registry import flow_of
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 
 class LoopBody(NamedTuple):
@@ -67,6 +67,39 @@ def lower_loops(graph: StepGraph, may_lower: Callable[[Node], bool]) -> StepGrap
             else:
                 lowered.append(found)
         graph = _replaced(graph, lowered)
+
+
+def loop_of_functions(
+    node: Node, condition: StepGraph, body: StepGraph, may_lower: Callable[[Node], bool]
+) -> Node | None:
+    """A functional While as a `_Loop` node, or None if its functions are not simple.
+
+    Args:
+        node: The While.
+        condition: The body of its condition, as the device runs it.
+        body: The body of its body.
+        may_lower: Whether a node may run inside a lowered loop.
+    """
+    count = len(node.inputs)
+    nodes: list[Node] = []
+    inputs: list[tuple[Edge, ...]] = []
+    results: list[list[tuple[int, int]]] = []
+    num_condition = 0
+    for graph in (condition, body):
+        num_condition = len(nodes)
+        numbers: dict[Edge, tuple[int, int]] = {}
+        for each in graph.nodes.values():
+            if each.op == "_Arg":
+                numbers[(each.name, 0)] = int(each.attrs["index"]), 0
+                continue
+            if flow_of(each.op).is_primitive or each.stateful or not may_lower(each):
+                return None
+            inputs.append(tuple((str(numbers[edge][0]), numbers[edge][1]) for edge in each.inputs))
+            numbers |= {(each.name, k): (count + len(nodes), k) for k in range(len(each.output_dtypes))}
+            nodes.append(each)
+        results.append([numbers[edge] for edge in graph.fetches])
+    program = LoopBody(tuple(nodes), tuple(inputs), num_condition, count, 0, results[0][0], tuple(results[1]))
+    return node._replace(op="_Loop", attrs=standing_for({"program": program}, [node]))
 
 
 class _Use(NamedTuple):
