@@ -18,6 +18,7 @@ struct Operand {
   int vector = -1;
   int base = -1, index = -1;
   int32_t offset = 0;
+  int pointer = -1;  // the base is rax, and must first be loaded from this pointer of a table (code/emitter.h)
   bool in_register() const { return vector >= 0; }
   static Operand of(int vector) { return {.vector = vector}; }
   static Operand at(int base, int32_t offset, int index = -1) {

@@ -102,15 +102,20 @@ int Emitter::free_register() {
   return found;
 }
 
+Operand Emitter::reach(const Operand& home) {
+  if (home.pointer >= 0) out_.load(rax, Operand::at(kTable, 8 * home.pointer));
+  return home;
+}
+
 Operand Emitter::operand(int value) {
   const Value& v = values_[value];
-  return v.reg >= 0 ? Operand::of(v.reg) : v.home;
+  return v.reg >= 0 ? Operand::of(v.reg) : reach(v.home);
 }
 
 int Emitter::in_register(int value) {
   if (values_[value].reg >= 0) return values_[value].reg;
   const int reg = free_register();
-  load(reg, values_[value].home);
+  load(reg, reach(values_[value].home));
   hold(reg, value);
   return reg;
 }

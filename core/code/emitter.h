@@ -4,7 +4,8 @@
 // The list is a copy of a recording's, in which the operands of an instruction precede it; code/stream_code.h and
 // code/loop_code.h put the loops around it. Values that do not fit into registers go to slots of 32 bytes at r13, and
 // come back when they are needed; the one that is needed last goes first. Constants are read from a pool that r12
-// points to. The code changes rax, rcx and rdx only for integer products and quotients, conversions and calls; calls
+// points to. Where there are more arrays than registers for their addresses, these are read from a table at r15 into
+// rax. The code also changes rax, rcx and rdx only for integer products and quotients, conversions and calls; calls
 // change all registers that the calling convention lets them.
 #pragma once
 
@@ -19,7 +20,7 @@ namespace thalweg::code {
 class Emitter {
  public:
   static constexpr int kRegisters = 16;
-  static constexpr Register kPool = r12, kSlots = r13;
+  static constexpr Register kPool = r12, kSlots = r13, kTable = r15;
 
   // Instructions are translated if they compute one of the `roots`, which stay readable to the end, or may fail.
   // `first_slot` is the first that values may be put into.
@@ -80,6 +81,8 @@ class Emitter {
   void hold(int reg, int value);
   void drop(int reg);
   Operand new_slot() { return Operand::at(kSlots, kVectorBytes * next_slot_++); }
+  // The place of a value in memory, for the very next instruction.
+  Operand reach(const Operand& home);
   bool in_memory(int value) const { return values_[value].home.base >= 0; }
   bool is_locked(int value) const;
 

@@ -1,7 +1,7 @@
 // The loops around the instructions of a StreamCode.
 //
 // The code is a function of (streams, slots, out, bytes). rbx is the offset of the current vectors, r14 its end; the
-// addresses of the streams stay in registers.
+// addresses of the first streams stay in registers.
 #include "code/stream_code.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace thalweg::code {
 namespace {
 
 constexpr Register kOffset = rbx, kEnd = r14, kOut = rbp;
-constexpr Register kAddresses[] = {rcx, rdx, rsi, rdi, r8, r9, r10, r11, r15};
-constexpr int kMostStreams = std::size(kAddresses);
+constexpr Register kAddresses[] = {rcx, rdx, rsi, rdi, r8, r9, r10, r11};
+constexpr int kNumAddresses = std::size(kAddresses);
 // Measured: four vectors in turns take less than half the time of one after the other, also where a third of their
 // values has to go to memory and back; more of either gain nothing.
 constexpr int kMostTurns = 4, kMostAlive = 28;
@@ -81,7 +81,7 @@ struct Turns {
 std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, int num_streams, int num_splats,
                                                 int result) {
   const std::vector<Instruction>& from = recording.instructions();
-  if (num_streams > kMostStreams || !recording.calls().empty()) return nullptr;
+  if (!recording.calls().empty()) return nullptr;
   const int copies = std::clamp(kMostAlive / std::max(1, most_alive(from, result)), 1, kMostTurns);
   Turns turns(from, num_streams);
   struct Body {
@@ -100,18 +100,25 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, int 
   for (size_t i = 0; i < turns.list.size(); ++i) {
     if (turns.list[i].op != Opcode::parameter) continue;
     const auto number = static_cast<int>(turns.list[i].immediate);
-    emitter.set_home(static_cast<int>(i),
-                     number < num_streams ? Operand::at(kAddresses[number], turns.copy_of[i] * kVectorBytes, kOffset)
-                                          : Operand::at(Emitter::kSlots, (number - num_streams) * kVectorBytes));
+    const int32_t offset = turns.copy_of[i] * kVectorBytes;
+    Operand stream = Operand::at(rax, offset, kOffset);
+    if (number < kNumAddresses)
+      stream = Operand::at(kAddresses[number], offset, kOffset);
+    else
+      stream.pointer = number;
+    emitter.set_home(static_cast<int>(i), number < num_streams
+                                              ? stream
+                                              : Operand::at(Emitter::kSlots, (number - num_streams) * kVectorBytes));
   }
   Assembler& out = emitter.out();
   out.begin_function(Emitter::kPool);
   out.move(Emitter::kSlots, rsi);
   out.move(kOut, rdx);
   out.move(kEnd, rcx);
-  out.move(rax, rdi);
+  out.move(Emitter::kTable, rdi);
   out.bytes({0x31, 0xdb});  // xor ebx, ebx
-  for (int i = 0; i < num_streams; ++i) out.load(kAddresses[i], Operand::at(rax, 8 * i));
+  for (int i = 0; i < std::min(num_streams, kNumAddresses); ++i)
+    out.load(kAddresses[i], Operand::at(Emitter::kTable, 8 * i));
   for (const Body& body : bodies) {
     const size_t top = out.here();
     out.address(rax, Operand::at(kOffset, body.copies * kVectorBytes));

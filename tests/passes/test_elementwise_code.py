@@ -89,6 +89,16 @@ def executable_regions() -> int:
         return sum(" r-xp " in line and line.split()[4] == "0" for line in maps)
 
 
+def test_more_arrays_than_registers_for_their_addresses() -> None:
+    inputs = [tf.placeholder(tf.float32, [None]) for _ in range(20)]
+    total = tf.tanh(inputs[0])
+    for i, x in enumerate(inputs[1:]):
+        total = [total - x, x * total, tf.maximum(x, total) + x][i % 3]
+    assert ops_after([total], inputs).count("_FusedElementwise") == 1
+    rng = np.random.default_rng(4)
+    assert_same_bits(*run_both(total, {x: values(rng, 3001) for x in inputs}))
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="code is made for x86-64 only")
 def test_code_is_made_and_goes_with_the_session() -> None:
     x = tf.placeholder(tf.float32, [None])
