@@ -27,7 +27,8 @@ ORDER = """
     session
     step_program
     net
-    compute/elementwise
+    compute/lanes
+    compute/elementwise, compute/fourier, compute/linear, compute/sparse
     compute/copies, compute/products, compute/random
     compute/reduction, compute/winograd
     compute/weights
