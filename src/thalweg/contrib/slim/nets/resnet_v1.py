@@ -9,6 +9,7 @@ from thalweg.contrib.layers.collections_of_outputs import collect_named_outputs
 from thalweg.contrib.public_names import tf
 from thalweg.contrib.slim.nets import resnet_utils
 from thalweg.contrib.slim.nets.classifiers import slim
+from thalweg.contrib.slim.nets.resnet_utils import resnet_arg_scope as resnet_arg_scope
 from thalweg.graph.definitions.op_registry import export
 
 
