@@ -55,8 +55,12 @@ def stubs() -> Iterator[tuple[Path, str]]:
         text = HEADER + "\nfrom typing import Any\n\n" + "\n".join(lines) + "\n"
         is_package = bool(below) or (PACKAGE / Path(*space.split("."))).is_dir()
         place = Path(*space.split(".")) if space else Path()
+        if space and (PACKAGE / place).with_suffix(".py").exists():
+            continue  # A module of the package that is public as it is.
         yield (place / "__init__.pyi" if is_package or not space else place.with_suffix(".pyi")), text
-    yield Path("raw_ops.pyi"), HEADER + "\nfrom typing import Any\n\n" + "".join(_raw_op(op) for op in sorted(_ops()))
+    # One of the ops is called Any.
+    raw_ops = "".join(_raw_op(op) for op in sorted(_ops()))
+    yield Path("raw_ops.pyi"), HEADER + "\nfrom typing import Any as _Any\n\n" + raw_ops
 
 
 def _ops() -> list[str]:
@@ -65,9 +69,9 @@ def _ops() -> list[str]:
 
 def _raw_op(name: str) -> str:
     definition = op_registry.op_def(name)
-    inputs = [f"{argument.name}: Any" for argument in definition.inputs if argument.name.isidentifier()]
-    given = ", ".join(["*", *inputs, "**attributes: Any"] if inputs else ["**attributes: Any"])
-    return f"def {name}({given}) -> Any: ...\n"
+    inputs = [f"{argument.name}: _Any" for argument in definition.inputs if argument.name.isidentifier()]
+    given = ", ".join(["*", *inputs, "**attributes: _Any"] if inputs else ["**attributes: _Any"])
+    return f"def {name}({given}) -> _Any: ...\n"
 
 
 def main() -> int:
