@@ -8,6 +8,7 @@ mutant is announced before it runs, so that the last line names the one that end
 from __future__ import annotations
 
 import random
+import resource
 import sys
 import time
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 import thalweg as tf
 
+_MOST_MEMORY = 6 << 30
 _NUMBERS = (0, -1, 1, 2, 7, -(2**31), 2**31 - 1, 2**40, -(2**63), 2**63 - 1)
 _SMALL_NUMBERS = (0, -1, 1, 2, 3, 7, 100, -100)
 # Refusals of a graph or of a step. KeyError and the like would be a defect.
@@ -74,8 +76,8 @@ def _strings() -> None:
 def _arrays() -> None:
     x = tf.reshape(tf.range(24), [2, 3, 4])
     tf.group(
-        tf.transpose(x, [2, 0, 1]), tf.gather(x, [1, 0], axis=1), x[:, 1:, ::2], tf.concat([x, x], 2), tf.tile(x, [1, 2, 1]),
-        tf.pad(x, [[0, 0], [1, 1], [0, 2]]), tf.one_hot([1, 2], 4), tf.scatter_nd([[1]], [5], [3]),
+        tf.transpose(x, [2, 0, 1]), tf.gather(x, [1, 0], axis=1), x[:, 1:, ::2], tf.concat([x, x], 2),
+        tf.tile(x, [1, 2, 1]), tf.pad(x, [[0, 0], [1, 1], [0, 2]]), tf.one_hot([1, 2], 4), tf.scatter_nd([[1]], [5], [3]),
         *tf.split(x, 2, 2), tf.reverse(x, [1]), tf.nn.top_k(x, 2)[0], tf.unique(tf.reshape(x, [-1]))[0],
         tf.segment_sum(x, [0, 1]), tf.cumsum(x, 1), name="end",
     )  # fmt: skip
@@ -173,6 +175,8 @@ def run(graph_def: Any) -> str:
 
 def main(seed: int, seconds: float) -> None:
     """Runs mutants until the time is over; the counts of what came of them are the last line."""
+    # A mutant may ask for much that is legal; the machine is not ours alone.
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     known = programs()
     counts: dict[str, int] = {}
     end = time.monotonic() + seconds

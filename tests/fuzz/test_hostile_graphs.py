@@ -26,7 +26,7 @@ def test_mutated_graphs_end_no_process(seed: int, fuzz_seconds: float) -> None:
     ]
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
+        [sys.executable, *program], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
         timeout=fuzz_seconds + 100,
     )  # fmt: skip
     lines = done.stdout.splitlines()
