@@ -139,8 +139,8 @@ fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 # in build-fuzz/; inputs that reach new code are kept in build-fuzz/corpus for the next run.
 CLANG ?= $(notdir $(lastword $(shell command -v clang++) $(sort $(wildcard /usr/bin/clang++-1[6-9] /usr/bin/clang++-2[0-9]))))
 FUZZED := $(addprefix core/net/,collective_call.cc collective_groups.cc collective_messages.cc collective_reduce.cc \
-	collective_run.cc collectives.cc connection.cc forwarder.cc frame.cc frame_reader.cc handshake.cc host_layout.cc \
-	list_encoding.cc loans.cc merge.cc poller.cc sha256.cc socket.cc spin.cc) core/error.cc core/resource/tensor_list.cc \
+	collective_run.cc collectives.cc connection.cc elements.cc forwarder.cc frame.cc frame_reader.cc handshake.cc \
+	host_layout.cc list_encoding.cc loans.cc merge.cc poller.cc sha256.cc socket.cc spin.cc) core/error.cc core/resource/tensor_list.cc \
 	$(wildcard core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
 FUZZ_COMPILE = $(CLANG) -std=c++20 -O1 -g -fsanitize=address,undefined -Icore -Isrc/thalweg/include -Itests/native
 

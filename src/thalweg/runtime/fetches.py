@@ -55,6 +55,10 @@ class FetchPlan:
             parts = [self._element(t) for t in given]
             absent = (None,) * (3 - len(given))
             return lambda values: IndexedSlicesValue(*(part(values) for part in parts), *absent)
+        if hasattr(fetch, "_session_parts"):  # RaggedTensors, which are above this package.
+            tensors, build = fetch._session_parts()
+            parts = [self._element(t) for t in tensors]
+            return lambda values: build([part(values) for part in parts])
         if isinstance(fetch, Mapping):
             items = [(key, self._plan(value)) for key, value in fetch.items()]
             kind = type(fetch)
@@ -155,6 +159,9 @@ def feed_tensors(graph: Graph, key: Any) -> list[Tensor]:
         return [key.indices, key.values, key.dense_shape]
     if isinstance(key, IndexedSlices):
         return [t for t in (key.values, key.indices, key.dense_shape) if t is not None]
+    if hasattr(key, "_session_parts"):
+        parts: list[Tensor] = key._session_parts()[0]
+        return parts
     try:
         element = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
     except (ValueError, KeyError, TypeError) as e:
@@ -164,6 +171,8 @@ def feed_tensors(graph: Graph, key: Any) -> list[Tensor]:
 
 def _feed_parts(graph: Graph, key: Any, value: Any) -> list[tuple[Tensor, Any]]:
     tensors = feed_tensors(graph, key)
+    if hasattr(key, "_session_values"):
+        return list(zip(tensors, key._session_values(value), strict=True))
     if len(tensors) == 1:
         return [(tensors[0], value)]
     if not isinstance(value, (tuple, list)) or len(value) < len(tensors):

@@ -18,6 +18,7 @@ from thalweg.train.checkpoints.checkpoint_messages import checkpoint_state_class
 
 _SHARD = re.compile(r"-[\d?]+-of-\d+$")
 _SHARD_OF_DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
+_ROWS = re.compile(r"\.rows-[0-9a-f]{16}-[0-9a-f]{16}$")
 _NUMBER = re.compile(r"-\d+$")
 _V2 = 2
 # Longer than it takes to write an index after the data.
@@ -239,7 +240,7 @@ def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Any]) -> list[float]:
 
 
 def remove_orphans(save_path: str) -> None:
-    """Deletes the data files of numbered checkpoints without an index, which a process that was killed left behind.
+    """Deletes the files of numbered checkpoints without an index, which a process that was killed left behind.
 
     Files that have just come are kept: a process may be about to write their index.
     """
@@ -247,8 +248,9 @@ def remove_orphans(save_path: str) -> None:
 
     if is_remote(save_path):
         return
-    for path in glob.glob(glob.escape(local_path(save_path)) + "-*.data-?????-of-?????"):
-        prefix = _SHARD_OF_DATA.sub("", path)
+    start = glob.escape(local_path(save_path))
+    for path in (*glob.glob(start + "-*.data-?????-of-?????"), *glob.glob(start + "-*.rows-*")):
+        prefix = _ROWS.sub("", _SHARD_OF_DATA.sub("", path))
         with contextlib.suppress(OSError):  # Another process may do the same.
             is_old = time.time() - os.stat(path).st_ctime > ORPHAN_SECONDS
             if is_old and _NUMBER.search(prefix) and not os.path.exists(prefix + ".index"):
@@ -277,7 +279,7 @@ def remove_checkpoint(
     prefix = os.fsdecode(checkpoint_prefix)
     escaped = glob.escape(prefix)
     # The index first: without it, the remaining files do not count as a checkpoint.
-    patterns = [escaped + ".index", escaped + ".data-?????-of-?????"]
+    patterns = [escaped + ".index", escaped + ".data-?????-of-?????", escaped + ".rows-*"]
     if checkpoint_format_version != _V2:
         patterns = [prefix]
     for pattern in (*patterns, glob.escape(meta_graph_filename(prefix, meta_graph_suffix))):
