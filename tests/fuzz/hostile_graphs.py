@@ -75,11 +75,12 @@ def _strings() -> None:
 
 def _arrays() -> None:
     x = tf.reshape(tf.range(24), [2, 3, 4])
+    parts = [*tf.split(x, 2, 2), tf.nn.top_k(x, 2)[0], tf.unique(tf.reshape(x, [-1]))[0]]
     tf.group(
         tf.transpose(x, [2, 0, 1]), tf.gather(x, [1, 0], axis=1), x[:, 1:, ::2], tf.concat([x, x], 2),
         tf.tile(x, [1, 2, 1]), tf.pad(x, [[0, 0], [1, 1], [0, 2]]), tf.one_hot([1, 2], 4),
-        tf.scatter_nd([[1]], [5], [3]), *tf.split(x, 2, 2), tf.reverse(x, [1]), tf.nn.top_k(x, 2)[0], tf.unique(tf.reshape(x, [-1]))[0],
-        tf.segment_sum(x, [0, 1]), tf.cumsum(x, 1), name="end",
+        tf.scatter_nd([[1]], [5], [3]), tf.reverse(x, [1]), tf.segment_sum(x, [0, 1]), tf.cumsum(x, 1), *parts,
+        name="end",
     )  # fmt: skip
 
 
