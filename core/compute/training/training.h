@@ -13,7 +13,8 @@
 // training.cc, which finds and checks the variables, converts elements of 16 bits, and spreads the work over threads.
 //
 // The loops are plain, so that they vectorize: a rule has no branches but selections, and calls no function but sqrt.
-// Rows that are named several times are updated several times, in order, with any number of threads.
+// Rows that are named several times are updated several times, in order, with any number of threads; where every row is
+// updated, no row may be named twice.
 #pragma once
 
 #include <array>
@@ -67,12 +68,16 @@ void step_run(const void* rule, const void* const* from, void* const* to, const 
   }(std::make_index_sequence<N>{});
 }
 
-// Which inputs an op has: variables first; the gradient at `gradient`, followed by indices if it is sparse.
+// Which elements an op changes: all of them by a gradient of their shape, the rows that the indices name, or all rows,
+// where those that no index names have a gradient of zero.
+enum class Form { dense, sparse, every_row };
+
+// Which inputs an op has: variables first; the gradient at `gradient`, followed by indices unless it is dense.
 struct StepInputs {
   int variables, gradient;
-  bool sparse;
+  Form form;
 };
-// Updates the variables: all elements, or the rows that the indices name.
+// Updates the variables.
 void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepLoop& loop);
 
 // The variables behind the first inputs, all of the type that the op works on.
@@ -106,7 +111,7 @@ void with_rule(Context& ctx, const Flags& flags, int variables, int behind, cons
     apply(rule);
 }
 
-template <template <typename> class Rule, bool sparse>
+template <template <typename> class Rule, Form form>
 struct Apply : Kernel {
   explicit Apply(const Construction& c) : flags(c), dtype(c.attr<DType>("T")) {}
 
@@ -121,8 +126,8 @@ struct Apply : Kernel {
   template <typename C>
   void compute_in(Context& ctx) {
     constexpr int kVariables = Rule<C>::variables, kGradient = Rule<C>::gradient;
-    with_rule<Rule, C>(ctx, flags, kVariables, sparse ? 2 : 1, [&]<typename R>(const R& special) {
-      apply_step(ctx, dtype, {kVariables, kGradient, sparse}, {&special, &step_run<R, kVariables, C>});
+    with_rule<Rule, C>(ctx, flags, kVariables, form == Form::dense ? 1 : 2, [&]<typename R>(const R& special) {
+      apply_step(ctx, dtype, {kVariables, kGradient, form}, {&special, &step_run<R, kVariables, C>});
     });
   }
 
@@ -147,10 +152,15 @@ struct ApplyToTable : Kernel {
   std::vector<embedding::Slot> slots;
 };
 
-#define REGISTER_TRAINING(Name, Rule)                                                               \
-  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, false>>()); \
+#define REGISTER_TRAINING(Name, Rule)                                                                               \
+  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::dense>>()); \
   REGISTER(kernel("EmbeddingTableApply" Name).make<training::ApplyToTable<Rule>>())
 #define REGISTER_SPARSE_TRAINING(Name, Rule) \
-  REGISTER(kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, true>>())
+  REGISTER(                                  \
+      kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::sparse>>())
+#define REGISTER_EVERY_ROW_TRAINING(Name, Rule)            \
+  REGISTER(kernel("ResourceSparseApply" Name "OfEveryRow") \
+               .types("T", Floats{})                       \
+               .make<training::Apply<Rule, training::Form::every_row>>())
 
 }  // namespace thalweg::training

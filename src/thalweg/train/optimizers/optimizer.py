@@ -21,6 +21,7 @@ from thalweg.graph.default_graph import (
 )
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
+from thalweg.graph.marks import DISTINCT
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
@@ -65,6 +66,11 @@ class Optimizer:
         self._name = name
         self._slots: dict[str, dict[Any, Any]] = {}
         self._non_slot_dict: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        shown = [f"{key[1:]}={value!r}" for key, value in vars(self).items() if _is_shown(key, value)]
+        slots = f", slots {', '.join(self._slots)}" if self._slots else ""
+        return f"<tf.train.{type(self).__name__} {self._name!r}{''.join(f', {each}' for each in shown)}{slots}>"
 
     def get_name(self) -> str:
         """The name given to the constructor."""
@@ -256,7 +262,11 @@ class Optimizer:
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         """The same for rows that may be named several times: sums them, and calls `_resource_apply_sparse`."""
-        summed, unique = deduplicate(grad, indices)
+        if has_distinct_elements(indices):
+            return self._resource_apply_sparse(grad, handle, indices)
+        # Beside the gradient and not beside the variable: if these are on different tasks, the sums travel.
+        with colocate_with(grad, ignore_existing=True):
+            summed, unique = deduplicate(grad, indices)
         return self._resource_apply_sparse(summed, handle, unique)
 
     def _apply_dense(self, grad: Tensor, var: Any) -> Any:
@@ -365,6 +375,13 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     return apply_one("UnsortedSegmentSum", values, unique.idx, count), unique.y
 
 
+def has_distinct_elements(indices: Tensor) -> bool:
+    """Whether indices are known to be all different: those of one look-up of unique ids."""
+    while indices.op.type in ("Identity", "Reshape"):
+        indices = indices.op.inputs[0]
+    return (indices.op.type == "Unique" and indices.value_index == 0) or DISTINCT in indices.op.attrs
+
+
 def _key(var: Any) -> Any:
     return (var.op.graph, var.op.name)
 
@@ -384,3 +401,8 @@ def _checked(grad: Any) -> Gradient:
 def _increment(global_step: Any, name: str) -> Operation:
     one = convert_to_tensor(1, global_step.dtype.base_dtype, name="Const")
     return apply_op("AssignAddVariableOp", global_step.handle, one, name=name)
+
+
+def _is_shown(key: str, value: Any) -> bool:
+    """Whether an attribute of an optimizer is one of its hyperparameters, as a number."""
+    return key[:1] == "_" and type(value) in (int, float, bool) and key != "_use_locking"

@@ -63,15 +63,19 @@ def _create(primary: Any, name: str, colocated: bool, **options: Any) -> Variabl
                 slot: Variable = get_variable("", trainable=False, regularizer=no_regularizer, **options)
         finally:
             scope.set_partitioner(partitioner)
-    _keep_slice_info(primary, slot, name)
+    _keep_slice_info(primary, slot)
     return slot
 
 
-def _keep_slice_info(primary: Any, slot: Variable, name: str) -> None:
-    """A slot of a part of a variable is saved as the same part of the whole variable's slot."""
+def _keep_slice_info(primary: Any, slot: Variable) -> None:
+    """A slot of a part of a variable is saved as the same part of the whole variable's slot.
+
+    Its name there is what follows the part's name in the slot's, counted in characters, as TensorFlow does it: inside
+    of a variable scope, whose name the slot has in front, a piece of the part's name comes along.
+    """
     info = primary._get_save_slice_info() if isinstance(primary, Variable) else None
     if info is not None and slot.shape.ndims != 0:
+        saved_name = f"{info.full_name}/{slot.op.name[len(primary.op.name) + 1 :]}"
         slot._set_save_slice_info(
-            Variable.SaveSliceInfo(f"{info.full_name}/{name}", list(info.full_shape), list(info.var_offset),
-                                   list(info.var_shape))
-        )  # fmt: skip
+            Variable.SaveSliceInfo(saved_name, list(info.full_shape), list(info.var_offset), list(info.var_shape))
+        )
