@@ -30,6 +30,8 @@ enum class FrameKind : uint8_t {
   collective,  // a message between members of collective group `number`, in its generation `step`
 };
 
+inline constexpr uint8_t kFailed = 1;  // flag of `done` and `answer`: the body has an error
+
 struct Frame {
   FrameKind kind{};
   uint8_t flags = 0;

@@ -6,6 +6,7 @@
 
 #include "compute/copies/elements.h"
 #include "compute/copies/gather.h"
+#include "embedding/table.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg::training {
@@ -46,6 +47,26 @@ double read_scalar(const Tensor& tensor, const char* name) {
   dispatch(tensor.dtype(), Join<Floats, Types<DType::int64>>{},
            [&]<typename T>() { value = static_cast<double>(*tensor.flat<T>()); });
   return value;
+}
+
+std::vector<embedding::Slot> slots_of_rows(const Construction& c, int expected) {
+  const auto names = c.attr<std::vector<std::string>>("slots");
+  const auto initial = c.attr<std::vector<double>>("slot_initial_values");
+  require(static_cast<int>(names.size()) == expected && names.size() == initial.size(), "the rule has ", expected,
+          " slots; got ", names.size(), " names and ", initial.size(), " first values");
+  std::vector<embedding::Slot> out;
+  for (size_t i = 0; i < names.size(); ++i) out.push_back({names[i], static_cast<float>(initial[i])});
+  return out;
+}
+
+void apply_rows(Context& ctx, int gradient, std::span<const embedding::Slot> slots, const StepLoop& loop) {
+  auto& table = ctx.resource<embedding::EmbeddingTable>(0);
+  const Tensor &values = ctx.input(gradient), &keys = ctx.input(gradient + 1);
+  require(keys.rank() == 1, "keys must be one-dimensional, got shape ", keys.shape());
+  require(values.rank() == 2 && values.dim(0) == keys.dim(0) && values.dim(1) == table.options().dim,
+          "the gradient of embedding table '", table.name(), "' must have shape ",
+          (Shape{keys.dim(0), table.options().dim}), ", got ", values.shape());
+  table.apply(keys, values.flat<float>(), slots, {loop.rule, loop.run});
 }
 
 namespace {

@@ -21,6 +21,7 @@
 #include <cmath>
 
 #include "compute/elementwise/elementwise.h"
+#include "embedding/row_layout.h"
 #include "kernel/registry.h"
 #include "resource/joint_update.h"
 
@@ -87,6 +88,29 @@ void check_shapes(const JointUpdate& update, std::span<Variable* const> variable
                   const Tensor* indices);
 double read_scalar(const Tensor& tensor, const char* name);
 
+// The names and first values of an optimizer's slots in the rows of an embedding table, which the op's attributes say.
+std::vector<embedding::Slot> slots_of_rows(const Construction& c, int expected);
+// Updates the rows of an embedding table that the keys name; inputs: table, gradient at `gradient`, keys behind it.
+void apply_rows(Context& ctx, int gradient, std::span<const embedding::Slot> slots, const StepLoop& loop);
+
+// Reads the scalars of a rule and calls apply(rule), specialized if it can be. The op has `variables` handles in front,
+// and `behind` inputs belong to the gradient.
+template <template <typename> class Rule, typename C, typename Body>
+void with_rule(Context& ctx, const Flags& flags, int variables, int behind, const Body& apply) {
+  const int gradient = Rule<C>::gradient - Rule<C>::variables + variables;
+  std::array<C, std::size(Rule<C>::scalars)> scalars;
+  int at = variables;
+  for (size_t i = 0; i < scalars.size(); ++i, ++at) {
+    if (at == gradient) at += behind;
+    scalars[i] = static_cast<C>(read_scalar(ctx.input(at), Rule<C>::scalars[i]));
+  }
+  const Rule<C> rule(scalars.data(), flags);
+  if constexpr (requires { rule.specialize([](const auto&) {}); })
+    rule.specialize(apply);
+  else
+    apply(rule);
+}
+
 template <template <typename> class Rule, Form form>
 struct Apply : Kernel {
   explicit Apply(const Construction& c) : flags(c), dtype(c.attr<DType>("T")) {}
@@ -102,28 +126,35 @@ struct Apply : Kernel {
   template <typename C>
   void compute_in(Context& ctx) {
     constexpr int kVariables = Rule<C>::variables, kGradient = Rule<C>::gradient;
-    std::array<C, std::size(Rule<C>::scalars)> scalars;
-    int at = kVariables;
-    for (size_t i = 0; i < scalars.size(); ++i, ++at) {
-      if (at == kGradient) at += form == Form::dense ? 1 : 2;
-      scalars[i] = static_cast<C>(read_scalar(ctx.input(at), Rule<C>::scalars[i]));
-    }
-    const Rule<C> rule(scalars.data(), flags);
-    auto apply = [&]<typename R>(const R& special) {
+    with_rule<Rule, C>(ctx, flags, kVariables, form == Form::dense ? 1 : 2, [&]<typename R>(const R& special) {
       apply_step(ctx, dtype, {kVariables, kGradient, form}, {&special, &step_run<R, kVariables, C>});
-    };
-    if constexpr (requires { rule.specialize([](const auto&) {}); })
-      rule.specialize(apply);
-    else
-      apply(rule);
+    });
   }
 
   Flags flags;
   DType dtype;
 };
 
-#define REGISTER_TRAINING(Name, Rule) \
-  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::dense>>())
+// The same for rows of an embedding table, which have the slots beside the value: one handle instead of several.
+template <template <typename> class Rule>
+struct ApplyToTable : Kernel {
+  explicit ApplyToTable(const Construction& c) : flags(c), slots(slots_of_rows(c, Rule<float>::variables - 1)) {}
+
+  void compute(Context& ctx) override {
+    constexpr int kVariables = Rule<float>::variables, kGradient = Rule<float>::gradient - kVariables + 1;
+    with_rule<Rule, float>(ctx, flags, 1, 2, [&]<typename R>(const R& special) {
+      apply_rows(ctx, kGradient, slots, {&special, &step_run<R, kVariables, float>});
+    });
+  }
+
+ private:
+  Flags flags;
+  std::vector<embedding::Slot> slots;
+};
+
+#define REGISTER_TRAINING(Name, Rule)                                                                               \
+  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::dense>>()); \
+  REGISTER(kernel("EmbeddingTableApply" Name).make<training::ApplyToTable<Rule>>())
 #define REGISTER_SPARSE_TRAINING(Name, Rule) \
   REGISTER(                                  \
       kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::sparse>>())

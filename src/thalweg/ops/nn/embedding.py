@@ -66,7 +66,7 @@ def embedding_lookup(
     if partition_strategy not in ("mod", "div"):
         raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
     with name_scope(name, "embedding_lookup", [ids]):
-        wanted = convert_to_tensor(ids)
+        wanted = shards[0].keys_tensor(ids) if _is_table(shards[0]) else convert_to_tensor(ids)
         if len(shards) == 1 and not _is_of_a_task(shards[0]):
             return _clip_rows(gather(shards[0], wanted), wanted, max_norm)
         flat = wanted if wanted.shape.ndims == 1 else apply_one("Reshape", wanted, [-1])
@@ -78,6 +78,13 @@ def embedding_lookup(
         if static.ndims is not None:
             result.set_shape(wanted.shape.concatenate(static[1:]))
         return _clip_rows(result, wanted, max_norm)
+
+
+def _is_table(params: Any) -> bool:
+    """Whether rows are found by ids of any value: an embedding variable, or one in parts."""
+    parts = getattr(params, "_get_variable_list", None)
+    first = parts()[0] if callable(parts) else params[0] if isinstance(params, (list, tuple)) and params else params
+    return bool(getattr(first, "is_embedding_table", False))
 
 
 def _is_of_a_task(shard: Any) -> bool:
@@ -104,6 +111,8 @@ def _rows_of_unique(shards: list[Any], ids: Tensor, strategy: str) -> Tensor:
 def _shard_and_row(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
     """The shard of each id, and its row there."""
     count = len(shards)
+    if _is_table(shards[0]):
+        return shards[0].part_of(ids, count), ids
     number = ids.dtype.as_numpy_dtype
     if strategy == "mod":
         return apply_one("FloorMod", ids, number(count)), apply_one("FloorDiv", ids, number(count))
@@ -245,8 +254,13 @@ def safe_embedding_lookup_sparse(
             flat = apply_one("ConcatV2", [apply_one("Prod", outer, [0], keep_dims=True), last], 0)
             ids = sparse_reshape(ids, flat)
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
-        ids, weights = _valid(ids, weights, combiner)
-        ids, empty = sparse_fill_empty_rows(ids, 0 if default_id is None else default_id)
+        open_ids = _is_table(embedding_weights)
+        ids, weights = _valid(ids, weights, combiner, open_ids)
+        if default_id is None:
+            filler: Any = "" if ids.dtype.name == "string" else 0
+        else:
+            filler = default_id
+        ids, empty = sparse_fill_empty_rows(ids, filler)
         if weights is not None:
             weights, _ = sparse_fill_empty_rows(weights, 1.0)
         found = embedding_lookup_sparse(
@@ -265,7 +279,15 @@ def safe_embedding_lookup_sparse(
         return found
 
 
-def _valid(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:
+def _valid(
+    ids: SparseTensor, weights: SparseTensor | None, combiner: str, open_ids: bool
+) -> tuple[SparseTensor, SparseTensor | None]:
+    """The ids that count. Where ids are open, all of them do: there, a negative one is a hash like any other."""
+    if open_ids:
+        if weights is None or combiner == "sum":
+            return ids, weights
+        keep = apply_one("Greater", weights.values, np.zeros((), weights.dtype.as_numpy_dtype))
+        return sparse_retain(ids, keep), sparse_retain(weights, keep)
     keep = apply_one("GreaterEqual", ids.values, np.zeros((), ids.dtype.as_numpy_dtype))
     if weights is None:
         return sparse_retain(ids, keep), None

@@ -172,11 +172,18 @@ def apply_rule(
     """
     rule = _RULES_BY_NAME[name]
     dtype = grad.dtype.base_dtype
-    inputs = [variable.handle for variable in variables]
+    in_rows = getattr(variables[0], "is_embedding_table", False)  # Its slots lie beside the value in each row.
+    inputs = [variable.handle for variable in variables[: 1 if in_rows else None]]
     for value in rule.values.split():
         if value in _GRADIENTS:
             inputs += [grad] if indices is None else [grad, indices]
         else:
             inputs.append(cast(values[value], dtypes.int64 if value == "global_step" else dtype))
+    if in_rows:
+        slots = variables[1:]
+        return apply_op(
+            f"EmbeddingTableApply{name}", *inputs, slots=[slot.slot_name for slot in slots],
+            slot_initial_values=[slot.initial for slot in slots], **(attrs or {}),
+        )  # fmt: skip
     op_type = f"Resource{'' if indices is None else 'Sparse'}Apply{name}"
     return apply_op(op_type, *inputs, use_locking=use_locking, **(attrs or {}))

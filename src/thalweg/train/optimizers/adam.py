@@ -11,6 +11,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
 from thalweg.ops.math.casting import cast
 from thalweg.ops.nn.training_ops import apply_rule
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.train.optimizers.optimizer import Optimizer
 
 
@@ -19,6 +20,8 @@ class AdamOptimizer(Optimizer):
     """Adam. Sparse gradients decay the averages of all rows, and move all rows, as if they were dense.
 
     So a step takes time for the whole variable; for large embeddings see `tf.contrib.opt.LazyAdamOptimizer`.
+
+    Of an embedding variable they decay those of the rows that they name.
 
     Example:
         >>> w = tf.Variable(3.0)
@@ -81,7 +84,9 @@ class AdamOptimizer(Optimizer):
         return self._step("Adam", grad, handle)
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
-        return self._step("AdamOfEveryRow", grad, handle, indices)
+        # Of a table only the rows that are named change: nothing of its size is touched.
+        rule = "Adam" if isinstance(handle, EmbeddingVariable) else "AdamOfEveryRow"
+        return self._step(rule, grad, handle, indices)
 
     def _step(self, rule: str, grad: Tensor, var: Any, indices: Tensor | None = None) -> Any:
         beta1_power, beta2_power = self._get_beta_accumulators()
