@@ -90,16 +90,33 @@ class FetchPlan:
             raise ValueError(f"Argument `fetch` = {fetch!r} cannot be interpreted as a Tensor. ({e})") from None
         if isinstance(element, Operation):
             if not self._graph.is_fetchable(element):
-                raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.")
+                raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.{_why_not(element)}")
             self._targets[element] = None
             return lambda values: None
         if not self._graph.is_fetchable(element):
-            raise ValueError(f"Tensor {element.name!r} has been marked as not fetchable.")
+            raise ValueError(f"Tensor {element.name!r} has been marked as not fetchable.{_why_not(element.op)}")
         position = self._index.setdefault(element, len(self._index))
         if element.op.type == "GetSessionHandle":
             dtype, session = element.op.inputs[0].dtype.base_dtype, self._session
             return lambda values: TensorHandle(values[position], dtype, session)
         return lambda values: values[position]
+
+
+def _why_not(op: Operation) -> str:
+    """Why an operation inside of a loop or conditional cannot be fetched, and what to do."""
+    context = op._control_flow_context
+    if context is None:
+        return ""
+    name = context.name.rpartition("/")[0] or context.name
+    if context.enclosing_while() is not None:
+        return (
+            f" It is inside of the while loop '{name}', which computes it in each iteration: make it a loop "
+            "variable to fetch its last value, write it to a TensorArray to fetch all of them, or print it by tf.Print."
+        )
+    return (
+        f" It is inside of a branch of the conditional '{name}', which may not run: return it from both branches "
+        "and fetch the conditional's result."
+    )
 
 
 def resolve_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any]:
