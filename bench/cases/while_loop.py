@@ -141,7 +141,7 @@ CASES = {
         "while_loop, 1,000 products with a 64 x 64 matrix, and tanh",
         products,
         jax=products_jax,
-        targets={"tensorflow": 1},
+        targets={"tensorflow": 1, "jax": 1},
     ),
     "while_loop": Case(
         "while_loop, 10,000 iterations over two scalars",
