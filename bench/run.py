@@ -30,12 +30,12 @@ PEAKS = {"peak": "flops", "bandwidth": "bytes_moved"}
 class Worker:
     """A worker process and the line of JSON to and from it."""
 
-    def __init__(self, framework, options):
+    def __init__(self, framework, options, package="cases"):
         self.framework = framework
         command = [options.pythons[framework], str(HERE / "worker.py"), framework, str(options.threads)]
         self.log = open(HERE / "results" / f"{framework}.log", "w")  # noqa: SIM115 (closed by close)
         self.process = subprocess.Popen(
-            [*command, "quick" if options.quick else "full"],
+            [*command, "quick" if options.quick else "full", package],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,

@@ -274,11 +274,15 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
       run(from, std::move(frame));
       return;
     case FrameKind::tensor: {
-      require(frame.tensors.size() == 1, "a tensor frame has ", frame.tensors.size(), " tensors");
+      require(!frame.tensors.empty(), "a tensor frame has no tensor");
       FrameIteration at;
       at.frame = parser.take<uint64_t>();
       at.iteration = parser.take<int64_t>();
-      steps_.deliver(from, static_cast<int64_t>(frame.step), frame.number, at, std::move(frame.tensors[0]));
+      uint64_t key = frame.number;
+      for (size_t i = 0; i < frame.tensors.size(); ++i) {
+        if (i > 0) key = parser.take<uint64_t>();
+        steps_.deliver(from, static_cast<int64_t>(frame.step), key, at, std::move(frame.tensors[i]));
+      }
       return;
     }
     case FrameKind::done: {

@@ -55,12 +55,15 @@ def _state(thread: Path) -> str:
 class Processes:
     """A cluster whose tasks are processes; use it in a `with` block."""
 
-    def __init__(self, devices: int = 1, environment: dict[str, str] | None = None, **jobs: int) -> None:
+    def __init__(
+        self, devices: int = 1, environment: dict[str, str] | None = None, own: tuple[str, ...] = (), **jobs: int
+    ) -> None:
         """Starts all tasks, and waits until they listen.
 
         Args:
             devices: How many CPU devices each task has.
             environment: Variables for the processes.
+            own: Jobs whose tasks the caller starts.
             **jobs: How many tasks each job has.
         """
         ports = iter(free_ports(sum(jobs.values())))
@@ -69,7 +72,7 @@ class Processes:
         self._environment = environment_of(**(environment or {}))
         self._running: dict[tuple[str, int], subprocess.Popen[str]] = {}
         for job, tasks in self.jobs.items():
-            for index in range(len(tasks)):
+            for index in range(0 if job in own else len(tasks)):
                 self._start(job, index)
         for process in self._running.values():
             self._wait(process)

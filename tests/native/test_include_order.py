@@ -12,12 +12,13 @@ CORE = Path(__file__).parents[2] / "core"
 # From the bottom to the top. Folders in one line do not include each other. A file in core/ itself goes by its name.
 ORDER = """
     error
-    strings, memory, regex
+    strings, memory, regex, code
     thread
     tensor
     io, random
     checkpoint
     resource
+    embedding
     device
     kernel
     executor
@@ -26,7 +27,8 @@ ORDER = """
     session
     step_program
     net
-    compute/elementwise
+    compute/lanes
+    compute/elementwise, compute/fourier, compute/linear, compute/sparse
     compute/copies, compute/products, compute/random
     compute/reduction, compute/winograd
     compute/weights

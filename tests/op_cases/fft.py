@@ -19,6 +19,12 @@ def _complex(call):
     return lambda re, im, *length: call(tf.complex(re, im), *length)
 
 
+_LONG = {
+    1: [(1,), (7,), (31,), (37,), (2, 74), (9, 60), (11, 64), (360,), (1009,), (3, 2048), (5, 6000)],
+    2: [(37, 3), (60, 10), (2, 9, 74)],
+    3: [(2, 7, 9)],
+}
+
 for _rank, _suffix in ((1, ""), (2, "2d"), (3, "3d")):
     _shapes = [(6,) * _rank, (2, *(3, 4, 5)[-_rank:])]
     _op = "FFT" + _suffix.upper()
@@ -44,6 +50,19 @@ for _rank, _suffix in ((1, ""), (2, "2d"), (3, "3d")):
             order=2,
         )
     _forward, _inverse = getattr(tf.signal, f"rfft{_suffix}"), getattr(tf.signal, f"irfft{_suffix}")
+    for _name, _call, _reference in (
+        (_op, getattr(tf.signal, f"fft{_suffix}"), np.fft.fftn),
+        ("I" + _op, getattr(tf.signal, f"ifft{_suffix}"), np.fft.ifftn),
+    ):
+        # Lengths with every radix, with a large prime factor, and long enough to be cut in two; full and partial lanes.
+        case(
+            _name,
+            _call,
+            _of(_reference, _rank),
+            dtypes="complex64 complex128",
+            tolerance=2e-4,
+            samples=[Args(real(*s)) for s in _LONG[_rank]],
+        )
     _lengths = [np.array([n] * _rank, np.int32) for n in (3, 4, 7)]
     case(
         "R" + _op,
@@ -56,6 +75,26 @@ for _rank, _suffix in ((1, ""), (2, "2d"), (3, "3d")):
             *_low,
             Bad(Args(real(*_shapes[0]), np.array([-1] * _rank, np.int32)), match="-1"),
             Bad(Args(real(*_shapes[0]), np.array([2] * (_rank + 1), np.int32)), match=str(_rank)),
+        ],
+    )
+    _real = {1: [(2,), (5,), (37,), (9, 100), (74,), (8, 2048), (3, 1000)], 2: [(3, 37), (10, 60)], 3: [(2, 3, 74)]}
+    case(
+        "R" + _op,
+        _forward,
+        _of(np.fft.rfftn, _rank),
+        tolerance=2e-4,
+        samples=[Args(real(*s)) for s in _real[_rank]],
+    )
+    case(
+        "IR" + _op,
+        _inverse,
+        _of(np.fft.irfftn, _rank),
+        dtypes="complex64 complex128",
+        tolerance=2e-4,
+        samples=[
+            Args(real(*s), np.array([*s[len(s) - _rank : -1], 2 * s[-1] - k], np.int32))
+            for s in _real[_rank]
+            for k in (1, 2)
         ],
     )
     case(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import thalweg as tf
@@ -65,3 +66,19 @@ def test_old_argument_names_work() -> None:
             tf.reduce_join(["a"], axis=0, reduction_indices=0)
         with pytest.raises(tf.errors.UnimplementedError, match="SparseTensor"):
             tf.strings.split(["a"], result_type="RaggedTensor")
+
+
+def test_the_case_of_utf8_text_is_changed_as_python_does_it() -> None:
+    # Blocks whose letters no later version of Unicode has changed; capital sigmas in all surroundings; malformed bytes.
+    letters = [chr(c) for c in (*range(0x20, 0x2C00), *range(0xFB00, 0xFB1D), *range(0x10400, 0x10450))]
+    rng = np.random.default_rng(3)
+    greek = ["".join(rng.choice(list("ΑΣσ'ʰ -\u0301"), 6)) for _ in range(200)]
+    malformed = [
+        bytes(b if rng.random() > 0.2 else rng.integers(256) for b in "Größe Σίσυφος ǅ".encode()) for _ in range(50)
+    ]
+    texts = [" ".join(letters).encode(), *(text.encode() for text in greek), *malformed]
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.string, [None])
+        lower, upper = session.run([tf.strings.lower(x, "utf-8"), tf.strings.upper(x, "utf-8")], {x: texts})
+    assert list(lower) == [text.decode("utf-8", "replace").lower().encode() for text in texts]
+    assert list(upper) == [text.decode("utf-8", "replace").upper().encode() for text in texts]

@@ -1,4 +1,4 @@
-"""Fourier transforms over the innermost one, two or three dimensions. The kernels stand on numpy.fft."""
+"""Fourier transforms over the innermost one, two or three dimensions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, gradient, python_kernel
+from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import complex64, complex128, float64
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 
-Array = np.ndarray[Any, Any]
 _COMPLEX = "Tcomplex: {complex64, complex128} = complex64"
 _REAL = "Treal: {float, double} = float"
 
@@ -65,57 +64,6 @@ for _n in (1, 2, 3):
         f"{_REAL}, {_COMPLEX}",
         shape=_real_shape,
     )
-
-
-def _check_rank(x: Array, rank: int) -> tuple[int, ...]:
-    if x.ndim < rank:
-        raise ValueError(f"Input must have rank of at least {rank} but got: {list(x.shape)}")
-    return tuple(range(x.ndim - rank, x.ndim))
-
-
-def _complex_kernel(rank: int, function: str) -> Any:
-    def kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-        (x,) = inputs
-        axes = _check_rank(x, rank)
-        if x.size == 0:
-            return x.copy()
-        with np.errstate(all="ignore"):
-            return getattr(np.fft, function)(x, axes=axes).astype(x.dtype)
-
-    return kernel
-
-
-def _real_kernel(rank: int, function: str, inverse: bool) -> Any:
-    def kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-        x, length = inputs
-        axes = _check_rank(x, rank)
-        if length.shape != (rank,):
-            raise ValueError(f"fft_length must have shape [{rank}], got {list(length.shape)}")
-        sizes = [int(n) for n in length]
-        if min(sizes) < 0:
-            raise ValueError(f"fft_length must be non-negative, got {sizes}")
-        kind: Any
-        if inverse:
-            kind = np.float64 if x.dtype == np.complex128 else np.float32
-            last = sizes[-1]
-        else:
-            kind = np.complex128 if x.dtype == np.float64 else np.complex64
-            last = sizes[-1] // 2 + 1 if sizes[-1] else 0
-        shape = (*x.shape[: x.ndim - rank], *sizes[:-1], last)
-        if x.size == 0 or 0 in shape:
-            return np.zeros(shape, kind)
-        with np.errstate(all="ignore"):
-            return getattr(np.fft, function)(x, s=sizes, axes=axes).astype(kind)
-
-    return kernel
-
-
-# By name: numpy.fft is loaded at its first use.
-for _n in (1, 2, 3):
-    python_kernel(f"FFT{_suffix(_n)}")(_complex_kernel(_n, "fftn"))
-    python_kernel(f"IFFT{_suffix(_n)}")(_complex_kernel(_n, "ifftn"))
-    python_kernel(f"RFFT{_suffix(_n)}")(_real_kernel(_n, "rfftn", False))
-    python_kernel(f"IRFFT{_suffix(_n)}")(_real_kernel(_n, "irfftn", True))
 
 
 def _complex_transform(rank: int, inverse: bool) -> Callable[..., Tensor]:

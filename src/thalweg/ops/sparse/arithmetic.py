@@ -92,14 +92,6 @@ def _sparse_pair_shape(c: ShapeContext) -> list[TensorShape]:
     return sparse_shapes(rank)[: c.num_outputs]
 
 
-def _checked_pair(inputs: list[Array]) -> tuple[Array, Array, Array, tuple[int, ...]]:
-    """Checks two sparse values of one shape; returns their indices joined, their values joined, and where b starts."""
-    i, v, s, j, w, t = inputs[:6]
-    a, b = check_sparse(i, v, s, "a"), check_sparse(j, w, t, "b")
-    require(a == b, f"the operands have shapes {list(a)} and {list(b)}")
-    return np.concatenate([i, j]), np.concatenate([v, w]), np.array(len(i)), a
-
-
 define(
     "SparseAdd", f"{_A_AND_B}, thresh: Treal -> sum_indices: int64, sum_values: T, sum_shape: int64",
     "T: numbertype, Treal: realnumbertype", shape=_sparse_pair_shape,
@@ -111,37 +103,6 @@ define(
     shape=lambda c: [TensorShape._of((shapes.with_rank(c.input(i), 2).dims_tuple or (None,))[:1]) for i in (1, 2)],
 )  # fmt: skip
 not_differentiable("SparseAddGrad")
-
-
-@python_kernel("SparseAdd")
-def _add_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, values, _, sizes = _checked_pair(inputs)
-    thresh = inputs[6]
-    require(thresh.ndim == 0, f"thresh must be a scalar, got shape {list(thresh.shape)}")
-    _, first, group = np.unique(positions(indices, sizes), return_index=True, return_inverse=True)
-    sums = np.zeros(len(first), values.dtype)
-    np.add.at(sums, group, values)
-    kept = np.abs(sums) >= thresh
-    return indices[first][kept], sums[kept], inputs[2]
-
-
-@python_kernel("SparseAddGrad")
-def _add_grad_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    grad, a, b, total = inputs
-    require(grad.ndim == 1, f"backprop_val_grad must be a vector, got shape {list(grad.shape)}")
-    require(
-        a.ndim == b.ndim == total.ndim == 2 and a.shape[1] == b.shape[1] == total.shape[1],
-        f"indices must be matrices with as many columns: {list(a.shape)}, {list(b.shape)}, {list(total.shape)}",
-    )
-    require(len(grad) == len(total), f"{len(grad)} gradients for {len(total)} indices")
-    places = {row: i for i, row in enumerate(map(tuple, total.tolist()))}
-    results = []
-    for indices in (a, b):
-        at = np.array([places.get(row, -1) for row in map(tuple, indices.tolist())], np.int64)
-        out = np.zeros(len(at), grad.dtype)
-        out[at >= 0] = grad[at[at >= 0]]
-        results.append(out)
-    return results
 
 
 @gradient("SparseAdd")
@@ -159,16 +120,6 @@ define(
     "SparseTensorDenseAdd", "a_indices: Tindices, a_values: T, a_shape: Tindices, b: T -> output: T",
     "T: numbertype, Tindices: {int32, int64}", shape=_dense_add_shape,
 )  # fmt: skip
-
-
-@python_kernel("SparseTensorDenseAdd")
-def _dense_add_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, values, shape, b = inputs
-    sizes = check_sparse(indices, values, shape, "a")
-    require(sizes == b.shape, f"a has shape {list(sizes)}, b has shape {list(b.shape)}")
-    out = b.copy()
-    np.add.at(out.reshape(-1), positions(indices, sizes), values)
-    return out
 
 
 @gradient("SparseTensorDenseAdd")
@@ -208,26 +159,6 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
 for _op in ("SparseSparseMaximum", "SparseSparseMinimum"):
     define(_op, f"{_A_AND_B} -> output_indices: int64, output_values: T", "T: realnumbertype", shape=_sparse_pair_shape)
     not_differentiable(_op)
-
-
-def _extremum_kernel(inputs: list[Array], choose: Any) -> Any:
-    indices, values, split, sizes = _checked_pair(inputs)
-    _, first, group = np.unique(positions(indices, sizes), return_index=True, return_inverse=True)
-    # An element that only one operand holds is compared with zero.
-    sides = np.zeros((2, len(first)), values.dtype)
-    sides[0, group[:split]] = values[:split]
-    sides[1, group[split:]] = values[split:]
-    return indices[first], choose(sides[0], sides[1])
-
-
-@python_kernel("SparseSparseMaximum")
-def _maximum_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    return _extremum_kernel(inputs, np.maximum)
-
-
-@python_kernel("SparseSparseMinimum")
-def _minimum_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    return _extremum_kernel(inputs, np.minimum)
 
 
 @export("sparse_maximum", "sparse.maximum")

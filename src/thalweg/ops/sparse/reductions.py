@@ -9,18 +9,12 @@ import numpy as np
 from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
+from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import (
-    Array,
-    check_dense_shape,
-    check_sparse,
-    coordinates,
-    positions,
-    require,
     sparse_input,
     sparse_shapes,
 )
@@ -43,37 +37,7 @@ def _sparse_reduced_shape(c: ShapeContext) -> list[TensorShape]:
     return sparse_shapes(rank if c.attr("keep_dims") else None)
 
 
-def _reduced_positions(inputs: list[Array], keep: bool) -> tuple[tuple[int, ...], Array]:
-    """The reduced dense shape, and the row-major number in it of each element."""
-    indices, values, shape, axes = inputs
-    sizes = check_sparse(indices, values, shape)
-    require(axes.ndim <= 1, f"reduction_axes must be a scalar or a vector, got shape {list(axes.shape)}")
-    rank = len(sizes)
-    for axis in axes.ravel().tolist():
-        require(-rank <= axis < rank, f"reduction axis {axis} is out of range for rank {rank}")
-    reduced = {axis % rank for axis in axes.ravel().tolist()}
-    kept = [d for d in range(rank) if d not in reduced]
-    inner = tuple(sizes[d] for d in kept)
-    numbers = positions(indices[:, kept], inner)
-    return (tuple(1 if d in reduced else sizes[d] for d in range(rank)) if keep else inner), numbers
-
-
-def _combine(largest: bool, values: Array, group: Array, count: int) -> Array:
-    """Sums or maxima of each group, computed in float64 where the elements are rounded; 0 for an empty group."""
-    wide = values if values.dtype.kind in "iuc" else values.astype(np.float64)
-    out = np.zeros(count, wide.dtype)
-    if not largest:
-        np.add.at(out, group, wide)
-        return out.astype(values.dtype)
-    out[group] = wide  # Any of the group, to start from.
-    np.maximum.at(out, group, wide)
-    return out.astype(values.dtype)
-
-
-for _largest, _op, _types in (
-    (False, "SparseReduceSum", "numbertype"),
-    (True, "SparseReduceMax", "realnumbertype"),
-):
+for _op, _types in (("SparseReduceSum", "numbertype"), ("SparseReduceMax", "realnumbertype")):
     define(
         _op, "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
         f"keep_dims: bool = false, T: {_types}", shape=_reduced_shape,
@@ -84,19 +48,6 @@ for _largest, _op, _types in (
         "-> output_indices: int64, output_values: T, output_shape: int64",
         f"keep_dims: bool = false, T: {_types}", shape=_sparse_reduced_shape,
     )  # fmt: skip
-
-    @python_kernel(_op)
-    def _dense_kernel(inputs: list[Array], attrs: dict[str, Any], largest: bool = _largest) -> Any:
-        sizes, group = _reduced_positions(inputs, attrs["keep_dims"])
-        check_dense_shape(np.array(sizes, np.int64))
-        return _combine(largest, inputs[1], group, int(np.prod([1, *sizes]))).reshape(sizes)
-
-    @python_kernel(f"{_op}Sparse")
-    def _sparse_kernel(inputs: list[Array], attrs: dict[str, Any], largest: bool = _largest) -> Any:
-        sizes, numbers = _reduced_positions(inputs, attrs["keep_dims"])
-        found, group = np.unique(numbers, return_inverse=True)
-        values = _combine(largest, inputs[1], group, len(found))
-        return coordinates(found, sizes), values, np.array(sizes, np.int64)
 
 
 not_differentiable("SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse")

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from thalweg import errors
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
+from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -94,27 +93,6 @@ def map_strings(array: Any, function: Any) -> np.ndarray[Any, Any]:
     for index in np.ndindex(array.shape):
         out[index] = function(array[index])
     return out
-
-
-def _changed_case(inputs: list[Any], attrs: dict[str, Any], change: str) -> Any:
-    encoding = attrs["encoding"]
-    if encoding == b"":
-        return map_strings(inputs[0], getattr(bytes, change))
-    if encoding.lower() != b"utf-8":
-        raise errors.InvalidArgumentError(
-            None, None, f"only utf-8 or '' (no encoding) is supported, received {encoding.decode(errors='replace')}"
-        )
-    return map_strings(inputs[0], lambda s: getattr(s.decode("utf-8", "replace"), change)().encode())
-
-
-@python_kernel("StringLower")
-def _lower_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    return _changed_case(inputs, attrs, "lower")
-
-
-@python_kernel("StringUpper")
-def _upper_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
-    return _changed_case(inputs, attrs, "upper")
 
 
 @export("strings.lower")
