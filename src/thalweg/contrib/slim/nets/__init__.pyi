@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from thalweg.contrib.slim.nets import alexnet as alexnet
-from thalweg.contrib.slim.nets import inception as inception
-from thalweg.contrib.slim.nets import inception_v1 as inception_v1
-from thalweg.contrib.slim.nets import inception_v2 as inception_v2
-from thalweg.contrib.slim.nets import inception_v3 as inception_v3
-from thalweg.contrib.slim.nets import overfeat as overfeat
-from thalweg.contrib.slim.nets import resnet_utils as resnet_utils
-from thalweg.contrib.slim.nets import resnet_v1 as resnet_v1
-from thalweg.contrib.slim.nets import resnet_v2 as resnet_v2
-from thalweg.contrib.slim.nets import vgg as vgg
+from thalweg.contrib.slim.nets import _public_alexnet as alexnet
+from thalweg.contrib.slim.nets import _public_inception as inception
+from thalweg.contrib.slim.nets import _public_inception_v1 as inception_v1
+from thalweg.contrib.slim.nets import _public_inception_v2 as inception_v2
+from thalweg.contrib.slim.nets import _public_inception_v3 as inception_v3
+from thalweg.contrib.slim.nets import _public_overfeat as overfeat
+from thalweg.contrib.slim.nets import _public_resnet_utils as resnet_utils
+from thalweg.contrib.slim.nets import _public_resnet_v1 as resnet_v1
+from thalweg.contrib.slim.nets import _public_resnet_v2 as resnet_v2
+from thalweg.contrib.slim.nets import _public_vgg as vgg

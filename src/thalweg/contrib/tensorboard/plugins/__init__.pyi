@@ -2,4 +2,4 @@
 
 from typing import Any
 
-from thalweg.contrib.tensorboard.plugins import projector as projector
+from thalweg.contrib.tensorboard.plugins import _public_projector as projector
