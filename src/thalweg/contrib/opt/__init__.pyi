@@ -3,4 +3,5 @@
 from typing import Any
 
 from thalweg.train.optimizers.external_optimizer import ExternalOptimizerInterface as ExternalOptimizerInterface
+from thalweg.train.optimizers.adam import LazyAdamOptimizer as LazyAdamOptimizer
 from thalweg.train.optimizers.external_optimizer import ScipyOptimizerInterface as ScipyOptimizerInterface

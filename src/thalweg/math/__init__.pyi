@@ -130,3 +130,4 @@ from thalweg.ops.math.extremes_and_powers import xlog1py as xlog1py
 from thalweg.ops.math.extremes_and_powers import xlogy as xlogy
 from thalweg.nn.normalization import zero_fraction as zero_fraction
 from thalweg.ops.math.special import zeta as zeta
+from thalweg.math import special as special
