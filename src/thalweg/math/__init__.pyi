@@ -108,6 +108,7 @@ from thalweg.ops.math.transcendental import sigmoid as sigmoid
 from thalweg.ops.math.unary import sign as sign
 from thalweg.ops.math.transcendental import sin as sin
 from thalweg.ops.math.transcendental import sinh as sinh
+from thalweg.ops.random.sobol import sobol_sample as sobol_sample
 from thalweg.ops.nn.softmax import softmax as softmax
 from thalweg.ops.nn.activations import softplus as softplus
 from thalweg.ops.nn.activations import softsign as softsign
