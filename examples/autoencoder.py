@@ -10,6 +10,8 @@ linear code (27 s of one core). With `--data <folder>` it trains on the full set
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 
 import numpy as np
 
@@ -44,7 +46,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--code", type=int, default=32, help="numbers in a code")
-    parser.add_argument("--picture", help="a PNG file to write: test images, and below each what came back")
+    parser.add_argument("--picture", help="the PNG file to write: test images, and below each what came back")
     args = parser.parse_args()
     digits = mnist.load(args.data)
     train_x, test_x = mnist.as_rows(digits.train_images), mnist.as_rows(digits.test_images)
@@ -67,9 +69,10 @@ def main() -> None:
     error, pixels = test.final_ops_values
     linear = linear_code_error(train_x, test_x, args.code)
     print(f"Held-out error: {error:.5f} a pixel; the best linear code of {args.code} numbers has {linear:.5f}.")
-    if args.picture:
-        pairs = np.concatenate([test_x[:16], pixels[:16]]).reshape(-1, 28, 28)
-        pictures.write_png(args.picture, pictures.tiles(pairs, columns=16))
+    pairs = np.concatenate([test_x[:16], pixels[:16]]).reshape(-1, 28, 28)
+    path = args.picture or os.path.join(tempfile.mkdtemp(prefix="thalweg-autoencoder-"), "pairs.png")
+    pictures.write_png(path, pictures.tiles(pairs, columns=16))
+    print(f"The picture is {path}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ most images a digit that one can read. With `--data <folder>` it trains on the f
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 
 import numpy as np
 
@@ -54,7 +56,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--noise", type=int, default=64, help="numbers that an image is made of")
-    parser.add_argument("--picture", help="a PNG file to write: 100 digits that the generator made")
+    parser.add_argument("--picture", help="the PNG file to write: 100 digits that the generator made")
     args = parser.parse_args()
     digits = mnist.load(args.data)
 
@@ -98,8 +100,9 @@ def main() -> None:
         )
     made, answers = (np.concatenate(parts) for parts in zip(*results, strict=True))
     print(f"Score of the made-up digits: {score(answers):.2f} of 10.")
-    if args.picture:
-        pictures.write_png(args.picture, pictures.tiles(made[:100, :, :, 0], columns=10))
+    path = args.picture or os.path.join(tempfile.mkdtemp(prefix="thalweg-gan-"), "digits.png")
+    pictures.write_png(path, pictures.tiles(made[:100, :, :, 0], columns=10))
+    print(f"The picture is {path}")
 
 
 if __name__ == "__main__":

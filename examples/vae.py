@@ -10,6 +10,8 @@ With `--data <folder>` it trains on the full set.
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 
 import thalweg as tf
 from thalweg.datasets import batches, mnist, pictures
@@ -34,7 +36,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--latent", type=int, default=20, help="dimensions of the latent space")
-    parser.add_argument("--picture", help="a PNG file to write: 100 digits drawn from the model")
+    parser.add_argument("--picture", help="the PNG file to write: 100 digits drawn from the model")
     args = parser.parse_args()
     digits = mnist.load(args.data)
 
@@ -62,8 +64,9 @@ def main() -> None:
 
     value, samples = test.final_ops_values
     print(f"Held-out bound: {value:.2f} nats an image.")
-    if args.picture:
-        pictures.write_png(args.picture, pictures.tiles(samples.reshape(-1, 28, 28), columns=10))
+    path = args.picture or os.path.join(tempfile.mkdtemp(prefix="thalweg-vae-"), "digits.png")
+    pictures.write_png(path, pictures.tiles(samples.reshape(-1, 28, 28), columns=10))
+    print(f"The picture is {path}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def statement(name: str, value: Any) -> str:
         return f"{name}: {type(value).__name__}"
     if isinstance(value, tuple) and value and all(inspect.isclass(each) for each in value):
         return f"{name}: tuple[type[Any], ...]"
-    if isinstance(value, (tuple, frozenset)):
+    if type(value) in (tuple, frozenset):
         return f"{name}: {type(value).__name__}[Any, ...]" if isinstance(value, tuple) else f"{name}: frozenset[Any]"
     return f"{name}: Any"
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-FastHashSpec: HasherSpec[Any, ...]
+FastHashSpec: Any
 from thalweg.state.lookup import HashTable as HashTable
 from thalweg.state.vocabulary_tables import HasherSpec as HasherSpec
 from thalweg.state.vocabulary_tables import IdTableWithHashBuckets as IdTableWithHashBuckets

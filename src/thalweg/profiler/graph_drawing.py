@@ -21,14 +21,14 @@ class Box(NamedTuple):
 
     Attributes:
         name: The scope's name.
-        count: How many operations it has.
+        size: How many operations it has.
         about: Their most frequent op types.
         layer: Its row: one below the lowest box that it reads.
         column: Its place in the row.
     """
 
     name: str
-    count: int
+    size: int
     about: str
     layer: int
     column: int
@@ -129,9 +129,9 @@ def svg(drawing: Drawing, title: str = "") -> str:
         shown = box.name if len(box.name) <= 28 else "…" + box.name[-27:]
         parts.append(
             f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5">'
-            f"<title>{escape(box.name)}: {box.count} operations</title></rect>"
+            f"<title>{escape(box.name)}: {box.size} operations</title></rect>"
             f'<text x="{x + 8}" y="{y + 17}">{escape(shown)}</text>'
-            f'<text class="small" x="{x + 8}" y="{y + 32}">{box.count} · {escape(box.about)}</text>'
+            f'<text class="small" x="{x + 8}" y="{y + 32}">{box.size} · {escape(box.about)}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -144,7 +144,7 @@ def dot(drawing: Drawing, title: str = "") -> str:
 
     lines = [f"digraph {quoted(title or 'graph')} {{", "  node [shape=box, style=rounded];"]
     for box in drawing.boxes.values():
-        lines.append(f"  {quoted(box.name)} [tooltip={quoted(f'{box.count} operations: {box.about}')}];")
+        lines.append(f"  {quoted(box.name)} [tooltip={quoted(f'{box.size} operations: {box.about}')}];")
     for (source, target), count in drawing.arrows.items():
         label = f" [label={count}]" if count > 1 else ""
         lines.append(f"  {quoted(source)} -> {quoted(target)}{label};")

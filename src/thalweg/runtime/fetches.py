@@ -107,7 +107,8 @@ def _why_not(op: Operation) -> str:
     context = op._control_flow_context
     if context is None:
         return ""
-    name = context.name.rpartition("/")[0] or context.name
+    full = str(getattr(context, "name", ""))
+    name = full.rpartition("/")[0] or full
     if context.enclosing_while() is not None:
         return (
             f" It is inside of the while loop '{name}', which computes it in each iteration: make it a loop "
