@@ -1,4 +1,4 @@
-"""Writes the SavedModels of tests/saved_model: test_save_functions.py, test_text_model.py; run it with a Python that has TensorFlow 2.
+"""Writes the SavedModels of tests/saved_model: run it with a Python that has TensorFlow 2.
 
 python tests/data/make_saved_models.py
 """
