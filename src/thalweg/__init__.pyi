@@ -14,6 +14,8 @@ from tensorboard.compat.proto.config_pb2 import ConfigProto as ConfigProto
 from thalweg.graph.dtypes import DType as DType
 from thalweg.graph.device_spec import DeviceSpec as DeviceSpec
 from thalweg.graph.tensor_shape import Dimension as Dimension
+from thalweg.state.embedding_options import EmbeddingOptions as EmbeddingOptions
+from thalweg.state.embedding_variable import EmbeddingVariable as EmbeddingVariable
 from tensorboard.compat.proto.event_pb2 import Event as Event
 from thalweg.ops.state.queues import FIFOQueue as FIFOQueue
 from thalweg.ops.text.parsing_features import FixedLenFeature as FixedLenFeature
@@ -50,6 +52,7 @@ from thalweg.ops.flow.printing import Print as Print
 from thalweg.ops.state.queues import PriorityQueue as PriorityQueue
 QUANTIZED_DTYPES: frozenset[Any]
 from thalweg.ops.state.queues import QueueBase as QueueBase
+from thalweg.ragged.ragged_tensor import RaggedTensor as RaggedTensor
 from thalweg.ops.state.queues import RandomShuffleQueue as RandomShuffleQueue
 from thalweg.ops.files.readers import ReaderBase as ReaderBase
 from thalweg.graph.definitions.op_registry import RegisterGradient as RegisterGradient
@@ -247,6 +250,7 @@ from thalweg.ops.math.transcendental import exp as exp
 from thalweg.ops.array.shapes_of_tensors import expand_dims as expand_dims
 from thalweg.ops.math.transcendental import expm1 as expm1
 from thalweg.ops.array.patches import extract_image_patches as extract_image_patches
+from thalweg.ops.array.volume_patches import extract_volume_patches as extract_volume_patches
 from thalweg.ops.array.diagonals import eye as eye
 from thalweg.ops.nn.quantization import fake_quant_with_min_max_args as fake_quant_with_min_max_args
 from thalweg.ops.nn.quantization import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
@@ -281,6 +285,7 @@ from thalweg.graph.default_graph import get_collection as get_collection
 from thalweg.graph.default_graph import get_collection_ref as get_collection_ref
 from thalweg.graph.default_graph import get_default_graph as get_default_graph
 from thalweg.graph.default_stack import get_default_session as get_default_session
+from thalweg.state.get_embedding_variable import get_embedding_variable as get_embedding_variable
 from thalweg.state.variable_scope import get_local_variable as get_local_variable
 from thalweg.graph.default_graph import get_seed as get_seed
 from thalweg.ops.state.session_handles import get_session_handle as get_session_handle
@@ -299,6 +304,7 @@ from thalweg.autodiff.gradients import gradients as gradients
 from thalweg.ops.math.comparison import greater as greater
 from thalweg.ops.math.comparison import greater_equal as greater_equal
 from thalweg.ops.array.constants import group as group
+from thalweg.ops.array.constants import guarantee_const as guarantee_const
 from thalweg.graph.dtypes import float16 as half
 from thalweg.autodiff.hessians import hessians as hessians
 from thalweg.ops.math.histogram import histogram_fixed_width as histogram_fixed_width
@@ -319,6 +325,7 @@ from thalweg.state.lookup import tables_initializer as initialize_all_tables
 from thalweg.state.variable_lists import global_variables_initializer as initialize_all_variables
 from thalweg.state.variable_lists import local_variables_initializer as initialize_local_variables
 from thalweg.state.variable_lists import variables_initializer as initialize_variables
+from thalweg.as_tensorflow.install import install_as_tensorflow as install_as_tensorflow
 from thalweg.graph.dtypes import int16 as int16
 from thalweg.graph.dtypes import int32 as int32
 from thalweg.graph.dtypes import int4 as int4
@@ -596,6 +603,7 @@ from thalweg.state.initializers import UniformUnitScaling as uniform_unit_scalin
 from thalweg.ops.array.search import unique as unique
 from thalweg.ops.array.search import unique_with_counts as unique_with_counts
 from thalweg.ops.array.joining import unstack as unpack
+from thalweg.ops.array.volume_patches import unravel_index as unravel_index
 from thalweg.ops.math.segments import unsorted_segment_max as unsorted_segment_max
 from thalweg.ops.math.segments import unsorted_segment_mean as unsorted_segment_mean
 from thalweg.ops.math.segments import unsorted_segment_min as unsorted_segment_min
@@ -651,6 +659,7 @@ from thalweg import python as python
 from thalweg import python_io as python_io
 from thalweg import quantization as quantization
 from thalweg import queue as queue
+from thalweg import ragged as ragged
 from thalweg import random as random
 from thalweg import saved_model as saved_model
 from thalweg import sets as sets

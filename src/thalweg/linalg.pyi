@@ -40,3 +40,5 @@ from thalweg.ops.math.einsum import tensordot as tensordot
 from thalweg.ops.array.diagonals import trace as trace
 from thalweg.ops.array.transpose import transpose as transpose
 from thalweg.ops.math.linalg import matrix_triangular_solve as triangular_solve
+from thalweg.ops.math.tridiagonal import tridiagonal_matmul as tridiagonal_matmul
+from thalweg.ops.math.tridiagonal import tridiagonal_solve as tridiagonal_solve

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from thalweg.signal.transforms import dct as dct
 from thalweg.ops.math.fft import fft as fft
 from thalweg.ops.math.fft import fft2d as fft2d
 from thalweg.ops.math.fft import fft3d as fft3d
+from thalweg.signal.transforms import idct as idct
 from thalweg.ops.math.fft import ifft as ifft
 from thalweg.ops.math.fft import ifft2d as ifft2d
 from thalweg.ops.math.fft import ifft3d as ifft3d

@@ -3,6 +3,7 @@
 from typing import Any
 
 from thalweg.feature_column.numeric import bucketized_column as bucketized_column
+from thalweg.feature_column.open_categorical import categorical_column_with_embedding as categorical_column_with_embedding
 from thalweg.feature_column.categorical import categorical_column_with_hash_bucket as categorical_column_with_hash_bucket
 from thalweg.feature_column.categorical import categorical_column_with_identity as categorical_column_with_identity
 from thalweg.feature_column.categorical import categorical_column_with_vocabulary_file as categorical_column_with_vocabulary_file

@@ -63,6 +63,7 @@ from thalweg.ops.image.color import rgb_to_yiq as rgb_to_yiq
 from thalweg.ops.image.color import rgb_to_yuv as rgb_to_yuv
 from thalweg.image.flips_and_rotations import rot90 as rot90
 from thalweg.ops.image.boxes import sample_distorted_bounding_box as sample_distorted_bounding_box
+from thalweg.ops.image.scale_and_translate import scale_and_translate as scale_and_translate
 from thalweg.ops.image.measures import sobel_edges as sobel_edges
 from thalweg.ops.image.measures import ssim as ssim
 from thalweg.ops.image.measures import ssim_multiscale as ssim_multiscale

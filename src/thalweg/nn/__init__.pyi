@@ -54,6 +54,7 @@ from thalweg.ops.nn.fractional_pooling import fractional_avg_pool as fractional_
 from thalweg.ops.nn.fractional_pooling import fractional_max_pool as fractional_max_pool
 from thalweg.nn.normalization import fused_batch_norm as fused_batch_norm
 from thalweg.ops.array.sorting import in_top_k as in_top_k
+from thalweg.state.get_embedding_variable import insert_rows as insert_rows
 from thalweg.ops.nn.bias import l2_loss as l2_loss
 from thalweg.nn.normalization import l2_normalize as l2_normalize
 from thalweg.ops.nn.layer_norm import layer_norm as layer_norm
@@ -76,6 +77,7 @@ from thalweg.nn.sampled_losses import nce_loss as nce_loss
 from thalweg.nn.normalization import normalize_moments as normalize_moments
 from thalweg.ops.array.sorting import nth_element as nth_element
 from thalweg.nn.pooling import pool as pool
+from thalweg.state.get_embedding_variable import prefetch_rows as prefetch_rows
 from thalweg.ops.nn.quantized_convolution import quantized_conv2d as quantized_conv2d
 from thalweg.rnn.raw_rnns import raw_rnn as raw_rnn
 from thalweg.ops.nn.activations import relu as relu

@@ -15,6 +15,7 @@ from tensorboard.compat.proto.cluster_pb2 import ClusterDef as ClusterDef
 from thalweg.train.cluster_spec import ClusterSpec as ClusterSpec
 from thalweg.train.coordinator import Coordinator as Coordinator
 from thalweg.train.hooks.early_stopping import EarlyStoppingHook as EarlyStoppingHook
+from thalweg.train.checkpoints.embedding_rows import EmbeddingFollower as EmbeddingFollower
 from thalweg.ops.text.example_messages import Example as Example
 from thalweg.train.optimizers.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
 from thalweg.train.optimizers.external_optimizer import ExternalOptimizerInterface as ExternalOptimizerInterface
@@ -84,6 +85,7 @@ from thalweg.train.global_step import create_global_step as create_global_step
 from thalweg.train.optimizers.quantize_training import do_quantize_training_on_graphdef as do_quantize_training_on_graphdef
 from thalweg.train.optimizers.learning_rate_decay import exponential_decay as exponential_decay
 from thalweg.graph.formats.meta_graph import export_meta_graph as export_meta_graph
+from thalweg.train.checkpoints.embedding_rows import export_rows as export_rows
 from thalweg.train.checkpoints.checkpoint_state import generate_checkpoint_state_proto as generate_checkpoint_state_proto
 from thalweg.train.checkpoints.checkpoint_state import get_checkpoint_mtimes as get_checkpoint_mtimes
 from thalweg.train.checkpoints.checkpoint_state import get_checkpoint_state as get_checkpoint_state
@@ -113,6 +115,7 @@ from thalweg.train.optimizers.learning_rate_decay import polynomial_decay as pol
 from thalweg.train.input.input_producers import range_input_producer as range_input_producer
 from thalweg.train.checkpoints.checkpoint_state import remove_checkpoint as remove_checkpoint
 from thalweg.train.device_setter import replica_device_setter as replica_device_setter
+from thalweg.train.checkpoints.embedding_rows import restore_rows as restore_rows
 from thalweg.train.input.batch_functions import shuffle_batch as shuffle_batch
 from thalweg.train.input.batch_functions import shuffle_batch_join as shuffle_batch_join
 from thalweg.train.input.input_producers import slice_input_producer as slice_input_producer

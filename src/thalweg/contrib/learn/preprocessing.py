@@ -16,7 +16,7 @@ _WORDS = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|[\'\w\-]+", re.UNI
 _SPACE = "contrib.learn.preprocessing"
 
 
-@export(f"{_SPACE}.tokenizer", f"{_SPACE}.text.tokenizer")
+@export(f"{_SPACE}.tokenizer")
 def tokenizer(iterator: Any) -> Iterator[list[str]]:
     """The words of each text."""
     for value in iterator:

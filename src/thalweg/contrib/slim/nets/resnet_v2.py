@@ -7,8 +7,9 @@ from typing import Any
 from thalweg.contrib.framework.arg_scope import add_arg_scope
 from thalweg.contrib.layers.collections_of_outputs import collect_named_outputs
 from thalweg.contrib.public_names import tf
-from thalweg.contrib.slim.nets import resnet_utils
 from thalweg.contrib.slim.nets.classifiers import slim
+from thalweg.contrib.slim.nets.resnet_utils import Block, build_resnet, conv2d_same, subsample
+from thalweg.contrib.slim.nets.resnet_utils import resnet_arg_scope as resnet_arg_scope
 from thalweg.graph.definitions.op_registry import export
 
 
@@ -24,12 +25,12 @@ def bottleneck(
         preactivated = slim.batch_norm(inputs, activation_fn=tf.nn.relu, scope="preact")
         plain = {"stride": stride, "normalizer_fn": None, "activation_fn": None}
         shortcut = (
-            resnet_utils.subsample(inputs, stride, "shortcut")
+            subsample(inputs, stride, "shortcut")
             if depth == depth_in
             else slim.conv2d(preactivated, depth, [1, 1], scope="shortcut", **plain)
         )
         residual = slim.conv2d(preactivated, depth_bottleneck, [1, 1], stride=1, scope="conv1")
-        residual = resnet_utils.conv2d_same(residual, depth_bottleneck, 3, stride, rate=rate, scope="conv2")
+        residual = conv2d_same(residual, depth_bottleneck, 3, stride, rate=rate, scope="conv2")
         residual = slim.conv2d(residual, depth, [1, 1], scope="conv3", **dict(plain, stride=1))
         output = shortcut + residual
         return collect_named_outputs(outputs_collections, sc.name, output)
@@ -56,7 +57,7 @@ def resnet_v2(
     Raises:
         ValueError: If the output stride cannot be reached.
     """
-    return resnet_utils.build_resnet(
+    return build_resnet(
         inputs, blocks, num_classes, is_training, global_pool, output_stride, include_root_block, reuse, scope,
         "resnet_v2", bottleneck, preactivation=True,
     )  # fmt: skip
@@ -66,7 +67,7 @@ def resnet_v2(
 def resnet_v2_block(scope: str, base_depth: int, num_units: int, stride: int) -> Any:
     """A block of units, the last of which has the stride."""
     unit = {"depth": base_depth * 4, "depth_bottleneck": base_depth, "stride": 1}
-    return resnet_utils.Block(scope, bottleneck, [unit] * (num_units - 1) + [dict(unit, stride=stride)])
+    return Block(scope, bottleneck, [unit] * (num_units - 1) + [dict(unit, stride=stride)])
 
 
 def _blocks(counts: tuple[int, int, int, int]) -> list[Any]:

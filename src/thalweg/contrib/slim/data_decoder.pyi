@@ -2,4 +2,4 @@
 
 from typing import Any
 
-from thalweg.ops.array.sorting import nth_element as nth_element
+from thalweg.contrib.slim.data.decoders import DataDecoder as DataDecoder

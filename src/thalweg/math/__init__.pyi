@@ -108,6 +108,7 @@ from thalweg.ops.math.transcendental import sigmoid as sigmoid
 from thalweg.ops.math.unary import sign as sign
 from thalweg.ops.math.transcendental import sin as sin
 from thalweg.ops.math.transcendental import sinh as sinh
+from thalweg.ops.random.sobol import sobol_sample as sobol_sample
 from thalweg.ops.nn.softmax import softmax as softmax
 from thalweg.ops.nn.activations import softplus as softplus
 from thalweg.ops.nn.activations import softsign as softsign
@@ -130,3 +131,4 @@ from thalweg.ops.math.extremes_and_powers import xlog1py as xlog1py
 from thalweg.ops.math.extremes_and_powers import xlogy as xlogy
 from thalweg.nn.normalization import zero_fraction as zero_fraction
 from thalweg.ops.math.special import zeta as zeta
+from thalweg.math import special as special
