@@ -277,7 +277,7 @@ case(
     samples=[
         Args(np.array(3, np.int32), np.array(4, np.int32), np.array(4, np.int32)),
         Args(np.array(2, np.int32), np.array(3, np.int32), np.array(4, np.int32)),
-    ],  # fmt: skip
+    ],
     dtypes="float32",
     bad=[
         Bad(Args(np.array(0, np.int32), np.array(4, np.int32), np.array(0, np.int32)), match="dim"),
