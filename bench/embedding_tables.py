@@ -131,6 +131,7 @@ def tensorflow_cases(rows: int) -> dict[str, Case]:
 
 def tfra_cases(rows: int) -> dict[str, Case]:
     """The cuckoo table of tensorflow-recommenders-addons, with its optimizers."""
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Its optimizers are those of Keras 2 (the package tf_keras).
     import tensorflow as tf
     import tensorflow_recommenders_addons as tfra
 
@@ -192,6 +193,8 @@ def compare(rows: int, rounds: int, peers: dict[str, str]) -> None:
             if not line:
                 print(f"{system} did not start", file=sys.stderr)
                 break
+            if not line.startswith("{"):
+                continue  # Libraries print warnings.
             answer = json.loads(line)
             if "note" in answer:
                 print(f"{system} {answer['note']}: {answer['value']:.1f}")
