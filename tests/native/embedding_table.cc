@@ -1,6 +1,4 @@
 // Embedding tables: rows, admission, eviction and cuts under many threads; readers never see half a row.
-#include "embedding/table.h"
-
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include "check.h"
 #include "embedding/cold_rows.h"
 #include "embedding/segment_file.h"
+#include "embedding/table.h"
 
 namespace {
 
