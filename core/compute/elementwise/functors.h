@@ -10,6 +10,8 @@
 #include <type_traits>
 
 #include "compute/elementwise/vector_math.h"
+#include "compute/elementwise/vector_math_double.h"
+#include "compute/elementwise/vector_math_inverse.h"
 #include "tensor/tensor.h"
 
 namespace thalweg::functors {
@@ -221,22 +223,32 @@ THALWEG_BINARY(Maximum, if constexpr (std::is_floating_point_v<T>) return a > b 
 THALWEG_BINARY(Minimum, if constexpr (std::is_floating_point_v<T>) return a < b || a != a ? a : b;
                return a < b ? a : b;)
 
-THALWEG_BINARY(Atan2, return std::atan2(a, b);)
+struct Atan2 {
+  template <typename T>
+  THALWEG_VECTOR static T apply(T a, T b) {
+    if constexpr (std::is_same_v<T, float>)
+      return vector_math::atan2(a, b);
+    else
+      return std::atan2(a, b);
+  }
+};
 THALWEG_BINARY(NextAfter, return std::nextafter(a, b);)
 
 // --- Functions of one argument ---------------------------------------------------------------------------------------
 
-// Float takes the vector form, everything else the standard library's.
-#define THALWEG_FUNCTION(Name, function)      \
-  struct Name {                               \
-    template <typename T>                     \
-    THALWEG_VECTOR static T apply(T x) {      \
-      if constexpr (std::is_same_v<T, float>) \
-        return vector_math::function(x);      \
-      else                                    \
-        return std::function(x);              \
-    }                                         \
+// Float, or float and double, take the vector form, everything else the standard library's.
+#define THALWEG_FUNCTION_OF(Name, function, has_vector_form) \
+  struct Name {                                              \
+    template <typename T>                                    \
+    THALWEG_VECTOR static T apply(T x) {                     \
+      if constexpr (has_vector_form)                         \
+        return vector_math::function(x);                     \
+      else                                                   \
+        return std::function(x);                             \
+    }                                                        \
   };
+#define THALWEG_FLOAT_FUNCTION(Name, function) THALWEG_FUNCTION_OF(Name, function, (std::is_same_v<T, float>))
+#define THALWEG_FUNCTION(Name, function) THALWEG_FUNCTION_OF(Name, function, std::is_floating_point_v<T>)
 #define THALWEG_TRIGONOMETRIC(Name, function)                    \
   struct Name {                                                  \
     static constexpr float near_limit = vector_math::kTrigLimit; \
@@ -252,20 +264,20 @@ THALWEG_BINARY(NextAfter, return std::nextafter(a, b);)
 THALWEG_FUNCTION(Exp, exp)
 THALWEG_FUNCTION(Log, log)
 THALWEG_FUNCTION(Tanh, tanh)
-THALWEG_FUNCTION(Erf, erf)
+THALWEG_FLOAT_FUNCTION(Erf, erf)
 THALWEG_TRIGONOMETRIC(Sin, sin)
 THALWEG_TRIGONOMETRIC(Cos, cos)
 THALWEG_TRIGONOMETRIC(Tan, tan)
 THALWEG_UNARY(Sqrt, return std::sqrt(x);)
 THALWEG_UNARY(Rsqrt, return T(1) / std::sqrt(x);)
-THALWEG_UNARY(Asin, return std::asin(x);)
-THALWEG_UNARY(Acos, return std::acos(x);)
-THALWEG_UNARY(Atan, return std::atan(x);)
-THALWEG_UNARY(Sinh, return std::sinh(x);)
-THALWEG_UNARY(Cosh, return std::cosh(x);)
-THALWEG_UNARY(Asinh, return std::asinh(x);)
-THALWEG_UNARY(Acosh, return std::acosh(x);)
-THALWEG_UNARY(Atanh, return std::atanh(x);)
+THALWEG_FLOAT_FUNCTION(Asin, asin)
+THALWEG_FLOAT_FUNCTION(Acos, acos)
+THALWEG_FLOAT_FUNCTION(Atan, atan)
+THALWEG_FLOAT_FUNCTION(Sinh, sinh)
+THALWEG_FLOAT_FUNCTION(Cosh, cosh)
+THALWEG_FLOAT_FUNCTION(Asinh, asinh)
+THALWEG_FLOAT_FUNCTION(Acosh, acosh)
+THALWEG_FLOAT_FUNCTION(Atanh, atanh)
 THALWEG_UNARY(Erfc, return std::erfc(x);)
 THALWEG_UNARY(Ceil, return std::ceil(x);)
 THALWEG_UNARY(Floor, return std::floor(x);)
@@ -274,7 +286,7 @@ THALWEG_UNARY(Rint, return std::nearbyint(x);)
 struct Expm1 {
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_floating_point_v<T>)
       return vector_math::expm1(x);
     else if constexpr (is_complex<T>) {
       // e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2), without the cancellation near zero.
@@ -288,7 +300,7 @@ struct Expm1 {
 struct Log1p {
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_floating_point_v<T>)
       return vector_math::log1p(x);
     else if constexpr (is_complex<T>) {
       auto a = x.real(), b = x.imag();
@@ -301,22 +313,16 @@ struct Log1p {
 struct Sigmoid {
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_floating_point_v<T>)
       return vector_math::sigmoid(x);
-    else if constexpr (std::is_same_v<T, double>) {
-      T e = std::exp(-std::fabs(x));
-      return (x < 0 ? e : 1.0) / (1.0 + e);
-    } else
+    else
       return T(1) / (T(1) + std::exp(-x));
   }
 };
 struct Softplus {
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<T, float>)
-      return vector_math::softplus(x);
-    else
-      return x == x ? std::max(x, T(0)) + std::log1p(std::exp(-std::fabs(x))) : x;
+    return vector_math::softplus(x);
   }
 };
 // A quotient of integers truncates, and of zero is zero.
