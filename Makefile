@@ -22,6 +22,7 @@ CPP_FILES = $(shell find core tests/native tests/fuzz/native -name '*.cc' -o -na
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
 DOCS_REQUIREMENTS := build/stamps/docs$(subst /,_,$(VENV_PATH))
+COMMAND := build/stamps/command$(subst /,_,$(VENV_PATH))
 CONFIGURED := build/stamps/configured$(subst /,_,$(VENV_PATH))
 CONFIGURE = $(CMAKE) -S . -G Ninja --log-level=WARNING \
 	-DPython_EXECUTABLE=$(PY) -DCMAKE_MAKE_PROGRAM=$(VENV_PATH)/bin/ninja
@@ -51,8 +52,13 @@ $(CONFIGURED): $(REQUIREMENTS) CMakeLists.txt
 	@$(CONFIGURE) -B build -DTHALWEG_IN_TREE=ON > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@rm -f build/stamps/configured* && touch $@
 
-build: $(CONFIGURED) ## build the native core in place (src/thalweg)
+build: $(CONFIGURED) $(COMMAND) ## build the native core in place (src/thalweg), and the command `thalweg`
 	@$(CMAKE) --build build --parallel $(JOBS)
+
+# The command in the environment runs this tree; `make build` of another tree that shares the environment makes its own.
+$(COMMAND): $(REQUIREMENTS) tools/make_command.py
+	@$(PY) tools/make_command.py $(CURDIR)/src
+	@mkdir -p $(@D) && touch $@
 
 test: build ## run the tests, native ones included (TESTS=tests/ops to choose)
 	@$(CMAKE) --build build --parallel $(JOBS) --target native_tests
@@ -133,8 +139,8 @@ fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 # in build-fuzz/; inputs that reach new code are kept in build-fuzz/corpus for the next run.
 CLANG ?= $(notdir $(lastword $(shell command -v clang++) $(sort $(wildcard /usr/bin/clang++-1[6-9] /usr/bin/clang++-2[0-9]))))
 FUZZED := $(addprefix core/net/,collective_call.cc collective_groups.cc collective_messages.cc collective_reduce.cc \
-	collective_run.cc collectives.cc connection.cc forwarder.cc frame.cc frame_reader.cc handshake.cc host_layout.cc \
-	list_encoding.cc loans.cc merge.cc poller.cc sha256.cc socket.cc spin.cc) core/error.cc core/resource/tensor_list.cc \
+	collective_run.cc collectives.cc connection.cc elements.cc forwarder.cc frame.cc frame_reader.cc handshake.cc \
+	host_layout.cc list_encoding.cc loans.cc merge.cc poller.cc sha256.cc socket.cc spin.cc) core/error.cc core/resource/tensor_list.cc \
 	$(wildcard core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
 FUZZ_COMPILE = $(CLANG) -std=c++20 -O1 -g -fsanitize=address,undefined -Icore -Isrc/thalweg/include -Itests/native
 

@@ -4,6 +4,7 @@
 #include "kernel/registry.h"
 #include "memory/allocator.h"
 #include "plugin/plugin_memory.h"
+#include "thread/forks.h"
 
 namespace thalweg {
 
@@ -104,11 +105,13 @@ Session::Running::Running(Session& session, Step* step) : session_(session), ste
   std::lock_guard lock(session.mutex_);
   if (session.closed_) fail(Code::cancelled, "the session has been closed");
   session.running_.insert(step);
+  Forks::step_begins();
 }
 
 Session::Running::~Running() {
   std::lock_guard lock(session_.mutex_);
   session_.running_.erase(step_);
+  Forks::step_ends();
 }
 
 void Session::cancel_steps() {

@@ -1,9 +1,12 @@
 // cache: elements kept after they have been computed once, in memory or in a file.
 //
 // The first pass that reaches the end of the input fills the cache; iterators made later read it. The file is written
-// under another name and renamed when it is complete, so that there never is half a cache; several programs may write
-// the same one. Its content is: a line that identifies the format, then each element as its length (8 bytes), the
+// under another name and renamed when it is complete, so that there never is half a cache. One iterator at a time
+// writes it: another one, of this program or of another, fails with AlreadyExistsError; the lock of a program that has
+// died is void. Its content is: a line that identifies the format, then each element as its length (8 bytes), the
 // masked CRC-32C of its bytes (4) and the bytes.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -103,9 +106,35 @@ class MemoryCache final : public UnaryDataset {
   const std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
 };
 
+// The right to write a cache file: a lock on a file beside it.
+class WriterLock {
+ public:
+  explicit WriterLock(const std::string& cache) : path_(cache + ".lockfile") {
+    file_ = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+    if (file_ < 0) fail(Code::unavailable, "the lock ", path_, " of a cache cannot be written");
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    close(file_);
+    fail(Code::already_exists,
+         "There appears to be a concurrent caching iterator running: another iterator, of this "
+         "program or of another, is writing the cache ",
+         cache, " and holds the lock ", path_,
+         ". Let it reach the end of its input first, or give each iterator a cache of its own");
+  }
+  ~WriterLock() {
+    unlink(path_.c_str());
+    flock(file_, LOCK_UN);  // A child that was forked meanwhile holds the lock, too.
+    close(file_);
+  }
+  WriterLock(const WriterLock&) = delete;
+
+ private:
+  const std::string path_;
+  int file_;
+};
+
 class FileWriter {
  public:
-  explicit FileWriter(std::string path) : path_(std::move(path)) {
+  explicit FileWriter(std::string path) : path_(std::move(path)), lock_(path_) {
     static std::atomic<int64_t> number{0};
     temporary_ = cat(path_, ".tmp-", getpid(), "-", number.fetch_add(1));
     file_.open(temporary_, std::ios::binary | std::ios::trunc);
@@ -141,6 +170,7 @@ class FileWriter {
     if (!file_) fail(Code::unavailable, "the cache file ", temporary_, " cannot be written");
   }
   std::string path_, temporary_;
+  WriterLock lock_;
   std::ofstream file_;
 };
 

@@ -1,5 +1,9 @@
 // window: datasets of consecutive elements, one dataset per component.
+//
+// An element that cannot be computed has its place in the windows: each window that contains it fails, the others do
+// not.
 #include <deque>
+#include <optional>
 
 #include "data/element_list.h"
 #include "kernel/registry.h"
@@ -43,15 +47,21 @@ class Window final : public UnaryDataset {
           extent(dataset.extent_) {}
     Pulled next(Pull& pull, Element& out) override {
       while (!ended && (skip > 0 || static_cast<int64_t>(buffer.size()) < extent.span())) {
-        Element element;
-        Pulled pulled = input_->next(pull, element);
+        Slot slot;
+        Pulled pulled = Pulled::element;
+        try {
+          pulled = input_->next(pull, slot.element);
+        } catch (const Error& error) {
+          if (error.code() == Code::cancelled) throw;  // The step has ended, not the element.
+          slot.error = error;
+        }
         if (pulled == Pulled::later) return pulled;
         if (pulled == Pulled::end) {
           ended = true;
         } else if (skip > 0) {
           --skip;
         } else {
-          buffer.push_back(std::move(element));
+          buffer.push_back(std::move(slot));
         }
       }
       if (buffer.empty() || (extent.drop_remainder && static_cast<int64_t>(buffer.size()) < extent.span())) {
@@ -59,12 +69,16 @@ class Window final : public UnaryDataset {
         return Pulled::end;
       }
       std::vector<std::vector<Element>> windows(signature.types.size());
-      for (int64_t i = 0; i < extent.size && i * extent.stride < static_cast<int64_t>(buffer.size()); ++i)
-        for (size_t c = 0; c < windows.size(); ++c)
-          windows[c].push_back({buffer[static_cast<size_t>(i * extent.stride)][c]});
+      std::optional<Error> error;
+      for (int64_t i = 0; i < extent.size && i * extent.stride < static_cast<int64_t>(buffer.size()); ++i) {
+        const Slot& slot = buffer[static_cast<size_t>(i * extent.stride)];
+        if (slot.error && !error) error = slot.error;
+        for (size_t c = 0; c < windows.size() && !error; ++c) windows[c].push_back({slot.element[c]});
+      }
       auto gone = std::min<int64_t>(extent.shift, static_cast<int64_t>(buffer.size()));
       buffer.erase(buffer.begin(), buffer.begin() + gone);
       skip = extent.shift - gone;
+      if (error) throw *error;
       out.clear();
       for (size_t c = 0; c < windows.size(); ++c)
         out.push_back(tensor_from_dataset(std::make_shared<const ElementList>(
@@ -76,7 +90,13 @@ class Window final : public UnaryDataset {
       out.integer(ended);
       out.integer(skip);
       out.integer(static_cast<int64_t>(buffer.size()));
-      for (const Element& element : buffer) out.element(element);
+      for (const Slot& slot : buffer) {
+        out.integer(slot.error ? static_cast<int64_t>(slot.error->code()) : 0);
+        if (slot.error)
+          out.text(slot.error->message());
+        else
+          out.element(slot.element);
+      }
       input_->save(out);
     }
     void restore(StateReader& in) override {
@@ -84,12 +104,26 @@ class Window final : public UnaryDataset {
       ended = in.integer() != 0;
       skip = in.integer();
       buffer.clear();
-      for (int64_t n = in.count(); n > 0; --n) buffer.push_back(in.element());
+      for (int64_t n = in.count(); n > 0; --n) {
+        const int64_t code = in.integer();
+        require(code >= 0 && code <= static_cast<int64_t>(Code::data_loss), "a saved window has an error of code ",
+                code);
+        Slot slot;
+        if (code != 0)
+          slot.error = Error(static_cast<Code>(code), in.text());
+        else
+          slot.element = in.element();
+        buffer.push_back(std::move(slot));
+      }
       input_->restore(in);
     }
     const Signature signature;
     const Extent extent;
-    std::deque<Element> buffer;
+    struct Slot {
+      Element element;
+      std::optional<Error> error;  // of the element's computation
+    };
+    std::deque<Slot> buffer;
     int64_t skip = 0;  // elements between this window and the next
     bool ended = false;
   };

@@ -42,6 +42,7 @@ bool Executor::execute_specially(const NodeItem& node, Tensor* inputs, Tensor* o
     take_apart(node, inputs, iteration, started);
     return false;
   }
+  share_taken();
   if (measured_)
     execute_measured(node, inputs, outputs, iteration);
   else
@@ -256,18 +257,16 @@ std::vector<Tensor> Executor::collect() {
 }
 
 void Executor::begin(std::span<Tensor> feeds) {
-  if (driver_ == nullptr) {
-    const Pace::Mode mode = plan_->pace().begin(finished_ != nullptr);
-    measured_ = mode.measured && stats_ == nullptr;
-    team_ = mode.team && (stats_ == nullptr || stats_->allows_team() || plan_->pace().needs_team());
-    is_special_ = measured_ || team_;
-    if (is_special_) {
-      const Account* account = plan_->device().account;
-      bytes_before_ = most_bytes_ = account != nullptr ? account->bytes_in_use() : 0;
-      began_ = steady_nanoseconds();
-    }
-    if (measured_) samples_.assign(plan_->nodes().size(), {});
+  const Pace::Mode mode = plan_->pace().begin(finished_ != nullptr && driver_ == nullptr);
+  measured_ = mode.measured && stats_ == nullptr;
+  team_ = mode.team && (stats_ == nullptr || stats_->allows_team() || plan_->pace().needs_team());
+  is_special_ = measured_ || team_;
+  if (is_special_) {
+    const Account* account = plan_->device().account;
+    bytes_before_ = most_bytes_ = account != nullptr ? account->bytes_in_use() : 0;
+    began_ = steady_nanoseconds();
   }
+  if (measured_) samples_.assign(plan_->nodes().size(), {});
   in_order_ = plan_->sequential() && !team_;
   state_ = plan_->take_state();
   if (stats_ && !called_) stats_->fed(*plan_, feeds);
@@ -329,7 +328,7 @@ void Executor::make_resume() {
 
 void Executor::resume(Taken* taken) {
   if (driver_ == nullptr && !plan_->pace().is_short()) before_long_work();
-  if (team_) return drive_in_team();
+  if (team_) return drive_in_team(taken);
   taken_ = taken;
   while (advance() != Advanced::ended) {
     uint8_t holder = kHeld;

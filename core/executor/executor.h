@@ -15,7 +15,8 @@
 //
 // An executor of a joint step is driven by one thread at a time. Without a holder it is free; a thread that sends it a
 // value takes it, puts the value where it is read, and drives it when it has nothing else to do, or leaves it to
-// another thread. If it has a holder already, the value goes through the inbox.
+// another thread. If it has a holder already, the value goes through the inbox. It may have a team, too: the driver
+// finds the threads.
 #pragma once
 
 #include <atomic>
@@ -50,6 +51,11 @@ class Driver {
   virtual void ready(Executor& executor) = 0;
   // The calling thread is about to run a node: other threads must drive the executors that it has taken.
   virtual void share(Taken& taken) = 0;
+  // Computes a node of a team on the calling thread, which holds no executor meanwhile. `waits`: the node may wait for
+  // others of the step, and another thread has to come for these.
+  virtual void compute_apart(bool waits, const std::function<void()>& compute) = 0;
+  // How many threads drive executors or compute nodes now.
+  virtual int active() const = 0;
   virtual Executor& part(int32_t i) = 0;
 };
 
@@ -110,6 +116,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
     return holder_.load(std::memory_order_relaxed) == kMail || (team_ && (next_apart_ || is_too_far_ahead()));
   }
   const Plan& plan() const { return *plan_; }
+  // Whether several threads may run nodes of this step; known from its beginning.
+  bool has_team() const { return team_.load(std::memory_order_relaxed); }
 
  private:
   // A node that is computed apart from the state.
@@ -170,8 +178,11 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   // For teams (executor/team.cc).
   // Drives the step on one of several threads, which holds the executor; returns when the step has ended, or this
   // thread does not hold it any more. The thread that called `run` stays until the end.
-  void drive_in_team();
+  void drive_in_team(Taken* taken = nullptr);
   void run_in_team();
+  // Whether the limit of threads, which the parts of a joint step share, allows one more, or is exceeded.
+  bool allows_another_thread() const;
+  bool has_too_many_threads() const;
   void take_apart(const NodeItem& node, Tensor* inputs, FrameIteration iteration, const Started& started);
   // Finds the next node to compute apart; false if there is none.
   bool choose_apart();
@@ -209,7 +220,8 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::function<void()> poll_;
   std::chrono::steady_clock::time_point last_poll_{};
   uint32_t ticks_ = 0;
-  bool team_ = false, measured_ = false;
+  std::atomic<bool> team_{false};  // read by `abort`, which may come before the step begins
+  bool measured_ = false;
   bool is_special_ = false;  // either
   bool in_order_ = false;    // a sequential plan on one thread
   std::thread::id caller_;   // of `run`

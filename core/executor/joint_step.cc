@@ -22,10 +22,7 @@ thread_local Driven driven;
 // Spin at most about as long as a wake-up takes.
 constexpr std::chrono::microseconds kSpin(100);
 
-int most_helpers(size_t parts) {
-  const int cores = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::min(static_cast<int>(parts), cores) - 1;
-}
+int most_threads() { return std::max(2, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
 
@@ -55,18 +52,22 @@ void JointStep::check_keys(const std::vector<std::shared_ptr<Plan>>& plans) {
   std::unordered_map<uint64_t, std::string> names;
   for (const auto& plan : plans) {
     for (const NodeItem& node : plan->nodes()) {
-      if (node.def.op != "_Send" && node.def.op != "_Recv") continue;
-      const RendezvousKey key = transfer_key(node.def);
-      const std::string& known = names.try_emplace(key.hash(), key.name()).first->second;
-      if (known != key.name())
-        fail(Code::internal, "the transfers '", known, "' and '", key.name(),
-             "' have the same hash: rename one of the operations");
+      for (const RendezvousKey& key : transfer_keys(node.def)) {
+        const std::string& known = names.try_emplace(key.hash(), key.name()).first->second;
+        if (known != key.name())
+          fail(Code::internal, "the transfers '", known, "' and '", key.name(),
+               "' have the same hash: rename one of the operations");
+      }
     }
   }
 }
 
 JointStep::JointStep(const std::vector<Part>& parts, int64_t id, std::shared_ptr<Rendezvous> rendezvous)
-    : Step(id), parts_(parts), left_(parts.size()), fetched_(parts.size()) {
+    : Step(id),
+      parts_(parts),
+      threads_(std::min(static_cast<int>(parts.size()), most_threads())),
+      left_(parts.size()),
+      fetched_(parts.size()) {
   set_rendezvous(rendezvous ? std::move(rendezvous) : std::make_shared<LocalRendezvous>(this->id()));
   for (const Part& part : parts) {
     executors_.push_back(std::make_shared<Executor>(part.plan, this->id()));
@@ -102,13 +103,33 @@ void JointStep::share(Taken& taken) {
   taken.clear();
 }
 
+void JointStep::compute_apart(bool waits, const std::function<void()>& compute) {
+  // The computation may make executors of this step ready and then wait for them: other threads must drive these.
+  const Driven outer = std::exchange(driven, {});
+  auto count = [&](int change) {
+    if (!waits) return;
+    active_.fetch_sub(change, std::memory_order_relaxed);
+    std::lock_guard lock(mutex_);
+    waiting_ += change;
+    find_thread();  // This thread may have been the only one.
+  };
+  count(1);
+  compute();
+  count(-1);
+  driven = outer;
+}
+
 void JointStep::add(Executor* executor) {
   ready_.push_back(executor);
   changes_.fetch_add(1, std::memory_order_release);
+  find_thread();
+}
+
+void JointStep::find_thread() {
   if (ready_.size() <= spinning_) return;
   if (sleeping_ > 0) {
     wake_.notify_all();
-  } else if (helpers_ < most_helpers(executors_.size())) {
+  } else if (helpers_ < threads_ - 1 + waiting_) {
     ++helpers_;
     run_soon(id(), [self = shared_from_this()] { self->drive(false); });
   }
@@ -208,6 +229,10 @@ std::vector<Executor*> JointStep::prepare(const std::vector<Tensor>& feeds) {
       finished(i, std::move(error), std::move(fetched));
     };
     if (executors_[i]->prepare(fed, std::move(end))) first.push_back(executors_[i].get());
+  }
+  if (std::any_of(executors_.begin(), executors_.end(), [](const auto& each) { return each->has_team(); })) {
+    std::lock_guard lock(mutex_);
+    threads_ = most_threads();
   }
   return first;
 }

@@ -11,6 +11,9 @@
 // A Send and a Recv that run once in a step are linked when the step is compiled: the value goes from one executor to
 // the other without a key. Those in loops meet in the rendezvous.
 //
+// Parts may have teams (executor/team.cc): a thread that computes a heavy node passes the executor on to another
+// thread, as if it had been made ready.
+//
 // While several parts run, their kernels share the cores among them (thread/share_scope.h).
 //
 // No executor is called with the lock held.
@@ -59,6 +62,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   void tick() override {}
   void ready(Executor& executor) override;
   void share(Taken& taken) override;
+  void compute_apart(bool waits, const std::function<void()>& compute) override;
+  int active() const override { return active_.load(std::memory_order_relaxed); }
   Executor& part(int32_t i) override { return *executors_[i]; }
 
  private:
@@ -69,6 +74,8 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   void drive(bool stays);
   // Makes an executor ready, and sees to it that a thread comes for it. Called with the lock.
   void add(Executor* executor);
+  // Sees to it that threads come for executors that are ready. Called with the lock.
+  void find_thread();
   // Waits a moment for something to drive. Called with the lock, which it gives up meanwhile.
   void spin(std::unique_lock<std::mutex>& lock);
   void poll();
@@ -78,7 +85,7 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   const std::vector<Part>& parts_;
   std::vector<std::shared_ptr<Executor>> executors_;
   std::function<void()> poll_;
-  std::atomic<int> active_{0};       // threads that are inside of an executor
+  std::atomic<int> active_{0};       // threads that are inside of an executor, or compute a node for one
   std::atomic<int64_t> changes_{0};  // watched by spinning threads: counts executors made ready, and the end
 
   std::mutex mutex_;  // guards everything below
@@ -86,7 +93,9 @@ class JointStep final : public Step, public Driver, public std::enable_shared_fr
   std::deque<Executor*> ready_;
   size_t spinning_ = 0;  // threads
   int sleeping_ = 0;
+  int threads_;  // that may drive executors or compute nodes at the same time
   int helpers_ = 0;
+  int waiting_ = 0;  // threads that compute a node that may wait for others
   size_t left_;
   size_t num_fetches_ = 0;
   std::vector<std::vector<Tensor>> fetched_;

@@ -1,14 +1,25 @@
 // Building and running lowered loops.
 #include "executor/loop_program.h"
 
+#include "executor/compiled_loop.h"
 #include "executor/executor.h"
 
 namespace thalweg {
+namespace {
+
+// So many iterations take longer than making code for the loop.
+constexpr uint32_t kWorthCompiling = 256;
+// For so many combinations of shapes.
+constexpr size_t kMostCompiled = 4;
+
+}  // namespace
 
 LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num_variables, int num_invariants,
                          LoopSource predicate, const std::vector<LoopSource>& next, const KernelMaker& make_kernel,
                          Device& device)
     : device_(device),
+      predicate_(predicate),
+      next_(next),
       items_(specs.size()),
       num_condition_(num_condition),
       num_variables_(num_variables),
@@ -17,6 +28,7 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
       before_body_(num_variables + num_invariants) {
   int32_t outside = num_variables + num_invariants;
   int32_t total = outside + static_cast<int32_t>(specs.size());
+  auto has_branches = [](const Item& item) { return item.may_be_dead || item.kind == Kind::choose; };
   auto connect = [&](LoopSource from, int32_t slot, int32_t reader) {
     if (from.source < 0 || from.source >= std::min(total, outside + reader))
       fail(Code::internal, "a loop's node reads a value that is computed after it");
@@ -27,7 +39,7 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
     }
     Item& source = items_[from.source - outside];
     int32_t input = reader < static_cast<int32_t>(items_.size()) ? slot - items_[reader].first_slot : 64;
-    if (source.def.op == "Const" && input < 64) {
+    if (source.def.op == "Const" && source.inputs.empty() && input < 64) {
       items_[reader].constants.emplace_back(input, source.def.attr<Tensor>("value"));
       items_[reader].constant_inputs |= uint64_t{1} << input;
       return;
@@ -37,7 +49,8 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
   for (size_t i = 0; i < specs.size(); ++i) {
     NodeSpec& spec = specs[i];
     Item& item = items_[i];
-    item.kernel = make_kernel(spec);
+    item.kind = spec.def.op == "Switch" ? Kind::choose : spec.def.op == "Merge" ? Kind::merge : Kind::compute;
+    if (item.kind == Kind::compute) item.kernel = make_kernel(spec);
     if (dynamic_cast<AsyncKernel*>(item.kernel.get()) != nullptr)
       fail(Code::internal, "an asynchronous kernel inside a lowered loop");
     item.first_slot = num_slots_;
@@ -45,8 +58,11 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
     item.num_outputs = static_cast<int32_t>(spec.def.output_dtypes.size());
     max_outputs_ = std::max(max_outputs_, item.num_outputs);
     num_slots_ += item.num_inputs;
+    for (const auto& [source, output] : spec.inputs) item.inputs.push_back({source, output});
     for (int32_t k = 0; k < item.num_inputs; ++k)
       connect({spec.inputs[k].first, spec.inputs[k].second}, item.first_slot + k, static_cast<int32_t>(i));
+    for (const LoopSource& input : item.inputs)
+      if (input.source >= outside) item.may_be_dead |= has_branches(items_[input.source - outside]);
     item.def = std::move(spec.def);
   }
   predicate_slot_ = num_slots_++;
@@ -58,7 +74,7 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
   num_slots_ += num_variables;
   for (int k = 0; k < num_variables; ++k) connect(next[k], next_slot_ + k, static_cast<int32_t>(specs.size()));
   for (Item& item : items_) {
-    if (item.def.op == "Const" && item.pushes.empty()) item.kernel.reset();  // kept in the slots of its readers
+    if (item.def.op == "Const" && item.pushes.empty()) item.kind = Kind::constant;  // kept in the slots of its readers
     std::vector<bool> seen(item.num_outputs, false);
     for (size_t p = item.pushes.size(); p-- > 0;) {
       item.pushes[p].last = !seen[item.pushes[p].output];
@@ -67,10 +83,30 @@ LoopProgram::LoopProgram(std::vector<NodeSpec> specs, int num_condition, int num
   }
 }
 
+LoopProgram::~LoopProgram() = default;
+
 std::vector<const NodeDef*> LoopProgram::nodes() const {
   std::vector<const NodeDef*> found;
   for (const Item& item : items_) found.push_back(&item.def);
   return found;
+}
+
+// Leaves the outputs undefined where the node is not to run.
+void LoopProgram::run_branching(const Item& item, Tensor* inputs, Tensor* outputs, const NodeSite& site) const {
+  if (item.kind == Kind::merge) {
+    for (int k = 0; k < item.num_inputs && !outputs[0].defined(); ++k)
+      if (inputs[k].defined()) outputs[0] = std::move(inputs[k]);
+    return;
+  }
+  for (int k = 0; k < item.num_inputs; ++k)
+    if (!inputs[k].defined()) return;
+  if (item.kind == Kind::choose) {
+    require(inputs[1].num_elements() == 1, "a conditional's predicate must be a scalar, got shape ", inputs[1].shape());
+    outputs[*inputs[1].flat<bool>() ? 1 : 0] = std::move(inputs[0]);
+    return;
+  }
+  compute_node(site, item.def, *item.kernel, inputs, outputs, {});
+  require_outputs(item.def, item.num_outputs, outputs);
 }
 
 inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, const NodeSite& site) const {
@@ -78,9 +114,13 @@ inline void LoopProgram::run_items(size_t first, size_t last, Scratch& scratch, 
   Tensor* outputs = scratch.outputs.data();
   for (size_t i = first; i < last; ++i) {
     const Item& item = items_[i];
-    if (!item.kernel) continue;
-    compute_node(site, item.def, *item.kernel, slots + item.first_slot, outputs, {});
-    require_outputs(item.def, item.num_outputs, outputs);
+    if (item.kind == Kind::constant) continue;
+    if (item.kind != Kind::compute || item.may_be_dead) [[unlikely]] {
+      run_branching(item, slots + item.first_slot, outputs, site);
+    } else {
+      compute_node(site, item.def, *item.kernel, slots + item.first_slot, outputs, {});
+      require_outputs(item.def, item.num_outputs, outputs);
+    }
     for (int k = 0; k < item.num_inputs; ++k)
       if (k >= 64 || (item.constant_inputs >> k & 1) == 0) slots[item.first_slot + k].reset();
     for (const auto& [input, value] : item.constants)
@@ -112,11 +152,35 @@ std::unique_ptr<LoopProgram::Scratch> LoopProgram::take_scratch() const {
   return scratch;
 }
 
+bool LoopProgram::run_code(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step,
+                           bool is_worth_compiling) const {
+  if (!is_compilable_.load(std::memory_order_relaxed)) return false;
+  const CompiledLoop* code = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& known : compiled_)
+      if (known->fits(variables, invariants)) code = known.get();
+    if (code == nullptr && is_worth_compiling && compiled_.size() < kMostCompiled) {
+      std::unique_ptr<const CompiledLoop> made = LoopBuilder(*this).compile(variables, invariants);
+      code = made.get();
+      if (made != nullptr)
+        compiled_.push_back(std::move(made));
+      else if (compiled_.empty())
+        is_compilable_.store(false, std::memory_order_relaxed);
+    }
+  }
+  return code != nullptr && code->run(variables, invariants, step);
+}
+
 void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants, Step& step) const {
   std::unique_ptr<Scratch> scratch = take_scratch();
   const NodeSite site{device_, step, observer_of(step)};
   Tensor* slots = scratch->slots.data();
   for (uint32_t iteration = 0;; ++iteration) {
+    // After a failure in machine code the nodes repeat the iteration, and report it.
+    if ((iteration == 0 || iteration == kWorthCompiling) && site.stats == nullptr &&
+        run_code(variables, invariants, step, iteration != 0))
+      break;
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
     if ((iteration & 255) == 255) step.tick();
     for (int k = 0; k < num_variables_; ++k)
@@ -125,6 +189,7 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
       for (int32_t slot : before_condition_[num_variables_ + k]) slots[slot] = invariants[k];
     run_items(0, num_condition_, *scratch, site);
     const Tensor& predicate = slots[predicate_slot_];
+    require(predicate.defined(), "a loop's condition comes from a branch that was not taken");
     require(predicate.num_elements() == 1, "a loop's condition must be a scalar, got shape ", predicate.shape());
     bool go_on = *predicate.flat<bool>();
     slots[predicate_slot_].reset();
@@ -141,7 +206,11 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
     for (int k = 0; k < num_invariants_; ++k)
       for (int32_t slot : before_body_[num_variables_ + k]) slots[slot] = invariants[k];
     run_items(num_condition_, items_.size(), *scratch, site);
-    for (int k = 0; k < num_variables_; ++k) variables[k] = std::move(slots[next_slot_ + k]);
+    for (int k = 0; k < num_variables_; ++k) {
+      variables[k] = std::move(slots[next_slot_ + k]);
+      if (!variables[k].defined()) [[unlikely]]
+        fail(Code::internal, "variable ", k, " of a loop comes from a branch that was not taken");
+    }
   }
   // Drop the values that the last condition computed for a body that did not run.
   for (const Item& item : items_)

@@ -25,7 +25,8 @@ NodeKind kind_of(const NodeSpec& spec, const Kernel* kernel) {
                                                                   {"RefExit", NodeKind::exit},
                                                                   {"NextIteration", NodeKind::next_iteration},
                                                                   {"RefNextIteration", NodeKind::next_iteration},
-                                                                  {"_Send", NodeKind::send}};
+                                                                  {"_Send", NodeKind::send},
+                                                                  {"_SendAll", NodeKind::send}};
   auto found = kinds.find(spec.def.op);
   if (found != kinds.end()) return found->second;
   return dynamic_cast<const AsyncKernel*>(kernel) ? NodeKind::async : NodeKind::plain;

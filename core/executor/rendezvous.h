@@ -11,6 +11,8 @@
 
 #include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "executor/rendezvous_key.h"
 #include "tensor/tensor.h"
@@ -28,6 +30,10 @@ class Rendezvous {
   int64_t step() const { return step_; }
   // `at` tells apart the values that one Send sends in the iterations of a loop.
   virtual void send(const Key& key, FrameIteration at, Tensor value) = 0;
+  // Values for one device, under keys of their own: between tasks they are one message.
+  virtual void send_all(std::span<const Key> keys, FrameIteration at, std::vector<Tensor> values) {
+    for (size_t i = 0; i < keys.size(); ++i) send(keys[i], at, std::move(values[i]));
+  }
   virtual void recv(const Key& key, FrameIteration at, Receive receive) = 0;
   // Takes the value if it is there.
   virtual bool try_recv(const Key& key, FrameIteration at, Tensor& value) = 0;

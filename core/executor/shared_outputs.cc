@@ -58,6 +58,8 @@ std::vector<bool> lent_outputs(const std::vector<NodeSpec>& specs, const Device&
       continue;
     } else if (op == "_Send") {
       if (task_of(spec.def.attr<std::string>("recv_device", "")) != task_of(device.name)) lend(spec.inputs.at(0).first);
+    } else if (op == "_SendAll") {
+      for (const auto& [source, output] : spec.inputs) lend(source);
     } else if (op == "AssignVariableOp") {
       lend(spec.inputs.at(1).first);
     } else if (op != "ReadVariableOp") {

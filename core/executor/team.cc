@@ -1,5 +1,6 @@
 // The threads of a team that drive one step.
 #include <algorithm>
+#include <optional>
 
 #include "executor/executor.h"
 #include "tensor/resource_handle.h"
@@ -39,8 +40,11 @@ void Executor::run_in_team() {
   } while (wait_for_state());
 }
 
-void Executor::drive_in_team() {
-  const ShareScope cores(active_);
+void Executor::drive_in_team(Taken* taken) {
+  // The driver of a joint step shares the cores among the threads of all parts.
+  std::optional<ShareScope> cores;
+  if (driver_ == nullptr) cores.emplace(active_);
+  taken_ = taken;
   // Counted for as long as it works, and no longer: the next step may begin before this thread has returned.
   auto enter = [this] {
     plan_->limit().enter();
@@ -58,7 +62,7 @@ void Executor::drive_in_team() {
       return ended_in_team();
     }
     // Where there are too many threads, one that is computing a node goes on with the next.
-    if (advanced == Advanced::waits || (plan_->limit().is_exceeded() && is_anything_computed_apart())) {
+    if (advanced == Advanced::waits || (has_too_many_threads() && is_anything_computed_apart())) {
       leave();
       uint8_t holder = kHeld;
       // From here on another thread may hold it.
@@ -72,9 +76,13 @@ void Executor::drive_in_team() {
     ++outstanding_;
     if (stats_) begin_observed_apart(*apart);
     const bool waits = apart->node->may_wait;
+    share_taken();
     let_go(*apart);
     if (waits) leave();  // It need not use a core.
-    compute_apart(*apart);
+    if (driver_ != nullptr)
+      driver_->compute_apart(waits, [&] { compute_apart(*apart); });
+    else
+      compute_apart(*apart);
     if (waits) enter();
     Completion completion{apart->started, nullptr, Tensor()};
     if (stats_) {
@@ -88,8 +96,17 @@ void Executor::drive_in_team() {
       inbox_.push_back(std::move(completion));
     }
     if (!take_or_notify()) return;
+    taken_ = taken;
     enter();
   }
+}
+
+bool Executor::allows_another_thread() const {
+  return plan_->limit().allows_another() && (driver_ == nullptr || driver_->active() < plan_->limit().most());
+}
+
+bool Executor::has_too_many_threads() const {
+  return plan_->limit().is_exceeded() || (driver_ != nullptr && driver_->active() > plan_->limit().most());
 }
 
 bool Executor::is_anything_computed_apart() const {
@@ -176,7 +193,7 @@ bool Executor::is_too_far_ahead() const {
 void Executor::let_go(const Apart& apart) {
   const bool more = state_->can_start() || !waiting_.empty();
   // A node that may wait needs another thread in any case; else a thread that has computed a node goes on.
-  const bool finds_thread = apart.node->may_wait || plan_->limit().allows_another();
+  const bool finds_thread = apart.node->may_wait || allows_another_thread();
   if (more && !is_too_far_ahead() && finds_thread) return pass_on();
   uint8_t holder = kHeld;
   if (holder_.compare_exchange_strong(holder, kFree)) return;
@@ -195,6 +212,10 @@ bool Executor::grant_to_caller() {
 }
 
 void Executor::pass_on() {
+  if (driver_ != nullptr) {
+    Taken self{this};
+    return driver_->share(self);
+  }
   if (!grant_to_caller()) HelperPool::shared().submit([self = shared_from_this()] { self->resume(); });
 }
 

@@ -104,14 +104,24 @@ bool Registry::is_async(const std::string& op) const {
          std::any_of(found->second.begin(), found->second.end(), [](const Registration& r) { return r.async; });
 }
 
+Elementwise Registry::elementwise(const NodeDef& def) const {
+  Table& t = table();
+  std::shared_lock lock(t.mutex);
+  auto found = t.by_op.find(def.op);
+  if (found == t.by_op.end()) return {};
+  for (const Registration& r : found->second)
+    if (r.device_type == "CPU" && r.accepts(def)) return r.elementwise;
+  return {};
+}
+
 Rows Registry::rows(const std::string& op) const {
   Table& t = table();
   std::shared_lock lock(t.mutex);
   auto found = t.by_op.find(op);
   if (found == t.by_op.end()) return {};
   for (const Registration& r : found->second) {
-    if (!r.rows) continue;
-    if (Rows rows = r.rows(); rows.unary || rows.binary) return rows;
+    if (!r.elementwise.rows) continue;
+    if (Rows rows = r.elementwise.rows(); rows.unary || rows.binary) return rows;
   }
   return {};
 }
@@ -173,10 +183,11 @@ RegistrationBuilder&& RegistrationBuilder::types(const char* attr, std::span<con
   return std::move(*this);
 }
 
-int RegistrationBuilder::add(std::unique_ptr<Kernel> (*create)(const Construction&), bool async, Rows (*rows)()) && {
+int RegistrationBuilder::add(std::unique_ptr<Kernel> (*create)(const Construction&), bool async,
+                             const Elementwise& elementwise) && {
   registration_.create = create;
   registration_.async = async;
-  registration_.rows = rows;
+  registration_.elementwise = elementwise;
   Registry::global().add(std::move(registration_));
   return 0;
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "code/recording.h"
 #include "kernel/kernel.h"
 
 namespace thalweg {
@@ -28,6 +29,18 @@ struct Rows {
   BinaryRow binary = nullptr;
 };
 
+// What fused chains and compiled loops ask an element-wise kernel for.
+struct Elementwise {
+  // The loops over rows of float32, or nulls.
+  Rows (*rows)() = nullptr;
+  // The loops over rows of an element type that the kernel accepts, with results of the same type; nulls if there is
+  // none, or the kernel refuses some operands.
+  Rows (*rows_of)(DType dtype) = nullptr;
+  // Records the function of the given operands (code/recording.h), and returns the result; code::kNone if the function
+  // has no instructions for this type.
+  int (*record)(code::Recording& recording, code::Lane lane, const int* operands) = nullptr;
+};
+
 struct Registration {
   struct Constraint {
     std::string attr;
@@ -38,7 +51,7 @@ struct Registration {
   std::vector<Constraint> constraints;
   std::function<std::unique_ptr<Kernel>(const Construction&)> create;
   bool async = false;
-  Rows (*rows)() = nullptr;  // of an element-wise kernel
+  Elementwise elementwise;
 
   bool accepts(const NodeDef& def) const;
 };
@@ -54,6 +67,8 @@ class Registry {
   bool is_async(const std::string& op) const;
   // The loops of an element-wise op over rows of float32, or nulls.
   Rows rows(const std::string& op) const;
+  // Of the kernel that `create` would make on the host; nulls if that is not element-wise.
+  Elementwise elementwise(const NodeDef& def) const;
   std::vector<std::string> ops(const std::string& device_type) const;
   // The element types that the op's kernels accept for an attribute (empty: any).
   std::vector<DType> allowed(const std::string& op, const std::string& attr) const;
@@ -73,9 +88,11 @@ class RegistrationBuilder {
   RegistrationBuilder&& types(const char* attr, std::span<const DType> allowed) &&;
   template <typename K>
   int make() && {
-    Rows (*rows)() = nullptr;
-    if constexpr (requires { K::rows(); }) rows = &K::rows;
-    return std::move(*this).add(&create<K>, std::is_base_of_v<AsyncKernel, K>, rows);
+    Elementwise elementwise;
+    if constexpr (requires { K::rows(); }) elementwise.rows = &K::rows;
+    if constexpr (requires { &K::rows_of; }) elementwise.rows_of = &K::rows_of;
+    if constexpr (requires { K::record; }) elementwise.record = K::record;
+    return std::move(*this).add(&create<K>, std::is_base_of_v<AsyncKernel, K>, elementwise);
   }
   // A kernel without members: a function of the context.
   template <void (*body)(Context&)>
@@ -88,7 +105,7 @@ class RegistrationBuilder {
   static std::unique_ptr<Kernel> create(const Construction& c) {
     return std::make_unique<K>(c);
   }
-  int add(std::unique_ptr<Kernel> (*create)(const Construction&), bool async, Rows (*rows)()) &&;
+  int add(std::unique_ptr<Kernel> (*create)(const Construction&), bool async, const Elementwise& elementwise) &&;
   int add_function(void (*body)(Context&)) &&;
 
   Registration registration_;

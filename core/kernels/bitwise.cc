@@ -8,6 +8,7 @@ namespace {
 
 struct And {
   static constexpr bool modular = true;
+  static constexpr code::RecordedTypes recorded = code::recorded_types::kInts;
   template <typename T>
   static T apply(T a, T b) {
     return a & b;
@@ -15,6 +16,7 @@ struct And {
 };
 struct Or {
   static constexpr bool modular = true;
+  static constexpr code::RecordedTypes recorded = code::recorded_types::kInts;
   template <typename T>
   static T apply(T a, T b) {
     return a | b;
@@ -22,6 +24,7 @@ struct Or {
 };
 struct Xor {
   static constexpr bool modular = true;
+  static constexpr code::RecordedTypes recorded = code::recorded_types::kInts;
   template <typename T>
   static T apply(T a, T b) {
     return a ^ b;

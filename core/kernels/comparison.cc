@@ -18,6 +18,7 @@ struct Equality : Kernel {
     else
       compute_binary<F, Comparable>(ctx, 0, 1);
   }
+  static constexpr auto record = &record_functor<F, 2>;
   bool strict;
 };
 
@@ -49,13 +50,25 @@ struct ApproximateEqual : Kernel {
 };
 
 struct And {
-  static bool apply(bool a, bool b) { return a & b; }
+  static constexpr RecordedTypes recorded = kTruth;
+  template <typename T>
+  static T apply(T a, T b) {
+    return a & b;
+  }
 };
 struct Or {
-  static bool apply(bool a, bool b) { return a | b; }
+  static constexpr RecordedTypes recorded = kTruth;
+  template <typename T>
+  static T apply(T a, T b) {
+    return a | b;
+  }
 };
 struct Not {
-  static bool apply(bool a) { return !a; }
+  static constexpr RecordedTypes recorded = kTruth;
+  template <typename T>
+  static T apply(T a) {
+    return !a;
+  }
 };
 using Bool = Types<DType::boolean>;
 

@@ -32,6 +32,8 @@ REGISTER(kernel("Const").make<Const>());
 REGISTER(kernel("Identity").function<identity>());
 REGISTER(kernel("StopGradient").function<identity>());
 REGISTER(kernel("PreventGradient").function<identity>());
+REGISTER(kernel("GuaranteeConst").function<identity>());
+REGISTER(kernel("Snapshot").function<identity>());
 REGISTER(kernel("PlaceholderWithDefault").function<identity>());
 REGISTER(kernel("IdentityN").function<identity_n>());
 REGISTER(kernel("Placeholder").make<Placeholder>());

@@ -7,10 +7,14 @@
 // Operands of one shape, and scalars, are computed by machine code made for the chain (elementwise_code.h), or, where
 // there is none, block by block: all ops on one block, whose intermediate results stay in the first-level cache, then
 // the next block. Operands that have to be broadcast otherwise are computed op by op. All three give the same bits.
+//
+// With the attribute `reduction`, an op type, the result is reduced along the axes in the last input, and `keep_dims`.
+// Where the last dimension is reduced, each row is computed into the cache and reduced from there.
 #include <mutex>
 
 #include "compute/elementwise/elementwise.h"
 #include "compute/elementwise/elementwise_code.h"
+#include "compute/reduction/reduction.h"
 #include "executor/run_node.h"
 
 namespace thalweg {
@@ -35,6 +39,18 @@ struct FusedElementwise : DivisibleKernel {
   };
 
   explicit FusedElementwise(const Construction& c) : num_inputs(c.num_inputs()) {
+    const auto reduction_op = c.attr<std::string>("reduction", {});
+    if (!reduction_op.empty()) {
+      --num_inputs;
+      reduction_def.name = c.def().name;
+      reduction_def.op = reduction_op;
+      reduction_def.attrs["T"] = DType::float32;
+      reduction_def.attrs["keep_dims"] = c.attr<bool>("keep_dims", false);
+      reduction_def.input_dtypes = {DType::float32, c.input_dtype(num_inputs)};
+      reduction_def.output_dtypes = {DType::float32};
+      reduction = Registry::global().create(reduction_def, c.device());
+      require(dynamic_cast<ReductionKernel*>(reduction.get()) != nullptr, reduction_op, " is not a reduction");
+    }
     const auto names = c.attr<std::vector<std::string>>("ops");
     const auto operands = c.attr<std::vector<int64_t>>("operands");
     const auto origins = c.attr<std::vector<std::string>>("origins", {});
@@ -94,12 +110,69 @@ struct FusedElementwise : DivisibleKernel {
         return compute_in_parts(ctx, nullptr);
     }
     const Shape result = *shape;
+    if (reduction) return compute_reduced(ctx, result);
     // A block of the output is written after all inputs of the same elements are read, so the output may alias an
     // input.
     for (int i = 0; i < num_inputs; ++i)
       if (ctx.input(i).writable() && ctx.input(i).shape() == result)
         return in_blocks(ctx, ctx.forward_or_allocate({i}, 0, result));
     in_blocks(ctx, ctx.allocate(0, result));
+  }
+
+  // The operands of one run: their strides, the code for them, and the values of scalars.
+  struct Run {
+    std::vector<int64_t> strides;
+    const ElementwiseCode* code;
+    std::vector<float> scalars;
+  };
+  Run prepare(Context& ctx, const Shape& shape) {
+    Run run{std::vector<int64_t>(num_inputs + ops.size()), nullptr, {}};
+    find_strides(ctx, shape, run.strides.data());
+    if (shape.num_elements() >= kWorthCode) run.code = code_for(run.strides);
+    if (run.code != nullptr) run.scalars = find_scalars(ctx, run.strides);
+    return run;
+  }
+  // to[0, end - begin) = the elements [begin, end) of the result.
+  void run_range(Context& ctx, const Run& run, int64_t begin, int64_t end, float* to) const {
+    std::vector<const float*> at(num_inputs + ops.size());
+    if (run.code != nullptr) {
+      for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + begin * run.strides[i];
+      const int64_t count = (end - begin) / ElementwiseCode::kWidth * ElementwiseCode::kWidth;
+      run.code->run(at.data(), run.scalars.data(), to, count);
+      begin += count;
+      to += count;
+    }
+    if (begin == end) return;
+    const int64_t length = std::min(kBlock, end - begin);
+    std::unique_ptr<float[]> memory(new float[num_places * length]);
+    for (int64_t first = begin; first < end; first += kBlock) {
+      run_block(ctx, run.strides.data(), first, std::min(kBlock, end - first), to, length, memory.get(), at.data());
+      to += kBlock;
+    }
+  }
+
+  void compute_reduced(Context& ctx, const Shape& shape) {
+    auto& kernel = static_cast<ReductionKernel&>(*reduction);
+    const ReductionLayout layout(shape, ctx.input(num_inputs), kernel.keep_dims);
+    const bool by_rows = layout.inner_reduced && layout.reduced.empty() && layout.kept.size() <= 1;
+    if (by_rows && shape.num_elements() >= kWorthCode) {
+      const Run run = prepare(ctx, shape);
+      Tensor& out = ctx.allocate(0, layout.shape);
+      const auto produce = [&](int64_t first, int64_t count, float* to) {
+        run_range(ctx, run, first, first + count, to);
+      };
+      return reduce_produced_rows(produce, layout.num_kept, layout.inner, kernel.float_loops(),
+                                  kernel.variant_of_finish(), out);
+    }
+    Tensor middle(DType::float32, shape);
+    in_blocks(ctx, middle);
+    reduce(ctx, std::move(middle), nullptr);
+  }
+  void reduce(Context& ctx, Tensor middle, const Part& part) {
+    Tensor inputs[2] = {std::move(middle), ctx.input(num_inputs)}, result;
+    compute_node({ctx.device(), ctx.step()}, reduction_def, *reduction, inputs, &result, ctx.iteration());
+    if (part) part(reduction_def, std::span(inputs, 2), result);
+    ctx.set_output(0, std::move(result));
   }
 
   // Hot, as the loops over rows are: the linker puts them side by side. Far apart, calls of one element take twice as
@@ -112,30 +185,14 @@ struct FusedElementwise : DivisibleKernel {
       int64_t strides[kFewValues];
       const float* at[kFewValues];
       float memory[kFewValues * kFewElements];
-      find_strides(ctx, out, strides);
+      find_strides(ctx, out.shape(), strides);
       run_block(ctx, strides, 0, total, out.flat<float>(), kFewElements, memory, at);
       return;
     }
-    std::vector<int64_t> strides(values);
-    find_strides(ctx, out, strides.data());
     float* to = out.flat<float>();
-    const ElementwiseCode* code = total < kWorthCode ? nullptr : code_for(strides);
-    const std::vector<float> scalars = code == nullptr ? std::vector<float>() : find_scalars(ctx, strides);
+    const Run run = prepare(ctx, out.shape());
     parallel_for(total, std::max<int64_t>(kBlock, kElementGrain / static_cast<int64_t>(ops.size())),
-                 [&](int64_t begin, int64_t end) {
-                   std::unique_ptr<float[]> memory(new float[num_places * kBlock]);
-                   std::vector<const float*> at(values);
-                   if (code != nullptr) {
-                     for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + begin * strides[i];
-                     const int64_t count = (end - begin) / ElementwiseCode::kWidth * ElementwiseCode::kWidth;
-                     code->run(at.data(), scalars.data(), to + begin, count);
-                     begin += count;
-                   }
-                   for (int64_t first = begin; first < end; first += kBlock) {
-                     run_block(ctx, strides.data(), first, std::min(kBlock, end - first), to, kBlock, memory.get(),
-                               at.data());
-                   }
-                 });
+                 [&](int64_t begin, int64_t end) { run_range(ctx, run, begin, end, to + begin); });
   }
 
   // The code for operands of which some are scalars; null if there can be none. Made when first asked for.
@@ -171,21 +228,21 @@ struct FusedElementwise : DivisibleKernel {
   }
 
   // The stride of each value: 1, or 0 for a scalar.
-  void find_strides(Context& ctx, const Tensor& out, int64_t* strides) const {
-    for (int i = 0; i < num_inputs; ++i) strides[i] = out.num_elements() != 1 && ctx.input(i).shape() == out.shape();
+  void find_strides(Context& ctx, const Shape& shape, int64_t* strides) const {
+    for (int i = 0; i < num_inputs; ++i) strides[i] = shape.num_elements() != 1 && ctx.input(i).shape() == shape;
     for (size_t i = 0; i < ops.size(); ++i)
       strides[num_inputs + i] = strides[ops[i].left] | (ops[i].right < 0 ? 0 : strides[ops[i].right]);
   }
 
-  // All ops on the elements [first, first + count). `memory` has num_places buffers of `length` floats, `at` a pointer
-  // per value.
+  // All ops on the elements [first, first + count), whose results go to `to`. `memory` has num_places buffers of
+  // `length` floats, `at` a pointer per value.
   void run_block(Context& ctx, const int64_t* strides, int64_t first, int64_t count, float* to, int64_t length,
                  float* memory, const float** at) const {
     for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + first * strides[i];
     for (size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
       const size_t value = num_inputs + i;
-      float* result = i + 1 == ops.size() ? to + first : memory + op.place * length;
+      float* result = i + 1 == ops.size() ? to : memory + op.place * length;
       const int64_t n = strides[value] ? count : 1;
       if (op.right < 0)
         op.rows.unary(at[op.left], result, n);
@@ -204,10 +261,13 @@ struct FusedElementwise : DivisibleKernel {
       compute_node({ctx.device(), ctx.step()}, op.def, *op.kernel, inputs, &values[num_inputs + i], ctx.iteration());
       if (part) part(op.def, std::span(inputs, op.right < 0 ? 1 : 2), values[num_inputs + i]);
     }
+    if (reduction) return reduce(ctx, std::move(values.back()), part);
     ctx.set_output(0, std::move(values.back()));
   }
 
   int num_inputs, num_places = 0;
+  NodeDef reduction_def;
+  std::unique_ptr<Kernel> reduction;
   std::vector<Op> ops;
   std::mutex mutex;  // guards `codes`, whose elements stay where they are
   std::vector<std::pair<uint64_t, std::unique_ptr<ElementwiseCode>>> codes;

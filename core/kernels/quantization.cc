@@ -274,6 +274,7 @@ struct QuantizeAndDequantize : Kernel {
   int64_t axis_, bits_;
 };
 REGISTER(kernel("QuantizeAndDequantizeV2").types("T", Floats{}).make<QuantizeAndDequantize>());
+REGISTER(kernel("QuantizeAndDequantizeV4").types("T", Floats{}).make<QuantizeAndDequantize>());
 REGISTER(kernel("QuantizeAndDequantizeV3").types("T", Floats{}).make<QuantizeAndDequantize>());
 
 }  // namespace

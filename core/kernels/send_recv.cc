@@ -1,4 +1,4 @@
-// _Send and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
+// _Send, _SendAll and _Recv: the two ends of an edge that crosses devices, or a partial run's boundary.
 #include "executor/step.h"
 #include "executor/transfer_key.h"
 #include "kernel/prompt_kernel.h"
@@ -37,12 +37,16 @@ Tensor expanded(const Tensor& half) {
   return full;
 }
 
+void check_incarnation(const Construction& c, const Rendezvous::Key& key) {
+  if (key.source() == c.device().name && key.incarnation() != c.device().incarnation)
+    fail(Code::aborted, "this step was planned for another incarnation of device '", c.device().name,
+         "': its task has been restarted since");
+}
+
 struct Send : Kernel {
   explicit Send(const Construction& c) : key(transfer_key(c.def())), compress(c.attr<bool>("_compress", false)) {
     require(!compress || c.input_dtype(0) == DType::float32, "only float32 is compressed, not ", c.input_dtype(0));
-    if (key.source() == c.device().name && key.incarnation() != c.device().incarnation)
-      fail(Code::aborted, "this step was planned for another incarnation of device '", c.device().name,
-           "': its task has been restarted since");
+    check_incarnation(c, key);
   }
   void compute(Context& ctx) override {
     Tensor value = ctx.take_input(0);
@@ -51,6 +55,27 @@ struct Send : Kernel {
   }
   Rendezvous::Key key;
   bool compress;
+};
+
+// Sends several tensors to one device of another task in one message, as passes/join_messages.py makes it. Each of them
+// has a Recv of its own.
+struct SendAll : Kernel {
+  explicit SendAll(const Construction& c) {
+    const auto names = c.attr<std::vector<std::string>>("tensor_names");
+    require(static_cast<int>(names.size()) == c.num_inputs(), "there are ", c.num_inputs(), " tensors to send, and ",
+            names.size(), " names");
+    for (const std::string& name : names) {
+      keys.push_back(transfer_key(c.def(), name));
+      check_incarnation(c, keys.back());
+    }
+  }
+  void compute(Context& ctx) override {
+    std::vector<Tensor> values;
+    values.reserve(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) values.push_back(ctx.take_input(static_cast<int>(i)).owned());
+    rendezvous_of(ctx.step()).send_all(keys, ctx.iteration(), std::move(values));
+  }
+  std::vector<Rendezvous::Key> keys;
 };
 
 // Whether tensors of the device with this name are in the host's memory: all but those of plug-ins.
@@ -100,6 +125,7 @@ struct Recv : ArrivingKernel {
 };
 
 REGISTER(kernel("_Send").make<Send>());
+REGISTER(kernel("_SendAll").make<SendAll>());
 REGISTER(kernel("_Recv").make<Recv>());
 
 }  // namespace

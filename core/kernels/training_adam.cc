@@ -69,6 +69,8 @@ struct AdaMax {
 };
 
 REGISTER_TRAINING("Adam", Adam);
+REGISTER_EVERY_ROW_TRAINING("Adam", Adam);
+REGISTER_SPARSE_TRAINING("LazyAdam", Adam);
 REGISTER_TRAINING("AdamWithAmsgrad", Amsgrad);
 REGISTER_TRAINING("AdaMax", AdaMax);
 

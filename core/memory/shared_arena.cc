@@ -17,6 +17,8 @@ namespace {
 constexpr size_t kPage = 4096;
 // Taken and idle bytes together exceed the peak of the taken bytes by at most this many, or by an eighth.
 constexpr size_t kSpareBytes = size_t{64} << 20;
+// How long pages lie idle before they go back to the system: many steps, so that a step does not pay for fresh ones.
+constexpr std::chrono::milliseconds kIdleTime(1000);
 
 // Powers of two cut into eight steps, so that blocks find others of their size.
 size_t rounded(size_t bytes) {
@@ -76,6 +78,7 @@ void* SharedArena::take(size_t bytes) {
     const size_t at = found->second.back();
     found->second.pop_back();
     idle_bytes_ -= size;
+    least_idle_ = std::min(least_idle_, idle_bytes_);
     count(size);
     return base_ + at;
   }
@@ -115,6 +118,17 @@ void SharedArena::trim() {
   peak_bytes_ = taken_bytes_;
 }
 
+void SharedArena::relax(std::chrono::steady_clock::time_point now) {
+  std::lock_guard lock(mutex_);
+  if (now - relaxed_ < kIdleTime) return;
+  relaxed_ = now;
+  if (least_idle_ > 0) {
+    shrink(idle_bytes_ - least_idle_);
+    peak_bytes_ = taken_bytes_ + idle_bytes_;
+  }
+  least_idle_ = idle_bytes_;
+}
+
 void SharedArena::count(size_t size) {
   taken_bytes_ += size;
   peak_bytes_ = std::max(peak_bytes_, taken_bytes_);
@@ -125,6 +139,7 @@ size_t SharedArena::allowed() const {
 }
 
 void SharedArena::shrink(size_t most) {
+  least_idle_ = std::min(least_idle_, most);
   while (idle_bytes_ > most) {
     auto largest = std::prev(idle_.end());
     while (largest->second.empty()) largest = std::prev(idle_.erase(largest));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,6 +32,9 @@ class SharedArena {
   void give(void* block, size_t bytes);
   // Gives the pages of all idle blocks back to the system.
   void trim();
+  // Called now and then: gives those pages back that have lain idle since the last call but one, or for longer. A burst
+  // (updates that copied what peers still read) so costs memory only while it lasts.
+  void relax(std::chrono::steady_clock::time_point now);
   bool contains(const void* address) const {
     return static_cast<const char*>(address) >= base_ && static_cast<const char*>(address) < base_ + size_;
   }
@@ -64,6 +68,8 @@ class SharedArena {
   std::map<size_t, size_t> free_;               // ranges without pages: offset and size
   size_t idle_bytes_ = 0, taken_bytes_ = 0;
   size_t peak_bytes_ = 0;  // of the bytes in taken blocks, since the last trim
+  size_t least_idle_ = 0;  // of the idle bytes, since the last time that pages were given back for their age
+  std::chrono::steady_clock::time_point relaxed_{};  // that time
 };
 
 // While it lives, large blocks of tensors that the thread allocates are taken from the arena: their tensors will be

@@ -128,6 +128,7 @@ void Connection::read(const Socket& socket, int64_t step) {
           if (frame.kind == FrameKind::give_back) {
             if (loans_) loans_->returned(frame.number);
           } else if (frame.kind != FrameKind::heartbeat) {
+            if (frame.kind == FrameKind::tensor) messages_received_.fetch_add(1, std::memory_order_relaxed);
             owner_.received(self, std::move(frame));
           }
         },
@@ -201,12 +202,14 @@ void Connection::writable() {
 }
 
 void Connection::send(Frame frame) {
+  const bool has_step_tensors = frame.kind == FrameKind::tensor;
   Unsent unsent(std::move(frame), loans_.get());
   std::optional<Error> failed;
   std::vector<Unsent> written;
   {
     std::lock_guard lock(mutex_);
     if (why_) throw *why_;
+    if (has_step_tensors) messages_sent_.fetch_add(1, std::memory_order_relaxed);
     const bool idle = unsent_.empty();
     const size_t waiting = backlog_.fetch_add(unsent.left()) + unsent.left();
     unsent_.push_back(std::move(unsent));

@@ -81,6 +81,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void set_clock_offset(int64_t nanoseconds) { clock_offset_.store(nanoseconds); }
   int64_t bytes_received() const { return bytes_received_.load(); }
   int64_t bytes_sent() const { return bytes_sent_.load(); }
+  // Frames that carried tensors of steps, in both directions.
+  int64_t messages_received() const { return messages_received_.load(); }
+  int64_t messages_sent() const { return messages_sent_.load(); }
+  // Bytes of tensors that one side has read in the memory of the other; they are in no other count.
+  int64_t bytes_lent() const { return loans_ ? loans_->bytes_lent() : 0; }
+  int64_t bytes_borrowed() const { return loans_ ? loans_->bytes_borrowed() : 0; }
   size_t loans() { return loans_ ? loans_->outstanding() : 0; }
 
  private:
@@ -107,6 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::atomic<uint32_t> arrivals_{0};
   std::atomic<Clock::rep> received_, sent_;
   std::atomic<int64_t> bytes_received_{0}, bytes_sent_{0}, clock_offset_{0};
+  std::atomic<int64_t> messages_received_{0}, messages_sent_{0};
   std::atomic<size_t> backlog_{0};
 
   std::mutex mutex_;  // guards everything below

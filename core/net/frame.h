@@ -24,11 +24,13 @@ enum class FrameKind : uint8_t {
   run,         // starts the registered step `number` as step `step`, with the feeds
   done,        // step `step` has ended here: fetches or an error
   cancel,      // step `step` shall end with an error
-  tensor,      // a tensor of step `step`, for the Recv whose key has the hash `number`
+  tensor,      // tensors of step `step`: the first for the Recv whose key has the hash `number`, then as the body says
   give_back,   // shared memory that is no longer read; `number` is the loan's
   heartbeat,   // the sender lives
   collective,  // a message between members of collective group `number`, in its generation `step`
 };
+
+inline constexpr uint8_t kFailed = 1;  // flag of `done` and `answer`: the body has an error
 
 struct Frame {
   FrameKind kind{};

@@ -91,6 +91,7 @@ Loan Loans::lend(const Tensor& tensor) {
   const uint64_t offset = own_->offset(shared.raw());
   std::lock_guard lock(mutex_);
   if (ended_) return {};
+  bytes_lent_.fetch_add(static_cast<int64_t>(shared.bytes()), std::memory_order_relaxed);
   lent_.emplace(++last_, std::move(shared));
   return {last_, offset};
 }
@@ -110,6 +111,7 @@ Tensor Loans::borrow(DType dtype, Shape shape, uint64_t number, uint64_t offset)
   require(!__builtin_mul_overflow(static_cast<size_t>(shape.num_elements()), size_of(dtype), &bytes) &&
               offset <= peer_->size() && bytes <= peer_->size() - offset && offset % kAlignment == 0,
           "a peer lends a tensor of shape ", shape, " that is not in its memory");
+  bytes_borrowed_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   auto* data = const_cast<char*>(peer_->base() + offset);
   Buffer* buffer = Buffer::borrow(data, bytes, new Ticket{peer_, give_back_, number}, release_ticket);
   return Tensor(dtype, std::move(shape), buffer, data);

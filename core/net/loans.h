@@ -6,6 +6,7 @@
 // which is copied where it is kept beyond the step.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,9 @@ class Loans {
   // A tensor that the peer has lent; throws InvalidArgumentError if it is not inside of the peer's arena.
   Tensor borrow(DType dtype, Shape shape, uint64_t number, uint64_t offset);
   size_t outstanding();
+  // Bytes of all tensors that were ever lent, and borrowed.
+  int64_t bytes_lent() const { return bytes_lent_.load(std::memory_order_relaxed); }
+  int64_t bytes_borrowed() const { return bytes_borrowed_.load(std::memory_order_relaxed); }
   // How large the arenas are; 0 if there is none.
   size_t own_size() const { return own_ != nullptr ? own_->size() : 0; }
   size_t peer_size() const { return peer_ != nullptr ? peer_->size() : 0; }
@@ -63,6 +67,7 @@ class Loans {
   SharedArena* const own_;
   const std::shared_ptr<PeerArena> peer_;
   const std::shared_ptr<const std::function<void(uint64_t)>> give_back_;
+  std::atomic<int64_t> bytes_lent_{0}, bytes_borrowed_{0};
   std::mutex mutex_;  // guards everything below
   uint64_t last_ = 0;
   bool ended_ = false;

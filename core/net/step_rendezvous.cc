@@ -34,14 +34,31 @@ std::shared_ptr<Connection> Routes::lost() const {
   return nullptr;
 }
 
-void StepRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
-  // A partial run's fetches have no destination: they stay here, too.
-  if (key.destination().empty() || is_of_task(key.destination(), task_)) return local_.send(key, at, std::move(value));
+// A partial run's fetches have no destination: they stay here, too.
+bool StepRendezvous::stays_here(const Key& key) const {
+  return key.destination().empty() || is_of_task(key.destination(), task_);
+}
+
+void StepRendezvous::push(std::span<const Key> keys, FrameIteration at, std::vector<Tensor> values) {
   if (!routes_) fail(Code::internal, "this step has no routes to other tasks");
-  Frame frame{FrameKind::tensor, 0, static_cast<uint64_t>(step()), key.hash(), {}, {}};
-  Writer(frame.body).put(at.frame).put(at.iteration);
-  frame.tensors.push_back(std::move(value));
-  routes_->to(key.destination())->send(std::move(frame));
+  Frame frame{FrameKind::tensor, 0, static_cast<uint64_t>(step()), keys[0].hash(), {}, std::move(values)};
+  Writer writer(frame.body);
+  writer.put(at.frame).put(at.iteration);
+  for (const Key& key : keys.subspan(1)) writer.put(key.hash());
+  routes_->to(keys[0].destination())->send(std::move(frame));
+}
+
+void StepRendezvous::send(const Key& key, FrameIteration at, Tensor value) {
+  if (stays_here(key)) return local_.send(key, at, std::move(value));
+  std::vector<Tensor> values;
+  values.push_back(std::move(value));
+  push({&key, 1}, at, std::move(values));
+}
+
+void StepRendezvous::send_all(std::span<const Key> keys, FrameIteration at, std::vector<Tensor> values) {
+  if (keys.empty()) return;
+  if (stays_here(keys[0])) return Rendezvous::send_all(keys, at, std::move(values));
+  push(keys, at, std::move(values));
 }
 
 }  // namespace thalweg::net

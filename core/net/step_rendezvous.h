@@ -43,6 +43,7 @@ class StepRendezvous final : public Rendezvous {
   void set_routes(std::shared_ptr<const Routes> routes) { routes_ = std::move(routes); }
 
   void send(const Key& key, FrameIteration at, Tensor value) override;
+  void send_all(std::span<const Key> keys, FrameIteration at, std::vector<Tensor> values) override;
   void recv(const Key& key, FrameIteration at, Receive receive) override { local_.recv(key, at, std::move(receive)); }
   bool try_recv(const Key& key, FrameIteration at, Tensor& value) override { return local_.try_recv(key, at, value); }
   void abort(const Error& error) override { local_.abort(error); }
@@ -50,6 +51,10 @@ class StepRendezvous final : public Rendezvous {
   void deliver(uint64_t key, FrameIteration at, Tensor value) { local_.deliver(key, at, std::move(value)); }
 
  private:
+  bool stays_here(const Key& key) const;
+  // A message of this step with these tensors; the keys behind the first one are in its body.
+  void push(std::span<const Key> keys, FrameIteration at, std::vector<Tensor> values);
+
   const std::string& task_;
   std::shared_ptr<const Routes> routes_;
   LocalRendezvous local_;

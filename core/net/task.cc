@@ -1,4 +1,4 @@
-// Connections, frames, calls and heartbeats of a task.
+// Connections, frames and heartbeats of a task.
 #include "net/task.h"
 
 #include <sys/epoll.h>
@@ -17,7 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds kHandshake(5000);
 constexpr std::chrono::milliseconds kWithoutDescriptors(100);
 constexpr uint8_t kTraced = 1, kChecked = 2;  // flags of run frames
-constexpr uint8_t kFailed = 1;                // of done frames and answers
 
 StepOptions take_options(const Frame& frame) {
   StepOptions options{.traced = (frame.flags & kTraced) != 0, .checked = (frame.flags & kChecked) != 0};
@@ -67,7 +66,8 @@ Task::Task(TaskOptions options, Calls calls, Lost lost)
       arena_(options_.shares_memory ? SharedArena::get() : nullptr),
       steps_(options_.identity.task, options_.limits),
       collectives_(std::make_shared<Collectives>(options_.identity.task, options_.limits)),
-      callers_(options_.limits.handshakes) {}
+      callers_(options_.limits.handshakes),
+      open_calls_(options_.limits.calls) {}
 
 Task::~Task() {
   if (heart_.joinable()) heart_.detach();
@@ -228,10 +228,7 @@ void Task::close() {
     heart.join();
 }
 
-bool Task::waits_for_one_step() {
-  std::lock_guard lock(mutex_);
-  return pending_.empty() && steps_.size() == 1;
-}
+bool Task::waits_for_one_step() { return open_calls_.none_waits() && steps_.size() == 1; }
 
 void Task::release_claims() {
   if (Connection::num_claimed() == 0) return;
@@ -265,27 +262,9 @@ std::shared_ptr<Runnable> Task::runnable(uint64_t number) {
 
 void Task::call(const std::shared_ptr<Connection>& peer, const std::string& method, const std::string& payload,
                 Answer answer) {
-  Frame frame{FrameKind::call, 0, 0, 0, {}, {}};
-  Writer(frame.body).text(method);
-  frame.body += payload;
-  uint64_t number;
-  {
-    std::lock_guard lock(mutex_);
-    number = frame.number = ++last_call_;
-    pending_[number] = {peer, std::move(answer)};
-  }
+  Frame frame = open_calls_.begin(peer, method, payload, std::move(answer));
   release_claims();
-  try {
-    peer->send(std::move(frame));
-  } catch (const Error& error) {
-    std::unique_lock lock(mutex_);
-    auto found = pending_.find(number);
-    if (found == pending_.end()) return;  // `lost` has answered
-    Answer unanswered = std::move(found->second.answer);
-    pending_.erase(found);
-    lock.unlock();
-    unanswered(error, {});
-  }
+  open_calls_.send(peer, std::move(frame));
 }
 
 void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
@@ -295,11 +274,15 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
       run(from, std::move(frame));
       return;
     case FrameKind::tensor: {
-      require(frame.tensors.size() == 1, "a tensor frame has ", frame.tensors.size(), " tensors");
+      require(!frame.tensors.empty(), "a tensor frame has no tensor");
       FrameIteration at;
       at.frame = parser.take<uint64_t>();
       at.iteration = parser.take<int64_t>();
-      steps_.deliver(from, static_cast<int64_t>(frame.step), frame.number, at, std::move(frame.tensors[0]));
+      uint64_t key = frame.number;
+      for (size_t i = 0; i < frame.tensors.size(); ++i) {
+        if (i > 0) key = parser.take<uint64_t>();
+        steps_.deliver(from, static_cast<int64_t>(frame.step), key, at, std::move(frame.tensors[i]));
+      }
       return;
     }
     case FrameKind::done: {
@@ -318,26 +301,9 @@ void Task::received(const std::shared_ptr<Connection>& from, Frame frame) {
     case FrameKind::call:
       answer_call(from, frame);
       return;
-    case FrameKind::answer: {
-      Answer answer;
-      {
-        std::lock_guard lock(mutex_);
-        auto found = pending_.find(frame.number);
-        if (found == pending_.end() || found->second.peer != from) return;
-        answer = std::move(found->second.answer);
-        pending_.erase(found);
-      }
-      if (!(frame.flags & kFailed)) return answer(std::nullopt, std::move(frame.body));
-      std::optional<Error> error;
-      try {
-        error = take_error(parser);
-      } catch (const Error& unreadable) {
-        answer(Error(Code::unavailable, cat(from->name(), " sent an answer that cannot be read")), {});
-        throw;
-      }
-      answer(std::move(error), {});
+    case FrameKind::answer:
+      open_calls_.answered(from, std::move(frame));
       return;
-    }
     case FrameKind::collective:
       collectives_->received(from, std::move(frame));
       return;
@@ -350,43 +316,14 @@ void Task::answer_call(const std::shared_ptr<Connection>& from, const Frame& fra
   Parser parser(frame.body);
   std::string method(parser.text());
   std::string payload(parser.rest());
-  {
-    std::lock_guard lock(mutex_);
-    if (from->is_lost()) return;
-    size_t& unanswered = unanswered_[from->number()];
-    if (unanswered >= options_.limits.calls)
-      fail(Code::resource_exhausted, from->name(), " has made ", unanswered, " calls that have not been answered yet");
-    ++unanswered;
-  }
-  auto answer = [self = shared_from_this(), from, number = frame.number](std::optional<Error> error,
-                                                                         std::string bytes) {
-    {
-      std::lock_guard lock(self->mutex_);
-      auto found = self->unanswered_.find(from->number());
-      if (found != self->unanswered_.end() && --found->second == 0) self->unanswered_.erase(found);
-    }
-    auto reply = [&](const std::optional<Error>& failed) {
-      Frame frame{FrameKind::answer, static_cast<uint8_t>(failed ? kFailed : 0), 0, number, {}, {}};
-      Writer writer(frame.body);
-      if (failed)
-        put_error(writer, *failed);
-      else
-        frame.body = std::move(bytes);
-      from->send(std::move(frame));
-    };
-    try {
-      try {
-        reply(error);
-      } catch (const Error& unsendable) {
-        if (unsendable.code() != Code::invalid_argument) throw;
-        reply(unsendable);  // The answer is too long.
-      }
-    } catch (const Error&) {
-      // The caller has been told of the loss.
-    }
+  Answer answer = open_calls_.called(from, frame.number);
+  if (!answer) return;
+  // The task has to live until the answer is given.
+  auto hold = [self = shared_from_this(), answer = std::move(answer)](std::optional<Error> error, std::string bytes) {
+    answer(std::move(error), std::move(bytes));
   };
   call_pool().submit([self = shared_from_this(), from, method = std::move(method), payload = std::move(payload),
-                      answer = std::move(answer)]() mutable {
+                      answer = std::move(hold)]() mutable {
     self->calls_(from, std::move(method), std::move(payload), std::move(answer));
   });
 }
@@ -427,24 +364,14 @@ void Task::run(const std::shared_ptr<Connection>& from, Frame frame) {
 }
 
 void Task::lost(const std::shared_ptr<Connection>& peer, const Error& why) {
-  std::vector<Answer> unanswered;
   {
     std::lock_guard lock(mutex_);
     std::erase(connections_, peer);
-    unanswered_.erase(peer->number());
-    for (auto at = pending_.begin(); at != pending_.end();) {
-      if (at->second.peer != peer) {
-        ++at;
-        continue;
-      }
-      unanswered.push_back(std::move(at->second.answer));
-      at = pending_.erase(at);
-    }
   }
   steps_.forget(peer);
   for (const auto& run : steps_.runs()) run->lost(peer, why);
   collectives_->lost(peer, why);
-  for (Answer& answer : unanswered) answer(why, {});
+  open_calls_.lost(peer, why);
   if (lost_) ThreadPool::shared().submit([self = shared_from_this(), peer, why] { self->lost_(peer, why); });
 }
 
@@ -495,6 +422,7 @@ void Task::beat() {
     }
     steps_.expire(now);
     collectives_->watch(now);
+    if (arena_ != nullptr) arena_->relax(now);
     last = now;
     lock.lock();
   }

@@ -23,6 +23,7 @@
 #include "net/connection.h"
 #include "net/encryption.h"
 #include "net/forwarder.h"
+#include "net/open_calls.h"
 #include "net/runnable.h"
 #include "net/step_table.h"
 
@@ -41,8 +42,7 @@ struct TaskOptions {
 
 class Task final : public Connection::Owner, public std::enable_shared_from_this<Task> {
  public:
-  // The answer to a call: an error, or bytes.
-  using Answer = std::function<void(std::optional<Error>, std::string)>;
+  using Answer = OpenCalls::Answer;
   // Handles a call of a peer, on a thread that may block.
   using Calls =
       std::function<void(const std::shared_ptr<Connection>&, std::string method, std::string payload, Answer)>;
@@ -107,6 +107,7 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   StepTable steps_;
   const std::shared_ptr<Collectives> collectives_;
   Callers callers_;
+  OpenCalls open_calls_;
   Listening tcp_, unix_;
 
   std::mutex mutex_;  // guards everything below
@@ -116,13 +117,6 @@ class Task final : public Connection::Owner, public std::enable_shared_from_this
   std::shared_ptr<Forwarder> forwarder_;  // null: callers that speak HTTP/2 are refused
   std::vector<std::shared_ptr<Connection>> connections_;
   std::unordered_map<uint64_t, std::shared_ptr<Runnable>> runnables_;
-  struct Call {
-    std::shared_ptr<Connection> peer;
-    Answer answer;
-  };
-  uint64_t last_call_ = 0;
-  std::unordered_map<uint64_t, Call> pending_;
-  std::unordered_map<uint64_t, size_t> unanswered_;  // calls of peers, by the number of the connection
 };
 
 // How a run frame says how its step is to be observed. `clock_offset`: of the connection that it goes to.

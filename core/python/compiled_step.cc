@@ -9,10 +9,12 @@
 
 #include "python/attributes.h"
 #include "python/gil.h"
+#include "python/long_steps.h"
 #include "python/numpy_bridge.h"
 #include "python/peer_rendezvous.h"
 #include "python/step_values.h"
 #include "python/trace.h"
+#include "thread/forks.h"
 #include "thread/thread_pool.h"
 
 namespace nb = nanobind;
@@ -26,6 +28,7 @@ class CompiledStep {
   // Parts are (device name, nodes, feeds, fetches, positions): which of the step's feeds the device reads, the results
   // it computes, and which of the step's fetches they are.
   CompiledStep(nb::object session_object, nb::list parts, nb::list feeds, size_t num_fetches) {
+    Forks::check();
     auto& session = nb::cast<Session&>(session_object);
     std::vector<JointStep::Part> compiled;
     std::vector<std::shared_ptr<Plan>> plans;
@@ -46,23 +49,27 @@ class CompiledStep {
 
   std::vector<Tensor> run_native(nb::handle values, int64_t timeout_ms, int64_t step_id, std::deque<StepStats>* stats,
                                  const std::shared_ptr<Rendezvous>& rendezvous = nullptr) {
+    Forks::check();
     std::vector<Tensor> feeds = fed_values(program_->feeds(), values);
+    LongStep watched(program_);
+    auto poll = [&watched] { watched.poll(); };
     if (program_->parts().size() == 1) {
       auto executor = std::make_shared<Executor>(program_->parts()[0].plan, step_id);
       if (rendezvous) executor->set_rendezvous(rendezvous);
       if (stats) executor->observe(&stats->at(0));
-      executor->poll_with(check_signals);
+      executor->poll_with(poll);
       return run_timed(executor, timeout_ms, [&] { return executor->run(feeds); });
     }
     auto joint = std::make_shared<JointStep>(program_->parts(), step_id, rendezvous);
     if (stats) joint->observe(*stats);
-    joint->poll_with(check_signals);
+    joint->poll_with(poll);
     return run_timed(joint, timeout_ms, [&] { return joint->run(feeds, program_->num_fetches()); });
   }
 
   // Runs the step, which has no feeds, again and again without the lock, until it fails. Now and then it asks whether
   // to stop: a queue runner's thread stays here, and does not hold up the program's other threads.
   void run_repeatedly(nb::callable should_stop) {
+    Forks::check();
     require(program_->feeds().empty(), "a step that is repeated has no feeds, got ", program_->feeds().size());
     constexpr auto kInterval = std::chrono::milliseconds(20);
     while (!nb::cast<bool>(or_rest([&] { return should_stop(); }))) {

@@ -79,6 +79,9 @@ class NativeCall {
 class WithGil {
  public:
   WithGil() : entered_(PyGILState_Check() == 0) {
+    // When the interpreter is gone, Python takes every thread for one that has the lock.
+    if (!entered_ && Py_IsInitialized() == 0 && Gil::closed()) [[unlikely]]
+      Gil::rest();
     if (entered_) {
       Gil::enter();
       if (Gil::closed()) Gil::rest();

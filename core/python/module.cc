@@ -21,6 +21,7 @@
 #include "python/function.h"
 #include "python/gil.h"
 #include "python/interrupt.h"
+#include "python/long_steps.h"
 #include "python/network.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
@@ -254,6 +255,7 @@ NB_MODULE(_core, m) {
   bind_devices(m, session);
   bind_peer_rendezvous(m);
   bind_compiled_step(m);
+  bind_long_steps(m);
   bind_partial_step(m);
   bind_network(m);
   bind_collectives(m);

@@ -286,6 +286,11 @@ void bind_network(nb::module_& m) {
                    "The clock of this process minus that of the peer, in nanoseconds.")
       .def_prop_ro("shares_memory", &Connection::shares_memory)
       .def_prop_ro("bytes_sent", &Connection::bytes_sent)
+      .def_prop_ro("bytes_received", &Connection::bytes_received)
+      .def_prop_ro("bytes_lent", &Connection::bytes_lent, "Of tensors that the peer has read in this process's memory.")
+      .def_prop_ro("bytes_borrowed", &Connection::bytes_borrowed, "Of tensors read in the memory of the peer.")
+      .def_prop_ro("messages_sent", &Connection::messages_sent, "Frames with tensors of steps.")
+      .def_prop_ro("messages_received", &Connection::messages_received, "Frames with tensors of steps.")
       .def_prop_ro("loans", &Connection::loans, "How many tensors the peer reads in the memory of this process.")
       .def(
           "close",

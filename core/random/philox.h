@@ -27,6 +27,9 @@ class Philox {
         key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)} {}
   Philox(const Block& counter, const Key& key) : counter_(counter), key_(key) {}
 
+  const Block& counter() const { return counter_; }
+  const Key& key() const { return key_; }
+
   // Moves `count` blocks ahead.
   void skip(uint64_t count) {
     uint64_t low = counter_[0] | static_cast<uint64_t>(counter_[1]) << 32;

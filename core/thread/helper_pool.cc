@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <system_error>
 #include <thread>
 
+#include "thread/forks.h"
 #include "thread/thread_pool.h"
 
 namespace thalweg {
@@ -20,8 +22,18 @@ int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 }  // namespace
 
 HelperPool& HelperPool::shared() {
-  static HelperPool* pool = new HelperPool;
+  static HelperPool* pool = [] {
+    Forks::in_child([] { shared().forget_threads(); });
+    return new HelperPool;
+  }();
   return *pool;
+}
+
+void HelperPool::forget_threads() {
+  new (&mutex_) std::mutex;
+  new (&wake_) std::condition_variable;
+  new (&work_) std::deque<std::function<void()>>;
+  threads_ = spinning_ = sleeping_ = 0;
 }
 
 void HelperPool::submit(std::function<void()> work) {

@@ -25,6 +25,8 @@ class HelperPool {
 
  private:
   void loop();
+  // In a forked child, which has none of the threads.
+  void forget_threads();
   // Waits a moment for work without sleeping. Called with the lock, which it gives up meanwhile.
   void spin(std::unique_lock<std::mutex>& lock);
 

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "error.h"
 #include "memory/account.h"
 #include "thread/denormals.h"
+#include "thread/forks.h"
 #include "thread/interruption.h"
 #include "thread/serial_scope.h"
 #include "thread/share_scope.h"
@@ -115,7 +117,10 @@ class Crew {
  public:
   // Never destroyed: its threads sleep until the process ends.
   static Crew& shared() {
-    static Crew* crew = new Crew;
+    static Crew* crew = [] {
+      Forks::in_child([] { shared().forget_threads(); });
+      return new Crew;
+    }();
     return *crew;
   }
 
@@ -139,6 +144,14 @@ class Crew {
   }
 
  private:
+  // In a forked child, which has none of the threads.
+  void forget_threads() {
+    new (&mutex_) std::mutex;
+    new (&wake_) std::condition_variable;
+    new (&loops_) std::vector<Loop*>;
+    threads_ = 0;
+  }
+
   static void pause(int spins) {
     if (spins < 4000)
       __builtin_ia32_pause();

@@ -1,16 +1,30 @@
 // The pool's and the timer's threads.
 #include "thread/thread_pool.h"
 
+#include <new>
 #include <system_error>
 
 #include "thread/denormals.h"
+#include "thread/forks.h"
 
 namespace thalweg {
 
 ThreadPool& ThreadPool::shared() {
   // Never destroyed: its threads may hold Python objects while the interpreter ends.
-  static ThreadPool* pool = new ThreadPool(256);
+  static ThreadPool* pool = [] {
+    Forks::in_child([] { shared().forget_threads(); });
+    return new ThreadPool(256);
+  }();
   return *pool;
+}
+
+void ThreadPool::forget_threads() {
+  // Not destroyed: the threads are the parent's, and the lock may be held by one of them.
+  new (&mutex_) std::mutex;
+  new (&wake_) std::condition_variable;
+  new (&work_) std::deque<Work>;
+  new (&threads_) std::vector<std::thread>;
+  idle_ = 0;
 }
 
 ThreadPool::~ThreadPool() {
@@ -59,8 +73,20 @@ void ThreadPool::loop() {
 }
 
 Timers& Timers::shared() {
-  static Timers* timers = new Timers;
+  static Timers* timers = [] {
+    Forks::in_child([] { shared().forget_threads(); });
+    return new Timers;
+  }();
   return *timers;
+}
+
+void Timers::forget_threads() {
+  new (&mutex_) std::mutex;
+  new (&wake_) std::condition_variable;
+  new (&finished_) std::condition_variable;
+  new (&due_) decltype(due_);
+  running_ = 0;
+  started_ = false;
 }
 
 int64_t Timers::at(Clock::time_point when, std::function<void()> work) {

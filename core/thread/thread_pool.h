@@ -27,6 +27,8 @@ class ThreadPool {
 
  private:
   void loop();
+  // In a forked child, which has none of the threads: begins anew, without the parent's work.
+  void forget_threads();
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -51,6 +53,7 @@ class Timers {
 
  private:
   void loop();
+  void forget_threads();
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
-from thalweg import compatibility, errors
+from thalweg import compatibility, errors, lazy_spaces
 from thalweg.graph import (  # noqa: F401
     collections,
     dtypes,
@@ -33,6 +33,7 @@ from thalweg.graph.formats import (  # noqa: F401
     write_graph,
 )
 from thalweg.graph.messages import tensor_proto  # noqa: F401
+from thalweg.lazy_spaces import space_module
 from thalweg.platform import app, flags, gfile, gfile_functions, logging, version
 from thalweg.runtime.targets import set_connector
 
@@ -75,6 +76,8 @@ _PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {
 _LAZY: Final[dict[str, str]] = {
     **{name: _PROTO + module for module, names in _PROTOBUF_CLASSES.items() for name in names},
     **dict.fromkeys(("Session", "InteractiveSession"), "thalweg.runtime.session"),
+    "install_as_tensorflow": "thalweg.as_tensorflow.install",
+    "RaggedTensor": "thalweg.ragged.ragged_names",
 }
 # The same under a dotted name: (namespace, name) to where it is defined.
 _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
@@ -112,10 +115,46 @@ _LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
 _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("python.client.timeline", "profiler.timeline"): ("Timeline",),
     ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
+    ("debugging", "runtime.waiting"): ("dump_steps", "dump_steps_on_signal", "warn_of_waiting_steps"),
     ("profiler", "profiler.recording"): ("Recording", "record"),
     ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
     ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
     ("profiler", "profiler.advice"): ("AdviceProto",),
+    ("estimator", "estimator.estimator"): ("Estimator",),
+    ("estimator", "estimator.model_spec"): ("EstimatorSpec", "ModeKeys"),
+    ("estimator", "estimator.run_config"): ("RunConfig",),
+    ("estimator", "estimator.warm_start"): ("WarmStartSettings",),
+    ("estimator", "estimator.training"): ("EvalSpec", "TrainSpec", "train_and_evaluate"),
+    ("estimator", "estimator.exporters"): ("BestExporter", "Exporter", "FinalExporter", "LatestExporter"),
+    ("estimator", "estimator.parse_specs"): ("classifier_parse_example_spec", "regressor_parse_example_spec"),
+    ("estimator", "estimator.canned.estimators"): (
+        "DNNClassifier", "DNNEstimator", "DNNRegressor", "LinearClassifier", "LinearEstimator", "LinearRegressor",
+    ),
+    ("estimator", "estimator.canned.combined"): (
+        "DNNLinearCombinedClassifier", "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor",
+    ),
+    ("estimator", "estimator.canned.baseline"): ("BaselineClassifier", "BaselineEstimator", "BaselineRegressor"),
+    ("estimator.inputs", "estimator.input_functions"): ("numpy_input_fn", "pandas_input_fn"),
+    ("estimator.export", "estimator.export_outputs"): (
+        "ClassificationOutput", "EvalOutput", "ExportOutput", "PredictOutput", "RegressionOutput",
+    ),
+    ("estimator.export", "estimator.serving_inputs"): (
+        "ServingInputReceiver", "TensorServingInputReceiver", "build_parsing_serving_input_receiver_fn",
+        "build_raw_serving_input_receiver_fn", "build_raw_supervised_input_receiver_fn",
+    ),
+    ("ragged", "ragged.ragged_names"): (
+        "RaggedTensorValue", "boolean_mask", "constant", "constant_value", "map_flat_values", "placeholder", "range",
+        "row_splits_to_segment_ids", "segment_ids_to_row_splits", "stack",
+    ),
+    ("signal", "signal.windows"): (
+        "hamming_window", "hann_window", "kaiser_bessel_derived_window", "kaiser_window", "vorbis_window",
+    ),
+    ("signal", "signal.frames"): ("frame", "overlap_and_add"),
+    ("signal", "signal.transforms"): (
+        "dct", "fftshift", "idct", "ifftshift", "inverse_mdct", "inverse_stft", "inverse_stft_window_fn",
+        "linear_to_mel_weight_matrix", "mdct", "mfccs_from_log_mel_spectrograms", "stft",
+    ),
+    ("spectral", "signal.transforms"): ("dct", "idct"),
     ("test", "testing.test_case"): ("TestCase", "main"),
     ("distributions", "distributions.distribution"): (
         "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",
@@ -160,16 +199,34 @@ def assemble(target: dict[str, Any]) -> None:
     _import_families()
     _export_base()
     top = sys.modules[_PACKAGE]
-    for dotted, value in op_registry.exports().items():
-        space, _, name = dotted.rpartition(".")
-        setattr(_module(top, space) if space else top, name, value)
-    for space, _ in _LAZY_DOTTED:
-        module = _module(top, space)
+    lazy_spaces.make_spaces(top)
+    lazy_spaces.bind_exports()
+    spaces = {dotted.rpartition(".")[0] for dotted in op_registry.exports()}
+    for space in sorted(spaces.union(space for space, _ in _LAZY_DOTTED) - {""}):
+        module = space_module(top, space)
+        if isinstance(module, lazy_spaces.LazySpace):
+            continue
         if "__getattr__" not in module.__dict__:
             module.__dict__["__getattr__"] = _lazy_in(space)
-    _module(top, "compat").v1 = top  # type: ignore[attr-defined]
+    space_module(top, "compat").v1 = top  # type: ignore[attr-defined]
     sys.modules[_PACKAGE + ".compat.v1"] = top
     target["raw_ops"] = _raw_ops()
+    sys.meta_path.append(_LateFinder)
+    if "IPython" in sys.modules:
+        importlib.import_module(f"{_PACKAGE}.notebook_views").install()
+
+
+class _LateFinder:
+    """Finds `thalweg.python.*`, `thalweg.core.*` and the like: loads the finder that does when one is asked for."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+        if not name.startswith(_PACKAGE + "."):
+            return None
+        # Start-up time: most programs use no path of TensorFlow's files.
+        from thalweg.as_tensorflow.finder import PathFinder
+
+        return PathFinder.find_spec(name, path, target)
 
 
 def _import_families() -> None:
@@ -214,24 +271,6 @@ def _export_base() -> None:
         value(getattr(compatibility, name), f"compat.{name}")
 
 
-def _module(parent: ModuleType, dotted: str) -> ModuleType:
-    """The module object of a public namespace: one of the package's own, or an empty one made for the purpose."""
-    module = parent
-    for part in dotted.split("."):
-        child = module.__dict__.get(part)
-        if not isinstance(child, ModuleType):
-            name = f"{module.__name__}.{part}"
-            child = sys.modules.get(name)
-            if child is None and os.path.isdir(os.path.join(_FOLDER, *name.split(".")[1:])):
-                child = importlib.import_module(name)
-            if child is None:
-                child = ModuleType(name, f"The public names under `tf.{name.partition('.')[2]}`.")
-                sys.modules[name] = child
-            setattr(module, part, child)
-        module = child
-    return module
-
-
 def _load(name: str, source: str) -> Any:
     try:
         return getattr(importlib.import_module(source), name)
@@ -248,26 +287,23 @@ def lazy_attribute(name: str) -> Any:
     """Module `__getattr__` of the package: binds protobuf classes and the session at their first use."""
     source = _LAZY.get(name)
     if source is None:
-        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_similar(name)}")
+        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_instead_of(name)}")
     value = _load(name, source)
     setattr(sys.modules[_PACKAGE], name, value)
     return value
 
 
-def _similar(name: str) -> str:
-    if name.startswith("_"):
-        return ""
-    import difflib
+def _instead_of(name: str) -> str:
+    from thalweg.platform.absent_names import advice  # Start-up time: only mistakes need it.
 
-    near = difflib.get_close_matches(name, op_registry.exports(), 1)
-    return f". Did you mean 'tf.{near[0]}'?" if near else ""
+    return advice(name, [*op_registry.exports(), *lazy_names()])
 
 
 def _lazy_in(space: str) -> Any:
     def lazy(name: str) -> Any:
         source = _LAZY_DOTTED.get((space, name))
         if source is None:
-            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'")
+            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'{_instead_of(f'{space}.{name}')}")
         return _load(name, source)
 
     return lazy

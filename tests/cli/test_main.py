@@ -1,5 +1,7 @@
 """The `thalweg` command finds its subcommands, and tells what is wrong in one line."""
 
+import importlib
+import importlib.util
 import subprocess
 import sys
 import types
@@ -50,3 +52,28 @@ def test_the_module_can_be_run():
     done = subprocess.run([sys.executable, "-m", "thalweg", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout.startswith("usage: thalweg")
+
+
+def test_the_version_is_ours_and_that_of_the_api(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli_main.main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == "thalweg 0.1.0 (API of TensorFlow 1.15.0)\n"
+
+
+def test_every_command_is_described_in_one_style():
+    for name in cli_main.commands():
+        text = importlib.import_module(f"thalweg.cli.{name}").HELP
+        assert text[0].islower(), name
+        assert not text.endswith("."), name
+
+
+def test_completion_needs_shtab_or_prints_the_commands(capsys):
+    code = cli_main.main(["completion", "bash"])
+    captured = capsys.readouterr()
+    if importlib.util.find_spec("shtab") is None:
+        assert code == 1
+        assert "thalweg[completion]" in captured.err
+    else:
+        assert code == 0
+        assert "checkpoint" in captured.out

@@ -210,3 +210,57 @@ def test_the_example_of_a_docstring_runs(value):
     test = doctest.DocTestParser().get_doctest(inspect.cleandoc(value.__doc__), {"tf": tf}, value.__name__, None, 0)
     with tf.Graph().as_default():
         assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_a_drawing_has_to_be_svg(tmp_path, capsys):
+    path = tmp_path / "model.py"
+    path.write_text("import thalweg as tf\ny = tf.exp(tf.random_normal([64]))\n")
+    assert main(["place", str(path), "--draw", str(tmp_path / "a.png")]) == 1
+    assert "a.png" in capsys.readouterr().err
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_graph_and_meta_graph_are_placed_alike_and_say_what_is_fetched(towers, tmp_path, capsys):
+    tf.train.export_meta_graph(str(tmp_path / "model.meta"))
+    tf.train.write_graph(towers, str(tmp_path), "graph.pbtxt")
+    said = []
+    for name in ("model.meta", "graph.pbtxt"):
+        assert main(["place", str(tmp_path / name), "--strategies", "single"]) == 0
+        said.append(capsys.readouterr().out.splitlines()[-1])
+    assert said[0] == said[1]
+    assert "fetches train (choose others with --fetch)" in said[0]
+    assert "estimates" in said[0]
+
+
+def test_a_program_with_a_main_function_is_placed_at_its_first_step(tmp_path, capsys):
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import sys\nimport thalweg as tf\n"
+        "def main():\n"
+        "    y = tf.exp(tf.random_normal([int(sys.argv[1])]), name='result')\n"
+        "    with tf.train.MonitoredSession() as session:\n"
+        "        try:\n            session.run(y)\n        except Exception:\n            print('swallowed')\n"
+        "        print('never')\n"
+        "if __name__ == '__main__':\n    main()\n"
+    )
+    assert main(["place", str(path), "--script-arguments", "64", "--strategies", "single"]) == 0
+    out = capsys.readouterr().out
+    assert "fetches result" in out
+    assert "never" not in out
+    assert "swallowed" not in out
+    with tf.Session() as session:  # Sessions run again.
+        assert session.run(tf.constant(1)) == 1
+
+
+def test_a_fused_product_has_its_own_colour_and_not_that_of_its_activation():
+    from thalweg.placement.gantt import draw
+
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [256, 256], name="x")
+        y = tf.nn.relu(tf.matmul(x, x, name="product"), name="activation")
+        found = tf.placement.compare(y, 1, names=["single"])[0]
+    drawing = draw(found.tasks, found.schedule)
+    assert "product + activation\nMatMul + Relu (fused)" in drawing
+    legend = [e.text for e in ElementTree.fromstring(drawing).iter(SVG + "text") if e.get("class") == "small"]
+    assert "MatMul" in legend
+    assert "Relu" not in legend

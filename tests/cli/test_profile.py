@@ -83,7 +83,7 @@ def test_a_step_that_fails_is_the_programs_error(program: Path, capsys: pytest.C
     assert main(["profile", str(program)]) == 1
     captured = capsys.readouterr()
     assert "Cannot feed value of shape" in captured.err
-    assert "1 steps ran, but none was traced." in captured.out
+    assert "0 of 1 steps were traced, not these: result:0 (1 times)." in captured.out
 
 
 def test_a_program_without_steps_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,11 +85,12 @@ class Cluster:
         return replace(self, nodes=nodes, requests=requests, over=set(self.over))
 
     def key(self) -> str:
-        """Tells states apart, but for how large the numbers of generations are."""
+        """Tells states apart, but for how large the numbers of generations and requests are."""
         told = {number for node in self.nodes for number in node.told}
         for number, request in list(self.requests.items()):
             if request.source == -1 and request.is_answered and number not in told:
                 del self.requests[number]  # Nobody will hear the answer.
+        self._number_requests()
         used = {each.state.generation for each in self.nodes}
         used |= {each.step.formed.generation for each in self.nodes if isinstance(each.step, Form)}
         used |= {each.answer.generation for each in self.requests.values() if each.answer is not None}
@@ -98,10 +99,13 @@ class Cluster:
             node.begun &= used
         parts = [self.requests, sorted(self.over), self.cut, self.faults, self.to_heal, self.has_crashed]
         for node in self.nodes:
+            if not node.is_alive:
+                parts.append((node.own, sorted(node.begun)))  # What it knew is gone with it.
+                continue
             _forget(node.state)
             state = {name: value for name, value in vars(node.state).items() if name != "_next_generation"}
             state["_departed"] = sorted(state["_departed"])
-            parts.append((node.is_alive, node.is_stopped, node.whole, node.step, sorted(node.begun), node.told, state))
+            parts.append((node.is_stopped, node.whole, node.step, sorted(node.begun), node.told, state))
         text = repr(parts)
         numbers: dict[str, str] = {}
         last = _FIRST
@@ -110,6 +114,16 @@ class Cluster:
             last += (number - last) % len(self.nodes)
             numbers[str(number)] = str(last)
         return re.sub(r"\d{4,}", lambda found: numbers[found[0]], text)
+
+    def _number_requests(self) -> None:
+        """Numbers requests in an order of their contents: a number that is free again is not that of an old request."""
+        ordered = sorted(self.requests, key=lambda number: repr(self.requests[number]))
+        numbers = {number: i + 1 for i, number in enumerate(ordered)}
+        self.requests = {numbers[number]: self.requests[number] for number in ordered}
+        for node in self.nodes:
+            node.told = tuple(sorted(numbers[each] for each in node.told if each in numbers))
+            if node.is_alive:
+                _renumber(node.state, numbers)
 
     def can_reach(self, source: int, target: int) -> bool:
         """Whether a new connection could be made."""
@@ -132,6 +146,15 @@ def _clone(state: SurvivorAgreement) -> SurvivorAgreement:
             attempt, left=list(attempt.left), present=list(attempt.present), ended=list(attempt.ended)
         )
     return made
+
+
+def _renumber(state: SurvivorAgreement, numbers: dict[int, int]) -> None:
+    """Gives requests that are still under way other numbers."""
+    asking = {task: each._replace(asker=numbers[each.asker]) for task, each in state._asking.items()}
+    state._asking = dict(sorted(asking.items()))
+    if state._attempt is not None:
+        told = (each._replace(asker=numbers.get(each.asker, 0)) for each in state._attempt.told)
+        state._attempt.told = tuple(sorted(told))
 
 
 def _forget(state: SurvivorAgreement) -> None:
@@ -418,7 +441,7 @@ def _deliveries(
             yield "is gone", lambda made: made.requests.pop(number) and None
             return
         if target.is_alive and not target.is_stopped:
-            if not request.has_arrived:
+            if not request.has_arrived and not request.is_lost:
                 yield "arrives late", arrive
             if not request.is_lost:
                 yield "loss is noticed", notice

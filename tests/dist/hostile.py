@@ -37,10 +37,12 @@ def frame(
     return struct.pack("<IBBHQQQ", len(body), kind, 0, tensors, len(elements), step, number) + body + elements
 
 
-def tensor_frame(step: int, key: int, count: int) -> bytes:
-    """A frame with a vector of bytes for a Recv."""
+def tensor_frame(step: int, key: int, count: int, *more: int, vectors: int | None = None) -> bytes:
+    """A frame with a vector of bytes for a Recv, and one for each further key; or as many vectors as are told."""
+    number = 1 + len(more) if vectors is None else vectors
     descriptor = struct.pack("<BBBBq", 4, 1, 0, 0, count)  # uint8, rank 1, elements in the frame
-    return frame(TENSOR, step, key, descriptor + bytes(16), 1, bytes(count))
+    keys = struct.pack(f"<{len(more)}Q", *more)
+    return frame(TENSOR, step, key, descriptor * number + bytes(16) + keys, number, bytes(count * number))
 
 
 def call_frame(number: int, method: bytes, payload: bytes) -> bytes:

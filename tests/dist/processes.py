@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,15 +18,15 @@ from thalweg.dist.ports import free_ports
 ROOT = Path(__file__).parents[2]
 
 
-# Compiled modules of the processes: an environment without any would have each of them compile all sources.
-_CACHE = tempfile.TemporaryDirectory(prefix="thalweg_tasks_")
-atexit.register(_CACHE.cleanup)  # Left to the finalizer, the end of the interpreter warns (ResourceWarning).
+# Compiled modules of the processes, kept from run to run: in an environment without any, each of them would compile all
+# sources. Three processes that a busy machine started at once took more than a minute for that.
+_COMPILED = ROOT / "build" / "compiled_modules"
 
 
 def environment_of(**more: str) -> dict[str, str]:
     """The environment of a task's process."""
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    cached = {"PYTHONPYCACHEPREFIX": _CACHE.name, "PYTHONDONTWRITEBYTECODE": ""}
+    cached = {"PYTHONPYCACHEPREFIX": str(_COMPILED), "PYTHONDONTWRITEBYTECODE": ""}
     return {**os.environ, "PYTHONPATH": path, **cached, **more}
 
 
@@ -57,12 +55,15 @@ def _state(thread: Path) -> str:
 class Processes:
     """A cluster whose tasks are processes; use it in a `with` block."""
 
-    def __init__(self, devices: int = 1, environment: dict[str, str] | None = None, **jobs: int) -> None:
+    def __init__(
+        self, devices: int = 1, environment: dict[str, str] | None = None, own: tuple[str, ...] = (), **jobs: int
+    ) -> None:
         """Starts all tasks, and waits until they listen.
 
         Args:
             devices: How many CPU devices each task has.
             environment: Variables for the processes.
+            own: Jobs whose tasks the caller starts.
             **jobs: How many tasks each job has.
         """
         ports = iter(free_ports(sum(jobs.values())))
@@ -71,7 +72,7 @@ class Processes:
         self._environment = environment_of(**(environment or {}))
         self._running: dict[tuple[str, int], subprocess.Popen[str]] = {}
         for job, tasks in self.jobs.items():
-            for index in range(len(tasks)):
+            for index in range(0 if job in own else len(tasks)):
                 self._start(job, index)
         for process in self._running.values():
             self._wait(process)

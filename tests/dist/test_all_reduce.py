@@ -19,7 +19,7 @@ from tests.dist.all_reduce_process import values
 from tests.dist.processes import ROOT, ended_at_last
 from thalweg.dist.ports import free_ports
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def started_group(size: int, what: str, ps: int = 0) -> Iterator[list[subprocess
 def run_group(size: int, what: str, ps: int = 0) -> list[dict[str, Any]]:
     """Starts the members of a group: what each of them tells, in the order of ranks."""
     with started_group(size, what, ps) as members:
-        found = [json.loads(member.communicate(timeout=60)[0]) for member in members[:size]]
+        found = [json.loads(member.communicate(timeout=200)[0]) for member in members[:size]]
     assert [each["rank"] for each in found] == list(range(size))
     assert all(each["size"] == size for each in found)
     return found
@@ -119,9 +119,9 @@ def test_a_monitored_session_begins_with_the_values_of_rank_0() -> None:
 
 def test_members_that_are_late_get_what_a_member_sent_before_it_ended() -> None:
     with started_group(2, "first_to_end") as members:
-        first = json.loads(members[0].communicate(timeout=60)[0])
+        first = json.loads(members[0].communicate(timeout=200)[0])
         assert members[0].returncode == 0
-        second = json.loads(members[1].communicate("go on\n", timeout=60)[0])
+        second = json.loads(members[1].communicate("go on\n", timeout=200)[0])
     assert first["last"] == second["last"] == 3.0
     assert "task:0' has left collective group" in second["message"]
 
@@ -141,7 +141,7 @@ def test_a_group_goes_on_without_a_lost_member(lost: int, how: signal.Signals) -
             assert member.stdout.readline() == "ready\n"
         members[lost].send_signal(how)
         left = [member for rank, member in enumerate(members) if rank != lost]
-        found = [json.loads(member.communicate(timeout=60)[0]) for member in left]
+        found = [json.loads(member.communicate(timeout=200)[0]) for member in left]
     assert [each["former"] for each in found] == [rank for rank in range(3) if rank != lost]
     assert [each["rank"] for each in found] == [0, 1]
     assert found[0]["before"] == found[1]["before"] >= 9

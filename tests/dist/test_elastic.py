@@ -15,7 +15,9 @@ import pytest
 from tests.dist.processes import ROOT, environment_of
 from thalweg.dist.ports import free_ports
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+
+_PATIENCE = 250  # seconds for a program to end, on a machine that is busy with other things
 
 
 class Members:
@@ -47,13 +49,13 @@ class Members:
         """Waits for the end of a process that kills itself."""
         process = self.running.pop(index)
         self.ended.append(process)
-        assert process.wait(60) == -signal.SIGKILL
+        assert process.wait(_PATIENCE) == -signal.SIGKILL
 
     def results(self, *indices: int) -> list[dict[str, Any]]:
         """What processes tell at their end, which must be the same for all but for their ranks."""
         found = []
         for index in indices:
-            output, _ = self.running[index].communicate(timeout=90)
+            output, _ = self.running[index].communicate(timeout=_PATIENCE)
             assert self.running[index].returncode == 0, (index, output)
             found.append(json.loads(output.splitlines()[-1]))
         assert len({each["digest"] for each in found}) == 1, found

@@ -71,14 +71,14 @@ def test_seeds_bring_about_every_phase_and_outcome(monkeypatch: pytest.MonkeyPat
     assert ended > 500 and crashed > 50
 
 
-@pytest.mark.parametrize("fault", ["", "crash 0", "crash 1", "restart 0", "restart 1", "stop 0", "stop 1"])
+@pytest.mark.parametrize("fault", ["", "crash 0", "crash 1", "restart 0", "restart 1", "stop 0", "stop 1", "cut 01"])
 def test_two_members_agree_in_every_order_of_events(fault: str) -> None:
     assert explore(cluster_of(2, (fault,) if fault else ()), 50_000) > 30
 
 
 @pytest.mark.parametrize("fault", ["", "crash 2"])
 def test_three_members_agree_in_every_order_of_events(fault: str) -> None:
-    assert explore(cluster_of(3, (fault,) if fault else ()), 50_000) > 250
+    assert explore(cluster_of(3, (fault,) if fault else ()), 50_000) > 180
 
 
 def _counts_on_every_list(self: SurvivorAgreement, formed: Formed) -> list[Instruction]:

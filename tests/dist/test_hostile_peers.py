@@ -140,6 +140,7 @@ _FRAMES = (
     frame(hostile.RUN, step=5, number=77),
     frame(hostile.ANSWER, number=9, body=b"an answer"),
     tensor_frame(5, 6, 100),
+    tensor_frame(5, 6, 100, 7, 8),
     call_frame(1, b"status", b""),
     call_frame(2, b"create_session", b"\x0a\x03abc"),
     call_frame(3, b"no such method", b"payload"),
@@ -163,6 +164,14 @@ def test_mutated_frames_cost_the_sender_its_connection_at_most(victim: Victim) -
     victim.check()
     assert victim.memory() < memory + (64 << 20)
     assert victim.num_files() < files + 50
+
+
+@pytest.mark.parametrize("vectors", [0, 2, 5])
+def test_a_message_whose_tensors_have_no_keys_ends_the_connection(victim: Victim, vectors: int) -> None:
+    with victim.admitted() as caller:
+        caller.send(tensor_frame(5, 6, 100, vectors=vectors))
+        assert caller.is_hung_up()
+    victim.check()
 
 
 def test_lies_about_sizes_take_no_memory(victim: Victim) -> None:

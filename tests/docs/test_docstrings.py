@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg import lazy_spaces
 from thalweg.graph.definitions.op_registry import exports
 
 
 def _documented() -> dict[str, Any]:
     """Public objects with examples, and their methods, each once."""
     tf.Session  # noqa: B018 (bound at first use)
+    lazy_spaces.load_all()
     found: dict[str, Any] = {}
     for name, value in sorted(exports().items()):
         if not (inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)):

@@ -119,6 +119,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "docs/write_an_optimizer.md",
         "docs/memory.md",
         "docs/monitored_training.md",
+        "docs/estimators.md",
         "docs/queues.md",
         "docs/checkpoints.md",
         "docs/training.md",

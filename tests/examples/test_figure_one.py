@@ -23,7 +23,7 @@ STEPS = 10_000_000  # More than it gets to do before it is killed.
 
 def start(folder: Path, steps: int) -> subprocess.Popen[str]:
     command = [
-        sys.executable, "examples/figure_one.py", "--folder", str(folder), "--batch", str(BATCH),
+        sys.executable, "examples/figure_one.py", "--model_dir", str(folder), "--batch", str(BATCH),
         "--steps", str(steps), "--save_seconds", "0.02",
     ]  # fmt: skip
     environment = {"OMP_WAIT_POLICY": "passive", **os.environ}
@@ -61,7 +61,7 @@ def test_a_training_killed_at_random_moments_goes_on_from_the_last_checkpoint(tm
                     break
             else:
                 pytest.fail("it ended by itself: " + "".join(seen))
-            assert f"Training from step {reached} to" in seen[0]
+            assert f"Training from step {reached} to" in seen[1]
             time.sleep(rng.uniform(0, 0.15))
         finally:
             program.send_signal(signal.SIGKILL)

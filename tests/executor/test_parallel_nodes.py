@@ -227,3 +227,35 @@ def test_many_callers_with_teams_share_the_threads(teams: None) -> None:
         for thread in threads:
             thread.join()
     assert results == [expected] * 160
+
+
+def test_python_functions_on_several_devices_may_wait_for_each_other() -> None:
+    meet = _meeting(3)
+    values = []
+    for i, device in enumerate(["/cpu:0", "/cpu:0", "/cpu:1"]):
+        with tf.device(device):
+            values.append(tf.py_func(meet, [tf.constant(float(i))], tf.float32))
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        for _ in range(10):
+            assert session.run(values) == [0.0, 1.0, 2.0]
+
+
+def test_a_step_over_devices_gives_the_same_bits_with_teams(teams: None) -> None:
+    def towers() -> Any:
+        outputs = []
+        for device in range(2):
+            with tf.device(f"/cpu:{device}"):
+                x = tf.random_normal([64, 64], seed=device)
+                branches = [tf.sort(tf.matmul(x, x) * float(i + 1), axis=1) for i in range(4)]
+                outputs.append(tf.add_n([tf.cumsum(each, axis=0) for each in branches]))
+        with tf.device("/cpu:0"):
+            return tf.reduce_sum(outputs[0] @ outputs[1], 1)
+
+    def results(forced: bool) -> Any:
+        core.force_teams(forced)
+        with tf.Graph().as_default():
+            y = towers()
+            with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+                return [session.run(y) for _ in range(5)]
+
+    np.testing.assert_array_equal(results(True), results(False))

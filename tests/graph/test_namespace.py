@@ -20,7 +20,8 @@ def test_every_export_is_bound_where_its_name_says() -> None:
         found: object = tf
         for part in dotted.split("."):
             found = getattr(found, part)
-        assert found is value, dotted
+        # Once a program uses ragged tensors, some functions are behind one that dispatches.
+        assert found is value or getattr(found, "__wrapped__", None) is value, dotted
 
 
 def test_import_leaves_protobuf_and_the_core_alone() -> None:

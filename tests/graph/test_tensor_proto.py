@@ -191,3 +191,25 @@ def test_complex_arrays_are_written_value_by_value() -> None:
     proto = tf.make_tensor_proto(np.array([[1 + 2j, 3]], np.complex64))
     assert list(proto.scomplex_val) == [1.0, 2.0, 3.0, 0.0]
     np.testing.assert_array_equal(tf.make_ndarray(proto), [[1 + 2j, 3]])
+
+
+def test_constants_of_a_graph_def_are_copied_once_out_of_the_message() -> None:
+    class Counted:
+        """A TensorProto that counts how often its content, a copy each time, is read."""
+
+        def __init__(self, proto: Any) -> None:
+            self._proto, self.reads = proto, 0
+
+        def __getattr__(self, name: str) -> Any:
+            self.reads += name == "tensor_content"
+            return getattr(self._proto, name)
+
+    values = np.arange(1000, dtype=np.float32)
+    counted = Counted(tf.make_tensor_proto(values))
+    array = tensor_proto.read_only_array(counted)
+    np.testing.assert_array_equal(array, values)
+    assert counted.reads == 1
+    assert not array.flags.writeable and not array.flags.owndata
+    changed = tf.make_ndarray(counted)
+    changed[0] = 5
+    assert array[0] == 0

@@ -105,13 +105,16 @@ class Graph {
     return add("Below", {input}, {DType::boolean}, kernel);
   }
 
-  std::shared_ptr<Plan> plan(std::vector<Edge> fetches = {}) {
+  // The plan keeps the device alive. `threads`: the most that may run nodes at the same time; 0: those of the process.
+  std::shared_ptr<Plan> plan(std::vector<Edge> fetches = {}, int threads = 0) {
     auto make = [this](const NodeSpec& spec) -> std::shared_ptr<Kernel> {
       for (size_t i = 0; i < specs.size(); ++i)
         if (specs[i].def.name == spec.def.name && kernels[i]) return kernels[i];
       return Registry::global().create(spec.def, *device);
     };
-    return std::make_shared<Plan>(specs, static_cast<int>(num_feeds), std::move(fetches), make, *device);
+    auto limit = threads > 0 ? std::make_shared<InterOpLimit>(threads) : InterOpLimit::of_process();
+    auto* plan = new Plan(specs, static_cast<int>(num_feeds), std::move(fetches), make, *device, std::move(limit));
+    return {plan, [kept = device](Plan* each) { delete each; }};
   }
 
   std::shared_ptr<Device> device;
@@ -125,6 +128,33 @@ class Graph {
     attrs["tensor_name"] = tensor;
     attrs["send_device"] = from;
     attrs["recv_device"] = to;
+  }
+};
+
+// Two devices and the graphs that run on them.
+struct Two {
+  Two() : a(cpu(0)), b(cpu(1)) {}
+  Graph a, b;
+  std::vector<JointStep::Part> parts(std::vector<Graph::Edge> from_a, std::vector<Graph::Edge> from_b,
+                                     bool linked = true) {
+    std::vector<std::shared_ptr<Plan>> plans = {a.plan(from_a), b.plan(from_b)};
+    if (linked) JointStep::link(plans);
+    std::vector<JointStep::Part> out(2);
+    int32_t fed = 0, fetched = 0;
+    for (int i = 0; i < 2; ++i) {
+      out[i].plan = plans[i];
+      for (int64_t k = 0; k < (i == 0 ? a : b).num_feeds; ++k) out[i].feeds.push_back(fed++);
+      for (size_t k = 0; k < (i == 0 ? from_a : from_b).size(); ++k) out[i].fetches.push_back(fetched++);
+    }
+    return out;
+  }
+  int32_t to_b(Graph::Edge value, const std::string& name) {
+    a.send(value, name, b.device->name);
+    return b.recv(name, a.device->name);
+  }
+  int32_t to_a(Graph::Edge value, const std::string& name) {
+    b.send(value, name, a.device->name);
+    return a.recv(name, b.device->name);
   }
 };
 

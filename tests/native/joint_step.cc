@@ -8,33 +8,6 @@ namespace {
 
 using namespace native_tests;
 
-// Two devices and the graphs that run on them.
-struct Two {
-  Two() : a(cpu(0)), b(cpu(1)) {}
-  Graph a, b;
-  std::vector<JointStep::Part> parts(std::vector<Graph::Edge> from_a, std::vector<Graph::Edge> from_b,
-                                     bool linked = true) {
-    std::vector<std::shared_ptr<Plan>> plans = {a.plan(from_a), b.plan(from_b)};
-    if (linked) JointStep::link(plans);
-    std::vector<JointStep::Part> out(2);
-    int32_t fed = 0, fetched = 0;
-    for (int i = 0; i < 2; ++i) {
-      out[i].plan = plans[i];
-      for (int64_t k = 0; k < (i == 0 ? a : b).num_feeds; ++k) out[i].feeds.push_back(fed++);
-      for (size_t k = 0; k < (i == 0 ? from_a : from_b).size(); ++k) out[i].fetches.push_back(fetched++);
-    }
-    return out;
-  }
-  int32_t to_b(Graph::Edge value, const std::string& name) {
-    a.send(value, name, b.device->name);
-    return b.recv(name, a.device->name);
-  }
-  int32_t to_a(Graph::Edge value, const std::string& name) {
-    b.send(value, name, a.device->name);
-    return a.recv(name, b.device->name);
-  }
-};
-
 std::vector<Tensor> run(const std::vector<JointStep::Part>& parts, std::vector<Tensor> feeds, size_t num_fetches,
                         int64_t id = 0) {
   return std::make_shared<JointStep>(parts, id)->run(feeds, num_fetches);

@@ -48,6 +48,31 @@ TEST(a_large_block_keeps_its_values_while_its_pages_are_joined) {
   munmap(peers, arena.size());
 }
 
+TEST(pages_that_lie_idle_go_back_to_the_system_and_those_that_are_used_stay) {
+  SharedArena& arena = *SharedArena::get();
+  arena.trim();
+  const auto give_all = [&](std::vector<void*> blocks) {
+    for (void* block : blocks) arena.give(block, kLarge);
+  };
+  const auto start = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  arena.relax(start);
+  give_all({arena.take(kLarge), arena.take(kLarge), arena.take(kLarge)});
+  const int64_t all = arena.bytes_idle();
+  CHECK(all >= static_cast<int64_t>(3 * kLarge));
+  arena.relax(start + std::chrono::milliseconds(1000));  // They have been used since.
+  CHECK_EQUAL(arena.bytes_idle(), all);
+  arena.give(arena.take(kLarge), kLarge);
+  arena.relax(start + std::chrono::milliseconds(1500));  // Not long enough.
+  CHECK_EQUAL(arena.bytes_idle(), all);
+  arena.relax(start + std::chrono::milliseconds(2000));
+  CHECK_EQUAL(arena.bytes_idle(), all / 3);
+  arena.relax(start + std::chrono::milliseconds(3000));
+  CHECK_EQUAL(arena.bytes_idle(), 0);
+  char* block = static_cast<char*>(arena.take(kLarge));
+  std::memset(block, 1, kLarge);
+  arena.give(block, kLarge);
+}
+
 TEST(a_file_that_cannot_be_mapped_gives_null) { CHECK(HugePages::map(-1, 1 << 20, PROT_READ) == nullptr); }
 
 }  // namespace

@@ -5,16 +5,11 @@
 #include "check.h"
 #include "executor/executor.h"
 #include "graphs.h"
+#include "teams.h"
 
 namespace {
 
 using namespace native_tests;
-
-// Gives every step a team for as long as it lives.
-struct Forced {
-  Forced() { Pace::force(true); }
-  ~Forced() { Pace::force(false); }
-};
 
 std::vector<Tensor> run(const std::shared_ptr<Plan>& plan, std::vector<Tensor> feeds = {}) {
   return std::make_shared<Executor>(plan)->run(feeds);
@@ -30,35 +25,12 @@ std::vector<Tensor> start_and_wait(const std::shared_ptr<Plan>& plan) {
   return result->get_future().get();
 }
 
-// Two kernels that return only when both run at the same time.
-struct Meeting {
-  std::atomic<int> here{0};
-  std::function<void(Context&)> kernel() {
-    return [this](Context& ctx) {
-      ++here;
-      const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (here.load() % 2 != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-      if (here.load() % 2 != 0) fail(Code::deadline_exceeded, "nobody came");
-      ctx.set_output(0, number(1));
-    };
-  }
-};
-
-// The plan of a graph whose steps may have so many threads.
-std::shared_ptr<Plan> limited(const Graph& graph, std::vector<Graph::Edge> fetches, int threads) {
-  auto make = [&](const NodeSpec& spec) -> std::shared_ptr<Kernel> {
-    return graph.kernels[std::stoul(spec.def.name.substr(spec.def.name.rfind('_') + 1))];
-  };
-  return std::make_shared<Plan>(graph.specs, 0, std::move(fetches), make, *graph.device,
-                                std::make_shared<InterOpLimit>(threads));
-}
-
 std::shared_ptr<Plan> plan_of_meeting(Meeting& meeting, bool may_wait) {
   Graph graph;
   const int32_t a = graph.compute({}, meeting.kernel());
   const int32_t b = graph.compute({}, meeting.kernel());
   graph.specs[a].may_wait = graph.specs[b].may_wait = may_wait;
-  return limited(graph, {{a, 0}, {b, 0}}, 2);
+  return graph.plan({{a, 0}, {b, 0}}, 2);
 }
 
 TEST(independent_nodes_of_a_step_run_at_the_same_time) {
@@ -88,7 +60,7 @@ TEST(a_step_of_one_thread_does_not_let_nodes_meet) {
   std::vector<Graph::Edge> fetches;
   for (int i = 0; i < 8; ++i) fetches.push_back({graph.compute({}, kernel), 0});
   Forced forced;
-  auto plan = limited(graph, fetches, 1);
+  auto plan = graph.plan(fetches, 1);
   CHECK(!plan->pace().has_team());
   run(plan);
   CHECK_EQUAL(most.load(), 1);
@@ -105,7 +77,7 @@ TEST(measured_steps_get_a_team_only_if_several_nodes_take_long) {
     for (int i = 0; i < 4; ++i)
       last.push_back(
           {graph.compute(wide || last.empty() ? std::vector<Graph::Edge>{} : std::vector{last.back()}, slow), 0});
-    auto plan = limited(graph, last, 4);
+    auto plan = graph.plan(last, 4);
     for (int i = 0; i < 4; ++i) run(plan);
     CHECK_EQUAL(plan->pace().has_team(), wide);
   }

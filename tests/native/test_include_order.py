@@ -12,12 +12,13 @@ CORE = Path(__file__).parents[2] / "core"
 # From the bottom to the top. Folders in one line do not include each other. A file in core/ itself goes by its name.
 ORDER = """
     error
-    strings, memory, regex
+    strings, memory, regex, code
     thread
     tensor
     io, random
     checkpoint
     resource
+    embedding
     device
     kernel
     executor

@@ -64,6 +64,21 @@ def test_jpeg_options_reach_the_library(session: tf.Session, progressive: bool) 
     assert np.abs(plain - fast).max() > 20  # The colours of such a picture differ from pixel to pixel.
 
 
+def test_jpeg_is_decoded_by_the_core_and_not_by_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The native path is taken with the Pillow that is installed: the slow one would go unnoticed."""
+    assert image_formats._has_libjpeg()
+    data = saved(picture(3, 100, 100), "JPEG")
+    expected = np.asarray(Image.open(io.BytesIO(data)))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("Pillow was asked to decode a JPEG file")
+
+    monkeypatch.setattr(Image, "open", refuse)
+    with tf.Session() as session:
+        decoded = session.run(tf.image.decode_jpeg(data, dct_method="INTEGER_ACCURATE"))
+    np.testing.assert_array_equal(decoded, expected)
+
+
 def test_jpeg_without_libjpeg_is_decoded_by_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a Pillow with another library than the core supports."""
     monkeypatch.setattr(image_formats, "_has_libjpeg", lambda: False)

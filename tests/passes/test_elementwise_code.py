@@ -83,20 +83,32 @@ def test_more_values_than_registers() -> None:
     assert_same_bits(*run_both(total, {x: values(np.random.default_rng(3), 3000)}))
 
 
+def executable_regions() -> int:
+    """How many regions of memory hold code that comes from no file."""
+    with open("/proc/self/maps") as maps:
+        return sum(" r-xp " in line and line.split()[4] == "0" for line in maps)
+
+
+def test_more_arrays_than_registers_for_their_addresses() -> None:
+    inputs = [tf.placeholder(tf.float32, [None]) for _ in range(20)]
+    total = tf.tanh(inputs[0])
+    for i, x in enumerate(inputs[1:]):
+        total = [total - x, x * total, tf.maximum(x, total) + x][i % 3]
+    assert ops_after([total], inputs).count("_FusedElementwise") == 1
+    rng = np.random.default_rng(4)
+    assert_same_bits(*run_both(total, {x: values(rng, 3001) for x in inputs}))
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="code is made for x86-64 only")
 def test_code_is_made_and_goes_with_the_session() -> None:
-    def executable() -> int:
-        with open("/proc/self/maps") as maps:
-            return sum(" r-xp " in line and line.split()[4] == "0" for line in maps)
-
     x = tf.placeholder(tf.float32, [None])
-    before = executable()
+    before = executable_regions()
     with tf.Session() as session:
         session.run(tf.tanh(x * 2.0) - x, {x: np.ones(5000, np.float32)})
-        assert executable() == before + 1
+        assert executable_regions() == before + 1
     del session
     gc.collect()
-    assert executable() == before
+    assert executable_regions() == before
 
 
 WITHOUT_NEW_CODE = """

@@ -53,6 +53,25 @@ def test_float_operations_need_no_step() -> None:
     assert root.total_float_ops >= 1024
 
 
+def test_operations_of_unknown_size_are_named_or_counted_with_an_assumed_batch(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x = tf.placeholder(tf.float32, [None, 16])
+    for units in (8, 4):
+        x = tf.layers.dense(x, units, name=f"layer{units}")
+    root = tf.profiler.profile(options=Builder.float_operation(), cmd="op")
+    out = capsys.readouterr().out
+    assert "layer8/MatMul" in root.uncounted
+    assert "2 operations with arithmetic left out" in out
+    assert "with_assumed_batch" in out
+    root = tf.profiler.profile(options=Builder(Builder.float_operation()).with_assumed_batch(10).build(), cmd="op")
+    assert {child.name: child.float_ops for child in root.children}["MatMul"] == 2 * 10 * (16 * 8 + 8 * 4)
+    assert not root.uncounted
+    assert "left out" not in capsys.readouterr().out
+    with pytest.raises(ValueError, match="at least 1"):
+        Builder().with_assumed_batch(0)
+
+
 @pytest.mark.parametrize("cmd", ["scope", "op", "graph", "code"])
 def test_every_view_has_the_whole_time(cmd: str, capsys: pytest.CaptureFixture[str]) -> None:
     x, y = model()

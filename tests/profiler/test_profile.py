@@ -159,7 +159,7 @@ def test_a_trace_that_the_program_asks_for_is_taken_along() -> None:
         session.run(y, None, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
         session.run(y, None, tf.RunOptions())
     assert metadata.step_stats.dev_stats
-    assert len(recording.traced) == 1
+    assert len(recording.traced) == 2
     assert recording.profile().by_op()[0].key == "RandomUniform"
 
 

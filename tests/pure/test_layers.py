@@ -32,10 +32,12 @@ ORDER = (
     "seq2seq train",
     "data feature_column saved_model testing datasets dist",
     "horovod",  # Horovod's names, on collective ops and this process's task
-    "compatibility",
+    "compatibility lazy_spaces as_tensorflow notebook_views",
     "namespace cli",
     "__init__",
-    "__main__ distributions",  # Distributions use the public names, as programs do.
+    "__main__ distributions estimator ragged signal",  # These use the public names, as programs do.
+    "contrib",
+    "tensorflow_modules",  # what TensorFlow's internal paths hold beside public names
 )
 
 # The same for the files and folders inside of some packages.

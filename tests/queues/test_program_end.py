@@ -101,6 +101,24 @@ time.sleep(float(sys.argv[1]))
 print("end")
 """
 
+# The thread of `prefetch` computes without Python until the interpreter is gone, and then calls a Python function. What
+# the C library does at the end of the process comes after that, so that the process still lives.
+LATE = """
+import ctypes
+import thalweg as tf
+
+def count(n):
+    steps = tf.cast(n, tf.int32) * 1_000_000
+    _, last = tf.while_loop(lambda i, x: i < steps, lambda i, x: (i + 1, x + 1.0), [0, 0.0])
+    return tf.py_func(lambda x: x, [last], tf.float32)
+
+element = tf.data.make_one_shot_iterator(tf.data.Dataset.range(2).map(count).prefetch(1)).get_next()
+session = tf.Session()
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(3), None)
+print(session.run(element))
+"""
+
 
 def ended(program: str, *arguments: str) -> tuple[int, str, str]:
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=100)
@@ -117,3 +135,7 @@ def test_daemon_threads_that_run_steps_for_ever_do_no_harm(kind: str) -> None:
     program = f"LOOP = {LOOPS[kind]!r}\n{LOOPING}"
     for seconds in ("0.05", "0.3"):
         assert ended(program, seconds) == (0, "end", "")
+
+
+def test_a_native_thread_that_calls_python_after_the_end_of_the_interpreter_rests() -> None:
+    assert ended(LATE) == (0, "0.0", "")

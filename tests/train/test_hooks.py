@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +315,29 @@ def test_a_quick_training_shows_progress_once_by_default() -> None:
     plain = io.StringIO()
     _train([tf.train.ProgressHook(stream=plain)], 3)
     assert len(plain.getvalue().splitlines()) == 1
+
+
+def test_the_last_line_of_progress_shows_the_loss_of_the_last_step() -> None:
+    plain = io.StringIO()
+    loss = tf.identity(tf.train.get_or_create_global_step()) * 10
+    _train([tf.train.ProgressHook(loss, last_step=7, every_secs=1e6, stream=plain)], 7)
+    (line,) = plain.getvalue().splitlines()
+    shown = float(line.split("loss ")[1].split()[0])
+    assert shown in (60.0, 70.0)  # Before or after the seventh update: the order within a step is open.
+
+
+class ZMQInteractiveShell:
+    """Stands in for the shell of a notebook, which is recognized by its name."""
+
+
+def test_progress_in_a_notebook_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = types.ModuleType("IPython")
+    python.get_ipython = ZMQInteractiveShell  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", out)
+    _train([tf.train.ProgressHook(last_step=2, every_secs=0.0)], 2)
+    assert out.getvalue().count("\r") == 3
 
 
 def test_a_program_that_comes_back_after_the_last_step_runs_none() -> None:

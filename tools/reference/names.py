@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import thalweg
-from thalweg import namespace
+from thalweg import lazy_spaces, namespace
 from thalweg.graph.definitions import op_registry
 
 ROOT = "tf"
@@ -112,6 +112,7 @@ def _all_values() -> Iterator[tuple[str, Any]]:
 def collect() -> Reference:
     """Reads the registry."""
     thalweg.Session  # noqa: B018 (bound at first use)
+    lazy_spaces.load_all()
     values: dict[str, Any] = {}
     modules: dict[str, ModuleType] = {}
     for name, value in _all_values():

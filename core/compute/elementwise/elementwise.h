@@ -19,6 +19,7 @@
 #include <cmath>
 #include <concepts>
 
+#include "code/recorded.h"
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -242,6 +243,36 @@ BinaryLoop binary_loop(DType dtype) {
   return loop;
 }
 
+// The rows of a loop whose results have the type of the operands, which are computed in as they are.
+inline bool keeps_type(const RowTypes& types) {
+  return types.reduced == DType::invalid && types.width == types.out_width;
+}
+
+// Elementwise::record of a functor, applied to one operand or two.
+template <typename F, typename T, size_t... operand>
+int record_as(const int* operands, std::index_sequence<operand...>) {
+  return F::apply(code::Recorded<T>::of(operands[operand])...).value;
+}
+template <typename F, size_t count>
+int record_functor(code::Recording& recording, code::Lane lane, const int* operands) {
+  if constexpr (requires { F::recorded; }) {
+    using namespace code::recorded_types;
+    const code::RecordingScope scope(recording);
+    constexpr auto all = std::make_index_sequence<count>();
+    if constexpr ((F::recorded & kFloat32) != 0)
+      if (lane == code::Lane::float32) return record_as<F, float>(operands, all);
+    if constexpr ((F::recorded & kFloat64) != 0)
+      if (lane == code::Lane::float64) return record_as<F, double>(operands, all);
+    if constexpr ((F::recorded & kInts) != 0) {
+      if (lane == code::Lane::int32) return record_as<F, int32_t>(operands, all);
+      if (lane == code::Lane::int64) return record_as<F, int64_t>(operands, all);
+    }
+    if constexpr ((F::recorded & kTruth) != 0)
+      if (lane == code::Lane::truth) return record_as<F, bool>(operands, all);
+  }
+  return code::kNone;
+}
+
 // Output 0 = the loop over input 0, in place where that is allowed.
 void compute_unary(Context& ctx, const UnaryLoop& loop);
 // Output 0 = the loop over inputs i and j, broadcast, in place where that is allowed.
@@ -254,6 +285,11 @@ template <typename F, typename TypeList>
 struct Unary : Kernel {
   explicit Unary(const Construction&) {}
   static Rows rows() { return unary_rows_of<F, TypeList>(); }
+  static Rows rows_of(DType dtype) {
+    const UnaryLoop loop = unary_loop<F, TypeList>(dtype);
+    return keeps_type(loop.types) ? Rows{.unary = loop.row} : Rows{};
+  }
+  static constexpr auto record = &record_functor<F, 1>;
   void compute(Context& ctx) override { compute_unary(ctx, unary_loop<F, TypeList>(ctx.input(0).dtype())); }
 };
 
@@ -273,6 +309,13 @@ template <typename F, typename TypeList>
 struct Binary : Kernel {
   explicit Binary(const Construction&) {}
   static Rows rows() { return binary_rows_of<F, TypeList>(); }
+  static Rows rows_of(DType dtype) {
+    constexpr bool is_checked = requires(const Tensor& t) { F::template check<int32_t>(t, t); };
+    if (is_checked && dtype != DType::float32 && dtype != DType::float64) return {};
+    const BinaryLoop loop = binary_loop<F, TypeList>(dtype);
+    return keeps_type(loop.types) ? Rows{.binary = loop.row} : Rows{};
+  }
+  static constexpr auto record = &record_functor<F, 2>;
   void compute(Context& ctx) override { compute_binary<F, TypeList>(ctx, 0, 1); }
 };
 
@@ -280,6 +323,10 @@ struct Binary : Kernel {
 template <typename F, typename TypeList>
 struct Swapped : Kernel {
   explicit Swapped(const Construction&) {}
+  static int record(code::Recording& recording, code::Lane lane, const int* operands) {
+    const int swapped[] = {operands[1], operands[0]};
+    return record_functor<F, 2>(recording, lane, swapped);
+  }
   void compute(Context& ctx) override { compute_binary<F, TypeList>(ctx, 1, 0); }
 };
 

@@ -1,15 +1,17 @@
 // ElementwiseCode: machine code for a chain of element-wise ops over float32, one loop with all values in registers.
 //
-// Contract: computes the same bits as the ops' own loops. Made at run time, for x86-64 with AVX2; `compile` returns
-// null elsewhere, for ops without a vector form, and where the system allows no new code. The memory that holds the
-// code is never writable and executable at once. Immutable, so any number of threads may run it.
+// Contract: computes the same bits as the ops' own loops, whose functors it records (code/recorded.h). `compile`
+// returns null for ops that cannot be recorded, and where no code can be made. Immutable, so any number of threads may
+// run it.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "code/stream_code.h"
 
 namespace thalweg {
 
@@ -26,20 +28,13 @@ class ElementwiseCode {
   static std::unique_ptr<ElementwiseCode> compile(int num_inputs, std::span<const Op> ops,
                                                   std::span<const char> scalar);
 
-  ~ElementwiseCode();
-  ElementwiseCode(const ElementwiseCode&) = delete;
-
   // Computes n elements, a multiple of kWidth. inputs[v] are the elements of input v, scalars[v] the value of scalar v;
   // the others are not read. `out` may be one of the inputs.
   void run(const float* const* inputs, const float* scalars, float* out, int64_t n) const;
 
  private:
-  ElementwiseCode(void* memory, size_t bytes, int num_values)
-      : memory_(memory), bytes_(bytes), num_values_(num_values) {}
-
-  void* memory_;
-  size_t bytes_;
-  int num_values_;
+  std::unique_ptr<code::StreamCode> code_;
+  std::vector<int> streams_, splats_;  // the values that are its parameters
 };
 
 }  // namespace thalweg

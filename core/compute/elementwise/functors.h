@@ -1,6 +1,9 @@
 // The functors of element-wise arithmetic and of the activation functions, for kernels of one op and for fused chains.
 //
 // Integers wrap around: their arithmetic is done without sign, where overflow is defined.
+//
+// A functor that declares `recorded` can also be applied to Recorded numbers (code/recorded.h) of these types: fused
+// chains and loops are compiled from the functors themselves.
 #pragma once
 
 #include <algorithm>
@@ -16,29 +19,37 @@
 
 namespace thalweg::functors {
 
+using namespace code::recorded_types;
+using code::is_recorded, code::Plain, code::RecordedTypes;
+using std::ceil, std::fabs, std::floor, std::nearbyint, std::sqrt, std::trunc;
+using vector_math::select;
+
 template <typename T>
 inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 // The type that integers are computed in: no narrower than unsigned, so that nothing is promoted to a signed type.
 template <typename T>
 using Wrap = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 
-#define THALWEG_BINARY(Name, expression) \
-  struct Name {                          \
-    template <typename T>                \
-    static T apply(T a, T b) {           \
-      expression                         \
-    }                                    \
+#define THALWEG_BINARY(Name, types, expression)      \
+  struct Name {                                      \
+    static constexpr RecordedTypes recorded = types; \
+    template <typename T>                            \
+    static T apply(T a, T b) {                       \
+      expression                                     \
+    }                                                \
   };
-#define THALWEG_UNARY(Name, expression) \
-  struct Name {                         \
-    template <typename T>               \
-    static T apply(T x) {               \
-      expression                        \
-    }                                   \
+#define THALWEG_UNARY(Name, types, expression)       \
+  struct Name {                                      \
+    static constexpr RecordedTypes recorded = types; \
+    template <typename T>                            \
+    static T apply(T x) {                            \
+      expression                                     \
+    }                                                \
   };
 
 struct Add {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T a, T b) {
     if constexpr (is_integer<T>) return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b));
@@ -47,6 +58,7 @@ struct Add {
 };
 struct Sub {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T a, T b) {
     if constexpr (is_integer<T>) return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b));
@@ -55,6 +67,7 @@ struct Sub {
 };
 struct Mul {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T a, T b) {
     if constexpr (is_integer<T>) {
@@ -69,6 +82,7 @@ struct Mul {
 };
 struct Neg {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T x) {
     if constexpr (is_integer<T>) return static_cast<T>(Wrap<T>{0} - static_cast<Wrap<T>>(x));
@@ -77,6 +91,7 @@ struct Neg {
 };
 struct Square {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T x) {
     return Mul::apply(x, x);
@@ -84,6 +99,7 @@ struct Square {
 };
 struct SquaredDifference {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T a, T b) {
     T d = Sub::apply(a, b);
@@ -91,10 +107,10 @@ struct SquaredDifference {
     return Square::apply(d);
   }
 };
-THALWEG_BINARY(MulNoNan, return b == T(0) ? T(0) : Mul::apply(a, b);)
+THALWEG_BINARY(MulNoNan, kFloats, return select(b == T(0), T(0), Mul::apply(a, b));)
 
-THALWEG_BINARY(RealDiv, return a / b;)
-THALWEG_BINARY(DivNoNan, return b == T(0) ? T(0) : a / b;)
+THALWEG_BINARY(RealDiv, kFloats, return a / b;)
+THALWEG_BINARY(DivNoNan, kFloats, return select(b == T(0), T(0), a / b);)
 
 // Integer division refuses a divisor of zero before the loop starts; the loop itself survives the one quotient that
 // overflows.
@@ -116,43 +132,55 @@ inline bool overflows(T a, T b) {
   return false;
 }
 struct TruncateDiv : CheckDivisor {
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (is_integer<T>)
+    if constexpr (is_recorded<T> && is_integer<Plain<T>>)
+      return record(code::Opcode::quotient, a, b.value, code::kNone, code::kTruncated);
+    else if constexpr (is_integer<T>)
       return overflows(a, b) ? a : static_cast<T>(a / b);
-    else if constexpr (std::is_floating_point_v<T>)
-      return std::trunc(a / b);
+    else if constexpr (std::is_floating_point_v<Plain<T>>)
+      return trunc(a / b);
     else
       return a / b;
   }
 };
 struct FloorDiv : CheckDivisor {
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (is_integer<T>) {
+    if constexpr (is_recorded<T> && is_integer<Plain<T>>)
+      return record(code::Opcode::quotient, a, b.value, code::kNone, code::kFloored);
+    else if constexpr (is_integer<T>) {
       if (overflows(a, b)) return a;
       T quotient = static_cast<T>(a / b);
       return static_cast<T>(quotient - ((a % b != 0) & ((a < 0) != (b < 0))));
-    } else if constexpr (std::is_floating_point_v<T>) {
-      return std::floor(a / b);
+    } else if constexpr (std::is_floating_point_v<Plain<T>>) {
+      return floor(a / b);
     } else {
       return a / b;
     }
   }
 };
 struct TruncateMod : CheckDivisor {
+  static constexpr RecordedTypes recorded = kInts;
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (is_integer<T>)
+    if constexpr (is_recorded<T> && is_integer<Plain<T>>)
+      return record(code::Opcode::remainder, a, b.value, code::kNone, code::kTruncated);
+    else if constexpr (is_integer<T>)
       return overflows(a, b) ? T(0) : static_cast<T>(a % b);
     else
       return std::fmod(a, b);
   }
 };
 struct FloorMod : CheckDivisor {
+  static constexpr RecordedTypes recorded = kInts;
   template <typename T>
   static T apply(T a, T b) {
-    if constexpr (is_integer<T>) {
+    if constexpr (is_recorded<T> && is_integer<Plain<T>>)
+      return record(code::Opcode::remainder, a, b.value, code::kNone, code::kFloored);
+    else if constexpr (is_integer<T>) {
       if (overflows(a, b)) return T(0);
       T rest = static_cast<T>(a % b);
       return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
@@ -218,37 +246,43 @@ struct Pow {
 };
 
 // NaN in either operand is the result.
-THALWEG_BINARY(Maximum, if constexpr (std::is_floating_point_v<T>) return a > b || a != a ? a : b;
-               return a > b ? a : b;)
-THALWEG_BINARY(Minimum, if constexpr (std::is_floating_point_v<T>) return a < b || a != a ? a : b;
-               return a < b ? a : b;)
+THALWEG_BINARY(Maximum, kNumbers,
+               if constexpr (std::is_floating_point_v<Plain<T>>) return select((a > b) | (a != a), a, b);
+               return select(a > b, a, b);)
+THALWEG_BINARY(Minimum, kNumbers,
+               if constexpr (std::is_floating_point_v<Plain<T>>) return select((a < b) | (a != a), a, b);
+               return select(a < b, a, b);)
 
-struct Atan2 {
-  template <typename T>
-  THALWEG_VECTOR static T apply(T a, T b) {
-    if constexpr (std::is_same_v<T, float>)
-      return vector_math::atan2(a, b);
-    else
-      return std::atan2(a, b);
-  }
-};
-THALWEG_BINARY(NextAfter, return std::nextafter(a, b);)
+THALWEG_BINARY(Atan2, kUnrecorded, if constexpr (std::is_same_v<T, float>) return vector_math::atan2(a, b);
+               else return std::atan2(a, b);)
+THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
 
 // --- Functions of one argument ---------------------------------------------------------------------------------------
 
-// Float, or float and double, take the vector form, everything else the standard library's.
-#define THALWEG_FUNCTION_OF(Name, function, has_vector_form) \
-  struct Name {                                              \
-    template <typename T>                                    \
-    THALWEG_VECTOR static T apply(T x) {                     \
-      if constexpr (has_vector_form)                         \
-        return vector_math::function(x);                     \
-      else                                                   \
-        return std::function(x);                             \
-    }                                                        \
+// Float and double take the vector form, everything else the standard library's.
+#define THALWEG_FUNCTION(Name, function)                                          \
+  struct Name {                                                                   \
+    static constexpr RecordedTypes recorded = kFloat32;                           \
+    template <typename T>                                                         \
+    THALWEG_VECTOR static T apply(T x) {                                          \
+      if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>) \
+        return vector_math::function(x);                                          \
+      else                                                                        \
+        return std::function(x);                                                  \
+    }                                                                             \
   };
-#define THALWEG_FLOAT_FUNCTION(Name, function) THALWEG_FUNCTION_OF(Name, function, (std::is_same_v<T, float>))
-#define THALWEG_FUNCTION(Name, function) THALWEG_FUNCTION_OF(Name, function, std::is_floating_point_v<T>)
+// Float alone does.
+#define THALWEG_FLOAT_FUNCTION(Name, types, function) \
+  struct Name {                                       \
+    static constexpr RecordedTypes recorded = types;  \
+    template <typename T>                             \
+    THALWEG_VECTOR static T apply(T x) {              \
+      if constexpr (std::is_same_v<Plain<T>, float>)  \
+        return vector_math::function(x);              \
+      else                                            \
+        return std::function(x);                      \
+    }                                                 \
+  };
 #define THALWEG_TRIGONOMETRIC(Name, function)                    \
   struct Name {                                                  \
     static constexpr float near_limit = vector_math::kTrigLimit; \
@@ -264,29 +298,30 @@ THALWEG_BINARY(NextAfter, return std::nextafter(a, b);)
 THALWEG_FUNCTION(Exp, exp)
 THALWEG_FUNCTION(Log, log)
 THALWEG_FUNCTION(Tanh, tanh)
-THALWEG_FLOAT_FUNCTION(Erf, erf)
+THALWEG_FLOAT_FUNCTION(Erf, kFloat32, erf)
 THALWEG_TRIGONOMETRIC(Sin, sin)
 THALWEG_TRIGONOMETRIC(Cos, cos)
 THALWEG_TRIGONOMETRIC(Tan, tan)
-THALWEG_UNARY(Sqrt, return std::sqrt(x);)
-THALWEG_UNARY(Rsqrt, return T(1) / std::sqrt(x);)
-THALWEG_FLOAT_FUNCTION(Asin, asin)
-THALWEG_FLOAT_FUNCTION(Acos, acos)
-THALWEG_FLOAT_FUNCTION(Atan, atan)
-THALWEG_FLOAT_FUNCTION(Sinh, sinh)
-THALWEG_FLOAT_FUNCTION(Cosh, cosh)
-THALWEG_FLOAT_FUNCTION(Asinh, asinh)
-THALWEG_FLOAT_FUNCTION(Acosh, acosh)
-THALWEG_FLOAT_FUNCTION(Atanh, atanh)
-THALWEG_UNARY(Erfc, return std::erfc(x);)
-THALWEG_UNARY(Ceil, return std::ceil(x);)
-THALWEG_UNARY(Floor, return std::floor(x);)
-THALWEG_UNARY(Rint, return std::nearbyint(x);)
+THALWEG_UNARY(Sqrt, kFloats, return sqrt(x);)
+THALWEG_UNARY(Rsqrt, kFloats, return T(1) / sqrt(x);)
+THALWEG_FLOAT_FUNCTION(Asin, kUnrecorded, asin)
+THALWEG_FLOAT_FUNCTION(Acos, kUnrecorded, acos)
+THALWEG_FLOAT_FUNCTION(Atan, kUnrecorded, atan)
+THALWEG_FLOAT_FUNCTION(Sinh, kUnrecorded, sinh)
+THALWEG_FLOAT_FUNCTION(Cosh, kUnrecorded, cosh)
+THALWEG_FLOAT_FUNCTION(Asinh, kUnrecorded, asinh)
+THALWEG_FLOAT_FUNCTION(Acosh, kUnrecorded, acosh)
+THALWEG_FLOAT_FUNCTION(Atanh, kUnrecorded, atanh)
+THALWEG_UNARY(Erfc, kUnrecorded, return std::erfc(x);)
+THALWEG_UNARY(Ceil, kFloats, return ceil(x);)
+THALWEG_UNARY(Floor, kFloats, return floor(x);)
+THALWEG_UNARY(Rint, kFloats, return nearbyint(x);)
 
 struct Expm1 {
+  static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
       return vector_math::expm1(x);
     else if constexpr (is_complex<T>) {
       // e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2), without the cancellation near zero.
@@ -298,9 +333,10 @@ struct Expm1 {
   }
 };
 struct Log1p {
+  static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
       return vector_math::log1p(x);
     else if constexpr (is_complex<T>) {
       auto a = x.real(), b = x.imag();
@@ -311,15 +347,17 @@ struct Log1p {
   }
 };
 struct Sigmoid {
+  static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
       return vector_math::sigmoid(x);
     else
       return T(1) / (T(1) + std::exp(-x));
   }
 };
 struct Softplus {
+  static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
     return vector_math::softplus(x);
@@ -327,6 +365,7 @@ struct Softplus {
 };
 // A quotient of integers truncates, and of zero is zero.
 struct Reciprocal {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   static T apply(T x) {
     if constexpr (is_integer<T>)
@@ -336,12 +375,13 @@ struct Reciprocal {
   }
 };
 struct Abs {
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T x) {
-    if constexpr (is_integer<T>)
-      return x < 0 ? Neg::apply(x) : x;
+    if constexpr (is_integer<Plain<T>>)
+      return select(x < T(0), Neg::apply(x), x);
     else
-      return std::fabs(x);
+      return fabs(x);
   }
 };
 struct ComplexAbs {
@@ -351,43 +391,48 @@ struct ComplexAbs {
   }
 };
 struct Sign {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   static T apply(T x) {
     if constexpr (is_complex<T>)
       return x == T(0) ? T(0) : x / std::abs(x);
-    else if constexpr (std::is_floating_point_v<T>)
-      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;  // Zero, NaN.
+    else if constexpr (std::is_floating_point_v<Plain<T>>)
+      return select(x > T(0), T(1), select(x < T(0), T(-1), x));  // Zero, NaN.
     else
       return static_cast<T>((x > 0) - (x < 0));
   }
 };
 struct Round {
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
   static T apply(T x) {
     if constexpr (is_complex<T>)
       return T(std::nearbyint(x.real()), std::nearbyint(x.imag()));
-    else if constexpr (std::is_floating_point_v<T>)
-      return std::nearbyint(x);
+    else if constexpr (std::is_floating_point_v<Plain<T>>)
+      return nearbyint(x);
     else
       return x;
   }
 };
 struct IsNan {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
-  static bool apply(T x) {
+  static auto apply(T x) {
     return x != x;
   }
 };
 struct IsInf {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
-  static bool apply(T x) {
-    return std::fabs(x) == std::numeric_limits<T>::infinity();
+  static auto apply(T x) {
+    return fabs(x) == std::numeric_limits<Plain<T>>::infinity();
   }
 };
 struct IsFinite {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
-  static bool apply(T x) {
-    return std::fabs(x) < std::numeric_limits<T>::infinity();
+  static auto apply(T x) {
+    return fabs(x) < std::numeric_limits<Plain<T>>::infinity();
   }
 };
 
@@ -399,77 +444,84 @@ inline T conjugate(T x) {
   return x;
 }
 // TensorFlow's graphs expect these three to conjugate y, and the two after them not to.
-THALWEG_BINARY(SqrtGrad, return b * T(0.5) / conjugate(a);)
-THALWEG_BINARY(RsqrtGrad, T y = conjugate(a); return T(-0.5) * b * (y * y * y);)
-THALWEG_BINARY(ReciprocalGrad, T y = conjugate(a); return -b * (y * y);)
-THALWEG_BINARY(TanhGrad, return b * (T(1) - a * a);)
-THALWEG_BINARY(SigmoidGrad, return b * a * (T(1) - a);)
+THALWEG_BINARY(SqrtGrad, kFloats, return b * T(0.5) / conjugate(a);)
+THALWEG_BINARY(RsqrtGrad, kFloats, T y = conjugate(a); return T(-0.5) * b * (y * y * y);)
+THALWEG_BINARY(ReciprocalGrad, kFloats, T y = conjugate(a); return -b * (y * y);)
+THALWEG_BINARY(TanhGrad, kFloats, return b * (T(1) - a * a);)
+THALWEG_BINARY(SigmoidGrad, kFloats, return b * a * (T(1) - a);)
 
-THALWEG_UNARY(Relu, return x < T(0) ? T(0) : x;)
-THALWEG_BINARY(ReluGrad, return b > T(0) ? a : T(0);)
-THALWEG_UNARY(Relu6, return x < T(0) ? T(0) : x > T(6) ? T(6) : x;)
-THALWEG_BINARY(Relu6Grad, return (b > T(0)) & (b < T(6)) ? a : T(0);)
+THALWEG_UNARY(Relu, kNumbers, return select(x < T(0), T(0), x);)
+THALWEG_BINARY(ReluGrad, kNumbers, return select(b > T(0), a, T(0));)
+THALWEG_UNARY(Relu6, kNumbers, return select(x < T(0), T(0), select(x > T(6), T(6), x));)
+THALWEG_BINARY(Relu6Grad, kNumbers, return select((b > T(0)) & (b < T(6)), a, T(0));)
 struct Elu {
+  static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
     T e = Expm1::apply(x);
-    return x < T(0) ? e : x;
+    return select(x < T(0), e, x);
   }
 };
-THALWEG_BINARY(EluGrad, return b < T(0) ? a * (b + T(1)) : a;)
+THALWEG_BINARY(EluGrad, kFloats, return select(b < T(0), a*(b + T(1)), a);)
 template <typename T>
 inline constexpr T kSeluScale = T(1.0507009873554804934193349852946);
 template <typename T>
 inline constexpr T kSeluScaleAlpha = T(1.7580993408473768599402175208123);
 struct Selu {
+  static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    T e = kSeluScaleAlpha<T> * Expm1::apply(x);
-    return x < T(0) ? e : kSeluScale<T> * x;
+    T e = kSeluScaleAlpha<Plain<T>> * Expm1::apply(x);
+    return select(x < T(0), e, kSeluScale<Plain<T>> * x);
   }
 };
-THALWEG_BINARY(SeluGrad, return b < T(0) ? a * (b + kSeluScaleAlpha<T>) : a * kSeluScale<T>;)
-THALWEG_BINARY(SoftplusGrad, return a * Sigmoid::apply(b);)
-THALWEG_UNARY(Softsign, return x / (T(1) + std::fabs(x));)
+THALWEG_BINARY(SeluGrad, kFloats, return select(b < T(0), a*(b + kSeluScaleAlpha<Plain<T>>), a* kSeluScale<Plain<T>>);)
+THALWEG_BINARY(SoftplusGrad, kFloat32, return a * Sigmoid::apply(b);)
+THALWEG_UNARY(Softsign, kFloats, return x / (T(1) + fabs(x));)
 struct SoftsignGrad {
+  static constexpr RecordedTypes recorded = kFloats;
   template <typename T>
   static T apply(T a, T b) {
-    T d = T(1) + std::fabs(b);
+    T d = T(1) + fabs(b);
     return a / (d * d);
   }
 };
 
 // --- Products and quotients in which a first factor of zero wins -----------------------------------------------------
 
-THALWEG_BINARY(Xdivy, return a == T(0) ? T(0) : a / b;)
-THALWEG_BINARY(Xlogy, return a == T(0) ? T(0) : a * Log::apply(b);)
-THALWEG_BINARY(Xlog1py, return a == T(0) ? T(0) : a * Log1p::apply(b);)
+THALWEG_BINARY(Xdivy, kFloats, return select(a == T(0), T(0), a / b);)
+THALWEG_BINARY(Xlogy, kFloat32, return select(a == T(0), T(0), a* Log::apply(b));)
+THALWEG_BINARY(Xlog1py, kFloat32, return select(a == T(0), T(0), a* Log1p::apply(b));)
 
 // --- Comparisons and bits --------------------------------------------------------------------------------------------
 
 struct Less {
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
-  static bool apply(T a, T b) {
+  static auto apply(T a, T b) {
     return a < b;
   }
 };
 struct LessEqual {
+  static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
-  static bool apply(T a, T b) {
+  static auto apply(T a, T b) {
     return a <= b;
   }
 };
 struct Equal {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbersAndTruth;
   template <typename T>
-  static bool apply(const T& a, const T& b) {
+  static auto apply(const T& a, const T& b) {
     return a == b;
   }
 };
 struct NotEqual {
   static constexpr bool modular = true;
+  static constexpr RecordedTypes recorded = kNumbersAndTruth;
   template <typename T>
-  static bool apply(const T& a, const T& b) {
+  static auto apply(const T& a, const T& b) {
     return a != b;
   }
 };

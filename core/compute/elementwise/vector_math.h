@@ -2,22 +2,59 @@
 //
 // Contract: no branches, no calls, no tables; NaN gives NaN, infinities and denormals are right, and the error stays
 // within about two units in the last place of the float64 result (tests/native/test_vector_math.py measures it over
-// the whole range). Sine, cosine and tangent hold up to `kTrigLimit` in magnitude: callers send larger arguments to the
-// standard library. The coefficients are weighted least-maximum fits made for these intervals.
+// the whole range). Those that are templates can also be recorded, for machine code made at run time
+// (code/recorded.h). Sine, cosine and tangent hold up to `kTrigLimit` in magnitude: callers send larger arguments to
+// the standard library. The coefficients are weighted least-maximum fits made for these intervals.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+#include "code/recorded.h"
 
 // A loop is vectorized only if all it calls is inlined, however large.
 #define THALWEG_VECTOR [[gnu::always_inline]] inline
 
 namespace thalweg::vector_math {
 
+using code::Recorded;
+using std::copysign, std::fabs;
+
+// V is float, or Recorded<float>; these are the operations on it that are not operators.
+template <typename V>
+using Bits = std::conditional_t<code::is_recorded<V>, Recorded<int32_t>, uint32_t>;
 THALWEG_VECTOR float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 THALWEG_VECTOR uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 THALWEG_VECTOR float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+THALWEG_VECTOR uint32_t shift_left(uint32_t bits, int count) { return bits << count; }
+THALWEG_VECTOR uint32_t shift_right_signed(uint32_t bits, int count) {
+  return static_cast<uint32_t>(static_cast<int32_t>(bits) >> count);
+}
+// The value of bits that are a signed integer.
+THALWEG_VECTOR float integer_value(uint32_t bits) { return static_cast<float>(static_cast<int32_t>(bits)); }
+template <typename T>
+THALWEG_VECTOR T select(bool truth, T a, std::type_identity_t<T> b) {
+  return truth ? a : b;
+}
+
+inline Recorded<float> from_bits(Recorded<int32_t> bits) { return Recorded<float>::of(bits.value); }
+inline Recorded<int32_t> to_bits(Recorded<float> x) { return Recorded<int32_t>::of(x.value); }
+inline Recorded<float> fma(Recorded<float> a, Recorded<float> b, Recorded<float> c) {
+  return code::record(code::Opcode::fma, a, b.value, c.value);
+}
+inline Recorded<int32_t> shift_left(Recorded<int32_t> bits, int count) {
+  return code::record(code::Opcode::shift_left, bits, code::kNone, code::kNone, count);
+}
+inline Recorded<int32_t> shift_right_signed(Recorded<int32_t> bits, int count) {
+  return code::record(code::Opcode::shift_right_signed, bits, code::kNone, code::kNone, count);
+}
+inline Recorded<float> integer_value(Recorded<int32_t> bits) {
+  return Recorded<float>::of(
+      code::Recording::current().add({code::Opcode::convert, code::Lane::float32, bits.value, code::kNone, code::kNone,
+                                      static_cast<int64_t>(code::Lane::int32)}));
+}
 
 // Adding it rounds to an integer, which then stands in the low bits of the sum.
 constexpr float kRounder = 12582912.0f;
@@ -25,20 +62,23 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // x = n ln 2 + r with |r| <= ln(2) / 2; n also as an integer.
+template <typename V>
 struct ExpReduction {
-  float r;
-  uint32_t n;
+  V r;
+  Bits<V> n;
 };
-THALWEG_VECTOR ExpReduction reduce_exp(float x) {
-  float shifted = fma(x, 1.44269504f, kRounder);
-  float n = shifted - kRounder;
-  float r = fma(n, -0.693145752f, x);
+template <typename V>
+THALWEG_VECTOR ExpReduction<V> reduce_exp(V x) {
+  V shifted = fma(x, 1.44269504f, kRounder);
+  V n = shifted - kRounder;
+  V r = fma(n, -0.693145752f, x);
   return {fma(n, -1.42860677e-6f, r), to_bits(shifted) - to_bits(kRounder)};
 }
 
 // e^r - 1 for a reduced argument.
-THALWEG_VECTOR float expm1_reduced(float r) {
-  float p = fma(0.000199137066f, r, 0.00139411166f);
+template <typename V>
+THALWEG_VECTOR V expm1_reduced(V r) {
+  V p = fma(V(0.000199137066f), r, 0.00139411166f);
   p = fma(p, r, 0.00833327416f);
   p = fma(p, r, 0.041666355f);
   p = fma(p, r, 0.166666672f);
@@ -47,123 +87,136 @@ THALWEG_VECTOR float expm1_reduced(float r) {
 }
 
 // 2^n for n in the range of normal numbers.
-THALWEG_VECTOR float power_of_two(uint32_t n) { return from_bits((n + 127u) << 23); }
+template <typename B>
+THALWEG_VECTOR auto power_of_two(B n) {
+  return from_bits(shift_left(n + 127u, 23));
+}
 
-THALWEG_VECTOR float exp(float x) {
-  x = x < -104.0f ? -104.0f : x;
-  x = x > 89.0f ? 89.0f : x;
+template <typename V>
+THALWEG_VECTOR V exp(V x) {
+  x = select(x < -104.0f, V(-104.0f), x);
+  x = select(x > 89.0f, V(89.0f), x);
   auto [r, n] = reduce_exp(x);
   // Two factors, because 2^n alone leaves the normal range where the result is still a number.
-  uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(n) >> 1);
+  Bits<V> half = shift_right_signed(n, 1);
   return (expm1_reduced(r) + 1.0f) * power_of_two(half) * power_of_two(n - half);
 }
 
-THALWEG_VECTOR float expm1(float x) {
-  float y = x < -20.0f ? -20.0f : x;
-  y = y > 89.0f ? 89.0f : y;
+template <typename V>
+THALWEG_VECTOR V expm1(V x) {
+  V y = select(x < -20.0f, V(-20.0f), x);
+  y = select(y > 89.0f, V(89.0f), y);
   auto [r, n] = reduce_exp(y);
-  float p = expm1_reduced(r);
-  float scale = power_of_two(n - 1u);  // Half of it, because 2^128 is no float.
-  float scaled = 2.0f * fma(p, scale, scale - 0.5f);
-  float result = n == 0 ? p : scaled;
-  return x == 0.0f ? x : result;
+  V p = expm1_reduced(r);
+  V scale = power_of_two(n - 1u);  // Half of it, because 2^128 is no float.
+  V scaled = 2.0f * fma(p, scale, scale - 0.5f);
+  V result = select(n == 0, p, scaled);
+  return select(x == 0.0f, x, result);
 }
 
 // log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)], as f + the rest.
-THALWEG_VECTOR float log1p_rest(float f) {
-  float p = fma(-0.076355882f, f, 0.127633005f);
+template <typename V>
+THALWEG_VECTOR V log1p_rest(V f) {
+  V p = fma(V(-0.076355882f), f, 0.127633005f);
   p = fma(p, f, -0.131605953f);
   p = fma(p, f, 0.142015576f);
   p = fma(p, f, -0.166232973f);
   p = fma(p, f, 0.200012326f);
   p = fma(p, f, -0.250008225f);
   p = fma(p, f, 0.333333313f);
-  float square = f * f;
+  V square = f * f;
   return fma(p, square * f, -0.5f * square);
 }
 
 // log(x) + c for a normal x > 0 and a small correction c.
-THALWEG_VECTOR float log_normal(float x, float exponent_offset, float c) {
-  uint32_t bits = to_bits(x) - 0x3f3504f3u;
-  float e = static_cast<float>(static_cast<int32_t>(bits) >> 23) + exponent_offset;
-  float f = from_bits((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-  float low = fma(e, 1.42860677e-6f, log1p_rest(f) + c);
+template <typename V>
+THALWEG_VECTOR V log_normal(V x, V exponent_offset, V c) {
+  Bits<V> bits = to_bits(x) - 0x3f3504f3u;
+  V e = integer_value(shift_right_signed(bits, 23)) + exponent_offset;
+  V f = from_bits((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  V low = fma(e, 1.42860677e-6f, log1p_rest(f) + c);
   return fma(e, 0.693145752f, low + f);
 }
 
-THALWEG_VECTOR float log(float x) {
-  bool tiny = x < 1.17549435e-38f;
-  float scaled = tiny ? x * 8388608.0f : x;
-  float result = log_normal(scaled, tiny ? -23.0f : 0.0f, 0.0f);
-  result = x == 0.0f ? -kInfinity : result;
-  result = x < 0.0f ? kNan : result;
-  return x < kInfinity ? result : x;  // Also for NaN.
+template <typename V>
+THALWEG_VECTOR V log(V x) {
+  auto tiny = x < 1.17549435e-38f;
+  V scaled = select(tiny, x * 8388608.0f, x);
+  V result = log_normal(scaled, select(tiny, V(-23.0f), 0.0f), V(0.0f));
+  result = select(x == 0.0f, V(-kInfinity), result);
+  result = select(x < 0.0f, V(kNan), result);
+  return select(x < kInfinity, result, x);  // Also for NaN.
 }
 
-THALWEG_VECTOR float log1p(float x) {
-  float u = 1.0f + x;
+template <typename V>
+THALWEG_VECTOR V log1p(V x) {
+  V u = 1.0f + x;
   // The rounding error of the sum, relative to it.
-  float lost = x >= 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
-  float result = log_normal(u, 0.0f, lost / u);
-  result = x == -1.0f ? -kInfinity : result;
-  result = x < -1.0f ? kNan : result;
-  result = (x < 1e-7f) & (x > -1e-7f) ? fma(-0.5f * x, x, x) : result;
-  return (x < kInfinity) & (x != 0.0f) ? result : x;
+  V lost = select(x >= 1.0f, 1.0f - (u - x), x - (u - 1.0f));
+  V result = log_normal(u, V(0.0f), lost / u);
+  result = select(x == -1.0f, V(-kInfinity), result);
+  result = select(x < -1.0f, V(kNan), result);
+  result = select((x < 1e-7f) & (x > -1e-7f), fma(-0.5f * x, x, x), result);
+  return select((x < kInfinity) & (x != 0.0f), result, x);
 }
 
 // x P(x^2) / Q(x^2), fitted to a relative error of 2e-9 on [-9, 9], beyond which the result rounds to 1. There the
 // quotient is held at that of 9, and the product is cut off: one minimum at either end, where a clamp of x takes three
 // times as many instructions.
-THALWEG_VECTOR float tanh(float x) {
-  float z = x * x;
-  z = z > 81.0f ? 81.0f : z;
-  float p = fma(-1.224619809710609e-11f, z, 3.06426025518623e-08f);
+template <typename V>
+THALWEG_VECTOR V tanh(V x) {
+  V z = x * x;
+  z = select(z > 81.0f, V(81.0f), z);
+  V p = fma(V(-1.224619809710609e-11f), z, 3.06426025518623e-08f);
   p = fma(p, z, 2.8031394331360696e-05f);
   p = fma(p, z, 0.003869513794707111f);
   p = fma(p, z, 0.13680861525150143f);
   p = fma(p, z, 1.0f);
-  float q = fma(1.2890392052044436e-06f, z, 0.0003940722394935769f);
+  V q = fma(V(1.2890392052044436e-06f), z, 0.0003940722394935769f);
   q = fma(q, z, 0.027250179318998702f);
   q = fma(q, z, 0.47014193619986194f);
   q = fma(q, z, 1.0f);
-  float r = std::fabs(x * p / q);
-  r = r > 1.0f ? 1.0f : r;
-  return std::copysign(r, x);
+  V r = fabs(x * p / q);
+  r = select(r > 1.0f, V(1.0f), r);
+  return copysign(r, x);
 }
 
-THALWEG_VECTOR float sigmoid(float x) {
-  float e = exp(-std::fabs(x));
-  float numerator = x < 0.0f ? e : 1.0f;
+template <typename V>
+THALWEG_VECTOR V sigmoid(V x) {
+  V e = exp(-fabs(x));
+  V numerator = select(x < 0.0f, e, 1.0f);
   return numerator / (1.0f + e);
 }
 
 // log(1 + e^x)
-THALWEG_VECTOR float softplus(float x) {
-  float positive = x > 0.0f ? x : 0.0f;
-  float result = positive + log1p(exp(-std::fabs(x)));
-  return x == x ? result : x;
+template <typename V>
+THALWEG_VECTOR V softplus(V x) {
+  V positive = select(x > 0.0f, x, 0.0f);
+  V result = positive + log1p(exp(-fabs(x)));
+  return select(x == x, result, x);
 }
 
-THALWEG_VECTOR float erf(float x) {
-  float a = std::fabs(x), z = x * x;
-  float p = fma(8.51310251e-05f, z, -0.000817563909f);
+template <typename V>
+THALWEG_VECTOR V erf(V x) {
+  V a = fabs(x), z = x * x;
+  V p = fma(V(8.51310251e-05f), z, -0.000817563909f);
   p = fma(p, z, 0.00520385895f);
   p = fma(p, z, -0.0268605091f);
   p = fma(p, z, 0.112837151f);
   p = fma(p, z, -0.376126349f);
   p = fma(p, z, 0.128379166f);
-  float small = fma(p, x, x);
-  float b = a > 4.0f ? 4.0f : a;
+  V small = fma(p, x, x);
+  V b = select(a > 4.0f, V(4.0f), a);
   // The logarithm of the complement.
-  float q = fma(-2.08286274e-05f, b, 0.000431393652f);
+  V q = fma(V(-2.08286274e-05f), b, 0.000431393652f);
   q = fma(q, b, -0.00415625516f);
   q = fma(q, b, 0.0250806175f);
   q = fma(q, b, -0.108220384f);
   q = fma(q, b, -0.633400857f);
   q = fma(q, b, -1.12948835f);
   q = fma(q, b, 0.000169205217f);
-  float large = std::copysign(1.0f - exp(q), x);
-  return a < 0.9f ? small : large;
+  V large = copysign(1.0f - exp(q), x);
+  return select(a < 0.9f, small, large);
 }
 
 constexpr float kTrigLimit = 8192.0f;

@@ -203,7 +203,74 @@ class Reducing {
   int variant_;
 };
 
+// Elements that are computed before they are reduced: they stay in the first-level cache.
+constexpr int64_t kProduced = 4 * kReductionBlock;
+// reduce_run makes no smaller pieces of float32 than this at full vector speed.
+constexpr int64_t kReductionStep = 4 * VectorOf<float>::kLanes;
+
+// *total = merged with elements [first, first + n), in the pieces that reduce_run makes of them.
+void add_produced(const ProduceRow& produce, int64_t first, int64_t n, const ReductionLoops& loops, void* total) {
+  float memory[kProduced];
+  for (int64_t i = 0; i < n; i += kProduced) {
+    const int64_t count = std::min(kProduced, n - i);
+    produce(first + i, count, memory);
+    for (int64_t j = 0; j < count;) {
+      int64_t piece = std::min(kReductionBlock, count - j);
+      if (piece >= kReductionStep) piece = piece / kReductionStep * kReductionStep;
+      loops.add_run(memory + j, piece, total);
+      j += piece;
+    }
+  }
+}
+
 }  // namespace
+
+void reduce_produced_rows(const ProduceRow& produce, int64_t rows, int64_t columns, const ReductionLoops& loops,
+                          int variant, Tensor& out) {
+  float* to = out.flat<float>();
+  if (rows >= 8 || columns <= kReductionChunk) {
+    parallel_for(rows, std::max<int64_t>(1, kReductionChunk / 2 / columns), [&](int64_t begin, int64_t end) {
+      Totals<1> total;
+      if (columns > kProduced) {
+        for (int64_t k = begin; k < end; ++k) {
+          loops.set_identity(&total, 1);
+          add_produced(produce, k * columns, columns, loops, &total);
+          loops.finish(&total, 1, columns, variant, to + k);
+        }
+        return;
+      }
+      float memory[kProduced];
+      const int64_t together = kProduced / columns;
+      for (int64_t k = begin; k < end; k += together) {
+        const int64_t count = std::min(together, end - k);
+        produce(k * columns, count * columns, memory);
+        for (int64_t j = 0; j < count; ++j) {
+          loops.set_identity(&total, 1);
+          loops.add_run(memory + j * columns, columns, &total);
+          loops.finish(&total, 1, columns, variant, to + k + j);
+        }
+      }
+    });
+    return;
+  }
+  // As Reducing::rows cuts them.
+  const int64_t parts = std::min(columns, std::clamp<int64_t>(columns / kReductionChunk, 1, 256));
+  std::vector<Totals<1>> totals(rows * parts);
+  parallel_for(rows * parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t k = i / parts, c = i % parts;
+      const int64_t from = columns * c / parts, last = columns * (c + 1) / parts;
+      loops.set_identity(&totals[i], 1);
+      add_produced(produce, k * columns + from, last - from, loops, &totals[i]);
+    }
+  });
+  for (int64_t k = 0; k < rows; ++k) {
+    Totals<1> total;
+    loops.set_identity(&total, 1);
+    for (int64_t c = 0; c < parts; ++c) loops.merge(&total, &totals[k * parts + c], 1);
+    loops.finish(&total, 1, columns, variant, to + k);
+  }
+}
 
 void compute_reduction(Context& ctx, const ReductionLayout& layout, const ReductionLoops& loops, int variant) {
   Tensor& out = ctx.allocate(0, layout.shape);

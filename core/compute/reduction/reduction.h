@@ -15,6 +15,7 @@
 // `modular` gives the same bits for signed integers as for unsigned ones before `finish`, and shares their loops.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "kernel/registry.h"
@@ -209,10 +210,31 @@ constexpr ReductionLoops reduction_loops() {
 // Output 0 = input 0 reduced over the axes in input 1.
 void compute_reduction(Context& ctx, const ReductionLayout& layout, const ReductionLoops& loops, int variant);
 
+// Writes the elements [first, first + count) of a tensor of float32 that is reduced while it is computed.
+using ProduceRow = std::function<void(int64_t first, int64_t count, float* to)>;
+// Reduces each of the rows of a matrix, whose elements `produce` computes, on several threads at once: the same bits as
+// for a matrix in memory.
+void reduce_produced_rows(const ProduceRow& produce, int64_t rows, int64_t columns, const ReductionLoops& loops,
+                          int variant, Tensor& out);
+
+// What a kernel that computes the input of a reduction needs to know of it.
+struct ReductionKernel : Kernel {
+  explicit ReductionKernel(const Construction& c) : keep_dims(c.attr<bool>("keep_dims", false)) {}
+  virtual ReductionLoops float_loops() const = 0;
+  virtual int variant_of_finish() const = 0;
+  bool keep_dims;
+};
+
 // The kernel of Reducer<T> for the element types of the list.
 template <template <typename> class Reducer, typename TypeList, int variant = 0>
-struct Reduction : Kernel {
-  explicit Reduction(const Construction& c) : keep_dims(c.attr<bool>("keep_dims", false)) {}
+struct Reduction : ReductionKernel {
+  using ReductionKernel::ReductionKernel;
+  ReductionLoops float_loops() const override {
+    ReductionLoops loops;
+    dispatch(DType::float32, TypeList{}, [&]<typename T>() { loops = reduction_loops<Reducer, T>(); });
+    return loops;
+  }
+  int variant_of_finish() const override { return variant; }
 
   void compute(Context& ctx) override {
     const Tensor& input = ctx.input(0);
@@ -225,8 +247,6 @@ struct Reduction : Kernel {
     dispatch(input.dtype(), TypeList{}, [&]<typename T>() { loops = reduction_loops<Reducer, T>(); });
     compute_reduction(ctx, layout, loops, variant);
   }
-
-  bool keep_dims;
 };
 
 // The accumulators of sums and products: float while it is short, double in the end; integers wrap around.

@@ -2,8 +2,11 @@
 // elements.
 #include "compute/training/training.h"
 
+#include <algorithm>
+
 #include "compute/copies/elements.h"
 #include "compute/copies/gather.h"
+#include "embedding/table.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg::training {
@@ -46,6 +49,26 @@ double read_scalar(const Tensor& tensor, const char* name) {
   return value;
 }
 
+std::vector<embedding::Slot> slots_of_rows(const Construction& c, int expected) {
+  const auto names = c.attr<std::vector<std::string>>("slots");
+  const auto initial = c.attr<std::vector<double>>("slot_initial_values");
+  require(static_cast<int>(names.size()) == expected && names.size() == initial.size(), "the rule has ", expected,
+          " slots; got ", names.size(), " names and ", initial.size(), " first values");
+  std::vector<embedding::Slot> out;
+  for (size_t i = 0; i < names.size(); ++i) out.push_back({names[i], static_cast<float>(initial[i])});
+  return out;
+}
+
+void apply_rows(Context& ctx, int gradient, std::span<const embedding::Slot> slots, const StepLoop& loop) {
+  auto& table = ctx.resource<embedding::EmbeddingTable>(0);
+  const Tensor &values = ctx.input(gradient), &keys = ctx.input(gradient + 1);
+  require(keys.rank() == 1, "keys must be one-dimensional, got shape ", keys.shape());
+  require(values.rank() == 2 && values.dim(0) == keys.dim(0) && values.dim(1) == table.options().dim,
+          "the gradient of embedding table '", table.name(), "' must have shape ",
+          (Shape{keys.dim(0), table.options().dim}), ", got ", values.shape());
+  table.apply(keys, values.flat<float>(), slots, {loop.rule, loop.run});
+}
+
 namespace {
 
 constexpr size_t kMost = JointUpdate::kMost;
@@ -60,13 +83,24 @@ struct Run {
 
   // Steps `n` elements from `at` on in the variables, from `from` on in the gradient.
   void step(const StepLoop& loop, int64_t at, int64_t from, int64_t n) const {
+    step_by(loop, at, element_at(dtype, gradients, from), n);
+  }
+  // The same with a gradient of zero.
+  void step_by_zero(const StepLoop& loop, int64_t at, int64_t n) const {
+    constexpr int64_t kBlock = 2048;
+    alignas(64) static constexpr std::array<double, kBlock> kZeros{};
+    for (int64_t done = 0; done < n; done += kBlock)
+      step_by(loop, at + done, kZeros.data(), std::min(kBlock, n - done));
+  }
+
+ private:
+  void step_by(const StepLoop& loop, int64_t at, const void* g, int64_t n) const {
     std::array<const void*, kMost> some_in;
     std::array<void*, kMost> some_out;
     for (size_t k = 0; k < variables; ++k) {
       some_in[k] = element_at(dtype, in[k], at);
       some_out[k] = element_at(dtype, out[k], at);
     }
-    const void* g = element_at(dtype, gradients, from);
     if (dtype == DType::float16)
       step_reduced<half>(loop, some_in, some_out, g, n);
     else if (dtype == DType::bfloat16)
@@ -75,7 +109,6 @@ struct Run {
       loop.run(loop.rule, some_in.data(), some_out.data(), g, n);
   }
 
- private:
   // Elements of 16 bits are widened block by block.
   template <typename T>
   void step_reduced(const StepLoop& loop, const std::array<const void*, kMost>& from,
@@ -113,6 +146,25 @@ void step_rows(const Run& run, const StepLoop& loop, std::span<const int64_t> of
   }
 }
 
+// Goes through all rows once: no gradient of the size of the variable is made.
+void step_every_row(const Run& run, const StepLoop& loop, std::span<const int64_t> offsets, int64_t row, int64_t rows) {
+  std::vector<std::pair<int64_t, int64_t>> named;  // where a row is in the variable, and in the gradient
+  for (size_t i = 0; i < offsets.size(); ++i) named.emplace_back(offsets[i], static_cast<int64_t>(i) * row);
+  std::sort(named.begin(), named.end());
+  for (size_t i = 1; row > 0 && i < named.size(); ++i)
+    require(named[i].first != named[i - 1].first, "row ", named[i].first / row, " is named twice");
+  parallel_for(rows, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, row)), [&](int64_t begin, int64_t end) {
+    int64_t at = begin * row;
+    for (auto next = std::lower_bound(named.begin(), named.end(), std::pair<int64_t, int64_t>(at, 0));
+         next != named.end() && next->first < end * row; ++next) {
+      run.step_by_zero(loop, at, next->first - at);
+      run.step(loop, next->first, next->second, row);
+      at = next->first + row;
+    }
+    run.step_by_zero(loop, at, end * row - at);
+  });
+}
+
 }  // namespace
 
 void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepLoop& loop) {
@@ -120,25 +172,28 @@ void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepL
   const std::span<Variable*> variables(found.data(), static_cast<size_t>(inputs.variables));
   find_variables(ctx, dtype, variables);
   const Tensor& gradient = ctx.input(inputs.gradient);
-  const Tensor* indices = inputs.sparse ? &ctx.input(inputs.gradient + 1) : nullptr;
+  const bool has_rows = inputs.form != Form::dense, in_place = inputs.form == Form::sparse;
+  const Tensor* indices = has_rows ? &ctx.input(inputs.gradient + 1) : nullptr;
   JointUpdate update(variables);
   check_shapes(update, variables, gradient, indices);
   const int64_t elements = update.old_value(0).num_elements();
   int64_t rows = 1, row = elements;
   std::vector<int64_t> offsets;
-  if (inputs.sparse) {
+  if (has_rows) {
     rows = update.old_value(0).dim(0);
     row = rows == 0 ? 0 : elements / rows;
     offsets = row_offsets(*indices, rows, row);
   }
-  update.prepare(inputs.sparse);
+  update.prepare(in_place);
   Run run{dtype, variables.size(), {}, {}, gradient.raw()};
   for (size_t i = 0; i < variables.size(); ++i) {
     run.out[i] = update.new_value(i).raw();
-    run.in[i] = inputs.sparse ? run.out[i] : update.old_value(i).raw();
+    run.in[i] = in_place ? run.out[i] : update.old_value(i).raw();
   }
-  if (inputs.sparse)
+  if (inputs.form == Form::sparse)
     step_rows(run, loop, offsets, row, rows);
+  else if (inputs.form == Form::every_row)
+    step_every_row(run, loop, offsets, row, rows);
   else
     parallel_for(elements, kElementGrain,
                  [&](int64_t begin, int64_t end) { run.step(loop, begin, begin, end - begin); });

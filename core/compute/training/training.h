@@ -13,13 +13,15 @@
 // training.cc, which finds and checks the variables, converts elements of 16 bits, and spreads the work over threads.
 //
 // The loops are plain, so that they vectorize: a rule has no branches but selections, and calls no function but sqrt.
-// Rows that are named several times are updated several times, in order, with any number of threads.
+// Rows that are named several times are updated several times, in order, with any number of threads; where every row is
+// updated, no row may be named twice.
 #pragma once
 
 #include <array>
 #include <cmath>
 
 #include "compute/elementwise/elementwise.h"
+#include "embedding/row_layout.h"
 #include "kernel/registry.h"
 #include "resource/joint_update.h"
 
@@ -66,12 +68,16 @@ void step_run(const void* rule, const void* const* from, void* const* to, const 
   }(std::make_index_sequence<N>{});
 }
 
-// Which inputs an op has: variables first; the gradient at `gradient`, followed by indices if it is sparse.
+// Which elements an op changes: all of them by a gradient of their shape, the rows that the indices name, or all rows,
+// where those that no index names have a gradient of zero.
+enum class Form { dense, sparse, every_row };
+
+// Which inputs an op has: variables first; the gradient at `gradient`, followed by indices unless it is dense.
 struct StepInputs {
   int variables, gradient;
-  bool sparse;
+  Form form;
 };
-// Updates the variables: all elements, or the rows that the indices name.
+// Updates the variables.
 void apply_step(Context& ctx, DType dtype, const StepInputs& inputs, const StepLoop& loop);
 
 // The variables behind the first inputs, all of the type that the op works on.
@@ -82,7 +88,30 @@ void check_shapes(const JointUpdate& update, std::span<Variable* const> variable
                   const Tensor* indices);
 double read_scalar(const Tensor& tensor, const char* name);
 
-template <template <typename> class Rule, bool sparse>
+// The names and first values of an optimizer's slots in the rows of an embedding table, which the op's attributes say.
+std::vector<embedding::Slot> slots_of_rows(const Construction& c, int expected);
+// Updates the rows of an embedding table that the keys name; inputs: table, gradient at `gradient`, keys behind it.
+void apply_rows(Context& ctx, int gradient, std::span<const embedding::Slot> slots, const StepLoop& loop);
+
+// Reads the scalars of a rule and calls apply(rule), specialized if it can be. The op has `variables` handles in front,
+// and `behind` inputs belong to the gradient.
+template <template <typename> class Rule, typename C, typename Body>
+void with_rule(Context& ctx, const Flags& flags, int variables, int behind, const Body& apply) {
+  const int gradient = Rule<C>::gradient - Rule<C>::variables + variables;
+  std::array<C, std::size(Rule<C>::scalars)> scalars;
+  int at = variables;
+  for (size_t i = 0; i < scalars.size(); ++i, ++at) {
+    if (at == gradient) at += behind;
+    scalars[i] = static_cast<C>(read_scalar(ctx.input(at), Rule<C>::scalars[i]));
+  }
+  const Rule<C> rule(scalars.data(), flags);
+  if constexpr (requires { rule.specialize([](const auto&) {}); })
+    rule.specialize(apply);
+  else
+    apply(rule);
+}
+
+template <template <typename> class Rule, Form form>
 struct Apply : Kernel {
   explicit Apply(const Construction& c) : flags(c), dtype(c.attr<DType>("T")) {}
 
@@ -97,29 +126,41 @@ struct Apply : Kernel {
   template <typename C>
   void compute_in(Context& ctx) {
     constexpr int kVariables = Rule<C>::variables, kGradient = Rule<C>::gradient;
-    std::array<C, std::size(Rule<C>::scalars)> scalars;
-    int at = kVariables;
-    for (size_t i = 0; i < scalars.size(); ++i, ++at) {
-      if (at == kGradient) at += sparse ? 2 : 1;
-      scalars[i] = static_cast<C>(read_scalar(ctx.input(at), Rule<C>::scalars[i]));
-    }
-    const Rule<C> rule(scalars.data(), flags);
-    auto apply = [&]<typename R>(const R& special) {
-      apply_step(ctx, dtype, {kVariables, kGradient, sparse}, {&special, &step_run<R, kVariables, C>});
-    };
-    if constexpr (requires { rule.specialize([](const auto&) {}); })
-      rule.specialize(apply);
-    else
-      apply(rule);
+    with_rule<Rule, C>(ctx, flags, kVariables, form == Form::dense ? 1 : 2, [&]<typename R>(const R& special) {
+      apply_step(ctx, dtype, {kVariables, kGradient, form}, {&special, &step_run<R, kVariables, C>});
+    });
   }
 
   Flags flags;
   DType dtype;
 };
 
-#define REGISTER_TRAINING(Name, Rule) \
-  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, false>>())
+// The same for rows of an embedding table, which have the slots beside the value: one handle instead of several.
+template <template <typename> class Rule>
+struct ApplyToTable : Kernel {
+  explicit ApplyToTable(const Construction& c) : flags(c), slots(slots_of_rows(c, Rule<float>::variables - 1)) {}
+
+  void compute(Context& ctx) override {
+    constexpr int kVariables = Rule<float>::variables, kGradient = Rule<float>::gradient - kVariables + 1;
+    with_rule<Rule, float>(ctx, flags, 1, 2, [&]<typename R>(const R& special) {
+      apply_rows(ctx, kGradient, slots, {&special, &step_run<R, kVariables, float>});
+    });
+  }
+
+ private:
+  Flags flags;
+  std::vector<embedding::Slot> slots;
+};
+
+#define REGISTER_TRAINING(Name, Rule)                                                                               \
+  REGISTER(kernel("ResourceApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::dense>>()); \
+  REGISTER(kernel("EmbeddingTableApply" Name).make<training::ApplyToTable<Rule>>())
 #define REGISTER_SPARSE_TRAINING(Name, Rule) \
-  REGISTER(kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, true>>())
+  REGISTER(                                  \
+      kernel("ResourceSparseApply" Name).types("T", Floats{}).make<training::Apply<Rule, training::Form::sparse>>())
+#define REGISTER_EVERY_ROW_TRAINING(Name, Rule)            \
+  REGISTER(kernel("ResourceSparseApply" Name "OfEveryRow") \
+               .types("T", Floats{})                       \
+               .make<training::Apply<Rule, training::Form::every_row>>())
 
 }  // namespace thalweg::training

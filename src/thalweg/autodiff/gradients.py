@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.autodiff import cond_gradient, loop_gradient  # noqa: F401 (register themselves with the walk)
+from thalweg.autodiff.across_functions import walk_outwards
 from thalweg.autodiff.nodes import Level
 from thalweg.autodiff.walk import Options, walk
 from thalweg.autodiff.zeros import zeros_for
@@ -88,7 +89,7 @@ def gradients(
         sources = [_source(x) for x in xs]
         level = Level(graph._get_control_flow_context())
         for tensor in (*tensors, *sources):
-            if not level.sees(tensor):
+            if tensor.op.graph is graph and not level.sees(tensor):
                 raise ValueError(
                     f"Cannot take gradients of or with respect to '{tensor.name}' here: it is inside a branch or loop. "
                     "Call tf.gradients inside, or make it a result."
@@ -97,7 +98,12 @@ def gradients(
         options = Options(colocate_gradients_with_ops, aggregation_method, gate_gradients)
         with gradient_computation(scope, level.context):
             stop = frozenset(_source(s) for s in stops)
-            found = walk(level.context, tensors, seeds, sources, options, stop)
+            if isinstance(graph, FuncGraph):
+                stop |= {graph.captures[tensor] for tensor in stop if tensor in graph.captures}
+            if isinstance(graph, FuncGraph):
+                found = walk_outwards(graph, tensors, seeds, sources, options, stop)
+            else:
+                found = walk(level.context, tensors, seeds, sources, options, stop)
         results = [found.get(x) for x in sources]
         if unconnected is UnconnectedGradients.ZERO:
             results = [zeros_for(x) if grad is None else grad for x, grad in zip(sources, results, strict=True)]
@@ -127,9 +133,6 @@ def _source(x: Any) -> Tensor:
         tensor = handle
     else:
         tensor = exchanged(convert_to_tensor(x, name="x"), wants_handle=True)
-    graph = get_default_graph()
-    if isinstance(graph, FuncGraph):  # The placeholder of a capture.
-        return graph.captures.get(tensor, tensor)
     return tensor
 
 

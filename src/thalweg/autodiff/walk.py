@@ -17,7 +17,7 @@ from thalweg.control_flow.cond_context import CondContext, Conditional
 from thalweg.control_flow.while_context import WhileContext
 from thalweg.graph import dtypes
 from thalweg.graph.composite import IndexedSlices
-from thalweg.graph.default_graph import colocate_with, name_scope
+from thalweg.graph.default_graph import colocate_with, get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import ZERO_GRADIENT, gradient_function
 from thalweg.graph.marks import GATES
 from thalweg.graph.op_effects import Flow
@@ -72,8 +72,10 @@ class Walk:
         wanted = set(xs)
         results: dict[Tensor, Any] = {}
         ready = [node for node, count in self._pending.items() if count == 0]
+        made = get_default_graph()._operations
         while ready:
             node = ready.pop()
+            first = len(made)
             grads: dict[Tensor, Any] = {}
             for output in nodes.outputs(node):
                 total = self._total(output)
@@ -87,6 +89,7 @@ class Walk:
                 for tensor, grad in self._input_grads(node, grads):
                     if grad is not None and self._level.node(tensor.op) in self._pending:
                         self._collected.setdefault(tensor, []).append(grad)
+            _set_original(made[first:], node)
             for tensor in self._inputs[node]:
                 source = self._level.node(tensor.op)
                 if source in self._pending:
@@ -208,6 +211,16 @@ class Walk:
                 f"{len(op.inputs)}."
             )
         return result
+
+
+def _set_original(made: Sequence[Operation], node: Node) -> None:
+    """Notes the node whose gradient new operations are part of: profiles count them for its line of the program."""
+    if not made:
+        return
+    original = node if isinstance(node, Operation) else nodes.outputs(node)[0].op
+    for op in made:
+        if op._original_op is None:  # Else it is part of the gradient of a node within this conditional or loop.
+            op._original_op = original
 
 
 def _gradient_function(op: Operation) -> Callable[..., Any] | None:

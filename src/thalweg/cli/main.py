@@ -10,8 +10,10 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from thalweg import cli, errors
+from thalweg.platform import version
 
 
 def commands() -> list[str]:
@@ -22,13 +24,31 @@ def commands() -> list[str]:
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     found = argparse.ArgumentParser("thalweg", description="Tools around dataflow graphs.")
+    found.add_argument(
+        "--version",
+        action="version",
+        version=f"thalweg {version.THALWEG_VERSION} (API of TensorFlow {version.VERSION})",
+    )
     subparsers = found.add_subparsers(dest="command", required=True, metavar="command")
     for name in commands():
         module = importlib.import_module(f"thalweg.cli.{name}")
-        subparser = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
+        subparser = subparsers.add_parser(
+            name,
+            help=module.HELP,
+            description=_description(module),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return found
+
+
+def _description(module: ModuleType) -> str:
+    """What the command does, and the examples in the docstring of its module."""
+    _, _, rest = (module.__doc__ or "").strip().partition("\n\n")
+    examples = [line for line in rest.splitlines() if line.startswith("thalweg ")]
+    summary = f"{module.HELP[0].upper()}{module.HELP[1:]}."
+    return "\n".join([summary, "", *(f"  {line}" for line in examples)]) if examples else summary
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from thalweg.graph.default_graph import get_default_graph, own_default_graphs
 from thalweg.graph.formats.import_graph_def import import_graph_def
@@ -22,15 +23,18 @@ from thalweg.platform.programs import print_failure, run_program
 if TYPE_CHECKING:
     from thalweg.placement.comparison import Comparison
 
-HELP = "Compare placements of a graph on several devices, and draw the schedule."
+HELP = "compare placements of a graph on several devices, and draw the schedule"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments."""
     parser.add_argument(
         "graph",
-        help="a GraphDef (.pb, .pbtxt), a MetaGraphDef (.meta), or a Python script that builds a graph when it is run, "
-        "or in its function build()",
+        help="a GraphDef (.pb, .pbtxt), a MetaGraphDef (.meta), or a Python script: it builds the graph when it is "
+        "imported, in its function build(), or before its first step",
+    )
+    parser.add_argument(
+        "--script-arguments", default="", metavar="TEXT", help="the arguments of the script, as one text"
     )
     parser.add_argument(
         "--fetch", action="append", default=[], metavar="NAME",
@@ -40,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--machine", metavar="FILE", help="a JSON description of devices and links (docs/placement.md)")
     parser.add_argument("--costs", metavar="FILE", help="measured costs, as sessions write them")
     parser.add_argument("--strategies", metavar="A,B", help="which to compare (default: all)")
-    parser.add_argument("--draw", metavar="FILE", help="where to write the schedule of the fastest, as SVG")
+    parser.add_argument("--draw", metavar="FILE", help="where to write the schedule of the fastest (.svg)")
     parser.add_argument(
         "--plan", metavar="FILE",
         help="where to write the planned step of the fastest, as text: each device's nodes, transfers and priorities",
@@ -62,9 +66,11 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     costs = CostModel.load(options.costs) if options.costs else CostModel()
     names = options.strategies.split(",") if options.strategies else None
+    if options.draw and not options.draw.endswith(".svg"):
+        raise ValueError(f"--draw writes an SVG file, which browsers show: name it *.svg, not {options.draw!r}")
     try:
-        graph = read_graph(options.graph)
-    except _ProgramError:
+        graph = read_graph(options.graph, shlex.split(options.script_arguments))
+    except ProgramError:
         return 1
     fetches = options.fetch or program_targets(graph)
     if not fetches:
@@ -73,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
         found = compare(fetches, machine, graph, costs, names, progress=progress)
     best = min(found, key=lambda each: (not each.fits, each.step_seconds))
     print(_table(found, best))
+    print(_basis(fetches, options))
     if options.draw:
         from thalweg.placement.gantt import draw  # Start-up time: see above.
 
@@ -89,6 +96,17 @@ def run(options: argparse.Namespace) -> int:
         Path(options.plan).write_text(describe(planned), encoding="utf-8")
         print(f"The planned step of {best.strategy} is in {options.plan}.")
     return 0
+
+
+def _basis(fetches: Sequence[Any], options: argparse.Namespace) -> str:
+    """What was placed, and where the times come from."""
+    shown = [str(getattr(fetch, "name", fetch)) for fetch in fetches]
+    listed = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    chosen = "" if options.fetch else " (choose others with --fetch)"
+    origin = f"by the costs in {options.costs}; what was not measured is estimated" if options.costs else (
+        "estimates: give measured ones with --costs"
+    )  # fmt: skip
+    return f"Placed: the step that fetches {listed}{chosen}. Times are {origin}."
 
 
 def _table(found: Sequence[Comparison], best: Comparison) -> str:
@@ -137,8 +155,8 @@ class _Progress:
         self._done += 1
 
 
-def read_graph(path: str) -> Graph:
-    """The graph that a file holds, or that a script builds.
+def read_graph(path: str, arguments: Sequence[str] = ()) -> Graph:
+    """The graph that a file holds, or that a script builds, given its arguments.
 
     Raises:
         ValueError: If the file holds no graph.
@@ -146,41 +164,76 @@ def read_graph(path: str) -> Graph:
         errors.OpError: If an op of the graph is not known.
     """
     if path.endswith(".py"):
-        graph = _built_by(path)
+        graph = _built_by(path, arguments)
     else:
         graph = Graph()
         with graph.as_default():
             _import(path)
     if not graph.get_operations():
         raise ValueError(
-            f"{path} holds no operations: a script builds its graph at once, or in a function build(). (What stands "
-            "under `if __name__ == '__main__'` is not run.)"
+            f"{path} holds no operations: a script builds its graph when it is imported, in a function build(), or "
+            "before its first step"
         )
     return graph
 
 
-class _ProgramError(Exception):
+class ProgramError(Exception):
     """A script has failed; its error has been printed."""
 
 
-def _built_by(path: str) -> Graph:
-    """The graph that a script builds: its default graph, or if that is empty the one that it holds or returns."""
+class _FirstStep(BaseException):
+    """A script has come to its first step; no Exception, so that no handler of the script takes it for an error."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+
+def _graph_of_first_step(path: str, arguments: Sequence[str]) -> Graph | None:
+    """Runs a script as a program until it runs a step: the graph of that step; None if it ran none."""
+    from thalweg.runtime.session import BaseSession  # Start-up time: `thalweg --help` needs no session.
+
+    graphs: list[Graph] = []
+
+    def stop(session: Any, *_: Any, **__: Any) -> NoReturn:
+        graphs.append(session.graph)
+        raise _FirstStep(session.graph)
+
+    before = BaseSession.run
+    setattr(BaseSession, "run", stop)  # noqa: B010 (mypy will not have a method assigned)
+    try:
+        run_program(path, arguments)
+    except _FirstStep:
+        pass  # The usual end.
+    except (SystemExit, Exception):
+        if not graphs:  # Else it has failed on its way out, because its session did not run.
+            raise
+    finally:
+        setattr(BaseSession, "run", before)  # noqa: B010
+    return graphs[0] if graphs else None
+
+
+def _built_by(path: str, arguments: Sequence[str]) -> Graph:
+    """The graph that a script builds: its default graph, or if that is empty the one that it holds or returns.
+
+    If there is none after it was imported, it runs as a program, up to its first step.
+    """
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no program '{path}'")
     with own_default_graphs():
         try:
-            names = run_program(path, name="__place__")
+            names = run_program(path, arguments, name="__place__")
             returned = names["build"]() if callable(names.get("build")) else None
+            found = [get_default_graph(), getattr(returned, "graph", returned), *names.values()]
+            graphs = [each for each in found if isinstance(each, Graph)]
+            built = next((graph for graph in graphs if graph.get_operations()), None)
+            return built or _graph_of_first_step(path, arguments) or get_default_graph()
         except SystemExit as e:
             raise ValueError(
                 f"{path} ended itself with exit code {e.code!r} before its graph could be placed"
             ) from None
         except Exception as e:
             print_failure(e, path)
-            raise _ProgramError from None
-        found = [get_default_graph(), getattr(returned, "graph", returned), *names.values()]
-    graphs = [each for each in found if isinstance(each, Graph)]
-    return next((graph for graph in graphs if graph.get_operations()), graphs[0])
+            raise ProgramError from None
 
 
 def _import(path: str) -> None:

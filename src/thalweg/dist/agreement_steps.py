@@ -1,7 +1,8 @@
-"""The instructions of SurvivorAgreement: the steps of an attempt to find the next generation, and answers to others."""
+"""Attempts of SurvivorAgreement to find the next generation, their steps and other instructions, as values."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -136,3 +137,22 @@ class Phase(Enum):
         """Takes what the docstring says."""
         self.meaning = meaning
         self.step = step
+
+
+@dataclass
+class Attempt:
+    """An attempt that is under way."""
+
+    own: Member
+    until: float
+    fallback: tuple[Member, ...]  # the list if no generation is known
+    is_newcomer: bool
+    step: Step | None = None
+    phase: Phase = Phase.PAUSE
+    adopted: Formed | None = None  # a newer generation than that of this member
+    left: list[Member] = field(default_factory=list)  # to be reached or asked in this phase
+    present: list[Member] = field(default_factory=list)
+    ended: list[Member] = field(default_factory=list)
+    told: tuple[Asking, ...] = ()
+    leader: Member | None = None  # if another one leads
+    why: str = ""

@@ -25,6 +25,9 @@ from thalweg.train.cluster_spec import ClusterSpec
 _running: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
+_TRAFFIC = ("messages_sent", "messages_received", "bytes_sent", "bytes_received", "bytes_lent", "bytes_borrowed")
+
+
 @export("train.Server")
 class Server:
     """A task of a cluster: it runs parts of steps for any master, and is a master for sessions with its `target`.
@@ -146,6 +149,21 @@ class Server:
     def collective_groups(self) -> CollectiveGroups:
         """The collective groups of the task."""
         return self._task.collectives
+
+    def traffic(self) -> dict[str, dict[str, int]]:
+        """What this task has sent to and received from each other task over connections that are open.
+
+        Returns:
+            By the name of the task: "messages_sent" and "messages_received", the frames with tensors of steps;
+            "bytes_sent" and "bytes_received", all that went through sockets; "bytes_lent" and "bytes_borrowed", tensors
+            that one side has read in the memory of the other, on one host. Clients are counted under "".
+        """
+        found: dict[str, dict[str, int]] = {}
+        for connection in self._task.network.connections():
+            counts = found.setdefault(connection.task, dict.fromkeys(_TRAFFIC, 0))
+            for name in _TRAFFIC:
+                counts[name] += getattr(connection, name)
+        return found
 
     @property
     def target(self) -> str:

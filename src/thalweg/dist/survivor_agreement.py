@@ -24,13 +24,13 @@ of `begin`, and the event that says how it ended gives the next one. Other instr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 
 from thalweg.dist.agreement_steps import (
     Agreed,
     Ask,
     Asking,
     AskStatus,
+    Attempt,
     Check,
     Dissolve,
     Failed,
@@ -51,23 +51,6 @@ from thalweg.dist.names import short_task
 
 _RETRY_SECONDS = 0.1
 _WAIT_SECONDS = 0.25
-
-
-@dataclass
-class _Attempt:
-    own: Member
-    until: float
-    fallback: tuple[Member, ...]  # the list if no generation is known
-    is_newcomer: bool
-    step: Step | None = None
-    phase: Phase = Phase.PAUSE
-    adopted: Formed | None = None  # a newer generation than that of this member
-    left: list[Member] = field(default_factory=list)  # to be reached or asked in this phase
-    present: list[Member] = field(default_factory=list)
-    ended: list[Member] = field(default_factory=list)
-    told: tuple[Asking, ...] = ()
-    leader: Member | None = None  # if another one leads
-    why: str = ""
 
 
 class SurvivorAgreement:
@@ -91,7 +74,7 @@ class SurvivorAgreement:
         self._has_left = False
         self._asking: dict[str, Asking] = {}  # by task
         self._heard: tuple[Member, int] | None = None  # who knows a newer generation
-        self._attempt: _Attempt | None = None
+        self._attempt: Attempt | None = None
 
     def validate(self) -> None:
         """Asserts the invariants."""
@@ -186,7 +169,7 @@ class SurvivorAgreement:
             is_newcomer: Whether to end if nobody knows of a group.
         """
         assert self._attempt is None
-        self._attempt = _Attempt(own, now + timeout, tuple(fallback), is_newcomer)
+        self._attempt = Attempt(own, now + timeout, tuple(fallback), is_newcomer)
         return [self._dissolve("it has lost a member, or was asked to"), *self._start(self._attempt)]
 
     def abandon(self) -> list[Instruction]:
@@ -344,7 +327,7 @@ class SurvivorAgreement:
 
     # Decisions.
 
-    def _start(self, attempt: _Attempt) -> list[Instruction]:
+    def _start(self, attempt: Attempt) -> list[Instruction]:
         attempt.present, attempt.told, attempt.leader = [], (), None
         attempt.ended = []
         if self._heard is not None and self._heard[1] > self._known(attempt):
@@ -362,7 +345,7 @@ class SurvivorAgreement:
         attempt.left = [each for each in others if each not in attempt.ended]
         return self._reach_next(attempt)
 
-    def _reach_next(self, attempt: _Attempt) -> list[Instruction]:
+    def _reach_next(self, attempt: Attempt) -> list[Instruction]:
         if attempt.left:
             return self._do(attempt, Phase.REACH, Reach(attempt.left[0]))
         if not self._is_listed(attempt):
@@ -371,7 +354,7 @@ class SurvivorAgreement:
         attempt.phase = Phase.SUMMON
         return self._next_status(attempt)
 
-    def _next_status(self, attempt: _Attempt) -> list[Instruction]:
+    def _next_status(self, attempt: Attempt) -> list[Instruction]:
         """Asks the next task of the phase, and decides if all have been asked."""
         if attempt.left:
             if attempt.phase is Phase.SUMMON:
@@ -400,7 +383,7 @@ class SurvivorAgreement:
             return self._next_status(attempt)
         return self._tell(attempt)
 
-    def _goes_on(self, attempt: _Attempt) -> bool:
+    def _goes_on(self, attempt: Attempt) -> bool:
         """Whether those that are present may form the next generation."""
         ended = set(map(_identity, attempt.ended))
         present = {_identity(each) for each in attempt.present}
@@ -413,7 +396,7 @@ class SurvivorAgreement:
                 return False
         return True
 
-    def _tell(self, attempt: _Attempt) -> list[Instruction]:
+    def _tell(self, attempt: Attempt) -> list[Instruction]:
         attempt.told = tuple(self._asking.values())
         self._asking = {}
         members = sorted([attempt.own, *(each.member for each in attempt.told)], key=lambda each: each.order)
@@ -421,20 +404,20 @@ class SurvivorAgreement:
         self._hear_of(formed.generation)
         return [*(Tell(each.asker, formed) for each in attempt.told), *self._form(attempt, formed)]
 
-    def _ask(self, attempt: _Attempt, member: Member) -> list[Instruction]:
+    def _ask(self, attempt: Attempt, member: Member) -> list[Instruction]:
         attempt.leader = member
         step = self._do(attempt, Phase.ASK, Ask(member, attempt.own, self._known(attempt)))
         return [*self._turn_all_away(), *step]
 
-    def _form(self, attempt: _Attempt, formed: Formed) -> list[Instruction]:
+    def _form(self, attempt: Attempt, formed: Formed) -> list[Instruction]:
         return self._do(attempt, Phase.FORM, Form(formed))
 
-    def _pause(self, attempt: _Attempt, why: str, ends_when_asked: bool = False) -> list[Instruction]:
+    def _pause(self, attempt: Attempt, why: str, ends_when_asked: bool = False) -> list[Instruction]:
         attempt.why = why
         seconds = _WAIT_SECONDS if ends_when_asked else _RETRY_SECONDS
         return self._do(attempt, Phase.PAUSE, Pause(seconds, ends_when_asked))
 
-    def _do(self, attempt: _Attempt, phase: Phase, step: Step) -> list[Instruction]:
+    def _do(self, attempt: Attempt, phase: Phase, step: Step) -> list[Instruction]:
         attempt.phase, attempt.step = phase, step
         return [step]
 
@@ -446,7 +429,7 @@ class SurvivorAgreement:
         self._asking = {}
         return list(turned)
 
-    def _in_phase(self, *phases: Phase) -> _Attempt:
+    def _in_phase(self, *phases: Phase) -> Attempt:
         assert self._attempt is not None
         assert self._attempt.phase in phases, self._attempt.phase
         return self._attempt
@@ -462,10 +445,10 @@ class SurvivorAgreement:
             self._heard = (member, last)
         return True
 
-    def _known(self, attempt: _Attempt) -> int:
+    def _known(self, attempt: Attempt) -> int:
         return self.generation if attempt.adopted is None else attempt.adopted.generation
 
-    def _lists(self, attempt: _Attempt) -> list[tuple[Member, ...]]:
+    def _lists(self, attempt: Attempt) -> list[tuple[Member, ...]]:
         """The lists that decide, the newest one last."""
         if attempt.adopted is None:
             return self._bases or ([attempt.fallback] if attempt.fallback else [])
@@ -473,7 +456,7 @@ class SurvivorAgreement:
             return [attempt.adopted.members]
         return [*self._bases, attempt.adopted.members]
 
-    def _list(self, attempt: _Attempt) -> list[Member]:
+    def _list(self, attempt: Attempt) -> list[Member]:
         """The members of all of them: those of the newest list by rank, one of which leads, and then the others."""
         found: list[Member] = []
         for members in reversed(self._lists(attempt)):
@@ -483,16 +466,16 @@ class SurvivorAgreement:
     def _is_own(self, member: Member) -> bool:
         return member.task == self._task and member.incarnation in (0, self._incarnation)
 
-    def _is_listed(self, attempt: _Attempt) -> bool:
+    def _is_listed(self, attempt: Attempt) -> bool:
         lists = self._lists(attempt)
         return bool(lists) and any(map(self._is_own, lists[-1]))
 
-    def _leads_before(self, attempt: _Attempt, member: Member) -> bool:
+    def _leads_before(self, attempt: Attempt, member: Member) -> bool:
         """Whether this task leads rather than another member."""
         newest = self._lists(attempt)[-1]
         return self._is_listed(attempt) and (member not in newest or attempt.own.order < member.order)
 
-    def _missing(self, attempt: _Attempt) -> list[Member]:
+    def _missing(self, attempt: Attempt) -> list[Member]:
         return [each for each in attempt.present if each.task not in self._asking]
 
     def _first(self) -> tuple[str, int] | None:

@@ -14,6 +14,7 @@ from thalweg.feature_column.column import (
     WeightMaker,
 )
 from thalweg.feature_column.combined import WeightedCategoricalColumn
+from thalweg.feature_column.open_categorical import OpenCategoricalColumn
 from thalweg.feature_column.sequence import SequenceCategoricalColumn, sequence_lengths
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
@@ -28,6 +29,7 @@ from thalweg.ops.math.casting import cast
 from thalweg.ops.math.reductions import reduce_sum
 from thalweg.ops.nn.embedding import embedding_lookup_sparse, safe_embedding_lookup_sparse
 from thalweg.ops.sparse.tensors import sparse_tensor_to_dense
+from thalweg.state.get_embedding_variable import get_embedding_variable
 from thalweg.state.initializers import TruncatedNormal
 from thalweg.state.variable_scope import get_variable
 from thalweg.train.checkpoints.init_from_checkpoint import init_from_checkpoint
@@ -156,6 +158,12 @@ class EmbeddingColumn(_CategoriesColumn):
         return self._look_up(pair, self._variable(weights)), sequence_lengths(pair.id_tensor)
 
     def _variable(self, weights: WeightMaker) -> Any:
+        if isinstance(self.categorical_column, OpenCategoricalColumn):
+            return get_embedding_variable(
+                "embedding_weights", self.dimension, self.categorical_column.dtype, self.initializer,
+                trainable=self.trainable and weights.trainable, collections=weights.collections,
+                options=self.categorical_column.options,
+            )  # fmt: skip
         shape = (self.categorical_column.num_buckets, self.dimension)
         variable = get_variable(
             "embedding_weights", shape, float32, self.initializer, trainable=self.trainable and weights.trainable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import DType, float32
 from thalweg.graph.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def handle_data(tensor: Tensor) -> HandleData | None:
             return HandleData(op.attrs["dtype"], op.attrs["shape"])
         if op.type == "_RefHandle":
             return HandleData(op.attrs["T"], op.inputs[0].shape)
+        if op.type == "EmbeddingTableHandle":
+            return HandleData(float32, TensorShape([None, op.attrs["dim"]]))
         if op.type != "IdentityN" and not op.op_def.flow.passes_input:
             return None
         # A loop's Merge has the value from before the loop as its first input; when imported, it may be another.

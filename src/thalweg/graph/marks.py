@@ -7,3 +7,6 @@ COMPRESS: Final = "_compress_transfers"
 
 GATES: Final = "_gates_gradients"
 """Marks the nodes of a gate that gradients() builds. Gates of the program itself (`tf.tuple`) lack it."""
+
+DISTINCT: Final = "_distinct_elements"
+"""Whether no element of an output of the node is there twice: rows of a gradient with such indices need no sum."""

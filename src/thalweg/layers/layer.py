@@ -92,6 +92,11 @@ class Layer(LayerProperties):
             with variable_scope(scope) as captured:
                 self._scope = captured
 
+    def __repr__(self) -> str:
+        sizes = [f"{variable.op.name.rpartition('/')[2]} {variable.shape}" for variable in self.weights]
+        state = f"variables: {', '.join(sizes) or 'none'}" if self.built else "not built"
+        return f"<{type(self).__name__} {self._name!r}, {state}>"
+
     def _name_scope(self) -> str:
         assert self._current_scope is not None
         return self._current_scope.original_name_scope

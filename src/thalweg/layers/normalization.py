@@ -174,14 +174,22 @@ class BatchNormalization(Layer):
                 "beta", self._param_shape, self._param_dtype, self.beta_initializer, self.beta_regularizer, True,
                 self.beta_constraint,
             )  # fmt: skip
-        self.moving_mean = self.add_weight(
-            "moving_mean", self._param_shape, self._param_dtype, self.moving_mean_initializer, trainable=False
-        )
-        self.moving_variance = self.add_weight(
-            "moving_variance", self._param_shape, self._param_dtype, self.moving_variance_initializer, trainable=False
-        )
-        if self._renormalization is not None:
-            self._renormalization.add_variables(self)
+        # The moving averages are never cut into parts, whatever the scope asks for.
+        scope: Any = self._scope
+        partitioner = scope.partitioner
+        scope.set_partitioner(None)
+        try:
+            self.moving_mean = self.add_weight(
+                "moving_mean", self._param_shape, self._param_dtype, self.moving_mean_initializer, trainable=False
+            )
+            self.moving_variance = self.add_weight(
+                "moving_variance", self._param_shape, self._param_dtype, self.moving_variance_initializer,
+                trainable=False,
+            )  # fmt: skip
+            if self._renormalization is not None:
+                self._renormalization.add_variables(self)
+        finally:
+            scope.set_partitioner(partitioner)
 
     def call(self, inputs: Any, training: Any = False) -> Any:
         """Normalizes by the batch if `training`, which may be a tensor; else by the moving averages."""

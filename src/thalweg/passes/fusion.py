@@ -9,6 +9,7 @@ from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities, forwards
 from thalweg.passes.fuse_contractions import fuse_contractions
 from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.fuse_reductions import fuse_reductions
 from thalweg.passes.fuse_updates import fuse_updates
 from thalweg.passes.join_products import FEWEST_PRODUCTS, join_products
 from thalweg.passes.step_graph import StepGraph, asked_device, members_of
@@ -95,4 +96,4 @@ def _is_product(graph: StepGraph, name: str) -> bool:
 
 
 def _fuse_values(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
-    return fuse_elementwise(fuse_contractions(graph), operands_of)
+    return fuse_reductions(fuse_elementwise(fuse_contractions(graph), operands_of), operands_of)

@@ -56,6 +56,10 @@ class ListSchedule:
             paths[key] = self.cost[key] + max((paths.get(each, 0.0) for each in neighbours[key]), default=0.0)
         return paths
 
+    def ready(self, key: Key) -> float:
+        """The seconds after which a node is done if it waits for nothing but its sources."""
+        return self._from_start[key]
+
     @property
     def complete(self) -> bool:
         """Whether the graph has no cycle, so that `order` has all nodes."""

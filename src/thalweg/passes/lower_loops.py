@@ -1,8 +1,9 @@
-"""Lowers while-loops: a loop of synchronous nodes without further control flow becomes one `_Loop` node.
+"""Lowers while-loops: a loop of synchronous nodes becomes one `_Loop` node.
 
 The executor runs any loop with frames and dead tokens, which lets iterations overlap and loops span devices. A loop
 that needs neither is run by the core as two straight lists of nodes, condition and body, at a fraction of the cost per
 node (core/executor/loop_program.h). Inner loops are lowered first; then the outer one has become simple, too.
+Conditionals stay Switches and Merges among the nodes; the core leaves out the branch that is not taken.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from thalweg.graph.definitions.op_registry import flow_of
-from thalweg.passes.step_graph import Edge, Node, StepGraph
+from thalweg.passes.step_graph import Edge, Node, StepGraph, standing_for
 
 
 class LoopBody(NamedTuple):
     """A lowered loop. Inputs of its nodes are (source, output): variables, invariants and nodes in one numbering."""
 
     nodes: tuple[Node, ...]
-    inputs: tuple[tuple[Edge, ...], ...]  # per node; the source is the decimal number of a LoopSource
+    # Per node; the source is the decimal number of a LoopSource. Behind the inputs of the op come its guards: it runs
+    # only if they have values.
+    inputs: tuple[tuple[Edge, ...], ...]
     num_condition: int
     num_variables: int
     num_invariants: int
@@ -64,6 +67,39 @@ def lower_loops(graph: StepGraph, may_lower: Callable[[Node], bool]) -> StepGrap
             else:
                 lowered.append(found)
         graph = _replaced(graph, lowered)
+
+
+def loop_of_functions(
+    node: Node, condition: StepGraph, body: StepGraph, may_lower: Callable[[Node], bool]
+) -> Node | None:
+    """A functional While as a `_Loop` node, or None if its functions are not simple.
+
+    Args:
+        node: The While.
+        condition: The body of its condition, as the device runs it.
+        body: The body of its body.
+        may_lower: Whether a node may run inside a lowered loop.
+    """
+    count = len(node.inputs)
+    nodes: list[Node] = []
+    inputs: list[tuple[Edge, ...]] = []
+    results: list[list[tuple[int, int]]] = []
+    num_condition = 0
+    for graph in (condition, body):
+        num_condition = len(nodes)
+        numbers: dict[Edge, tuple[int, int]] = {}
+        for each in graph.nodes.values():
+            if each.op == "_Arg":
+                numbers[(each.name, 0)] = int(each.attrs["index"]), 0
+                continue
+            if flow_of(each.op).is_primitive or each.stateful or not may_lower(each):
+                return None
+            inputs.append(tuple((str(numbers[edge][0]), numbers[edge][1]) for edge in each.inputs))
+            numbers |= {(each.name, k): (count + len(nodes), k) for k in range(len(each.output_dtypes))}
+            nodes.append(each)
+        results.append([numbers[edge] for edge in graph.fetches])
+    program = LoopBody(tuple(nodes), tuple(inputs), num_condition, count, 0, results[0][0], tuple(results[1]))
+    return node._replace(op="_Loop", attrs=standing_for({"program": program}, [node]))
 
 
 class _Use(NamedTuple):
@@ -157,13 +193,20 @@ def _lower(
     graph: StepGraph, uses: dict[str, list[_Use]], frame: Frame, may_lower: Callable[[Node], bool]
 ) -> _Lowered | None:
     """One loop, lowered, or None if it is not simple."""
-    merges = [node for node in frame.nodes if node.op == "Merge"]
-    conditions = [node for node in frame.nodes if node.op == "LoopCond"]
-    switches = [node for node in frame.nodes if node.op == "Switch"]
-    exits = [node for node in frame.nodes if node.op == "Exit"]
-    plain = [node for node in frame.nodes if not flow_of(node.op).is_primitive]
     entered = {node.name: node for node in frame.enters}
-    if len(conditions) != 1 or not all(may_lower(node) for node in plain):
+    merges = [node for node in frame.nodes if node.op == "Merge" and _closes_loop(graph, node, entered)]
+    conditions = [node for node in frame.nodes if node.op == "LoopCond"]
+    if len(conditions) != 1:
+        return None
+    switches = [node for node in frame.nodes if node.op == "Switch" and node.inputs[1] == (conditions[0].name, 0)]
+    exits = [node for node in frame.nodes if node.op == "Exit"]
+    of_loop = {node.name for node in (*merges, *switches)}
+    branching = [node for node in frame.nodes if node.op in ("Merge", "Switch") and node.name not in of_loop]
+    if any(node.op == "Merge" and (len(node.inputs) != 2 or _index_is_read(uses, node)) for node in branching):
+        return None
+    inside = {node.name for node in branching}
+    plain = [node for node in frame.nodes if node.name in inside or not flow_of(node.op).is_primitive]
+    if not all(node.name in inside or may_lower(node) for node in plain):
         return None
     if any(node.controls for node in frame.enters):
         return None
@@ -186,7 +229,7 @@ def _lower(
         return None
     condition = conditions[0]
     for switch in switches:
-        if switch.inputs[0] not in numbers or switch.inputs[1] != (condition.name, 0) or switch.controls:
+        if switch.inputs[0] not in numbers or switch.controls:
             return None
         numbers[(switch.name, 1)] = numbers[(switch.name, 0)] = numbers[switch.inputs[0]]
     invariants = [node for node in frame.enters if node.name not in taken]
@@ -194,7 +237,7 @@ def _lower(
         return None
     for i, node in enumerate(invariants):
         numbers[(node.name, 0)] = len(variables) + i
-    body = _body(graph, plain, condition, next_names, numbers, len(variables), len(invariants), switches)
+    body = _body(graph, plain, condition, next_names, numbers, len(variables), len(invariants), switches, inside)
     if body is None:
         return None
     outputs = [numbers.get(node.inputs[0], -1) for node in exits]
@@ -203,15 +246,20 @@ def _lower(
     return _lowered(uses, frame, variables + invariants, len(variables), exits, outputs, body)
 
 
+def _closes_loop(graph: StepGraph, merge: Node, entered: dict[str, Node]) -> bool:
+    """Whether a Merge is that of a loop variable; others end conditionals."""
+    return any(source in entered or graph.nodes[source].op == "NextIteration" for source, _ in merge.inputs)
+
+
 def _index_is_read(uses: dict[str, list[_Use]], merge: Node) -> bool:
     return any(use.output == 1 for use in uses[merge.name])
 
 
 def _body(
     graph: StepGraph, plain: list[Node], condition: Node, next_names: list[str], numbers: dict[Edge, int],
-    num_variables: int, num_invariants: int, switches: list[Node],
+    num_variables: int, num_invariants: int, switches: list[Node], branching: set[str],
 ) -> LoopBody | None:  # fmt: skip
-    """Sorts the nodes into condition and body and renumbers their inputs."""
+    """Sorts the nodes into condition and body and renumbers their inputs; `branching` are those of conditionals."""
     inside = {node.name for node in plain}
     true_outputs = {(switch.name, 1) for switch in switches}
     switch_names = {switch.name for switch in switches}
@@ -221,7 +269,10 @@ def _body(
         if reads_body or any(name in in_body or name in switch_names for name in node.controls):
             in_body.add(node.name)
     # The names that a loop gives to its variables inside the body need no node of their own.
-    aliases = {(node.name, 0): node.inputs[0] for node in plain if node.op == "Identity"}
+    # In a branch of a conditional, one that waits for others may be dead where its input is not.
+    aliases = {
+        (node.name, 0): node.inputs[0] for node in plain if node.op == "Identity" and not (branching and node.controls)
+    }
     computed = [node for node in plain if (node.name, 0) not in aliases]
     condition_nodes = [node for node in computed if node.name not in in_body]
     ordered = condition_nodes + [node for node in computed if node.name in in_body]
@@ -246,6 +297,13 @@ def _body(
             return None
         if any(control not in known for control in node.controls):
             return None
+        if branching:
+            for control in node.controls:
+                # A node without outputs would have to be followed to what it waits for.
+                guard = number((control, 0)) if control in inside else None
+                if control in inside and (guard is None or not graph.nodes[control].output_dtypes):
+                    return None
+                numbered += [guard] if guard is not None else []
         inputs.append(tuple((str(n[0]), n[1]) for n in numbered if n is not None))
     predicate = number(condition.inputs[0])
     following = []

@@ -345,7 +345,7 @@ def _variable_shape(graph: StepGraph, edge: Edge) -> Shape | None:
 def _grouped(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple[list[Node], Observation]]:
     """Groups of the step's nodes that the core ran as one or few, each with its measurement."""
     seen: dict[str, Observation] = {}
-    computing = [each for each in observations if each.op not in ("_Send", "_Recv")]
+    computing = [each for each in observations if each.op not in ("_Send", "_SendAll", "_Recv")]
     part_of = {member: each.name for each in computing for member in each.members}
     for each in computing:
         name = each.name

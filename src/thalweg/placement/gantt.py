@@ -1,5 +1,7 @@
 """Draws a schedule: one row per device, a bar per node in the colour of its op type, the critical path outlined.
 
+Nodes that run as one have the colour of the op type that does most of their work, and are marked "(fused)".
+
 The drawing is an SVG file without scripts, fonts or anything else from outside: browsers show it, and the name, type
 and times of a node when the pointer rests on its bar. Bars too short to see are drawn as one.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -52,7 +54,8 @@ def draw(tasks: Tasks, schedule: Schedule, title: str = "") -> str:
     processors = tasks.machine.processors
     span = schedule.makespan or 1.0
     scale = (_WIDTH - _LEFT - 30) / span
-    colours = _colours(tasks, schedule)
+    labels = _labels(tasks, schedule)
+    colours = _colours(labels, schedule)
     legend_rows = math.ceil((len(colours) + 2) / 6)
     bottom = _TOP + _ROW * len(processors)
     height = bottom + 46 + 20 * legend_rows
@@ -73,7 +76,7 @@ def draw(tasks: Tasks, schedule: Schedule, title: str = "") -> str:
     parts.extend(_axis(span, scale, bottom))
     for device in range(len(processors)):
         y = _TOP + device * _ROW
-        for bar in _bars(tasks, schedule, device, _SHORTEST / scale):
+        for bar in _bars(labels, schedule, device, _SHORTEST / scale):
             width = max((bar.end - bar.start) * scale, _SHORTEST)
             colour = colours.get(bar.op, _OTHERS)
             outline = ' class="critical"' if bar.critical else ""
@@ -94,16 +97,38 @@ def _summary(tasks: Tasks, schedule: Schedule) -> str:
     )
 
 
-def _colours(tasks: Tasks, schedule: Schedule) -> dict[str, str]:
+class _Label(NamedTuple):
+    """What stands for a node: the op type that gives its bar the colour, and its description."""
+
+    op: str
+    text: str
+
+
+def _labels(tasks: Tasks, schedule: Schedule) -> list[_Label]:
+    """The labels of all nodes. The time of nodes that run as one is the last one's: see `Tasks.fused`."""
+    found = [_Label(node.op, f"{node.name}\n{node.op}") for node in tasks.nodes]
+    for fusion in tasks.fused:
+        here = fusion.together(schedule.where)
+        if len(here) < 2:
+            continue
+        device = schedule.where[here[-1]]
+        op = tasks.nodes[max(here, key=lambda node: tasks.shares[node][device])].op
+        names = " + ".join(tasks.nodes[node].name for node in here)
+        ops = " + ".join(tasks.nodes[node].op for node in here)
+        found[here[-1]] = _Label(op, f"{names}\n{ops} (fused)")
+    return found
+
+
+def _colours(labels: Sequence[_Label], schedule: Schedule) -> dict[str, str]:
     """Colours for the op types that take the most time."""
     times: Counter[str] = Counter()
-    for i, node in enumerate(tasks.nodes):
-        times[node.op] += schedule.finish[i] - schedule.start[i]  # type: ignore[assignment]
+    for i, label in enumerate(labels):
+        times[label.op] += schedule.finish[i] - schedule.start[i]  # type: ignore[assignment]
     leading = [op for op, time in times.most_common(len(_COLOURS)) if time > 0]
     return dict(zip(leading, _COLOURS, strict=False))
 
 
-def _bars(tasks: Tasks, schedule: Schedule, device: int, shortest: float) -> Iterator[_Bar]:
+def _bars(labels: Sequence[_Label], schedule: Schedule, device: int, shortest: float) -> Iterator[_Bar]:
     """The bars of one device in order; runs of short ones that touch become one."""
     critical = set(schedule.critical)
     on_device = [i for i, where in enumerate(schedule.where) if where == device]
@@ -116,9 +141,9 @@ def _bars(tasks: Tasks, schedule: Schedule, device: int, shortest: float) -> Ite
         start, end = schedule.start[crowd[0]], schedule.finish[crowd[-1]]
         if end > start:
             if len(crowd) == 1:
-                yield _single(tasks, schedule, crowd[0], critical)
+                yield _single(labels, schedule, crowd[0], critical)
             else:
-                ops = Counter(tasks.nodes[i].op for i in crowd)
+                ops = Counter(labels[i].op for i in crowd)
                 listed = ", ".join(f"{count} {op}" for op, count in ops.most_common(4))
                 title = f"{len(crowd)} short nodes: {listed}\n{seconds_text(start)} + {seconds_text(end - start)}"
                 yield _Bar(start, end, "", title, all(i in critical for i in crowd))
@@ -128,7 +153,7 @@ def _bars(tasks: Tasks, schedule: Schedule, device: int, shortest: float) -> Ite
         length = schedule.finish[i] - schedule.start[i]
         if length >= shortest:
             yield from crowded()
-            yield _single(tasks, schedule, i, critical)
+            yield _single(labels, schedule, i, critical)
             continue
         if crowd and (
             schedule.start[i] - schedule.finish[crowd[-1]] > shortest
@@ -139,12 +164,12 @@ def _bars(tasks: Tasks, schedule: Schedule, device: int, shortest: float) -> Ite
     yield from crowded()
 
 
-def _single(tasks: Tasks, schedule: Schedule, i: int, critical: set[int]) -> _Bar:
-    node, start, end = tasks.nodes[i], schedule.start[i], schedule.finish[i]
-    title = f"{node.name}\n{node.op}\n{seconds_text(start)} + {seconds_text(end - start)}"
+def _single(labels: Sequence[_Label], schedule: Schedule, i: int, critical: set[int]) -> _Bar:
+    label, start, end = labels[i], schedule.start[i], schedule.finish[i]
+    title = f"{label.text}\n{seconds_text(start)} + {seconds_text(end - start)}"
     if i in critical:
         title += "\non the critical path"
-    return _Bar(start, end, node.op, title, i in critical)
+    return _Bar(start, end, label.op, title, i in critical)
 
 
 def _axis(span: float, scale: float, bottom: int) -> Iterator[str]:

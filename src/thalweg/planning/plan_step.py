@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from thalweg import errors
 from thalweg.functions.graph_function import GraphFunction
 from thalweg.graph.definitions.op_signature import NameAttrList
-from thalweg.graph.device_spec import device_type
+from thalweg.graph.device_spec import device_type, task_of
 from thalweg.graph.dtypes import DType
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.choose_algorithms import choose_algorithms
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities
+from thalweg.passes.final_no_ops import drop_final_no_ops
 from thalweg.passes.fold_constants import Evaluate, fold_constants
 from thalweg.passes.for_device import TaskKernels, for_device
 from thalweg.passes.inline_functions import function_attrs, functions_of
+from thalweg.passes.join_messages import message_groups, with_messages
 from thalweg.passes.joint_schedule import planned
 from thalweg.passes.keep_weights import changes_resources
 from thalweg.passes.late_transfers import Delays, delayed, produce_late, with_tokens
@@ -47,12 +49,14 @@ class _Schedule(NamedTuple):
         priorities: Of the nodes of each device.
         seconds: How long the step should take.
         fused: The graphs that were scheduled.
+        messages: The Sends of each device that travel in one message with others, and its number.
     """
 
     delays: Delays = NO_DELAYS
     priorities: Mapping[str, Mapping[str, float]] = {}
     seconds: float | None = None
     fused: Mapping[str, StepGraph] | None = None
+    messages: Mapping[str, Mapping[str, int]] = {}
 
 
 class Planner:
@@ -124,12 +128,18 @@ class Planner:
         if piecewise:
             graph = through_rendezvous(graph, [tensor.name for tensor in fetches], self._placer.devices[0].name)
             options = options._replace(separate=True)
+        elif options.optimized and len({task_of(node.device) for node in graph.nodes.values()}) > 1:
+            graph = drop_final_no_ops(graph)
         parts = self._placer.partition(graph)
         changes = changes_resources(graph)
         schedule = _Schedule()
         if len(parts) > 1 and not piecewise:
             schedule = self._schedule(graph, parts, changes, self._kernels(functions))
         delays = schedule.delays
+        parts = {
+            device: part._replace(graph=with_messages(part.graph, schedule.messages.get(device, {})))
+            for device, part in parts.items()
+        }
         return PlannedStep(
             {
                 device: PlannedPart(
@@ -165,7 +175,7 @@ class Planner:
             device: part._replace(graph=for_device(part.graph, device_type(device), self._options, kernels, changes))
             for device, part in parts.items()
         }
-        one_task = len({device.rpartition("/device:")[0] for device in parts}) == 1
+        one_task = len({task_of(device) for device in parts}) == 1
         if one_task:
             expected = share_packed(expected)
         costs = self._placer.seconds(graph)
@@ -180,15 +190,18 @@ class Planner:
                 for device, part in expected.items()
             }
         schedule = planned(expected, costs)
-        fused = {device: part.graph for device, part in expected.items()}
+        messages: Mapping[str, Mapping[str, int]] = {}
+        if self._options.optimized and not one_task:
+            messages = message_groups(expected, costs, lambda node: _may_wait(node, kernels))
+        fused = {device: with_messages(part.graph, messages.get(device, {})) for device, part in expected.items()}
         if schedule is None:
-            return _Schedule(delays, fused=fused)
+            return _Schedule(delays, fused=fused, messages=messages)
         priorities: dict[str, dict[str, float]] = {}
         for device, part in expected.items():
             ranks = schedule.priorities[device]
             members = {m: ranks[name] for name, node in part.graph.nodes.items() for m, _ in members_of(node)}
             priorities[device] = {**members, **ranks}
-        return _Schedule(delays, priorities, schedule.seconds, fused)
+        return _Schedule(delays, priorities, schedule.seconds, fused, messages)
 
     # Functions.
 
@@ -235,6 +248,12 @@ def optimize(graph: StepGraph, options: PassOptions, evaluate: Evaluate) -> Step
     graph = fold_constants(graph, evaluate)
     graph = merge_common_subexpressions(drop_identities(graph))
     return choose_algorithms(graph) if options.any_algorithm else graph
+
+
+def _may_wait(node: Node, kernels: TaskKernels) -> bool:
+    """Whether a node may wait for other operations: its kernel is asynchronous, or it runs code of the user."""
+    definition = node.op_def
+    return (definition is not None and definition.runs_user_code) or not kernels.is_synchronous(node)
 
 
 def _by_name(node: Node) -> Node:

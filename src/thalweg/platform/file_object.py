@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from thalweg import errors
 from thalweg.platform.file_paths import local_path, os_errors
+from thalweg.platform.remote_files import is_remote, remote, remote_errors
 
 
 class GFile:
@@ -57,6 +58,10 @@ class GFile:
         return self._mode
 
     def _open(self, mode: str) -> IO[bytes]:
+        if (found := remote(self._name)) is not None:
+            with remote_errors(self._name):
+                opened: IO[bytes] = found.system.open(found.path, mode)
+            return opened
         with os_errors(self._name):
             return open(local_path(self._name), mode)
 
@@ -170,12 +175,16 @@ class GFile:
         """The size of the file in bytes."""
         if self._writer is not None:
             self.flush()
+        if (found := remote(self._name)) is not None:
+            with remote_errors(self._name):
+                # What is written there appears when it is closed.
+                return int(found.system.size(found.path)) if self._writer is None else self._writer.tell()
         with os_errors(self._name):
             return os.stat(local_path(self._name)).st_size
 
     def flush(self) -> None:
-        """Hands what was written to the operating system."""
-        if self._writer is not None:
+        """Hands what was written to the operating system; a file elsewhere appears when it is closed."""
+        if self._writer is not None and not is_remote(self._name):
             with os_errors(self._name):
                 self._writer.flush()
 

@@ -1,6 +1,7 @@
 """`tf.gfile`: files and directories, with TensorFlow's names, and Thalweg's errors in place of OSError.
 
-Paths may be strings, bytes or path objects, with or without `file://` in front. Other schemes raise UnimplementedError.
+Paths may be strings, bytes or path objects, with or without `file://` in front. Other schemes go through fsspec
+(`platform/remote_files.py`), if that is installed; otherwise they raise UnimplementedError.
 Listings are sorted, so that a program does not depend on the order in which a file system keeps its entries.
 """
 
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from thalweg import errors
 from thalweg.platform.file_object import GFile as GFile
 from thalweg.platform.file_paths import local_path, os_errors
+from thalweg.platform.remote_files import remote, remote_errors
 
 FastGFile = GFile
 Open = GFile
@@ -30,16 +32,29 @@ class FileStatistics(NamedTuple):
 
 def Exists(filename: Any) -> bool:
     """Whether a file or directory exists."""
+    if (found := remote(filename)) is not None:
+        with remote_errors(filename):
+            return bool(found.system.exists(found.path))
     return os.path.exists(local_path(filename))
 
 
 def IsDirectory(dirname: Any) -> bool:
     """Whether a path is that of a directory."""
+    if (found := remote(dirname)) is not None:
+        with remote_errors(dirname):
+            return bool(found.system.isdir(found.path))
     return os.path.isdir(local_path(dirname))
 
 
 def Stat(filename: Any) -> FileStatistics:
     """Size, time of the last change, and kind of a file; raises NotFoundError if there is none."""
+    if (found := remote(filename)) is not None:
+        with remote_errors(filename):
+            info = found.system.info(found.path)
+            is_directory = info["type"] == "directory"
+            changed = None if is_directory else found.system.modified(found.path)
+            nanoseconds = int(changed.timestamp() * 1e9) if changed is not None else 0
+            return FileStatistics(int(info["size"] or 0), nanoseconds, is_directory)
     with os_errors(filename):
         result = os.stat(local_path(filename))
     return FileStatistics(result.st_size, result.st_mtime_ns, stat_module.S_ISDIR(result.st_mode))
@@ -49,6 +64,10 @@ def ListDirectory(dirname: Any) -> list[str]:
     """The names in a directory, sorted; raises NotFoundError if it is none."""
     if not IsDirectory(dirname):
         raise errors.NotFoundError(None, None, f"Could not find directory {dirname}")
+    if (found := remote(dirname)) is not None:
+        with remote_errors(dirname):
+            listed = found.system.ls(found.path, detail=False)
+        return sorted(name for name in (each.rstrip("/").rpartition("/")[2] for each in listed) if name)
     with os_errors(dirname):
         return sorted(os.listdir(local_path(dirname)))
 
@@ -63,6 +82,11 @@ def Glob(filename: Any) -> list[str]:
     patterns: Iterable[Any] = [filename] if isinstance(filename, (str, bytes, os.PathLike)) else filename
     found: list[str] = []
     for pattern in patterns:
+        if (elsewhere := remote(pattern)) is not None:
+            with remote_errors(pattern):
+                matches = elsewhere.system.glob(elsewhere.path)
+            found.extend(sorted(elsewhere.named(path) for path in matches))
+            continue
         # Python spells the complement of a set with another character.
         matches = glob.glob(local_path(pattern).replace("[^", "[!"), include_hidden=True)
         found.extend(sorted(path for path in matches if path))
@@ -71,6 +95,10 @@ def Glob(filename: Any) -> list[str]:
 
 def MkDir(dirname: Any) -> None:
     """Creates a directory, whose parent must exist; that the directory exists already is no error."""
+    if (found := remote(dirname)) is not None:
+        with remote_errors(dirname), contextlib.suppress(FileExistsError):
+            found.system.mkdir(found.path, create_parents=False)
+        return
     with os_errors(dirname), contextlib.suppress(FileExistsError):
         os.mkdir(local_path(dirname))
 
@@ -81,6 +109,10 @@ def MakeDirs(dirname: Any) -> None:
     Raises:
         FailedPreconditionError: If a file is in the way.
     """
+    if (found := remote(dirname)) is not None:
+        with remote_errors(dirname):
+            found.system.makedirs(found.path, exist_ok=True)
+        return
     path = local_path(dirname)
     if not path:
         return
@@ -95,6 +127,12 @@ def MakeDirs(dirname: Any) -> None:
 
 def Remove(filename: Any) -> None:
     """Deletes a file; raises NotFoundError if there is none, and FailedPreconditionError if it is a directory."""
+    if (found := remote(filename)) is not None:
+        with remote_errors(filename):
+            if found.system.isdir(found.path):
+                raise errors.FailedPreconditionError(None, None, f"{filename} is a directory")
+            found.system.rm_file(found.path)
+        return
     with os_errors(filename):
         os.remove(local_path(filename))
 
@@ -103,6 +141,10 @@ def DeleteRecursively(dirname: Any) -> None:
     """Deletes a directory with its contents (or a file); raises NotFoundError if there is none."""
     import shutil
 
+    if (found := remote(dirname)) is not None:
+        with remote_errors(dirname):
+            found.system.rm(found.path, recursive=True)
+        return
     path = local_path(dirname)
     with os_errors(dirname):
         if os.path.isdir(path) and not os.path.islink(path):
@@ -117,6 +159,13 @@ def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
         raise errors.AlreadyExistsError(
             None, None, f"{newname}; file already exists: pass overwrite=True to replace it"
         )
+    if (old := remote(oldname)) is not None or remote(newname) is not None:
+        new = remote(newname)
+        if old is None or new is None or old.scheme != new.scheme:
+            raise errors.UnimplementedError(None, None, f"Renaming {oldname} to {newname} on another file system")
+        with remote_errors(oldname):
+            old.system.mv(old.path, new.path, recursive=old.system.isdir(old.path))
+        return
     with os_errors(oldname):
         os.replace(local_path(oldname), local_path(newname))
 
@@ -129,6 +178,11 @@ def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
         raise errors.AlreadyExistsError(
             None, None, f"{newpath}; file already exists: pass overwrite=True to replace it"
         )
+    if remote(oldpath) is not None or remote(newpath) is not None:
+        with GFile(oldpath, "rb") as source, GFile(newpath, "wb") as target:
+            while block := source.read(1 << 22):
+                target.write(block)
+        return
     try:
         shutil.copyfile(local_path(oldpath), local_path(newpath))
     except shutil.SameFileError as error:

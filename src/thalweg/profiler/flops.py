@@ -51,6 +51,11 @@ class Flops:
 
 def static_shape(tensor: Tensor) -> Shape | None:
     """The shape of a tensor if it is known without running anything."""
-    dims = tensor.shape.as_list() if tensor.shape.rank is not None else [None]
+    return assumed_shape(tensor, None)
+
+
+def assumed_shape(tensor: Tensor, size: int | None) -> Shape | None:
+    """The static shape of a tensor, with `size` in the place of sizes that are not known; None if some are left."""
+    dims = [size if dim is None else dim for dim in tensor.shape.as_list()] if tensor.shape.rank is not None else [None]
     known = tuple(dim for dim in dims if dim is not None)
     return known if len(known) == len(dims) else None

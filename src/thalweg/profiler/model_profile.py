@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.definitions.op_work import work_of
+from thalweg.graph.definitions.op_work import states_work, work_of
 from thalweg.profiler.advice import advice
-from thalweg.profiler.flops import static_shape
+from thalweg.profiler.flops import assumed_shape
 from thalweg.profiler.pprof import Sample, write_pprof
 from thalweg.profiler.profile_options import TRAINABLE, ProfileOptionBuilder
 from thalweg.profiler.report import size
@@ -63,6 +63,7 @@ class ProfileNode:
     children: list[ProfileNode] = field(default_factory=list)
     graph_nodes: list[ProfileNode] = field(default_factory=list)
     op: str = ""
+    uncounted: list[str] = field(default_factory=list)  # of the root: nodes with arithmetic of unknown amount
 
     def _add_up(self) -> None:
         for name in _SUMMED:
@@ -93,6 +94,7 @@ class Profiler:
         """Takes the graph, by default the default graph; `op_log` is accepted for TensorFlow's sake."""
         self.graph = graph if graph is not None else get_default_graph()
         self.steps: dict[int, list[Record]] = {}
+        self._uncounted: list[str] = []  # Nodes of the last view whose arithmetic is not known, for want of shapes.
         self._sources = Sources()
 
     def add_step(self, step: int, run_meta: Any) -> None:
@@ -161,22 +163,34 @@ class Profiler:
         """The nodes of the graph that are counted, with the mean over steps."""
         types = [re.compile(pattern) for pattern in options["account_type_regexes"]]
         trainable = _trainable(self.graph)
+        self._uncounted = []
         nodes: dict[str, ProfileNode] = {}
         for operation in self.graph.get_operations():
             kinds = (operation.type, operation.device or "", *((TRAINABLE,) if operation.name in trainable else ()))
             if any(pattern.fullmatch(kind) for pattern in types for kind in kinds):
                 node = nodes[operation.name] = ProfileNode(operation.name, op=operation.type)
                 node.parameters = trainable.get(operation.name, 0)
-                work = (
-                    work_of(operation, static_shape, count_default=False) if "float_ops" in options["select"] else None
-                )
-                node.float_ops = int(work.flops) if work is not None else 0
+                if "float_ops" in options["select"]:
+                    node.float_ops = self._float_ops(operation, options.get("assumed_batch"))
         wanted = options.get("step", -1)
         steps = [records for step, records in self.steps.items() if wanted in (-1, step)]
         for records in steps:
             for record in records:
                 self._count(nodes, record, types, len(steps))
         return list(nodes.values())
+
+    def _float_ops(self, operation: Any, batch: int | None) -> int:
+        """The arithmetic of a node by its static shapes; notes it if they are not known well enough."""
+
+        def shape_of(tensor: Any) -> tuple[int, ...] | None:
+            return assumed_shape(tensor, batch)
+
+        work = work_of(operation, shape_of, count_default=False)
+        if work is not None:
+            return int(work.flops)
+        if states_work(operation) and any(shape_of(each) is None for each in (*operation.inputs, *operation.outputs)):
+            self._uncounted.append(operation.name)
+        return 0
 
     @staticmethod
     def _count(nodes: dict[str, ProfileNode], record: Record, types: list[Any], steps: int) -> None:
@@ -219,6 +233,7 @@ class Profiler:
     def _write(self, root: ProfileNode, options: dict[str, Any]) -> None:
         kind, _, rest = options.get("output", "stdout").partition(":")
         path = rest.partition("outfile=")[2]
+        root.uncounted = self._uncounted
         if kind == "stdout":
             sys.stdout.write(_text(root, options))
         elif kind == "file":
@@ -344,6 +359,13 @@ def _text(root: ProfileNode, options: dict[str, Any]) -> str:
             write(child, depth + 1)
 
     write(root, 0)
+    if root.uncounted:
+        count, first = len(root.uncounted), ", ".join(root.uncounted[:3])
+        hint = "" if options.get("assumed_batch") else "; with_assumed_batch(n) counts unknown sizes as n"
+        lines.append(
+            f"{count} operation{'s' if count > 1 else ''} with arithmetic left out, because sizes are not known before "
+            f"the step runs: {first}{' and others' if count > 3 else ''}{hint}"
+        )
     return "\n".join(lines) + "\n"
 
 

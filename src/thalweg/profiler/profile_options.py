@@ -21,6 +21,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "account_displayed_op_only": False,
     "select": ["micros"],
     "step": -1,
+    "assumed_batch": None,
     "output": "stdout",
 }
 TRAINABLE: Final = "_trainable_variables"
@@ -153,6 +154,12 @@ class ProfileOptionBuilder:
     def with_pprof_output(self, pprof_file: str) -> ProfileOptionBuilder:
         """Writes a profile for pprof, with the columns of `select`; for the view "code"."""
         return self._with(output=f"pprof:outfile={pprof_file}")
+
+    def with_assumed_batch(self, size: int) -> ProfileOptionBuilder:
+        """Counts floating-point operations as if every size that is unknown before a step, a batch's, was `size`."""
+        if size < 1:
+            raise ValueError(f"The assumed size must be at least 1, got {size}.")
+        return self._with(assumed_batch=size)
 
     def with_step(self, step: int) -> ProfileOptionBuilder:
         """Shows one step; -1: the mean of all."""

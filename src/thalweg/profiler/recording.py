@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from thalweg.graph.nest import flatten
 from thalweg.profiler.step_records import records_of
 from thalweg.profiler.tables import Profile
 from thalweg.profiler.timeline import trace_events
+from thalweg.runtime import numerics
 from thalweg.runtime.run_metadata import fill
 from thalweg.runtime.session import BaseSession
+
+_FULL_TRACE: Final = 3  # RunOptions.FULL_TRACE
 
 
 class TracedStep(NamedTuple):
@@ -64,6 +68,7 @@ class Recording:
         self._lock = threading.Lock()
         self._compiled: list[Any] = []  # Keeps compiled steps alive, so that their addresses identify them.
         self.traced: list[TracedStep] = []
+        self.untraced: Counter[str] = Counter()  # how often steps ran without a trace, by their fetches
         self.count = 0  # steps that ran, traced or not
         self.seconds = 0.0  # that they took
         self.elapsed = 0.0
@@ -100,14 +105,23 @@ class Recording:
     def _run(self, before: Any, session: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any) -> Any:
         start = time.perf_counter()
         spent = None  # seconds of the step alone, without the work for its trace
+        traced = False
         try:
-            # A run with options of its own keeps them; its trace is recorded if it has one.
-            if options is not None or run_metadata is not None or not self._is_due():
+            # A step that its program traces has its trace anyway.
+            own = run_metadata is not None and options is not None and options.trace_level > 0
+            if own or not self._is_due():
                 result = before(session, fetches, feed_dict, options, run_metadata)
                 spent = time.perf_counter() - start
-                if run_metadata is not None and options is not None and options.trace_level > 0:
+                if own:
                     name = _in_words(fetches)
                     self._add(TracedStep(session.graph, hash(name), name, _stats(run_metadata), spent))
+                    traced = True
+                return result
+            if options is not None or run_metadata is not None:
+                result, stats, spent = _run_with_trace(before, session, fetches, feed_dict, options, run_metadata)
+                name = _in_words(fetches)
+                self._add(TracedStep(session.graph, hash(name), name, stats, spent))
+                traced = True
                 return result
             result, ran, trace = session._run_traced(fetches, feed_dict, session._timeout_ms)
             spent = time.perf_counter() - start
@@ -115,11 +129,14 @@ class Recording:
             fill(metadata, ran.compiled, trace, ran.installed.planned)
             self._compiled.append(ran.compiled)
             self._add(TracedStep(session.graph, id(ran.compiled), _in_words(fetches), _stats(metadata), spent))
+            traced = True
             return result
         finally:
             with self._lock:
                 self.count += 1
                 self.seconds += time.perf_counter() - start if spent is None else spent
+                if not traced:
+                    self.untraced[_in_words(fetches)] += 1
 
     def _add(self, step: TracedStep) -> None:
         with self._lock:
@@ -129,7 +146,7 @@ class Recording:
         """The profile of the traced steps. The first run of a step, which compiles it, counts only if it is alone."""
         from tensorboard.compat.proto.step_stats_pb2 import StepStats  # Start-up time: protobuf is slow to import.
 
-        profile = Profile(self.count, self.seconds, self.elapsed)
+        profile = Profile(self.count, self.seconds, self.elapsed, len(self.traced), self.untraced)
         runs: dict[int, int] = {}
         for step in self.traced:
             runs[step.key] = runs.get(step.key, 0) + 1
@@ -160,6 +177,38 @@ class Recording:
 def record(every: int = 1, steps: int | None = 100) -> Recording:
     """Traces the steps that sessions run in a `with` block; see `Recording`."""
     return Recording(every, steps)
+
+
+def _run_with_trace(
+    before: Any, session: Any, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any
+) -> tuple[Any, bytes, float]:
+    """Runs a step with options of its own, such as a numeric check, and traces it beside them.
+
+    Returns:
+        The result, the serialized StepStats, and the seconds of the step. The program's RunMetadata has what it would
+        have without the trace.
+    """
+    from tensorboard.compat.proto.config_pb2 import RunOptions  # Start-up time: protobuf is slow to import.
+
+    traced, metadata = RunOptions(trace_level=_FULL_TRACE), _new_metadata()
+    if options is not None:
+        traced.MergeFrom(options)
+        traced.trace_level = _FULL_TRACE
+    start = time.perf_counter()
+    result = before(session, fetches, feed_dict, traced, metadata)
+    spent = time.perf_counter() - start
+    stats = _stats(metadata)
+    found = numerics.origins(metadata)
+    if run_metadata is None:
+        if found:  # Without a RunMetadata for its findings, a check raises.
+            raise numerics.error(found[0], session.graph)
+        return result, stats, spent
+    findings = [device for device in metadata.step_stats.dev_stats if numerics.is_findings(device)]
+    run_metadata.CopyFrom(metadata)
+    run_metadata.ClearField("step_stats")
+    if findings:
+        run_metadata.step_stats.dev_stats.extend(findings)
+    return result, stats, spent
 
 
 def _new_metadata() -> Any:

@@ -6,10 +6,12 @@ import statistics
 from collections.abc import Sequence
 from typing import Final
 
+from thalweg.profiler.step_kinds import StepKind
 from thalweg.profiler.tables import Peak, Profile, Row, median_run, total_seconds
 
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 _COLUMNS: Final = 60
+_MINOR_ROWS: Final = 5  # of tables of initialization and saving, beside those of steady steps
 
 
 def report(profile: Profile, top: int = 20) -> str:
@@ -20,13 +22,18 @@ def report(profile: Profile, top: int = 20) -> str:
         top: How many rows of each table to show.
     """
     if not any(step.runs for step in profile.steps.values()):
-        ran = f"{profile.count} steps ran, but none was traced." if profile.count else "The program ran no step."
-        return f"{ran}\n"
+        return _summary(profile) if profile.count else "The program ran no step.\n"
     sections = [_summary(profile)]
-    tables = (("Op type", profile.by_op()), ("Node", profile.by_node()), ("Line of the program", profile.by_line()))
-    for title, rows in tables:
-        sections.append(_table(title, rows, top))
-    sections.append(_critical_path(profile, top))
+    kinds = profile.kinds()
+    for kind in kinds:
+        rows = top if kind is kinds[0] else min(top, _MINOR_ROWS)
+        if len(kinds) > 1:
+            sections.append(f"== {kind.value} ==\n")
+        sections.append(_table("Op type", profile.by_op(kind), rows))
+        sections.append(_table("Node", profile.by_node(kind), rows))
+        sections.append(_table("Line of the program", profile.by_line(kind), rows, backward=True))
+        if kind is kinds[0]:
+            sections.append(_critical_path(profile, top))
     sections += [_memory(peak, top) for peak in profile.peaks()]
     return "\n".join(sections)
 
@@ -36,26 +43,46 @@ def _summary(profile: Profile) -> str:
     if profile.elapsed:
         lines[0] += f" of the program's {seconds(profile.elapsed)} ({_percent(profile.seconds, profile.elapsed)})"
     lines[0] += "."
-    lines.append("Traced, without the first run of what ran again:")
-    for step in sorted(profile.steps.values(), key=lambda step: -sum(step.seconds)):
-        if step.runs:
-            runs = f"{len(step.runs)} run{'s' if len(step.runs) > 1 else ''}"
-            lines.append(f"  {seconds(statistics.median(step.seconds)):>9} (median of {runs})  {step.name}")
+    steps = [step for step in profile.steps.values() if step.runs]
+    if profile.count:
+        lines.append(f"{profile.traced} of {profile.count} steps were traced{_not_traced(profile)}.")
+    if steps:
+        lines.append("Without the first run of what ran again:")
+    order = list(StepKind)
+    for step in sorted(steps, key=lambda step: (order.index(step.kind), -sum(step.seconds))):
+        runs = f"{len(step.runs)} run{'s' if len(step.runs) > 1 else ''}"
+        kind = "" if step.kind is StepKind.STEADY else f"  ({step.kind.value.lower()})"
+        lines.append(f"  {seconds(statistics.median(step.seconds)):>9} (median of {runs})  {step.name}{kind}")
     return "\n".join(lines) + "\n"
 
 
-def _table(title: str, rows: Sequence[Row], top: int) -> str:
+def _not_traced(profile: Profile) -> str:
+    """The fetches of steps without a trace, those that ran most often first."""
+    if not profile.untraced:
+        return ""
+    ordered = sorted(profile.untraced.items(), key=lambda item: -item[1])
+    listed = "; ".join(f"{name} ({count} times)" for name, count in ordered[:3])
+    more = f"; and {len(ordered) - 3} others" if len(ordered) > 3 else ""
+    return f", not these: {listed}{more}"
+
+
+def _table(title: str, rows: Sequence[Row], top: int, backward: bool = False) -> str:
     total = total_seconds(rows)
     shown = [row for row in rows[:top] if row.seconds or row.waited]
     width = min(72, max([len(title), *(len(row.key) for row in shown)], default=0))
-    lines = [f"{title:<{width}} {'time':>9} {'share':>6} {'calls':>7} {'bytes':>9} {'GFLOP/s':>8}"]
+    backward = backward and any(row.backward for row in rows)
+    halves = f" {'forward':>9} {'backward':>9}" if backward else ""
+    lines = [f"{title:<{width}} {'time':>9} {'share':>6}{halves} {'calls':>7} {'bytes':>9} {'GFLOP/s':>8}"]
     for row in shown:
         key = row.key if len(row.key) <= width else "…" + row.key[len(row.key) - width + 1 :]
         speed = f"{row.flops / row.seconds / 1e9:.1f}" if row.flops and row.seconds else ""
         waited = f"  waited {seconds(row.waited)}" if row.waited else ""
-        about = f"  {row.about}" if row.about else ""
+        fused = "" if not row.fused or backward else "(fused)" if row.fused == row.calls else "(partly fused)"
+        about = "".join(f"  {text}" for text in (row.about, fused) if text)
+        if backward:
+            halves = f" {seconds(row.seconds - row.backward):>9} {seconds(row.backward):>9}"
         lines.append(
-            f"{key:<{width}} {seconds(row.seconds):>9} {_percent(row.seconds, total):>6} {row.calls:>7} "
+            f"{key:<{width}} {seconds(row.seconds):>9} {_percent(row.seconds, total):>6}{halves} {row.calls:>7} "
             f"{size(row.bytes):>9} {speed:>8}{about}{waited}".rstrip()
         )
     if len(rows) > len(shown):

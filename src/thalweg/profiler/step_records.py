@@ -42,6 +42,8 @@ class Record:
         waits: Whether it waited and did not compute: a Recv, a Dequeue.
         kernel: For a part of a fused node, the op type and the name of the fused node; else "".
         kernel_end: When the fused node ended, or the node itself: until then its inputs are alive.
+        made_bytes: The bytes of its outputs for tables. The result of a fused node counts for the member that does
+            most of the work, not for the last one, whose name it has.
         taken: Bytes that it allocated.
         temporary: Bytes that it gave back before its end.
         in_use: Bytes that tensors of the device held at its end; -1 if unknown.
@@ -59,6 +61,7 @@ class Record:
     waits: bool = False
     kernel: str = ""
     kernel_end: int = 0
+    made_bytes: int = 0
     taken: int = 0
     temporary: int = 0
     in_use: int = -1
@@ -153,12 +156,16 @@ def _join_parts(records: Iterable[Record]) -> None:
     parts: list[Record] = []
     for record in records:
         record.kernel_end = record.end
+        record.made_bytes = record.output_bytes
         if not record.kernel:
             continue
         parts.append(record)
         if record.node == record.kernel.partition(" ")[2]:
+            total = sum(part.output_bytes for part in parts)
+            heaviest = max(parts, key=lambda part: part.duration)
             for part in parts:
                 part.kernel_end = record.end
+                part.made_bytes = total if part is heaviest else 0
             parts = []
 
 

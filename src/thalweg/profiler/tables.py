@@ -1,9 +1,12 @@
-"""Profile: where the time of traced steps went, by op type, by node and by line of the program."""
+"""Profile: where the time of traced steps went, by op type, by node and by line of the program.
+
+The time of a gradient counts for the line of the operation that it is the gradient of.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +14,7 @@ from thalweg.graph import source_location
 from thalweg.profiler.critical_path import Link, critical_path
 from thalweg.profiler.flops import Flops
 from thalweg.profiler.memory import Alive, alive_at, over_time
+from thalweg.profiler.step_kinds import StepKind, StepKinds
 from thalweg.profiler.step_records import Record
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ class Row:
         bytes: The bytes of its outputs.
         flops: Its arithmetic, as far as that is known.
         waited: The time that it waited, in seconds; not part of `seconds`.
+        backward: The part of `seconds` that nodes of gradients took.
+        fused: How many of its calls were parts of fused nodes.
         about: More about the key: a node's op type, a line's text.
     """
 
@@ -40,6 +46,8 @@ class Row:
     flops: float = 0.0
     waited: float = 0.0
     about: str = ""
+    backward: float = 0.0
+    fused: int = 0
 
 
 @dataclass
@@ -49,12 +57,14 @@ class Step:
     Attributes:
         name: Its fetches, as text.
         graph: Its graph.
+        kind: What it is for.
         seconds: How long each run took, as `Session.run` saw it.
         runs: The records of each.
     """
 
     name: str
     graph: Any
+    kind: StepKind = StepKind.STEADY
     seconds: list[float] = field(default_factory=list)
     runs: list[list[Record]] = field(default_factory=list)
 
@@ -74,10 +84,27 @@ class Peak:
 class Profile:
     """Adds up the records of steps."""
 
-    def __init__(self, count: int = 0, seconds: float = 0.0, elapsed: float = 0.0) -> None:
-        """Takes how many steps ran, traced or not, how long they took, and how long the program did."""
+    def __init__(
+        self,
+        count: int = 0,
+        seconds: float = 0.0,
+        elapsed: float = 0.0,
+        traced: int = 0,
+        untraced: Mapping[str, int] | None = None,
+    ) -> None:
+        """Takes what is known of the program beside its traces.
+
+        Args:
+            count: How many steps ran, traced or not.
+            seconds: How long they took.
+            elapsed: How long the program took.
+            traced: How many steps were traced.
+            untraced: How often steps ran without a trace, by their fetches.
+        """
         self.count, self.seconds, self.elapsed = count, seconds, elapsed
+        self.traced, self.untraced = traced, dict(untraced or {})
         self.steps: dict[int, Step] = {}
+        self._kinds = StepKinds()
         self._sources = Sources()
 
     def add(
@@ -93,26 +120,34 @@ class Profile:
             seconds: How long the run took.
             counts: Whether it is part of the tables: a first run is not if others follow.
         """
-        step = self.steps.setdefault(key, Step(name, graph))
+        step = self.steps.get(key)
+        if step is None:
+            step = self.steps[key] = Step(name, graph, self._kinds.kind(records, graph))
         if counts:
             step.seconds.append(seconds)
             step.runs.append(records)
 
-    def by_op(self) -> list[Row]:
-        """A row for each op type, those that took longest first."""
-        return self._table(lambda record, graph: (record.op, ""))
+    def kinds(self) -> list[StepKind]:
+        """The kinds of the traced steps, in the order of `StepKind`."""
+        return [kind for kind in StepKind if any(step.runs and step.kind is kind for step in self.steps.values())]
 
-    def by_node(self) -> list[Row]:
+    def by_op(self, kind: StepKind | None = None) -> list[Row]:
+        """A row for each op type, those that took longest first; of all steps, or of those of one kind."""
+        return self._table(lambda record, graph: (record.op, ""), kind)
+
+    def by_node(self, kind: StepKind | None = None) -> list[Row]:
         """A row for each node."""
-        return self._table(lambda record, graph: (record.node, record.op))
+        return self._table(lambda record, graph: (record.node, record.op), kind)
 
-    def by_line(self) -> list[Row]:
-        """A row for each line of the program that made nodes."""
-        return self._table(lambda record, graph: self._sources.place(record.node, graph))
+    def by_line(self, kind: StepKind | None = None) -> list[Row]:
+        """A row for each line of the program that made nodes, or nodes that gradients belong to."""
+        return self._table(lambda record, graph: self._sources.place(record.node, graph), kind)
 
-    def _table(self, key_of: Callable[[Record, Any], tuple[str, str]]) -> list[Row]:
+    def _table(self, key_of: Callable[[Record, Any], tuple[str, str]], kind: StepKind | None) -> list[Row]:
         rows: dict[str, Row] = {}
         for step in self.steps.values():
+            if kind is not None and step.kind is not kind:
+                continue
             flops = Flops(step.graph)
             for records in step.runs:
                 flops.record_shapes(records)
@@ -122,8 +157,11 @@ class Profile:
                     if row is None:
                         row = rows[key] = Row(key, about=about)
                     row.calls += 1
-                    row.bytes += record.output_bytes
+                    row.bytes += record.made_bytes
                     row.seconds += record.own / 1e9
+                    row.fused += bool(record.kernel)
+                    if self._sources.is_backward(record.node, step.graph):
+                        row.backward += record.own / 1e9
                     if record.waits:
                         row.waited += record.duration / 1e9
                     else:
@@ -131,8 +169,9 @@ class Profile:
         return sorted(rows.values(), key=lambda row: (-row.seconds, -row.waited, row.key))
 
     def longest_step(self) -> Step | None:
-        """The step that took most of the traced time."""
-        return max(self.steps.values(), key=lambda step: sum(step.seconds), default=None)
+        """The step that took most of the traced time; a steady one if there are any."""
+        steady = [step for step in self.steps.values() if step.kind is StepKind.STEADY and step.runs]
+        return max(steady or self.steps.values(), key=lambda step: sum(step.seconds), default=None)
 
     def critical_path(self, step: Step | None = None) -> list[Link]:
         """The longest chain of nodes of a step's median run; of the step that took longest if none is given."""
@@ -165,18 +204,34 @@ def median_run(step: Step) -> list[Record]:
 
 
 class Sources:
-    """Finds the lines of the program where nodes were made."""
+    """Finds the lines of the program where nodes were made; of a gradient, where the forward operation was made."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str], tuple[str, str]] = {}
+        self._known: dict[tuple[int, str], tuple[str, str, bool]] = {}
 
     def place(self, node: str, graph: Any) -> tuple[str, str]:
         """The file and line, and its text."""
+        return self._find(node, graph)[:2]
+
+    def is_backward(self, node: str, graph: Any) -> bool:
+        """Whether a node is part of a gradient."""
+        return self._find(node, graph)[2]
+
+    def _find(self, node: str, graph: Any) -> tuple[str, str, bool]:
         key = (id(graph), node)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _place(operation_of(node, graph))
+            operation = operation_of(node, graph)
+            forward = forward_operation(operation)
+            found = self._known[key] = (*_place(forward), forward is not operation)
         return found
+
+
+def forward_operation(operation: Operation | None) -> Operation | None:
+    """The operation whose gradient an operation is part of, at the end of all gradients of gradients; or itself."""
+    while operation is not None and operation._original_op is not None:
+        operation = operation._original_op
+    return operation
 
 
 def operation_of(node: str, graph: Any) -> Operation | None:

@@ -55,6 +55,10 @@ class FetchPlan:
             parts = [self._element(t) for t in given]
             absent = (None,) * (3 - len(given))
             return lambda values: IndexedSlicesValue(*(part(values) for part in parts), *absent)
+        if hasattr(fetch, "_session_parts"):  # RaggedTensors, which are above this package.
+            tensors, build = fetch._session_parts()
+            parts = [self._element(t) for t in tensors]
+            return lambda values: build([part(values) for part in parts])
         if isinstance(fetch, Mapping):
             items = [(key, self._plan(value)) for key, value in fetch.items()]
             kind = type(fetch)
@@ -86,16 +90,33 @@ class FetchPlan:
             raise ValueError(f"Argument `fetch` = {fetch!r} cannot be interpreted as a Tensor. ({e})") from None
         if isinstance(element, Operation):
             if not self._graph.is_fetchable(element):
-                raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.")
+                raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.{_why_not(element)}")
             self._targets[element] = None
             return lambda values: None
         if not self._graph.is_fetchable(element):
-            raise ValueError(f"Tensor {element.name!r} has been marked as not fetchable.")
+            raise ValueError(f"Tensor {element.name!r} has been marked as not fetchable.{_why_not(element.op)}")
         position = self._index.setdefault(element, len(self._index))
         if element.op.type == "GetSessionHandle":
             dtype, session = element.op.inputs[0].dtype.base_dtype, self._session
             return lambda values: TensorHandle(values[position], dtype, session)
         return lambda values: values[position]
+
+
+def _why_not(op: Operation) -> str:
+    """Why an operation inside of a loop or conditional cannot be fetched, and what to do."""
+    context = op._control_flow_context
+    if context is None:
+        return ""
+    name = context.name.rpartition("/")[0] or context.name
+    if context.enclosing_while() is not None:
+        return (
+            f" It is inside of the while loop '{name}', which computes it in each iteration: make it a loop "
+            "variable to fetch its last value, write it to a TensorArray to fetch all of them, or print it by tf.Print."
+        )
+    return (
+        f" It is inside of a branch of the conditional '{name}', which may not run: return it from both branches "
+        "and fetch the conditional's result."
+    )
 
 
 def resolve_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any]:
@@ -138,6 +159,9 @@ def feed_tensors(graph: Graph, key: Any) -> list[Tensor]:
         return [key.indices, key.values, key.dense_shape]
     if isinstance(key, IndexedSlices):
         return [t for t in (key.values, key.indices, key.dense_shape) if t is not None]
+    if hasattr(key, "_session_parts"):
+        parts: list[Tensor] = key._session_parts()[0]
+        return parts
     try:
         element = graph.as_graph_element(key, allow_tensor=True, allow_operation=False)
     except (ValueError, KeyError, TypeError) as e:
@@ -147,6 +171,8 @@ def feed_tensors(graph: Graph, key: Any) -> list[Tensor]:
 
 def _feed_parts(graph: Graph, key: Any, value: Any) -> list[tuple[Tensor, Any]]:
     tensors = feed_tensors(graph, key)
+    if hasattr(key, "_session_values"):
+        return list(zip(tensors, key._session_values(value), strict=True))
     if len(tensors) == 1:
         return [(tensors[0], value)]
     if not isinstance(value, (tuple, list)) or len(value) < len(tensors):

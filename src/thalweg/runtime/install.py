@@ -14,11 +14,13 @@ from thalweg.graph.definitions.op_registry import all_ops, flow_of
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.device_spec import device_type
 from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import bool as boolean
 from thalweg.passes.for_device import TaskKernels, for_device, fused
 from thalweg.passes.inline_functions import function_attrs
+from thalweg.passes.join_messages import join_messages
 from thalweg.passes.keep_weights import changes_resources
 from thalweg.passes.late_transfers import delayed
-from thalweg.passes.lower_loops import LoopBody
+from thalweg.passes.lower_loops import LoopBody, loop_of_functions
 from thalweg.passes.null_device import output_shapes
 from thalweg.passes.options import PassOptions
 from thalweg.passes.partition import Partition, whole
@@ -30,6 +32,7 @@ from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedS
 from thalweg.platform.garbage import collector_paused
 from thalweg.runtime.node_conflicts import may_wait, resource_use
 
+_FUNCTIONAL_LOOPS = frozenset({"While", "StatelessWhile"})
 _registered_kernels: set[str] = set()
 
 core.set_shape_rule(output_shapes)
@@ -129,7 +132,9 @@ class _Installer:
 
     def install(self, fused: Mapping[str, StepGraph] | None) -> InstalledStep:
         step = self._step
-        graphs = dict(fused if fused is not None else self._fused())
+        graphs = {
+            device: join_messages(graph) for device, graph in (fused if fused is not None else self._fused()).items()
+        }
         native = []
         for device, part in step.parts.items():
             specs, results = self._specs(graphs[device], device=device, priorities=part.priorities)
@@ -163,7 +168,7 @@ class _Installer:
         """The core's nodes and fetches of a part, or of a function's body, on one device."""
         index = {name: i for i, name in enumerate(graph.nodes)}
         specs = [
-            self._spec(node, [(index[name], output) for name, output in node.inputs],
+            self._spec(self._lowered(node, device), [(index[name], output) for name, output in node.inputs],
                        [index[name] for name in node.controls], function, device, _priority(node, priorities))
             for node in graph.nodes.values()
         ]  # fmt: skip
@@ -175,7 +180,7 @@ class _Installer:
     ) -> Any:  # fmt: skip
         attrs = node.attrs
         if node.op == "_Loop":
-            attrs = {"program": self._loop_program(attrs["program"], function, device)}
+            attrs = {**attrs, "program": self._loop_program(attrs["program"], function, device)}
         elif function_attrs(node.op):
             attrs = self._with_functions(node, device)
         # Kernels of calls keep nothing: the nodes are stateful because of their functions, which a gradient may change.
@@ -188,6 +193,24 @@ class _Installer:
             name, node.op, node.device, attrs, inputs, controls, node.input_dtypes, node.output_dtypes, stateful,
             priority, may_wait(node, self._step.functions), resource_use(node),
         )  # fmt: skip
+
+    def _lowered(self, node: Node, device: str) -> Node:
+        """The node itself, or a `_Loop` in the place of a functional While whose functions are simple."""
+        options = self._step.options
+        if node.op not in _FUNCTIONAL_LOOPS or not options.optimized or options.separate:
+            return node
+        functions = [self._step.functions[node.attrs[name].name] for name in ("cond", "body")]
+        arguments = [tuple(feed.dtype for feed in function.graph.feeds) for function in functions]
+        results = [tuple(function.output_dtypes) for function in functions]
+        types = tuple(node.input_dtypes)
+        # The kernel of While reports functions that do not fit, and takes conditions of other types.
+        if device_type(device) != "CPU" or arguments != [types, types] or results != [(boolean,), types]:
+            return node
+        graphs = []
+        for function in functions:
+            changes = self._step.changes_resources or changes_resources(function.graph)
+            graphs.append(fused(function.graph, options, self._kernels, changes))
+        return loop_of_functions(node, graphs[0], graphs[1], self._kernels.is_synchronous) or node
 
     def _loop_program(self, body: LoopBody, function: str, device: str) -> Any:
         def numbered(edges: Sequence[Edge]) -> list[tuple[int, int]]:

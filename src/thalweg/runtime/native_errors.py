@@ -22,7 +22,11 @@ def with_operation(error: errors.OpError, graph: Graph) -> errors.OpError:
         name = name.split(mark)[0]
     op = graph._operations_by_name.get(name)
     if op is not None:
-        return errors.error_from_code(error.error_code, error.message, op=op, node_def=node)
+        message = error.message
+        if op.type in ("Placeholder", "PlaceholderV2") and op.outputs[0].shape.rank is not None:
+            sizes = ",".join("?" if size is None else str(size) for size in op.outputs[0].shape.as_list())
+            message += f" and shape [{sizes}]"
+        return errors.error_from_code(error.error_code, message, op=op, node_def=node)
     # A node of a function that was inlined bears the name of the call.
     call, inside = name, list[str]()
     while op is None and "/" in call:

@@ -80,9 +80,14 @@ def origins(run_metadata: Any) -> list[Origin]:
     return [
         Origin(node.node_name, node.timeline_label)
         for stats in run_metadata.step_stats.dev_stats
-        if stats.device.endswith(_SUFFIX)
+        if is_findings(stats)
         for node in stats.node_stats
     ]
+
+
+def is_findings(device_stats: Any) -> bool:
+    """Whether a DeviceStepStats holds the findings of a check, and no device's trace."""
+    return bool(device_stats.device.endswith(_SUFFIX))
 
 
 def error(origin: Origin, graph: Any) -> errors.OpError:

@@ -25,6 +25,7 @@ from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.install import register_python_kernels
 from thalweg.runtime.native_errors import with_operation
 from thalweg.runtime.targets import connector
+from thalweg.runtime.waiting import watch
 
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
     if not _dtype._is_ref_dtype:
@@ -103,6 +104,7 @@ class BaseSession:
         self._target = target
         self._config = config
         self._timeout_ms = int(config.operation_timeout_in_ms) if config is not None else 0
+        watch(self)
         if config is not None and config.intra_op_parallelism_threads > 0:
             core.set_intra_op_threads(config.intra_op_parallelism_threads)
         self._closed = False

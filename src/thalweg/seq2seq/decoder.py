@@ -189,7 +189,7 @@ def dynamic_decode(
 
         _, arrays, final_state, _, _, lengths = while_loop(
             lambda time, arrays, state, inputs, finished, lengths: apply_one(
-                "LogicalNot", apply_one("All", finished, [0])
+                "LogicalNot", apply_one("All", finished, list(range(finished.shape.ndims or 1)))
             ),
             body,
             (constant(0, dtype="int32", name="time"), arrays, state, inputs, finished, lengths),

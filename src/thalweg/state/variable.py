@@ -28,7 +28,7 @@ from thalweg.state.creators import CreatedByScopes
 from thalweg.state.initialized import guarded, initialized_value
 from thalweg.state.policies import VariableAggregation, VariableSynchronization, is_trainable
 from thalweg.state.variable_proto import SaveSliceInfo as SliceInfo
-from thalweg.state.variable_proto import from_variable_def, to_variable_def
+from thalweg.state.variable_proto import class_of, from_variable_def, to_variable_def
 from thalweg.state.variable_updates import VariableUpdates
 
 
@@ -351,7 +351,9 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
         """The variable whose nodes a VariableDef names in the default graph."""
-        return Variable(variable_def=variable_def, import_scope=import_scope)
+        cls = class_of(variable_def, import_scope) or Variable
+        made: Variable = cls(variable_def=variable_def, import_scope=import_scope)
+        return made
 
     def ref(self) -> TensorReference:
         """A hashable stand-in."""

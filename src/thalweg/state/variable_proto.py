@@ -73,6 +73,19 @@ def _out_of_scope(name: str, scope: str | None) -> str | None:
     return name[len(prefix) :] if name.startswith(prefix) else None
 
 
+_CLASSES: dict[str, Any] = {}
+
+
+def variable_class(handle_op: str, cls: Any) -> None:
+    """Makes VariableDefs whose handle is made by this type of op into variables of a class of their own."""
+    _CLASSES[handle_op] = cls
+
+
+def class_of(proto: Any, import_scope: str | None) -> Any:
+    """The class of the variable that a VariableDef names; None for an ordinary one."""
+    return _CLASSES.get(get_default_graph()._exact_element(_in_scope(proto.variable_name, import_scope)).op.type)
+
+
 def to_variable_def(variable: Variable, export_scope: str | None) -> Any:
     """See `Variable.to_proto`."""
     from tensorboard.compat.proto.variable_pb2 import VariableDef  # Start-up time: protobuf is slow to import.

@@ -15,7 +15,7 @@ from thalweg.train.cluster_spec import ClusterSpec
 
 # The types of operations that hold variables.
 _STATE = (
-    "Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable",
+    "Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "EmbeddingTableHandle",
     "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2",
     "MutableDenseHashTable", "MutableDenseHashTableV2", "BoostedTreesEnsembleResourceHandleOp",
     "BoostedTreesQuantileStreamResourceHandleOp", "ResourceConditionalAccumulator", "DecisionTreeResource",

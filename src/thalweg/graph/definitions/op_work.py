@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from thalweg.graph.definitions.op_registry import is_defined, op_def
-from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
+from thalweg.graph.definitions.work import Shape, Work, WorkContext, free, one_pass
 
 if TYPE_CHECKING:
     from thalweg.graph.operation import Operation
@@ -37,6 +37,12 @@ def work_of(
         return (rule or one_pass)(context)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
+
+
+def states_work(operation: Operation) -> bool:
+    """Whether the op type has a rule for its work, and that rule counts arithmetic."""
+    rule = op_def(operation.type).work if is_defined(operation.type) else None
+    return rule is not None and rule is not free
 
 
 def _shapes(tensors: Sequence[Tensor], shape_of: Callable[[Tensor], Shape | None]) -> list[Shape] | None:

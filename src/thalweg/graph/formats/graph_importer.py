@@ -383,6 +383,10 @@ def _apply_hints(node: ImportedNode, op: Operation) -> None:
             continue
         if op.type.startswith("FusedBatchNormGrad") and index >= 3:
             continue  # Nobody reads these outputs, and versions of TensorFlow state different shapes for them.
+        if op.type == "ExtractVolumePatches":
+            # TensorFlow states four dimensions for the five, also for what follows.
+            tensor._shape = TensorShape._of(None)
+            continue
         try:
             tensor.set_shape(hint)
         except ValueError as e:

@@ -96,7 +96,8 @@ def make_tensor_proto(
 
 
 def _is_tensor_proto(value: Any) -> bool:
-    return hasattr(value, "tensor_content") and hasattr(value, "tensor_shape")
+    # By the name of the message, TensorFlow's or ours: to ask for `tensor_content` would copy all of it.
+    return getattr(getattr(value, "DESCRIPTOR", None), "name", None) == "TensorProto"
 
 
 def tensor_proto_of(array: Array, dtype: DType) -> Any:
@@ -190,8 +191,9 @@ def read_only_array(tensor: Any) -> Array:
     if not dtype.is_numpy_compatible:
         raise TypeError(f"Unsupported tensor type: {dtype.name}. Its values exist only inside a step.")
     shape, count = _checked_shape(tensor.tensor_shape, dtype)
-    if tensor.tensor_content:
-        array = _from_content(tensor.tensor_content, dtype, shape, count)
+    content = tensor.tensor_content  # A copy each time that it is read: hundreds of megabytes in a large model.
+    if content:
+        array = _from_content(content, dtype, shape, count)
     else:
         array = _from_values(tensor, dtype, shape, count)
     array.setflags(write=False)
@@ -235,7 +237,8 @@ def _from_content(content: bytes, dtype: DType, shape: tuple[int, ...], count: i
     array = np.frombuffer(content, np.dtype(dtype.as_numpy_dtype).newbyteorder("<")).reshape(shape)
     if dtype is dtypes.bool:
         return np.not_equal(array.view(np.uint8), 0)  # Bytes other than 0 and 1 are no bools.
-    return np.array(array, dtype.as_numpy_dtype)
+    # The array shares the bytes, which are its own: nobody else has them.
+    return array.astype(dtype.as_numpy_dtype, copy=False)
 
 
 def _decode_strings(content: bytes, shape: tuple[int, ...], count: int) -> Array:

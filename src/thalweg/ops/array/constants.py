@@ -151,7 +151,7 @@ def identity_n(input: Any, name: str | None = None) -> list[Tensor]:
     return apply_list("IdentityN", input, name=name)
 
 
-@gradient("Identity", "PlaceholderWithDefault")
+@gradient("Identity", "PlaceholderWithDefault", "GuaranteeConst", "Snapshot")
 def _identity_grad(op: Operation, grad: Any) -> Any:
     return grad
 
@@ -176,12 +176,20 @@ define(
     "PreventGradient", "input: T -> output: T", "T: type, message: string = ''", shape=shapes.unchanged,
     flow=Flow.FORWARD,
 )  # fmt: skip
-work(works.free, "PreventGradient")
+define("GuaranteeConst", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+define("Snapshot", "input: T -> output: T", "T: type", shape=shapes.unchanged)
+work(works.free, "PreventGradient", "GuaranteeConst", "Snapshot")
 
 
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
     """Passes the value on, and makes taking a gradient through it an error with `message`."""
     return apply_one("PreventGradient", input, message=message, name=name)
+
+
+@export("guarantee_const")
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """Returns the tensor; says that its value does not change between steps."""
+    return apply_one("GuaranteeConst", input, name=name)
 
 
 @gradient("PreventGradient")

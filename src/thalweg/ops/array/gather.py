@@ -132,7 +132,7 @@ def _gather_v2_grad(op: Operation, grad: Any) -> Any:
     if axis is not None and int(axis) == 0 and batch == 0:
         return _row_slices(params, indices, grad), None, None
     grad = convert_to_tensor(grad)
-    with colocate_with(params):
+    with colocate_with(params, ignore_existing=True):  # The gradient may be on another task.
         sizes = convert_to_tensor(shape_tensor(params, out_type=dtypes.int64))
     rank = params.shape.ndims
     if axis is not None and rank is not None:
@@ -172,7 +172,7 @@ def _product(sizes: Any) -> Any:
 
 def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
     """The gradient of a gather of rows: IndexedSlices of these rows, not a dense tensor of the size of `params`."""
-    with colocate_with(params):
+    with colocate_with(params, ignore_existing=True):  # The gradient may be on another task.
         dense_shape = convert_to_tensor(sizes_of(params))
     inner = params.shape.dims_tuple
     if inner is not None and None not in inner[1:] and 0 not in inner[1:]:
@@ -180,7 +180,9 @@ def _row_slices(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
     else:
         count = apply_one("ExpandDims", size(indices), 0)
         values = reshape(grad, concat([count, dense_shape[1:]], 0))
-    return IndexedSlices(values, reshape(indices, [-1]), dense_shape)
+    # A vector stays as it is: it may be on the variable's task already.
+    flat = indices if indices.shape.ndims == 1 else reshape(indices, [-1])
+    return IndexedSlices(values, flat, dense_shape)
 
 
 def _gather_nd_shape(c: ShapeContext) -> TensorShape:

@@ -1,4 +1,9 @@
-"""Looking up rows of embedding matrices, whole or sharded, one by one or combined."""
+"""Looking up rows of embedding matrices, whole or sharded, one by one or combined.
+
+Rows of shards, and of variables of another task, travel: ids are made unique before, cut by shard, gathered beside each
+shard, stitched, and spread over the ids again (OSDI section 4.2). So the gradient of a look-up is summed for each
+different id before it travels back.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,8 @@ from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.device_spec import DeviceSpec
+from thalweg.graph.marks import DISTINCT
 from thalweg.graph.static_value import constant_value_as_shape
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.gather import gather
@@ -59,38 +66,53 @@ def embedding_lookup(
     if partition_strategy not in ("mod", "div"):
         raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
     with name_scope(name, "embedding_lookup", [ids]):
-        wanted = convert_to_tensor(ids)
-        if len(shards) == 1:
+        wanted = shards[0].keys_tensor(ids) if _is_table(shards[0]) else convert_to_tensor(ids)
+        if len(shards) == 1 and not _is_of_a_task(shards[0]):
             return _clip_rows(gather(shards[0], wanted), wanted, max_norm)
-        flat = apply_one("Reshape", wanted, [-1])
-        shard, row = _shard_and_row(shards, flat, partition_strategy)
-        shard = shard if shard.dtype.name == "int32" else apply_one("Cast", shard, DstT="int32")
-        count = len(shards)
-        rows = apply_list("DynamicPartition", row, shard, num_partitions=count)
-        numbers = apply_one("Range", 0, apply_one("Size", flat), 1)
-        places = apply_list("DynamicPartition", numbers, shard, num_partitions=count)
-        found = [gather(part, mine) for part, mine in zip(shards, rows, strict=True)]
-        joined = apply_one("ParallelDynamicStitch", places, found)
-        result = apply_one(
-            "Reshape", joined, apply_one("ConcatV2", [apply_one("Shape", wanted), _row_shape(shards[0])], 0)
-        )
+        flat = wanted if wanted.shape.ndims == 1 else apply_one("Reshape", wanted, [-1])
+        unique = apply("Unique", flat)
+        found = _rows_of_unique(shards, unique.y, partition_strategy)
+        places = unique.idx if flat is wanted else apply_one("Reshape", unique.idx, apply_one("Shape", wanted))
+        result = apply_one("GatherV2", found, places, 0)
         static = shards[0].shape
         if static.ndims is not None:
             result.set_shape(wanted.shape.concatenate(static[1:]))
         return _clip_rows(result, wanted, max_norm)
 
 
-def _row_shape(shard: Any) -> Any:
-    """The shape of a row. A known one is a constant: a shard on another task is not read for it."""
-    static = shard.shape
-    if static.ndims is not None and static[1:].is_fully_defined():
-        return np.array(static.as_list()[1:], np.int32)
-    return apply_one("StridedSlice", apply_one("Shape", shard), [1], [0], [1], end_mask=1)
+def _is_table(params: Any) -> bool:
+    """Whether rows are found by ids of any value: an embedding variable, or one in parts."""
+    parts = getattr(params, "_get_variable_list", None)
+    first = parts()[0] if callable(parts) else params[0] if isinstance(params, (list, tuple)) and params else params
+    return bool(getattr(first, "is_embedding_table", False))
+
+
+def _is_of_a_task(shard: Any) -> bool:
+    """Whether the program puts a variable on some task of a cluster, which may be another one than its reader's."""
+    return hasattr(shard, "sparse_read") and bool(shard.device) and DeviceSpec.from_string(shard.device).job is not None
+
+
+def _rows_of_unique(shards: list[Any], ids: Tensor, strategy: str) -> Tensor:
+    """The rows of ids that are all different."""
+    if len(shards) == 1:
+        return gather(shards[0], ids)
+    count = len(shards)
+    shard, row = _shard_and_row(shards, ids, strategy)
+    shard = shard if shard.dtype.name == "int32" else apply_one("Cast", shard, DstT="int32")
+    with ids.graph._attr_scope({DISTINCT: True}):
+        rows = apply_list("DynamicPartition", row, shard, num_partitions=count)
+    numbers = apply_one("Range", 0, apply_one("Size", ids), 1)
+    places = apply_list("DynamicPartition", numbers, shard, num_partitions=count)
+    found = [gather(part, mine) for part, mine in zip(shards, rows, strict=True)]
+    joined: Tensor = apply_one("ParallelDynamicStitch", places, found)
+    return joined
 
 
 def _shard_and_row(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tensor]:
     """The shard of each id, and its row there."""
     count = len(shards)
+    if _is_table(shards[0]):
+        return shards[0].part_of(ids, count), ids
     number = ids.dtype.as_numpy_dtype
     if strategy == "mod":
         return apply_one("FloorMod", ids, number(count)), apply_one("FloorDiv", ids, number(count))
@@ -164,7 +186,10 @@ def embedding_lookup_sparse(
         )
         rows = apply_one("Cast", rows, DstT="int32")
         unique = apply("Unique", ids.values)
-        found = embedding_lookup(params, unique.y, partition_strategy, max_norm=max_norm)
+        shards = _shards(params)
+        if partition_strategy not in ("mod", "div"):
+            raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
+        found = _clip_rows(_rows_of_unique(shards, unique.y, partition_strategy), unique.y, max_norm)
         if sp_weights is None:
             op_type = {"sum": "SparseSegmentSum", "mean": "SparseSegmentMean", "sqrtn": "SparseSegmentSqrtN"}[combiner]
             return apply_one(op_type, found, unique.idx, rows)
@@ -229,8 +254,13 @@ def safe_embedding_lookup_sparse(
             flat = apply_one("ConcatV2", [apply_one("Prod", outer, [0], keep_dims=True), last], 0)
             ids = sparse_reshape(ids, flat)
             weights = None if weights is None else SparseTensor(ids.indices, weights.values, ids.dense_shape)
-        ids, weights = _valid(ids, weights, combiner)
-        ids, empty = sparse_fill_empty_rows(ids, 0 if default_id is None else default_id)
+        open_ids = _is_table(embedding_weights)
+        ids, weights = _valid(ids, weights, combiner, open_ids)
+        if default_id is None:
+            filler: Any = "" if ids.dtype.name == "string" else 0
+        else:
+            filler = default_id
+        ids, empty = sparse_fill_empty_rows(ids, filler)
         if weights is not None:
             weights, _ = sparse_fill_empty_rows(weights, 1.0)
         found = embedding_lookup_sparse(
@@ -249,7 +279,15 @@ def safe_embedding_lookup_sparse(
         return found
 
 
-def _valid(ids: SparseTensor, weights: SparseTensor | None, combiner: str) -> tuple[SparseTensor, SparseTensor | None]:
+def _valid(
+    ids: SparseTensor, weights: SparseTensor | None, combiner: str, open_ids: bool
+) -> tuple[SparseTensor, SparseTensor | None]:
+    """The ids that count. Where ids are open, all of them do: there, a negative one is a hash like any other."""
+    if open_ids:
+        if weights is None or combiner == "sum":
+            return ids, weights
+        keep = apply_one("Greater", weights.values, np.zeros((), weights.dtype.as_numpy_dtype))
+        return sparse_retain(ids, keep), sparse_retain(weights, keep)
     keep = apply_one("GreaterEqual", ids.values, np.zeros((), ids.dtype.as_numpy_dtype))
     if weights is None:
         return sparse_retain(ids, keep), None

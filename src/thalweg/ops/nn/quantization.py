@@ -131,12 +131,13 @@ def dequantize(
 
 
 _QAD_TYPES = "T: {bfloat16, half, float, double}"
-define(
-    "QuantizeAndDequantizeV2", "input: T, input_min: T, input_max: T -> output: T",
-    f"signed_input: bool = true, num_bits: int = 8, range_given: bool = false, {_QAD_TYPES}, "
-    "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN', narrow_range: bool = false, axis: int = -1",
-    shape=_dequantize_shape,
-)  # fmt: skip
+for _version in ("V2", "V4"):
+    define(
+        f"QuantizeAndDequantize{_version}", "input: T, input_min: T, input_max: T -> output: T",
+        f"signed_input: bool = true, num_bits: int = 8, range_given: bool = false, {_QAD_TYPES}, "
+        "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN', narrow_range: bool = false, axis: int = -1",
+        shape=_dequantize_shape,
+    )  # fmt: skip
 define(
     "QuantizeAndDequantizeV3", "input: T, input_min: T, input_max: T, num_bits: int32 -> output: T",
     f"signed_input: bool = true, range_given: bool = true, {_QAD_TYPES}, narrow_range: bool = false, axis: int = -1",
@@ -185,6 +186,23 @@ def quantize_and_dequantize(
 @gradient("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
 def _straight_through(op: Operation, grad: Tensor) -> Any:
     return [grad] + [None] * (len(op.inputs) - 1)
+
+
+@gradient("QuantizeAndDequantizeV4")
+def _within_range(op: Operation, grad: Tensor) -> Any:
+    """The gradient reaches the input where it is in the range, and the ends of the range where it is outside."""
+    x, low, high = op.inputs
+    if op.get_attr("axis") != -1:
+        raise LookupError("QuantizeAndDequantizeV4 has no gradient for ranges by channel.")
+    zeros = apply_one("ZerosLike", grad)
+    below, above = apply_one("Less", x, low), apply_one("Greater", x, high)
+    ends = []
+    for outside, end in ((below, low), (above, high)):
+        axes = apply_one("Range", 0, apply_one("Rank", x), 1)
+        total = apply_one("Sum", apply_one("SelectV2", outside, grad, zeros), axes)
+        ends.append(apply_one("Reshape", total, apply_one("Shape", end)))
+    inside = apply_one("SelectV2", apply_one("LogicalOr", below, above), zeros, grad)
+    return [inside, *ends]
 
 
 def _vars_shape(c: ShapeContext) -> TensorShape:

@@ -32,6 +32,7 @@ class Rule(NamedTuple):
         attrs: Attributes beside T and use_locking.
         sparse: Whether there is an op for rows.
         reference: Whether there are ops on references.
+        dense: Whether there is an op for all elements.
     """
 
     name: str
@@ -40,10 +41,12 @@ class Rule(NamedTuple):
     attrs: str = ""
     sparse: bool = True
     reference: bool = True
+    dense: bool = True
 
 
 _NESTEROV = "use_nesterov: bool = false"
 _SLOTS = "update_slots: bool = true"
+_ADAM = "beta1_power beta2_power lr beta1 beta2 epsilon grad"
 _LINEAR = "multiply_linear_by_lr: bool = false"
 
 RULES = (
@@ -53,8 +56,11 @@ RULES = (
     Rule("KerasMomentum", "var accum", "lr grad momentum", _NESTEROV, reference=False),
     Rule("AddSign", "var m", "lr alpha sign_decay beta grad", sparse=False),
     Rule("PowerSign", "var m", "lr logbase sign_decay beta grad", sparse=False),
-    Rule("Adam", "var m v", "beta1_power beta2_power lr beta1 beta2 epsilon grad", _NESTEROV, sparse=False),
-    Rule("AdamWithAmsgrad", "var m v vhat", "beta1_power beta2_power lr beta1 beta2 epsilon grad", "", False, False),
+    Rule("Adam", "var m v", _ADAM, _NESTEROV, sparse=False),
+    # TensorFlow has no op for these two. Rows without a gradient take Adam's step, too, or stay as they are.
+    Rule("AdamOfEveryRow", "var m v", _ADAM, _NESTEROV, reference=False, dense=False),
+    Rule("LazyAdam", "var m v", _ADAM, _NESTEROV, reference=False, dense=False),
+    Rule("AdamWithAmsgrad", "var m v vhat", _ADAM, "", False, False),
     Rule("AdaMax", "var m v", "beta1_power lr beta1 beta2 epsilon grad", sparse=False),
     Rule("Adagrad", "var accum", "lr grad", _SLOTS),
     Rule("AdagradV2", "var accum", "lr epsilon grad", _SLOTS),
@@ -122,7 +128,7 @@ def _define(rule: Rule, sparse: bool, reference: bool) -> None:
 
 
 for _rule in RULES:
-    for _sparse in (False, True) if _rule.sparse else (False,):
+    for _sparse in (*((False,) if _rule.dense else ()), *((True,) if _rule.sparse else ())):
         for _reference in (False, True) if _rule.reference else (False,):
             _define(_rule, _sparse, _reference)
 
@@ -166,11 +172,18 @@ def apply_rule(
     """
     rule = _RULES_BY_NAME[name]
     dtype = grad.dtype.base_dtype
-    inputs = [variable.handle for variable in variables]
+    in_rows = getattr(variables[0], "is_embedding_table", False)  # Its slots lie beside the value in each row.
+    inputs = [variable.handle for variable in variables[: 1 if in_rows else None]]
     for value in rule.values.split():
         if value in _GRADIENTS:
             inputs += [grad] if indices is None else [grad, indices]
         else:
             inputs.append(cast(values[value], dtypes.int64 if value == "global_step" else dtype))
+    if in_rows:
+        slots = variables[1:]
+        return apply_op(
+            f"EmbeddingTableApply{name}", *inputs, slots=[slot.slot_name for slot in slots],
+            slot_initial_values=[slot.initial for slot in slots], **(attrs or {}),
+        )  # fmt: skip
     op_type = f"Resource{'' if indices is None else 'Sparse'}Apply{name}"
     return apply_op(op_type, *inputs, use_locking=use_locking, **(attrs or {}))

@@ -161,7 +161,8 @@ def _gather_grad(op: Operation, grad: Tensor) -> Any:
     handle, indices = op.inputs
     data = handle_data(handle)
     shape = shape_tensor(handle)
-    flat = apply_one("Reshape", indices, [-1])
+    # A vector stays as it is: it is on the variable's task already.
+    flat = indices if indices.shape.ndims == 1 else apply_one("Reshape", indices, [-1])
     if data is not None and data.shape.ndims is not None and data.shape[1:].is_fully_defined():
         rows: Any = [-1, *data.shape.as_list()[1:]]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -10,6 +11,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, name_in_op_def
 from thalweg.platform import gfile
 from thalweg.platform.file_paths import local_path
+from thalweg.platform.remote_files import fetched
 from thalweg.train.checkpoints.checkpoint_state import latest_checkpoint
 
 
@@ -39,7 +41,9 @@ class CheckpointReader:
         from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
         self._path = os.fsdecode(filepattern)
-        self._reader = core.CheckpointReader(local_path(self._path))
+        self._files = contextlib.ExitStack()  # The local copy of a checkpoint elsewhere, as long as the reader lives.
+        local = self._files.enter_context(fetched(self._path, ".*"))
+        self._reader = core.CheckpointReader(local_path(local))
         self._entries: dict[str, tuple[DType | None, list[int]]] = {}
         for name in self._reader.names():
             kind, shape = self._reader.entry(name)

@@ -13,10 +13,12 @@ from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path, os_errors
+from thalweg.platform.remote_files import is_remote
 from thalweg.train.checkpoints.checkpoint_messages import checkpoint_state_class
 
 _SHARD = re.compile(r"-[\d?]+-of-\d+$")
 _SHARD_OF_DATA = re.compile(r"\.data-\d{5}-of-\d{5}$")
+_ROWS = re.compile(r"\.rows-[0-9a-f]{16}-[0-9a-f]{16}$")
 _NUMBER = re.compile(r"-\d+$")
 _V2 = 2
 # Longer than it takes to write an index after the data.
@@ -28,11 +30,15 @@ def _state_path(directory: Any, latest_filename: str | None) -> str:
 
 
 def write_durably(path: str, content: bytes) -> None:
-    """Writes a file atomically, and syncs it to the disk.
+    """Writes a file atomically, and syncs it to the disk; an object store makes a file appear as a whole anyway.
 
     Raises:
         errors.OpError: What the operating system reports, such as ResourceExhaustedError for a full disk.
     """
+    if is_remote(path):
+        with gfile.GFile(path, "wb") as remote_file:
+            remote_file.write(content)
+        return
     temporary = f"{path}.tmp{os.getpid():x}{os.urandom(4).hex()}"
     with os_errors(path):
         try:
@@ -150,7 +156,7 @@ def write_checkpoint_state(
             f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state. Please use a "
             "different save path."
         )
-    write_durably(local_path(target), text_format.MessageToString(state).encode())
+    write_durably(target if is_remote(target) else local_path(target), text_format.MessageToString(state).encode())
 
 
 @export("train.get_checkpoint_state")
@@ -175,7 +181,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     try:
         if not gfile.Exists(path):
             return None
-        with os_errors(path), open(local_path(path), "rb") as file:
+        with gfile.GFile(path, "rb") as file:
             content = file.read().decode()
         state = text_format.Merge(content, checkpoint_state_class()())
     except (errors.OpError, UnicodeDecodeError, text_format.ParseError) as e:
@@ -184,12 +190,16 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
         return None
     if not state.model_checkpoint_path:
         raise ValueError(f"Invalid checkpoint state loaded from {directory}: it names no checkpoint.")
-    if not os.path.isabs(state.model_checkpoint_path):
+    if not _is_absolute(state.model_checkpoint_path):
         state.model_checkpoint_path = os.path.join(directory, state.model_checkpoint_path)
     for i, name in enumerate(state.all_model_checkpoint_paths):
-        if not os.path.isabs(name):
+        if not _is_absolute(name):
             state.all_model_checkpoint_paths[i] = os.path.join(directory, name)
     return state
+
+
+def _is_absolute(path: str) -> bool:
+    return os.path.isabs(path) or is_remote(path)
 
 
 @export("train.latest_checkpoint")
@@ -216,7 +226,7 @@ def _main_file(prefix: Any) -> str | None:
     if gfile.Exists(path + ".index"):
         return path + ".index"
     # The old format has one file, or several whose names fit a pattern.
-    if os.path.isfile(local_path(path)):
+    if not is_remote(path) and os.path.isfile(local_path(path)):
         return path
     matches = gfile.Glob(path) if "?" in path else []
     return matches[0] if matches else None
@@ -230,14 +240,17 @@ def get_checkpoint_mtimes(checkpoint_prefixes: Iterable[Any]) -> list[float]:
 
 
 def remove_orphans(save_path: str) -> None:
-    """Deletes the data files of numbered checkpoints without an index, which a process that was killed left behind.
+    """Deletes the files of numbered checkpoints without an index, which a process that was killed left behind.
 
     Files that have just come are kept: a process may be about to write their index.
     """
     import glob  # Start-up time.
 
-    for path in glob.glob(glob.escape(local_path(save_path)) + "-*.data-?????-of-?????"):
-        prefix = _SHARD_OF_DATA.sub("", path)
+    if is_remote(save_path):
+        return
+    start = glob.escape(local_path(save_path))
+    for path in (*glob.glob(start + "-*.data-?????-of-?????"), *glob.glob(start + "-*.rows-*")):
+        prefix = _ROWS.sub("", _SHARD_OF_DATA.sub("", path))
         with contextlib.suppress(OSError):  # Another process may do the same.
             is_old = time.time() - os.stat(path).st_ctime > ORPHAN_SECONDS
             if is_old and _NUMBER.search(prefix) and not os.path.exists(prefix + ".index"):
@@ -266,7 +279,7 @@ def remove_checkpoint(
     prefix = os.fsdecode(checkpoint_prefix)
     escaped = glob.escape(prefix)
     # The index first: without it, the remaining files do not count as a checkpoint.
-    patterns = [escaped + ".index", escaped + ".data-?????-of-?????"]
+    patterns = [escaped + ".index", escaped + ".data-?????-of-?????", escaped + ".rows-*"]
     if checkpoint_format_version != _V2:
         patterns = [prefix]
     for pattern in (*patterns, glob.escape(meta_graph_filename(prefix, meta_graph_suffix))):

@@ -11,6 +11,7 @@ from thalweg.graph.default_graph import device, get_collection
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.saveable import SaveableObject, SaveSpec
 from thalweg.state.variable import Variable
@@ -63,6 +64,38 @@ class TensorSaveable(SaveableObject):
         return apply_one("Assign", self.op, value, validate_shape=static).op
 
 
+class EmbeddingSaveable(SaveableObject):
+    """An embedding variable: its rows are in files beside the checkpoint, which lists them.
+
+    Restoring reads all parts that the checkpoint has, however many there are now.
+    """
+
+    def __init__(self, variable: EmbeddingVariable, name: str) -> None:
+        """The name of the list has the part in it."""
+        self._attrs: dict[str, Any] = {"tensor_name": name, "part": variable._part, "num_parts": variable._num_parts}
+        self._prefix: Tensor | None = None
+        key = f"{name}/rows-{variable._part:05d}-of-{variable._num_parts:05d}"
+        spec = SaveSpec(self._saved, "", key, dtype="string", device=variable.device)
+        super().__init__(variable, [spec], key)
+
+    def write_to(self, prefix: Tensor) -> None:
+        """The rows will be saved beside the checkpoint with this prefix."""
+        self._prefix = prefix
+        self._list: Tensor | None = None
+
+    def _saved(self) -> Tensor:
+        assert self._prefix is not None
+        if self._list is None:
+            with self.op._own_device():
+                self._list = apply_one("EmbeddingTableSave", self.op.handle, self._prefix, **self._attrs)
+        return self._list
+
+    def restore_from(self, prefix: Tensor) -> Operation:
+        """Reads the rows of this part."""
+        with self.op._own_device():
+            return apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs).op
+
+
 def _full_name(variable: Any) -> str:
     info = variable._get_save_slice_info()
     result: str = variable.op.name if info is None else info.full_name
@@ -73,6 +106,10 @@ def _saveables_of(value: Any, name: str) -> list[SaveableObject]:
     """The saveables of one entry of a var_list."""
     if isinstance(value, SaveableObject):
         return [value]
+    if isinstance(value, EmbeddingVariable):
+        return [EmbeddingSaveable(value, value._full_name if name == value.op.name else name)]
+    if isinstance(value, (list, tuple, PartitionedVariable)) and all(isinstance(p, EmbeddingVariable) for p in value):
+        return [EmbeddingSaveable(part, name) for part in value]
     if isinstance(value, Variable):
         info = value._get_save_slice_info()
         return [VariableSaveable(value, "" if info is None else info.spec, name)]

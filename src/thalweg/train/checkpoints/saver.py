@@ -19,6 +19,7 @@ from thalweg.graph.static_value import constant_value
 from thalweg.ops.array.constants import group
 from thalweg.platform import logging
 from thalweg.platform.file_paths import local_path
+from thalweg.platform.remote_files import fetched, is_remote, staged
 from thalweg.train.checkpoints.checkpoint_state import (
     checkpoint_exists,
     get_checkpoint_mtimes,
@@ -129,6 +130,12 @@ class Saver:
         self._checkpoints_to_be_deleted: list[tuple[str, float]] = []
         if not defer_build:
             self.build()
+
+    def __repr__(self) -> str:
+        saved = f"{len(self._var_list)} variables" if self._var_list is not None else "all variables"
+        kept = f"keeps {self._max_to_keep}" if self._max_to_keep else "keeps all"
+        last = f", last {self._last_checkpoints[-1][0]!r}" if self._last_checkpoints else ""
+        return f"<tf.train.Saver of {saved}, {kept}{last}{'' if self._is_built else ', not built'}>"
 
     def build(self) -> None:
         """Adds the nodes, if `defer_build` left them out of the constructor."""
@@ -293,9 +300,9 @@ class Saver:
             path = self._run_save(sess, prefix)
         # Before the `checkpoint` file: a checkpoint that it names is complete, whenever the process is killed.
         if write_meta_graph:
-            with sess.graph.as_default():
+            with sess.graph.as_default(), staged(meta_graph_filename(prefix, meta_graph_suffix)) as meta_graph:
                 self.export_meta_graph(
-                    meta_graph_filename(prefix, meta_graph_suffix),
+                    meta_graph,
                     strip_default_attrs=strip_default_attrs,
                     save_debug_info=save_debug_info,
                 )
@@ -317,6 +324,17 @@ class Saver:
         return f"{save_path}-{global_step:08d}" if self._pad_step_number else f"{save_path}-{global_step}"
 
     def _run_save(self, sess: Any, prefix: str) -> str:
+        if not is_remote(prefix):
+            return self._run_local_save(sess, prefix)
+        if getattr(sess, "sess_str", ""):
+            raise errors.UnimplementedError(
+                None, None, f"Tasks of a cluster cannot save to {prefix}: choose a folder that all of them see."
+            )
+        with staged(prefix) as local:
+            self._run_local_save(sess, local)
+        return prefix
+
+    def _run_local_save(self, sess: Any, prefix: str) -> str:
         parent = os.path.dirname(local_path(prefix)) or "."
         feeds = {self.saver_def.filename_tensor_name: local_path(prefix)}
         for gate in self._gates:
@@ -374,7 +392,8 @@ class Saver:
         for gate in self._gates:
             gate.close_for_restore(sess)
         try:
-            sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: local_path(prefix)})
+            with fetched(prefix, ".*") as local:
+                sess.run(self.saver_def.restore_op_name, {self.saver_def.filename_tensor_name: local_path(local)})
         except (errors.NotFoundError, errors.InvalidArgumentError) as e:
             raise explain(e, sess.graph, self.saver_def, prefix) from e
         for gate in self._gates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from thalweg.graph.apply import apply_list, apply_one, apply_op
@@ -13,7 +13,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import constant, group
 from thalweg.state.saveable import SaveableObject, SaveSpec
-from thalweg.train.checkpoints.saveable import cpu_of, saveables_from
+from thalweg.train.checkpoints.saveable import EmbeddingSaveable, cpu_of, saveables_from
 
 # The class has an attribute of the same name.
 Saveables: TypeAlias = Sequence[SaveableObject]
@@ -120,9 +120,17 @@ class BaseSaverBuilder:
         preferred_shard: int = -1,
         name: str = "restore_all",
     ) -> Operation:
-        tensors = iter(self.bulk_restore(filename_tensor, saveables, preferred_shard, restore_sequentially))
+        # Rows of embedding variables are in files of their own.
+        ordinary = [saveable for saveable in saveables if not isinstance(saveable, EmbeddingSaveable)]
+        tensors: Iterator[Tensor] = iter(())
+        if ordinary:
+            tensors = iter(self.bulk_restore(filename_tensor, ordinary, preferred_shard, restore_sequentially))
         assigned: list[Operation] = []
         for saveable in saveables:
+            if isinstance(saveable, EmbeddingSaveable):
+                with control_dependencies(assigned[-1:] if restore_sequentially else []):
+                    assigned.append(saveable.restore_from(filename_tensor))
+                continue
             shapes = None
             if reshape:
                 shapes = []
@@ -173,6 +181,9 @@ class BaseSaverBuilder:
         ):
             given = apply_one("PlaceholderWithDefault", filename or "model", shape=[], name="filename")
             prefix = apply_one("PlaceholderWithDefault", given, shape=[], name="Const")
+            for saveable in saveables:
+                if isinstance(saveable, EmbeddingSaveable):
+                    saveable.write_to(prefix)
             if sharded:
                 per_device = _by_device(saveables)
                 save_tensor = self._add_sharded_save_ops(prefix, per_device)

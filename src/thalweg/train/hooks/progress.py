@@ -9,11 +9,13 @@ from typing import IO, Any
 import numpy as np
 
 from thalweg.graph.definitions.op_registry import export
+from thalweg.platform.notebook import in_notebook
 from thalweg.train.hooks.basic_hooks import as_graph_element, require_global_step
 from thalweg.train.hooks.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 
-# Seconds between updates: often on a terminal, where they replace each other; rarely in a log file.
+# Seconds between updates: often on a terminal, where they replace each other; in a log file soon at first, then rarely.
 _TERMINAL_SECS = 0.2
+_FIRST_PLAIN_SECS = 1.0
 _PLAIN_SECS = 10.0
 _BAR_WIDTH = 24
 
@@ -30,7 +32,8 @@ class ProgressHook(SessionRunHook):
         Args:
             loss: A tensor to show (its mean, if it is no scalar), or its name; or a dictionary of several, by label.
             last_step: The global step at which the training ends, if that is known.
-            every_secs: Seconds between updates; by default 0.2 on a terminal and 10 elsewhere.
+            every_secs: Seconds between updates; by default 0.2 on a terminal or in a notebook. Elsewhere the first
+                comes after a second, the next after twice that time, up to 10 seconds.
             stream: Where to write; the standard error stream if None.
         """
         if loss is None:
@@ -45,35 +48,39 @@ class ProgressHook(SessionRunHook):
         """Finds the global step."""
         self._global_step = require_global_step(self)
         self._out: IO[str] = self._stream or sys.stderr
-        self._is_terminal = bool(getattr(self._out, "isatty", lambda: False)())
-        self._interval = self._every_secs
-        if self._interval is None:
-            self._interval = _TERMINAL_SECS if self._is_terminal else _PLAIN_SECS
+        self._is_terminal = bool(getattr(self._out, "isatty", lambda: False)()) or (
+            self._stream is None and in_notebook()
+        )
+        if self._every_secs is not None:
+            self._interval = self._longest = self._every_secs
+        elif self._is_terminal:
+            self._interval = self._longest = _TERMINAL_SECS
+        else:
+            self._interval, self._longest = _FIRST_PLAIN_SECS, _PLAIN_SECS
         self._width = 0
         self._last_values: dict[str, Any] = {}
+        elements = {label: as_graph_element(value) for label, value in self._values.items()}
+        self._fetches = SessionRunArgs(elements) if elements else None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Notes the first step and the time."""
         self._first_step = int(session.run(self._global_step))
         self._start = time.monotonic()
-        self._next = self._start + (self._interval or 0.0)
+        self._next = self._start + self._interval
         self._recent = (self._start, self._first_step)
         self._speed: float | None = None
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        """Fetches the shown tensors if an update is due."""
-        self._request = time.monotonic() >= self._next
-        if not self._request:
-            return None
-        elements = {label: as_graph_element(value) for label, value in self._values.items()}
-        return SessionRunArgs({"step": self._global_step, "values": elements})
+        """Fetches the shown tensors: any step may be the last, whose values the last line shows."""
+        return self._fetches
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Shows the line."""
-        if self._request:
-            step = int(run_context.session.run(self._global_step))
-            self._show(step, run_values.results["values"])
-            self._next = time.monotonic() + (self._interval or 0.0)
+        """Shows the line if an update is due."""
+        self._last_values = run_values.results or {}
+        if time.monotonic() >= self._next:
+            self._show(int(run_context.session.run(self._global_step)), self._last_values)
+            self._interval = min(2 * self._interval, self._longest)
+            self._next = time.monotonic() + self._interval
 
     def end(self, session: Any) -> None:
         """Shows the last line, with the speed of the whole training."""
@@ -93,7 +100,6 @@ class ProgressHook(SessionRunHook):
             # Smoothed: one slow step should not make the time left jump.
             self._speed = current if self._speed is None else 0.7 * self._speed + 0.3 * current
         self._recent = (now, step)
-        self._last_values = values
         text = self._text(step, values, self._speed or 0.0)
         if self._last_step is not None and self._speed:
             text += f"  {_clock((self._last_step - step) / self._speed)} left"

@@ -11,6 +11,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.casting import cast
 from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.state.initializers import Constant
+from thalweg.train.optimizers import slots
 from thalweg.train.optimizers.optimizer import Optimizer
 from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
 
@@ -19,7 +20,7 @@ def accumulator_slots(optimizer: Optimizer, var_list: Sequence[Any], initial: fl
     """Creates the slot of each variable in which an optimizer of this family sums squares."""
     for var in var_list:
         dtype = var.dtype.base_dtype
-        if var.shape.is_fully_defined():
+        if slots.known_at_once(var):
             shape = var.shape
             optimizer._get_or_make_slot_with_initializer(var, Constant(initial, dtype), shape, dtype, slot, op_name)
         else:

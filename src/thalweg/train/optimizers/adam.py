@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import colocate_with, control_dependencies
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
 from thalweg.ops.math.casting import cast
 from thalweg.ops.nn.training_ops import apply_rule
-from thalweg.ops.state.variables_ops import shape_tensor
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.train.optimizers.optimizer import Optimizer
 
 
 @export("train.AdamOptimizer")
 class AdamOptimizer(Optimizer):
-    """Adam. Sparse gradients decay the averages of all rows, as if they were dense.
+    """Adam. Sparse gradients decay the averages of all rows, and move all rows, as if they were dense.
+
+    So a step takes time for the whole variable; for large embeddings see `tf.contrib.opt.LazyAdamOptimizer`.
+
+    Of an embedding variable they decay those of the rows that they name.
 
     Example:
         >>> w = tf.Variable(3.0)
@@ -78,18 +81,20 @@ class AdamOptimizer(Optimizer):
         self._epsilon_t = self._tensor_of(self._epsilon, "epsilon")
 
     def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
+        return self._step("Adam", grad, handle)
+
+    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
+        # Of a table only the rows that are named change: nothing of its size is touched.
+        rule = "Adam" if isinstance(handle, EmbeddingVariable) else "AdamOfEveryRow"
+        return self._step(rule, grad, handle, indices)
+
+    def _step(self, rule: str, grad: Tensor, var: Any, indices: Tensor | None = None) -> Any:
         beta1_power, beta2_power = self._get_beta_accumulators()
         return apply_rule(
-            "Adam", (handle, self.get_slot(handle, "m"), self.get_slot(handle, "v")), grad, None, self._use_locking,
+            rule, (var, self.get_slot(var, "m"), self.get_slot(var, "v")), grad, indices, self._use_locking,
             beta1_power=beta1_power, beta2_power=beta2_power, lr=self._lr_t, beta1=self._beta1_t, beta2=self._beta2_t,
             epsilon=self._epsilon_t,
         )  # fmt: skip
-
-    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
-        # All rows decay and move, so the step is that of a dense gradient; and one op is faster than ten.
-        rows = apply_one("ExpandDims", indices, 1)
-        dense = apply_one("ScatterNd", rows, grad, shape_tensor(handle.handle, indices.dtype))
-        return self._resource_apply_dense(dense, handle)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
         with control_dependencies(update_ops):
@@ -99,3 +104,15 @@ class AdamOptimizer(Optimizer):
                     decay = cast(decay, power.dtype.base_dtype)
                     powers.append(power.assign(power * decay, use_locking=self._use_locking, read_value=False))
         return constants.group(*update_ops, *powers, name=name_scope)
+
+
+@export("contrib.opt.LazyAdamOptimizer")
+class LazyAdamOptimizer(AdamOptimizer):
+    """Adam whose sparse steps change only the rows that have a gradient: value and averages of the others stay.
+
+    The step of a large embedding takes time for the rows of the batch, and not for the whole variable. A row's averages
+    decay only in the steps that touch it, so results differ from `tf.train.AdamOptimizer`. The slots have its names.
+    """
+
+    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
+        return self._step("LazyAdam", grad, handle, indices)

@@ -11,6 +11,7 @@ from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.array import constants
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.train.optimizers.optimizer import Optimizer
 from thalweg.train.optimizers.wrapper_optimizer import WrapperOptimizer
 
@@ -57,6 +58,9 @@ class GradientAccumulationOptimizer(WrapperOptimizer):
         pairs = [(grad, var) for grad, var in grads_and_vars if grad is not None]
         if self._steps == 1 or not pairs:
             return self._optimizer.apply_gradients(grads_and_vars, global_step, name)
+        tables = [var.op.name for _, var in pairs if isinstance(var, EmbeddingVariable)]
+        if tables:
+            raise NotImplementedError(f"Gradients of the embedding variables {tables} cannot be summed over steps.")
         with control_dependencies(None):
             counter = self._create_non_slot_variable(
                 constants.constant(0, dtypes.int64), f"{self._name}/runs", pairs[0][1]

@@ -9,6 +9,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.casting import cast
 from thalweg.ops.nn.training_ops import apply_rule
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.train.optimizers.optimizer import Optimizer
 
 
@@ -45,6 +46,11 @@ class GradientDescentOptimizer(Optimizer):
         return apply_rule(
             "GradientDescent", [handle], grad, use_locking=self._use_locking, alpha=self._learning_rate_tensor
         )
+
+    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
+        if not isinstance(handle, EmbeddingVariable):
+            return self._resource_apply_sparse_duplicate_indices(grad, handle, indices)
+        return apply_rule("GradientDescent", [handle], grad, indices, alpha=self._learning_rate_tensor)
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         # The step is linear in the gradient, so rows with equal indices need not be summed first.

@@ -20,6 +20,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.ops.array import constants
 from thalweg.ops.math.casting import cast
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.state.initializers import Zeros
 from thalweg.state.variable import Variable
 from thalweg.state.variable_lists import global_variables, moving_average_variables, trainable_variables
@@ -122,13 +123,19 @@ class ExponentialMovingAverage:
 
         Args:
             var_list: Variables, whose averages start at their initial values, and tensors, whose averages start at
-                zero; all trainable variables if None.
+                zero; all trainable variables but embedding variables with open ids if None.
 
         Raises:
             TypeError: If one of them is not of a floating-point type.
+            NotImplementedError: If one of them is an embedding variable with open ids.
         """
-        averaged = trainable_variables() if var_list is None else list(var_list)
+        if var_list is None:
+            averaged = [var for var in trainable_variables() if not isinstance(var, EmbeddingVariable)]
+        else:
+            averaged = list(var_list)
         for var in averaged:
+            if isinstance(var, EmbeddingVariable):
+                raise NotImplementedError(f"The rows of the embedding variable {var.op.name} have no moving averages.")
             if var.dtype.base_dtype not in _AVERAGED:
                 raise TypeError(f"The variables must be half, float, or double: {var.name}")
             if var.ref() not in self._averages:

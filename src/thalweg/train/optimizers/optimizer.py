@@ -21,9 +21,11 @@ from thalweg.graph.default_graph import (
 )
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
+from thalweg.graph.marks import DISTINCT
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array import constants
+from thalweg.state.embedding_variable import EmbeddingVariable, TableSlot
 from thalweg.state.variable import Variable
 from thalweg.state.variable_lists import trainable_variables
 from thalweg.train.optimizers import slots
@@ -64,6 +66,11 @@ class Optimizer:
         self._name = name
         self._slots: dict[str, dict[Any, Any]] = {}
         self._non_slot_dict: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        shown = [f"{key[1:]}={value!r}" for key, value in vars(self).items() if _is_shown(key, value)]
+        slots = f", slots {', '.join(self._slots)}" if self._slots else ""
+        return f"<tf.train.{type(self).__name__} {self._name!r}{''.join(f', {each}' for each in shown)}{slots}>"
 
     def get_name(self) -> str:
         """The name given to the constructor."""
@@ -199,6 +206,8 @@ class Optimizer:
         """The operation that applies one gradient, in the form that the subclass has."""
         if not isinstance(var, Variable):
             raise NotImplementedError("Trying to update a Tensor ", var)
+        if isinstance(var, EmbeddingVariable):
+            return self._update_table(grad, var)
         if isinstance(grad, IndexedSlices):
             if var.constraint is not None:
                 raise RuntimeError("Cannot use a constraint function on a sparse variable.")
@@ -211,6 +220,17 @@ class Optimizer:
             return op
         with control_dependencies([op]):
             return var.assign(var.constraint(var), read_value=False)
+
+    def _update_table(self, grad: Gradient, var: EmbeddingVariable) -> Any:
+        """Rows of an embedding variable; the op that updates them sums gradients of equal ids."""
+        if not isinstance(grad, IndexedSlices):
+            raise NotImplementedError(f"The embedding variable {var.op.name} cannot be updated as a whole.")
+        if any(not isinstance(slot, TableSlot) for slot in self._slots_of(var)):
+            raise NotImplementedError(f"{type(self).__name__} keeps slots that do not fit into rows of {var.op.name}.")
+        return self._resource_apply_sparse(grad.values, var, grad.indices)
+
+    def _slots_of(self, var: Any) -> list[Any]:
+        return [named[_key(var)] for named in self._slots.values() if _key(var) in named]
 
     def _updates_references_only(self, kind: str) -> bool:
         """Whether the most derived class with update methods has them for reference variables only."""
@@ -242,7 +262,11 @@ class Optimizer:
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         """The same for rows that may be named several times: sums them, and calls `_resource_apply_sparse`."""
-        summed, unique = deduplicate(grad, indices)
+        if has_distinct_elements(indices):
+            return self._resource_apply_sparse(grad, handle, indices)
+        # Beside the gradient and not beside the variable: if these are on different tasks, the sums travel.
+        with colocate_with(grad, ignore_existing=True):
+            summed, unique = deduplicate(grad, indices)
         return self._resource_apply_sparse(summed, handle, unique)
 
     def _apply_dense(self, grad: Tensor, var: Any) -> Any:
@@ -300,7 +324,8 @@ class Optimizer:
         """All variables that the optimizer keeps in the default graph, by name."""
         graph = get_default_graph()
         kept = [*self._non_slot_dict.values(), *(slot for named in self._slots.values() for slot in named.values())]
-        return sorted((var for var in kept if var.op.graph is graph), key=lambda var: str(var.name))
+        own = (var for var in kept if var.op.graph is graph and not isinstance(var, TableSlot))
+        return sorted(own, key=lambda var: str(var.name))
 
     def _slot_dict(self, slot_name: str) -> dict[Any, Any]:
         return self._slots.setdefault(slot_name, {})
@@ -350,6 +375,13 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     return apply_one("UnsortedSegmentSum", values, unique.idx, count), unique.y
 
 
+def has_distinct_elements(indices: Tensor) -> bool:
+    """Whether indices are known to be all different: those of one look-up of unique ids."""
+    while indices.op.type in ("Identity", "Reshape"):
+        indices = indices.op.inputs[0]
+    return (indices.op.type == "Unique" and indices.value_index == 0) or DISTINCT in indices.op.attrs
+
+
 def _key(var: Any) -> Any:
     return (var.op.graph, var.op.name)
 
@@ -369,3 +401,8 @@ def _checked(grad: Any) -> Gradient:
 def _increment(global_step: Any, name: str) -> Operation:
     one = convert_to_tensor(1, global_step.dtype.base_dtype, name="Const")
     return apply_op("AssignAddVariableOp", global_step.handle, one, name=name)
+
+
+def _is_shown(key: str, value: Any) -> bool:
+    """Whether an attribute of an optimizer is one of its hyperparameters, as a number."""
+    return key[:1] == "_" and type(value) in (int, float, bool) and key != "_use_locking"

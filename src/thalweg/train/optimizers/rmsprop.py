@@ -10,6 +10,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.state.initializers import Ones
+from thalweg.train.optimizers import slots
 from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
 
 
@@ -51,7 +52,7 @@ class RMSPropOptimizer(RuleOptimizer):
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for var in var_list:
-            if var.shape.is_fully_defined():
+            if slots.known_at_once(var):
                 dtype = var.dtype.base_dtype
                 self._get_or_make_slot_with_initializer(var, Ones(dtype), var.shape, dtype, "rms", self._name)
             else:

@@ -1,0 +1,150 @@
+// EmbeddingTable: a variable whose rows are created by the keys that occur.
+//
+// A look-up never changes the table: a key without a row has the first value that its row would get, which depends on
+// the key and the seed alone. Updates create rows, once a key has occurred often enough (admission), and count: the
+// number of updates that the table has seen is its clock. Rows leave by eviction, in small sweeps after updates, or on
+// request; a row is only evicted under the lock of its shard, and an update that comes later makes it anew.
+//
+// Any number of threads may use a table. A row is read and written under the lock of its shard, so nobody sees half of
+// one. Batches over several rows are not atomic. Order of locks: saving_, layout_mutex_, a shard (all of them, in
+// order, for the instant of a cut).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "embedding/counting_filter.h"
+#include "embedding/shard.h"
+#include "tensor/resource_handle.h"
+
+namespace thalweg::embedding {
+
+class Batch;
+
+// The loop of an optimizer's rule over n elements: of the value (in[0], out[0]) and the slots.
+struct RowStep {
+  const void* rule;
+  void (*run)(const void* rule, const void* const* in, void* const* out, const void* gradients, int64_t n);
+};
+
+// A piece of a checkpoint: a file with rows, and the keys removed since the one before.
+struct Segment {
+  std::string path;
+  int64_t bytes = 0, rows = 0, removed = 0;
+  bool full = false;
+};
+
+struct Statistics {
+  int64_t rows = 0, disk_rows = 0, bytes = 0, disk_bytes = 0, step = 0;
+  int64_t hits = 0, misses = 0, admissions = 0, rejections = 0, evictions = 0, promotions = 0;
+};
+
+class EmbeddingTable : public Resource {
+ public:
+  static constexpr int kMostSlots = 3;
+  static constexpr uint32_t kNoStep = ~uint32_t{0};
+
+  EmbeddingTable(std::string name, Options options);
+  ~EmbeddingTable() override;
+  const char* kind() const override { return "an embedding table"; }
+  const std::string& name() const { return name_; }
+  const Options& options() const { return options_; }
+
+  bool initialized() const { return initialized_.load(std::memory_order_acquire); }
+  // Removes all rows, and makes the table usable.
+  void initialize();
+
+  // Writes one row of floats for each key.
+  void lookup(const Tensor& keys, float* out);
+  // Applies a rule to the rows of the keys; gradients of equal keys are summed first. `slots` are those of the rule.
+  void apply(const Tensor& keys, const float* gradients, std::span<const Slot> slots, const RowStep& step);
+  // Sets values of rows, which are created where they do not exist, without admission.
+  void insert(const Tensor& keys, const float* values);
+  void remove(const Tensor& keys);
+  // Evicts by the table's own rules; returns how many rows.
+  int64_t evict(const Eviction& rules);
+  Statistics statistics() const;
+  // Fetches rows from disk in the background, for look-ups to come.
+  void prefetch(const Tensor& keys);
+
+  // All rows. Slots that the table does not have are an error.
+  struct Rows {
+    Tensor keys, values, counts, steps, slots;  // slots: [slot, row, element]
+  };
+  Rows export_rows(std::span<const std::string> slots);
+  // Adds or replaces rows with everything that belongs to them.
+  void import_rows(const Rows& rows, std::span<const Slot> slots);
+
+  // Checkpoints (table_segments.cc; checkpoint.h has the rest). Writes what has changed since the last segment, or
+  // everything, to a new file, which is on the disk afterwards. The caller holds `saving`.
+  Segment save(bool full, const std::string& path);
+  // Reads segments, in order, and takes over the rows of part `part` of `parts`. With `replace` they take the place of
+  // all rows, in one instant.
+  void load(std::span<const std::string> paths, int64_t part, int64_t parts, bool replace);
+  // Runs work on a thread of the table, which waits for it before it ends; not if the last work is not done yet.
+  void run_in_background(std::function<void()> work);
+  std::mutex saving;                // held while a checkpoint is written
+  std::vector<Segment> chain;       // what the next delta builds on; guarded by `saving`
+  std::vector<std::string> loaded;  // the files of the last load; guarded by `saving`
+
+ private:
+  void require_initialized() const;
+  std::shared_lock<std::shared_mutex> shared_layout() {
+    std::lock_guard gate(gate_);
+    return std::shared_lock(layout_mutex_);
+  }
+  std::unique_lock<std::shared_mutex> exclusive_layout() {
+    std::lock_guard gate(gate_);
+    return std::unique_lock(layout_mutex_);
+  }
+  void check_keys(const Tensor& keys) const;
+  // Runs body(shard number) for all shards with keys in the batch, in parallel; the first error is thrown.
+  void for_groups(const Batch& batch, const std::function<void(size_t)>& body);
+  void lookup_group(size_t shard, const Batch& batch, float* out);
+  void apply_group(size_t shard, const Batch& batch, const float* gradients, std::span<const int> slots,
+                   const RowStep& step, uint32_t now);
+  // The numbers of slots in the layout, which gets those that it does not have. Takes and returns with layout_mutex_.
+  std::shared_lock<std::shared_mutex> with_slots(std::span<const Slot> slots, std::span<int> numbers);
+  // The row of a key under the exclusive lock, brought back from disk, or made if it is admitted; kNone if not. Rows of
+  // the step `now` stay in memory; without one (kNoStep) all but this row may leave.
+  uint32_t find_or_make(Shard& shard, const Key& key, uint32_t now, bool admit_all);
+  // Evicts until the most rows there may be leave room for another; false if only rows of the step `now` are there.
+  bool room_for_one(Shard& shard, uint32_t now);
+  // Moves rows to disk until the others fit the budget of memory.
+  void spill(Shard& shard, uint32_t now, uint32_t kept);
+  void sweep(size_t rows, uint32_t now);
+  bool outlived(const Shard& shard, uint32_t number, const Eviction& rules, uint32_t now, std::vector<float>& scratch);
+  void prefetch_loop();
+  // Takes over the rows of a segment; `shards` are those of the table, or fresh ones.
+  void load_segment(const std::string& path, int64_t part, int64_t parts, std::vector<std::unique_ptr<Shard>>& shards);
+
+  const std::string name_;
+  const Options options_;
+  // Exclusive to change layout_, to empty the table, or to exchange its shards. Whoever wants it exclusively waits with
+  // the gate closed: shared locks would otherwise let each other in for ever.
+  std::shared_mutex layout_mutex_;
+  std::mutex gate_;
+  RowLayout layout_;
+  std::vector<std::unique_ptr<Shard>> shards_;  // a power of two
+  std::unique_ptr<CountingFilter> filter_;
+  std::atomic<bool> initialized_{false};
+  std::atomic<uint32_t> step_{0};
+  std::atomic<uint64_t> sweep_cursor_{0};
+  std::atomic<int64_t> hits_{0}, misses_{0}, admissions_{0}, rejections_{0}, evictions_{0}, promotions_{0};
+
+  std::mutex prefetch_mutex_;
+  std::condition_variable prefetch_wanted_;
+  std::deque<Tensor> prefetches_;
+  bool closing_ = false;
+  std::thread prefetcher_;
+
+  std::mutex background_mutex_;
+  std::thread background_;
+  std::shared_ptr<std::atomic<bool>> background_busy_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+}  // namespace thalweg::embedding

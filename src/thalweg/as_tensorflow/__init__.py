@@ -1,0 +1,1 @@
+"""Thalweg under TensorFlow's module names: `import tensorflow`, `tensorflow.python.*`, `tensorflow.core.*`."""

@@ -1,0 +1,120 @@
+"""The meta-path finders: `thalweg.python.*` and the like, and everything below `tensorflow` once that is installed.
+
+A module has one object, whatever name it is imported by: `tensorflow.contrib.slim` is `thalweg.contrib.slim`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Final
+
+from thalweg.as_tensorflow.module_table import CONTRIB_FILES, TABLES
+from thalweg.as_tensorflow.path_modules import FileModule, make_module
+
+_PACKAGE: Final = "thalweg"
+ALIAS: Final = "tensorflow"
+
+
+class NoSuchModuleError(ModuleNotFoundError):
+    """A module of TensorFlow that Thalweg does not have."""
+
+
+class _Existing:
+    """A loader that hands out a module which is there already, and leaves it as it is."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
+
+
+def _spec(name: str, module: ModuleType) -> ModuleSpec:
+    spec = ModuleSpec(name, _Existing(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
+    if hasattr(module, "__path__"):
+        spec.submodule_search_locations = list(module.__path__)
+    return spec
+
+
+class PathFinder:
+    """Finds `thalweg.python.framework.ops` and the other paths of `module_table`, and `thalweg.contrib.x.python.y`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec of a module below the package, or None."""
+        top, _, rest = name.partition(".")
+        if top != _PACKAGE:
+            return None
+        if rest.split(".")[0] in TABLES:
+            module = make_module(rest)
+        elif rest.startswith("contrib.") and rest.count(".") > 1:
+            module = _contrib_module(rest)
+        else:
+            module = None
+        return None if module is None else _spec(name, module)
+
+
+def _contrib_module(path: str) -> ModuleType | None:
+    """TensorFlow's files of a contrib library (`contrib.slim.python.slim.nets.vgg`), and namespaces inside of one."""
+    _, library, *rest = path.split(".")
+    space = sys.modules.get(f"{_PACKAGE}.contrib.{library}")
+    if space is None:
+        return None
+    is_file = rest[0] in ("python", "ops")
+    module: ModuleType = space
+    for part in rest:
+        found = getattr(module, part, None)
+        if isinstance(found, ModuleType) and not isinstance(found, FileModule):
+            module = found
+        elif not is_file or part not in CONTRIB_FILES:
+            return None
+    return FileModule(f"{_PACKAGE}.{path}", module) if is_file and rest[-1] in CONTRIB_FILES else module
+
+
+class AliasFinder:
+    """Finds `tensorflow.a.b` as `thalweg.a.b`, before any other finder does."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec of a module below `tensorflow`.
+
+        Raises:
+            NoSuchModuleError: If Thalweg has none of that name.
+        """
+        top, _, rest = name.partition(".")
+        if top != ALIAS or not rest:
+            return None
+        module = aliased(rest)
+        if module is None:
+            raise NoSuchModuleError(f"Thalweg has no module '{name}'", name=name)
+        return _spec(name, module)
+
+
+def aliased(path: str) -> ModuleType | None:
+    """The module of a path below the package: one of its own, a namespace of public names, or None."""
+    for prefix in ("compat.v1.", "_api.v1.", "api.v1.", "_api.v2.compat.v1."):
+        path = path.removeprefix(prefix)
+    if path in ("compat.v1", "_api.v1"):
+        return sys.modules[_PACKAGE]
+    name = f"{_PACKAGE}.{path}"
+    if name in sys.modules:
+        return sys.modules[name]
+    parent, _, last = path.rpartition(".")
+    holder = aliased(parent) if parent else sys.modules[_PACKAGE]
+    value = None if holder is None else getattr(holder, last, None)
+    if isinstance(value, ModuleType):
+        return value
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as e:
+        if e.name is not None and not name.startswith(e.name):
+            raise
+        return None

@@ -1,0 +1,1 @@
+"""tf.contrib.data: datasets under their older names."""

@@ -1,0 +1,1 @@
+"""tf.contrib.deprecated: summaries of the first TensorFlow."""

@@ -1,0 +1,1 @@
+"""tf.contrib.factorization: clustering by k-means."""

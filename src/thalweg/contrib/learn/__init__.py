@@ -1,0 +1,1 @@
+"""tf.contrib.learn: what is left of tf.contrib.learn: datasets, vocabularies, aliases."""

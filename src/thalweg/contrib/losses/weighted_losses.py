@@ -1,0 +1,174 @@
+"""tf.contrib.losses and tf.contrib.slim.losses: losses with predictions before labels, in GraphKeys.LOSSES."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.contrib.framework.arg_scope import add_arg_scope
+from thalweg.contrib.public_names import tf
+from thalweg.graph.definitions.op_registry import export, export_value
+
+_SPACES = ("contrib.slim.losses", "contrib.losses")
+
+
+def _public(function: Any) -> Any:
+    for space in _SPACES:
+        export_value(function, f"{space}.{function.__name__}")
+    return function
+
+
+for _name in ("get_losses", "get_regularization_losses", "get_total_loss"):
+    for _space in _SPACES:
+        export_value(getattr(tf.losses, _name), f"{_space}.{_name}")
+
+
+@_public
+@add_arg_scope
+def add_loss(loss: Any, loss_collection: str = tf.GraphKeys.LOSSES) -> None:
+    """Adds a loss to a collection."""
+    if loss_collection:
+        tf.add_to_collection(loss_collection, loss)
+
+
+@_public
+@add_arg_scope
+def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Any = None) -> Any:
+    """The weighted mean of losses, over those whose weight is not zero."""
+    return tf.losses.compute_weighted_loss(losses, weights, scope)
+
+
+@_public
+@add_arg_scope
+def absolute_difference(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
+    """The mean absolute difference."""
+    return tf.losses.absolute_difference(labels, predictions, weights, scope)
+
+
+@_public
+@add_arg_scope
+def mean_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
+    """The mean squared difference."""
+    return tf.losses.mean_squared_error(labels, predictions, weights, scope)
+
+
+@_public
+@add_arg_scope
+def mean_pairwise_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
+    """The mean squared difference of the differences between elements of an example."""
+    return tf.losses.mean_pairwise_squared_error(labels, predictions, weights, scope)
+
+
+@_public
+@add_arg_scope
+def log_loss(predictions: Any, labels: Any = None, weights: Any = 1.0, epsilon: float = 1e-7, scope: Any = None) -> Any:
+    """The cross entropy of probabilities."""
+    return tf.losses.log_loss(labels, predictions, weights, epsilon, scope)
+
+
+@_public
+@add_arg_scope
+def hinge_loss(logits: Any, labels: Any = None, scope: Any = None) -> Any:
+    """The hinge loss of each element; not in a collection."""
+    with tf.name_scope(scope, "hinge_loss", [logits, labels]):
+        signs = 2 * tf.to_float(labels) - 1
+        return tf.nn.relu(1 - signs * tf.to_float(logits))
+
+
+@_public
+@add_arg_scope
+def cosine_distance(
+    predictions: Any, labels: Any = None, axis: Any = None, weights: Any = 1.0, scope: Any = None, dim: Any = None
+) -> Any:
+    """One minus the product along an axis, of vectors of length 1."""
+    return tf.losses.cosine_distance(
+        labels, predictions, axis=dim if axis is None else axis, weights=weights, scope=scope
+    )
+
+
+@_public
+@add_arg_scope
+def sigmoid_cross_entropy(
+    logits: Any, multi_class_labels: Any, weights: Any = 1.0, label_smoothing: float = 0, scope: Any = None
+) -> Any:
+    """The cross entropy of independent classes."""
+    return tf.losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
+
+
+@_public
+@add_arg_scope
+def softmax_cross_entropy(
+    logits: Any, onehot_labels: Any, weights: Any = 1.0, label_smoothing: float = 0, scope: Any = None
+) -> Any:
+    """The cross entropy of classes, with labels as rows."""
+    return tf.losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
+
+
+@_public
+@add_arg_scope
+def sparse_softmax_cross_entropy(logits: Any, labels: Any, weights: Any = 1.0, scope: Any = None) -> Any:
+    """The cross entropy of classes, with labels as numbers."""
+    labels = tf.reshape(labels, [-1]) if labels.shape.ndims == 2 and labels.shape.as_list()[1] == 1 else labels
+    return tf.losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)
+
+
+@export("contrib.losses.metric_learning.pairwise_distance")
+def pairwise_distance(feature: Any, squared: bool = False) -> Any:
+    """The distances between all rows of a matrix."""
+    squares = tf.reduce_sum(tf.square(feature), axis=1, keepdims=True)
+    distances = tf.maximum(squares + tf.transpose(squares) - 2.0 * tf.matmul(feature, feature, transpose_b=True), 0.0)
+    zeros = tf.less_equal(distances, 0.0)
+    if not squared:
+        distances = tf.sqrt(distances + tf.to_float(zeros) * 1e-16)
+    distances *= tf.to_float(tf.logical_not(zeros))
+    return distances * (1.0 - tf.eye(tf.shape(feature)[0]))
+
+
+@export("contrib.losses.metric_learning.contrastive_loss")
+def contrastive_loss(labels: Any, embeddings_anchor: Any, embeddings_positive: Any, margin: float = 1.0) -> Any:
+    """Pulls pairs of one class together and pushes others a margin apart."""
+    distances = tf.sqrt(tf.reduce_sum(tf.squared_difference(embeddings_anchor, embeddings_positive), 1))
+    labels = tf.to_float(labels)
+    return tf.reduce_mean(
+        labels * tf.square(distances) + (1.0 - labels) * tf.square(tf.maximum(margin - distances, 0.0)),
+        name="contrastive_loss",
+    )
+
+
+@export("contrib.losses.metric_learning.npairs_loss")
+def npairs_loss(
+    labels: Any, embeddings_anchor: Any, embeddings_positive: Any, reg_lambda: float = 0.002, print_losses: bool = False
+) -> Any:
+    """The loss of N pairs (Sohn, 2016)."""
+    norms = tf.reduce_mean(tf.reduce_sum(tf.square(embeddings_anchor), 1)) + tf.reduce_mean(
+        tf.reduce_sum(tf.square(embeddings_positive), 1)
+    )
+    similarity = tf.matmul(embeddings_anchor, embeddings_positive, transpose_b=True)
+    column = tf.reshape(labels, [-1, 1])
+    same = tf.to_float(tf.equal(column, tf.transpose(column)))
+    same /= tf.reduce_sum(same, 1, keepdims=True)
+    entropy = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(logits=similarity, labels=same))
+    return norms * 0.25 * reg_lambda + entropy
+
+
+@export("contrib.losses.metric_learning.triplet_semihard_loss")
+def triplet_semihard_loss(labels: Any, embeddings: Any, margin: float = 1.0) -> Any:
+    """The loss of triplets whose negative is the nearest one beyond the positive (Schroff et al., 2015)."""
+    column = tf.reshape(labels, [-1, 1])
+    distances = pairwise_distance(embeddings, squared=True)
+    same = tf.equal(column, tf.transpose(column))
+    count = tf.size(labels)
+    # Row (i, j): anchor i with positive j, against every negative k.
+    tiled = tf.tile(distances, [count, 1])
+    positive = tf.reshape(tf.transpose(distances), [-1, 1])
+    beyond = tf.logical_and(tf.tile(tf.logical_not(same), [count, 1]), tf.greater(tiled, positive))
+    exists = tf.transpose(tf.reshape(tf.reduce_any(beyond, 1), [count, count]))
+    large = tf.reduce_max(tiled, 1, keepdims=True)
+    nearest = tf.reduce_min(tf.where(beyond, tiled, large + tf.zeros_like(tiled)), 1)
+    outside = tf.transpose(tf.reshape(nearest, [count, count]))
+    negatives = tf.where(tf.logical_not(same), distances, tf.zeros_like(distances))
+    inside = tf.tile(tf.reduce_max(negatives, 1, keepdims=True), [1, count])
+    losses = margin + distances - tf.where(exists, outside, inside)
+    pairs = tf.to_float(same) - tf.eye(count)
+    return tf.truediv(
+        tf.reduce_sum(tf.maximum(losses * pairs, 0.0)), tf.reduce_sum(pairs), name="triplet_semihard_loss"
+    )

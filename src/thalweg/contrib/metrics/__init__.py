@@ -1,0 +1,1 @@
+"""tf.contrib.metrics: streaming metrics, with predictions before labels."""

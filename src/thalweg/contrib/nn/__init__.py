@@ -1,0 +1,1 @@
+"""tf.contrib.nn: further functions of neural networks."""

@@ -1,0 +1,1 @@
+"""tf.contrib.predictor: a function of arrays from a SavedModel."""

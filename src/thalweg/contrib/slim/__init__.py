@@ -1,0 +1,1 @@
+"""tf.contrib.slim: arg_scope, layers, losses, training loops and nets."""

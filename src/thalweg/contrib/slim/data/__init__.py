@@ -1,0 +1,1 @@
+"""tf.contrib.slim data: datasets of files, decoders of records, providers of tensors."""

@@ -1,0 +1,1 @@
+"""tf.contrib.slim.nets: published networks for images."""

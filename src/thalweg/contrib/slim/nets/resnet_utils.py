@@ -1,0 +1,135 @@
+"""What both versions of residual networks share: blocks, padding, the stack of blocks, the arg_scope."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from thalweg.contrib.framework.arg_scope import add_arg_scope
+from thalweg.contrib.layers.collections_of_outputs import collect_named_outputs
+from thalweg.contrib.public_names import tf
+from thalweg.contrib.slim.nets.classifiers import slim
+from thalweg.graph.definitions.op_registry import export
+
+
+@export("contrib.slim.nets.resnet_utils.Block")
+class Block(namedtuple("Block", ["scope", "unit_fn", "args"])):
+    """A block of residual units: its scope, the function of a unit, and the arguments of each unit."""
+
+    __slots__ = ()
+
+
+@export("contrib.slim.nets.resnet_utils.subsample")
+def subsample(inputs: Any, factor: int, scope: str | None = None) -> Any:
+    """Every `factor`-th pixel."""
+    return inputs if factor == 1 else slim.max_pool2d(inputs, [1, 1], stride=factor, scope=scope)
+
+
+@export("contrib.slim.nets.resnet_utils.conv2d_same")
+def conv2d_same(
+    inputs: Any, num_outputs: int, kernel_size: int, stride: int, rate: int = 1, scope: str | None = None
+) -> Any:
+    """A strided convolution whose padding does not depend on the size of the image."""
+    if stride == 1:
+        return slim.conv2d(inputs, num_outputs, kernel_size, stride=1, rate=rate, padding="SAME", scope=scope)
+    total = kernel_size + (kernel_size - 1) * (rate - 1) - 1
+    begin = total // 2
+    inputs = tf.pad(inputs, [[0, 0], [begin, total - begin], [begin, total - begin], [0, 0]])
+    return slim.conv2d(inputs, num_outputs, kernel_size, stride=stride, rate=rate, padding="VALID", scope=scope)
+
+
+@export("contrib.slim.nets.resnet_utils.stack_blocks_dense")
+@add_arg_scope
+def stack_blocks_dense(
+    net: Any, blocks: Any, output_stride: int | None = None, store_non_strided_activations: bool = False,
+    outputs_collections: Any = None,
+) -> Any:  # fmt: skip
+    """Applies blocks in a row; from `output_stride` on, dilation takes the place of strides.
+
+    Raises:
+        ValueError: If the output stride cannot be reached.
+    """
+    current, rate = 1, 1
+    for block in blocks:
+        with tf.variable_scope(block.scope, "block", [net]) as sc:
+            block_stride = 1
+            for i, unit in enumerate(block.args):
+                if store_non_strided_activations and i == len(block.args) - 1:
+                    block_stride = unit.get("stride", 1)
+                    unit = dict(unit, stride=1)
+                if output_stride is not None and current > output_stride:
+                    raise ValueError("The target output_stride cannot be reached.")
+                with tf.variable_scope(f"unit_{i + 1}", values=[net]):
+                    if output_stride is not None and current == output_stride:
+                        net = block.unit_fn(net, rate=rate, **dict(unit, stride=1))
+                        rate *= unit.get("stride", 1)
+                    else:
+                        net = block.unit_fn(net, rate=1, **unit)
+                        current *= unit.get("stride", 1)
+            net = collect_named_outputs(outputs_collections, sc.name, net)
+            if output_stride is not None and current == output_stride:
+                rate *= block_stride
+            else:
+                net = subsample(net, block_stride)
+                current *= block_stride
+    if output_stride is not None and current != output_stride:
+        raise ValueError("The target output_stride cannot be reached.")
+    return net
+
+
+@export(
+    "contrib.slim.nets.resnet_utils.resnet_arg_scope", "contrib.slim.nets.resnet_v1.resnet_arg_scope",
+    "contrib.slim.nets.resnet_v2.resnet_arg_scope",
+)  # fmt: skip
+def resnet_arg_scope(
+    weight_decay: float = 0.0001, batch_norm_decay: float = 0.997, batch_norm_epsilon: float = 1e-5,
+    batch_norm_scale: bool = True,
+) -> Any:  # fmt: skip
+    """The arg_scope that the networks were trained with."""
+    batch_norm_params = {
+        "decay": batch_norm_decay, "epsilon": batch_norm_epsilon, "scale": batch_norm_scale,
+        "updates_collections": tf.GraphKeys.UPDATE_OPS,
+    }  # fmt: skip
+    with slim.arg_scope(
+        [slim.conv2d],
+        weights_regularizer=tf.contrib.layers.l2_regularizer(weight_decay),
+        weights_initializer=tf.contrib.layers.variance_scaling_initializer(),
+        activation_fn=tf.nn.relu,
+        normalizer_fn=slim.batch_norm,
+        normalizer_params=batch_norm_params,
+    ):
+        with slim.arg_scope([slim.batch_norm], **batch_norm_params):
+            with slim.arg_scope([slim.max_pool2d], padding="SAME") as scope:
+                return scope
+
+
+def build_resnet(
+    inputs: Any, blocks: Any, num_classes: int | None, is_training: Any, global_pool: bool, output_stride: int | None,
+    include_root_block: bool, reuse: Any, scope: Any, default: str, unit: Any, preactivation: bool,
+) -> Any:  # fmt: skip
+    """A residual network: root, blocks, pooling, logits. With `preactivation` (version 2) activations come first."""
+    with tf.variable_scope(scope, default, [inputs], reuse=reuse) as sc:
+        collection = sc.original_name_scope + "_end_points"
+        with slim.arg_scope([slim.conv2d, unit, stack_blocks_dense], outputs_collections=collection):
+            with slim.arg_scope([slim.batch_norm], is_training=is_training):
+                net = inputs
+                if include_root_block:
+                    if output_stride is not None:
+                        if output_stride % 4 != 0:
+                            raise ValueError("The output_stride needs to be a multiple of 4.")
+                        output_stride //= 4
+                    options = {"activation_fn": None, "normalizer_fn": None} if preactivation else {}
+                    with slim.arg_scope([slim.conv2d], **options):
+                        net = conv2d_same(net, 64, 7, stride=2, scope="conv1")
+                    net = slim.max_pool2d(net, [3, 3], stride=2, scope="pool1")
+                net = stack_blocks_dense(net, blocks, output_stride)
+                if preactivation:
+                    net = slim.batch_norm(net, activation_fn=tf.nn.relu, scope="postnorm")
+                if global_pool:
+                    net = tf.reduce_mean(net, [1, 2], name="pool5", keepdims=True)
+                if num_classes is not None:
+                    net = slim.conv2d(net, num_classes, [1, 1], activation_fn=None, normalizer_fn=None, scope="logits")
+                end_points = slim.utils.convert_collection_to_dict(collection)
+                if num_classes is not None:
+                    end_points["predictions"] = slim.softmax(net, scope="predictions")
+                return net, end_points

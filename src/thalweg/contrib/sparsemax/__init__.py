@@ -1,0 +1,1 @@
+"""tf.contrib.sparsemax: a softmax with zeros."""

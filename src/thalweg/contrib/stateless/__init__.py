@@ -1,0 +1,1 @@
+"""tf.contrib.stateless: random numbers of given seeds."""

@@ -1,0 +1,1 @@
+"""tf.contrib.summary: summaries that a writer of the graph writes."""

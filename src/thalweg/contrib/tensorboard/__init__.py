@@ -1,0 +1,1 @@
+"""tf.contrib.tensorboard: files for TensorBoard's plug-ins."""

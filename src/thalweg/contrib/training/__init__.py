@@ -1,0 +1,1 @@
+"""tf.contrib.training: hyperparameters, training loops, evaluation, batches by length."""

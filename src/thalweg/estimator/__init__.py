@@ -1,0 +1,1 @@
+"""`tf.estimator`: models as objects that train, evaluate, predict and export themselves. Loaded when first used."""

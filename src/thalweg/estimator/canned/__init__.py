@@ -1,0 +1,1 @@
+"""Estimators with a ready-made model: linear, deep, both together, and baselines."""

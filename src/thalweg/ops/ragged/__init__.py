@@ -1,0 +1,1 @@
+"""Ops on ragged tensors: values, and the splits of their rows."""

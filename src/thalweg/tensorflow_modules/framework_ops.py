@@ -1,0 +1,107 @@
+"""Names of `tensorflow.python.framework.ops` and `random_seed` that are not public."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from thalweg.contrib.public_names import tf
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.default_graph import graph_of
+from thalweg.graph.definitions import op_registry
+
+_uids: Final = itertools.count(1)
+_lock: Final = threading.Lock()
+
+
+class EagerTensor:
+    """No tensor is one: programs ask whether a value is."""
+
+
+class RegisterShape:
+    """Decorator of shape functions in Python: accepted, and not used. Shapes are those of the op's definition."""
+
+    def __init__(self, op_type: str) -> None:
+        """Takes the op type."""
+        self.op_type = op_type
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function."""
+        return function
+
+
+def internal_convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, as_ref: bool = False, preferred_dtype: Any = None, **_: Any
+) -> Any:
+    """`tf.convert_to_tensor`."""
+    return tf.convert_to_tensor(value, dtype=dtype, name=name, preferred_dtype=preferred_dtype)
+
+
+def convert_n_to_tensor(
+    values: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None
+) -> list[Any]:
+    """Converts each of several values."""
+    return [
+        tf.convert_to_tensor(value, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
+        for i, value in enumerate(values)
+    ]
+
+
+def convert_n_to_tensor_or_indexed_slices(values: Any, dtype: Any = None, name: str | None = None) -> list[Any]:
+    """Converts each of several values; None and IndexedSlices stay."""
+    return [
+        value if value is None or isinstance(value, IndexedSlices) else tf.convert_to_tensor(value, dtype, name)
+        for value in values
+    ]
+
+
+def uid() -> int:
+    """A number that no other call in this process returns."""
+    with _lock:
+        return next(_uids)
+
+
+def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
+    return graph if graph is not None else graph_of(list(op_input_list))
+
+
+def get_gradient_function(op: Any) -> Any:
+    """The gradient function of an operation's type; None if it has no inputs.
+
+    Raises:
+        LookupError: If none is registered.
+    """
+    return None if not op.inputs else op_registry.gradient_function(op.type)
+
+
+def strip_name_scope(name: str, export_scope: str | None) -> str:
+    """A name without a scope at its beginning."""
+    return name.removeprefix(f"{export_scope}/") if export_scope else name
+
+
+def prepend_name_scope(name: str, import_scope: str | None) -> str:
+    """A name below a scope."""
+    return f"{import_scope.rstrip('/')}/{name}" if import_scope else name
+
+
+def get_name_scope() -> str:
+    """The current name scope of the default graph."""
+    return str(tf.get_default_graph().get_name_scope())
+
+
+def executing_eagerly_outside_functions() -> bool:
+    """Whether ops run when they are called: no, a graph is built."""
+    return bool(tf.executing_eagerly())
+
+
+def inside_function() -> bool:
+    """Whether a function's body is being built."""
+    return bool(getattr(tf.get_default_graph(), "building_function", False))
+
+
+def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+    """The two seeds of an op for a given seed of its own and the graph's."""
+    first, second = tf.get_seed(op_seed)
+    return first, second

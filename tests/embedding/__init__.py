@@ -1,0 +1,1 @@
+"""Embedding variables: rows by ids that occur."""

@@ -1,0 +1,51 @@
+"""Calls that once crashed kernels of TensorFlow are refused with an error, in a short time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg as tf
+from tests.fuzz.advisory_cases import CASES, Case
+from thalweg.graph.definitions.op_registry import is_defined
+
+_KNOWN = [case for case in CASES if is_defined(case.op)]
+
+
+def _fed(value: Any, feeds: dict[Any, Any], quantized: Any) -> Any:
+    if isinstance(value, list):
+        return [_fed(each, feeds, quantized) for each in value]
+    value = np.asarray(value)
+    dtype = quantized if quantized is not None and value.dtype == np.uint8 else tf.as_dtype(value.dtype)
+    tensor = tf.placeholder(tf.string if value.dtype == object else dtype)
+    feeds[tensor] = value.view(dtype.as_numpy_dtype) if dtype is quantized else value
+    return tensor
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("case", _KNOWN, ids=[f"{case.op}: {case.wrong}" for case in _KNOWN])
+def test_a_hostile_call_is_refused(case: Case) -> None:
+    feeds: dict[Any, Any] = {}
+    kinds = {"quint8": tf.quint8, "float32": tf.float32, "int32": tf.int32}
+    attrs = {key: kinds.get(value, value) if key in ("T", "dtype", "out_type") else value
+             for key, value in case.attrs.items()}  # fmt: skip
+    quantized = attrs["T"] if attrs.get("T") is tf.quint8 else None
+    inputs = {name: _fed(value, feeds, quantized) for name, value in case.inputs.items()}
+    found = getattr(tf.raw_ops, case.op)(**inputs, **attrs)
+    refused = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
+    with tf.Session() as session, pytest.raises(refused):
+        session.run(found, feeds, options=tf.RunOptions(timeout_in_ms=30_000))
+
+
+def test_most_of_the_ops_are_there() -> None:
+    """Cases of ops that are not there yet wait for them."""
+    missing = {case.op for case in CASES} - {case.op for case in _KNOWN}
+    assert missing <= {
+        "ParameterizedTruncatedNormal",
+        "QuantizedMaxPool",
+        "QuantizedReshape",
+        "Unbatch",
+        "UnravelIndex",
+    }
