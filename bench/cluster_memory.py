@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 MB = 1 << 20
 ROW = 64  # floats
+_REST_SECONDS = 4  # Idle pages of an arena have gone back to the system by then.
 
 
 class Memory(NamedTuple):
@@ -184,13 +185,18 @@ class Cluster:
             task.stdout.close()
 
 
-def serving(megabytes: int, workers: int, steps: int, updates: bool) -> list[Memory]:
-    """Memory after some steps over variables of a size in all: of the parameter server, then of the workers."""
+def serving(megabytes: int, workers: int, steps: int, updates: bool) -> tuple[list[Memory], Memory]:
+    """Memory after some steps over variables of a size in all: of the parameter server, then of the workers.
+
+    And that of the parameter server when nobody has used it for some seconds.
+    """
     variables = max(1, megabytes // 64)
     rows = megabytes * MB // variables // (4 * ROW)
     with Cluster(workers, scalar=False, variables=variables, rows=rows, updates=updates) as cluster:
         cluster.run(steps)
-        return cluster.memory()
+        found = cluster.memory()
+        time.sleep(_REST_SECONDS)
+        return found, cluster.memory()[0]
 
 
 def growth(before: int, steps: int) -> list[int]:
@@ -215,9 +221,10 @@ def main() -> None:
         serve(*json.loads(given.task))
         return
     for updates in (False, True):
-        ps, *workers = serving(given.megabytes, given.workers, given.steps, updates)
+        (ps, *workers), at_rest = serving(given.megabytes, given.workers, given.steps, updates)
         what = f"{given.megabytes} MB, {given.workers} workers, {'reads and updates' if updates else 'reads'}"
         print(f"{what}: parameter server {ps}", flush=True)
+        print(f"{'':20} {_REST_SECONDS} s later {at_rest}", flush=True)
         for each in workers:
             print(f"{'':20} worker {each}", flush=True)
     grown = [f"{each / 1024:+.0f} KB" for each in growth(20_000, given.scalar_steps)]

@@ -11,7 +11,8 @@ With `--tables` each feature has a table whose rows appear with the ids (`tf.get
 worker sends each PS task one message with the ids of all features, gets one back with their rows, and sends one with
 the summed gradients. `click_log.py` draws the log; every worker sees lines of its own.
 
-Measured, {MEASURED}
+Measured in one process, 600 steps of 1,024 lines, 40,000 rows for each feature: area under the ROC curve 0.625 on lines
+of another day. The weights that the clicks were drawn with reach 0.818; most ids of a line have not been seen before.
 """
 
 from __future__ import annotations

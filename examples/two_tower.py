@@ -12,7 +12,7 @@ Without the towers' layers (`--plain`) this is a matrix factorization.
 Users and items are made up: both have a hidden taste, and a user chooses among items by the product of the tastes and
 by how popular an item is. The measure is how often the item chosen next is among the ten best of all items.
 
-Measured, {MEASURED}
+Measured, 2,000 steps: it is for 20.5 % of 5,000 visits, where the ten most popular items are right for 7.6 %.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ partitioned over these, look-ups fetch rows from all of them in one message each
 update rows where they are. The program also runs alone, in one process.
 
 Measured on the full data (22,621 people to train with, 7,541 held out), 3,000 steps of 128: area under the ROC curve
-{AUC}. The same program with TensorFlow 2.21's `compat.v1` reaches {TF}.
+0.902. The same graph in TensorFlow 2.21 (`compat.v1`, which has no canned estimators any more): 0.905, 0.903 and 0.903
+with three orders of the people.
 """
 
 from __future__ import annotations

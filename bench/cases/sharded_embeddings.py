@@ -11,7 +11,7 @@ from cases.clusters import Others, start_server
 
 ORDER = 62
 IDS, WIDTH = 8192, 64
-FEATURES, BATCH, UNITS, HIDDEN = 26, 1024, 16, (128, 64)  # as in examples/deep_fm.py
+FEATURES, BATCH, UNITS, HIDDEN = 26, 1024, 16, (256, 128)
 OPTIMIZERS = {
     "adagrad": lambda tf: tf.train.AdagradOptimizer(0.01),
     "adam": lambda tf: tf.train.AdamOptimizer(0.01),

@@ -3,6 +3,7 @@
 
 #include "executor/compiled_loop.h"
 #include "executor/executor.h"
+#include "executor/loop_builder.h"
 
 namespace thalweg {
 namespace {
@@ -160,13 +161,14 @@ bool LoopProgram::run_code(std::span<Tensor> variables, std::span<Tensor> invari
     std::lock_guard lock(mutex_);
     for (const auto& known : compiled_)
       if (known->fits(variables, invariants)) code = known.get();
-    if (code == nullptr && is_worth_compiling && compiled_.size() < kMostCompiled) {
+    if (code == nullptr && is_worth_compiling && compiled_.size() + failed_ < kMostCompiled) {
       std::unique_ptr<const CompiledLoop> made = LoopBuilder(*this).compile(variables, invariants);
       code = made.get();
       if (made != nullptr)
         compiled_.push_back(std::move(made));
-      else if (compiled_.empty())
-        is_compilable_.store(false, std::memory_order_relaxed);
+      else
+        ++failed_;
+      if (compiled_.empty()) is_compilable_.store(false, std::memory_order_relaxed);
     }
   }
   return code != nullptr && code->run(variables, invariants, step);
@@ -179,7 +181,8 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
   for (uint32_t iteration = 0;; ++iteration) {
     // After a failure in machine code the nodes repeat the iteration, and report it.
     if ((iteration == 0 || iteration == kWorthCompiling) && site.stats == nullptr &&
-        run_code(variables, invariants, step, iteration != 0))
+        run_code(variables, invariants, step,
+                 iterations_.load(std::memory_order_relaxed) + iteration >= kWorthCompiling))
       break;
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
     if ((iteration & 255) == 255) step.tick();
@@ -193,7 +196,11 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
     require(predicate.num_elements() == 1, "a loop's condition must be a scalar, got shape ", predicate.shape());
     bool go_on = *predicate.flat<bool>();
     slots[predicate_slot_].reset();
-    if (!go_on) break;
+    if (!go_on) {
+      if (iterations_.load(std::memory_order_relaxed) < kWorthCompiling)
+        iterations_.fetch_add(std::min(iteration, kWorthCompiling), std::memory_order_relaxed);
+      break;
+    }
     for (int k = 0; k < num_variables_; ++k) {
       const auto& targets = before_body_[k];
       for (size_t t = 0; t < targets.size(); ++t) {

@@ -95,7 +95,9 @@ class LoopProgram {
   std::vector<std::vector<int32_t>> before_condition_, before_body_;
   mutable std::mutex mutex_;  // guards everything below; compiled loops stay where they are
   mutable std::vector<std::unique_ptr<const CompiledLoop>> compiled_;
+  mutable size_t failed_ = 0;  // combinations of shapes that no code could be made for
   mutable std::atomic<bool> is_compilable_{true};
+  mutable std::atomic<uint32_t> iterations_{0};  // of all runs by nodes, counted up to what compiling takes
   mutable std::vector<std::unique_ptr<Scratch>> idle_;
 };
 

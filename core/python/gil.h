@@ -31,6 +31,9 @@ class Gil {
   static void end_threads();
   // Never returns. Without the lock.
   [[noreturn]] static void rest();
+  // Whether this thread has the lock. Python says so of every thread when the interpreter is gone; that is asked last,
+  // since a thread that has the lock keeps the interpreter from ending.
+  static bool has_lock() { return PyGILState_Check() != 0 && (Py_IsInitialized() != 0 || is_ender()); }
 
  private:
   friend class NativeCall;
@@ -78,10 +81,7 @@ class NativeCall {
 // Holds the lock, on any thread, also on one that has it. Python code computes with denormals.
 class WithGil {
  public:
-  WithGil() : entered_(PyGILState_Check() == 0) {
-    // When the interpreter is gone, Python takes every thread for one that has the lock.
-    if (!entered_ && Py_IsInitialized() == 0 && Gil::closed()) [[unlikely]]
-      Gil::rest();
+  WithGil() : entered_(!Gil::has_lock()) {
     if (entered_) {
       Gil::enter();
       if (Gil::closed()) Gil::rest();

@@ -108,7 +108,7 @@ NB_MODULE(_core, m) {
   }
   nb::register_exception_translator(translate);
   set_blocking_hook([](const std::function<void()>& wait) {
-    if (!nb::is_alive() || PyGILState_Check() == 0) return wait();
+    if (!nb::is_alive() || !Gil::has_lock()) return wait();
     WithoutGil released;
     wait();
   });

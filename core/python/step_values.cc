@@ -84,7 +84,7 @@ void check_signals() {
 std::shared_ptr<void> shared_object(nb::object object) {
   return {object.release().ptr(), [](PyObject* last) {
             // Python's own threads have the lock, also while the interpreter ends.
-            if (Py_IsInitialized() && PyGILState_Check() != 0)
+            if (Gil::has_lock() && Py_IsInitialized() != 0)
               Py_DECREF(last);
             else
               drop_reference(last);

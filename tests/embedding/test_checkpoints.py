@@ -245,7 +245,8 @@ def test_a_full_disk_is_an_error_and_rows_in_memory_stay(tmp_path: Path) -> None
         resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
         try:
             with pytest.raises(tf.errors.ResourceExhaustedError, match="write rows"):
-                model.train(session, np.arange(500, 20000))
+                for begin in range(500, 20000, 500):  # Rows of the batch at hand stay in memory.
+                    model.train(session, np.arange(begin, begin + 500))
             with pytest.raises(tf.errors.ResourceExhaustedError):
                 model.saver.save(session, str(tmp_path / "model"))
         finally:

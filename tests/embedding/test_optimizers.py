@@ -25,6 +25,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "proximal": lambda: tf.train.ProximalGradientDescentOptimizer(0.1, 0.01, 0.01),
     "proximal_adagrad": lambda: tf.train.ProximalAdagradOptimizer(0.1, l1_regularization_strength=0.01),
     "adam": lambda: tf.train.AdamOptimizer(0.1),
+    "lazy_adam": lambda: tf.contrib.opt.LazyAdamOptimizer(0.1),
 }
 
 

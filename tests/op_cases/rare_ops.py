@@ -268,3 +268,20 @@ for _op in ("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"):
          bad=[Bad(Args(np.array([1])), match="seed")])  # fmt: skip
 case("StatelessRandomGetAlg", lambda: apply_one("StatelessRandomGetAlg"), lambda: np.array(1, np.int32),
      samples=[Args()], dtypes="float32")  # fmt: skip
+case(
+    "SobolSample",
+    tf.math.sobol_sample,
+    lambda dim, count, skip: np.array(
+        [[0.875, 0.875, 0.125], [0.625, 0.125, 0.875], [0.125, 0.625, 0.375], [0.1875, 0.3125, 0.9375]], np.float32
+    )[:count, :dim],  # TensorFlow's
+    samples=[
+        Args(np.array(3, np.int32), np.array(4, np.int32), np.array(4, np.int32)),
+        Args(np.array(2, np.int32), np.array(3, np.int32), np.array(4, np.int32)),
+    ],  # fmt: skip
+    dtypes="float32",
+    bad=[
+        Bad(Args(np.array(0, np.int32), np.array(4, np.int32), np.array(0, np.int32)), match="dim"),
+        Bad(Args(np.array(2, np.int32), np.array(0, np.int32), np.array(0, np.int32)), match="num_results"),
+        Bad(Args(np.array(2, np.int32), np.array(1, np.int32), np.array(-1, np.int32)), match="skip"),
+    ],
+)

@@ -178,3 +178,24 @@ def test_the_gradient_of_gamma_samples_follows_the_quantiles(dtype: tf.DType) ->
     q, h = stats.gamma.cdf(values, alpha), 1e-4
     moved = (stats.gamma.ppf(q, alpha + h) - stats.gamma.ppf(q, alpha - h)) / (2 * h)
     np.testing.assert_allclose(slope, (moved / beta).sum((0, 1)), 1e-2 if dtype == tf.float16 else 1e-3)
+
+
+def test_numbers_of_a_key_and_a_counter_are_tensorflows() -> None:
+    raw = tf.raw_ops
+    key, counter = raw.StatelessRandomGetKeyCounter(seed=tf.constant([7, 8], tf.int64))
+    given = {"shape": [5], "key": key, "counter": counter, "alg": 1}
+    with tf.Session() as session:
+        assert session.run(key).tolist() == [18211131699702176293]
+        assert session.run(counter).tolist() == [0, 18149656166479458529]
+        for op, expected in (
+            (raw.StatelessRandomUniformV2, [0.041522622, 0.28272271, 0.41700709, 0.30623901, 0.99616539]),
+            (raw.StatelessRandomNormalV2, [2.4693768, -0.51498795, 1.2408954, -0.4576931, -0.058106463]),
+            (raw.StatelessTruncatedNormalV2, [-0.51498795, 1.2408954, -0.4576931, -0.058106463, -0.74527311]),
+        ):
+            np.testing.assert_allclose(session.run(op(**given, dtype=tf.float32)), expected, rtol=1e-5)
+        integers = raw.StatelessRandomUniformIntV2(**given, minval=tf.constant(-3), maxval=tf.constant(100))
+        assert session.run(integers).tolist() == [3, 84, 3, 70, 19]
+        bits = session.run(raw.StatelessRandomUniformFullIntV2(**given, dtype=tf.uint64))
+        assert bits.tolist()[:2] == [6351254438543708317, 17196769603656966269]
+        signed = raw.StatelessRandomUniformFullInt(shape=[3], seed=tf.constant([7, 8], tf.int64), dtype=tf.int64)
+        assert session.run(signed).tolist()[1] == -1249974470052585347

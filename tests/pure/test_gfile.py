@@ -80,6 +80,16 @@ def test_both_ways(tree: Path, mode: str, text: str) -> None:
         assert file.read() == text
 
 
+@pytest.mark.parametrize("mode", ["w+", "r+"])
+def test_a_file_keeps_its_content_until_the_first_write(tree: Path, mode: str) -> None:
+    (tree / "f").write_text("old")
+    with gfile.GFile(tree / "f", mode) as file:
+        assert file.read() == "old"
+        assert (tree / "f").read_text() == "old"
+        file.write("new")
+    assert (tree / "f").read_text() == "new"
+
+
 def test_seeking(tree: Path) -> None:
     file = gfile.GFile(tree / "a.txt")
     file.seek(4)

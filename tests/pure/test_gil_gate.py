@@ -8,7 +8,7 @@ from pathlib import Path
 CORE = Path(__file__).parents[2] / "core"
 # They ask for the interpreter's lock behind the gate's back.
 OTHER_WAYS = re.compile(
-    r"gil_scoped|PyGILState_(Ensure|Release)|PyEval_(Save|Restore)Thread|Py_(BEGIN|END)_ALLOW_THREADS"
+    r"gil_scoped|PyGILState_(Ensure|Release|Check)|PyEval_(Save|Restore)Thread|Py_(BEGIN|END)_ALLOW_THREADS"
 )
 # They release the lock and take it again while they run.
 LONG_CALLS = re.compile(r"(PyArray_FromAny|PyObject_Call\w*|PyErr_CheckSignals)\(")

@@ -46,17 +46,28 @@ def stubs() -> Iterator[tuple[Path, str]]:
         below = sorted(each for each in spaces if each and each.rpartition(".")[0] == space)
         lines = [statement(name, names[name]) for name in sorted(names) if name.isidentifier()]
         home = "thalweg" + (f".{space}" if space else "")
-        lines += [f"from {home} import {name} as {name}" for name in (each.rpartition(".")[2] for each in below)
-                  if name not in names]  # fmt: skip
+        for each in below:
+            name = each.rpartition(".")[2]
+            if name not in names:
+                lines.append(f"from {home} import {'_public_' if _is_taken(each) else ''}{name} as {name}")
         if space == "":
             lines.append("from thalweg import raw_ops as raw_ops")
         if space == "compat":
             lines += ["import thalweg as _thalweg", "v1 = _thalweg"]
         text = HEADER + "\nfrom typing import Any\n\n" + "\n".join(lines) + "\n"
-        is_package = bool(below) or (PACKAGE / Path(*space.split("."))).is_dir()
+        is_package = bool(below) or (PACKAGE / Path(*space.split(".")) / "__init__.py").exists()
         place = Path(*space.split(".")) if space else Path()
+        if _is_taken(space):
+            place = place.with_name(f"_public_{place.name}")
         yield (place / "__init__.pyi" if is_package or not space else place.with_suffix(".pyi")), text
-    yield Path("raw_ops.pyi"), HEADER + "\nfrom typing import Any\n\n" + "".join(_raw_op(op) for op in sorted(_ops()))
+    # One of the ops is called Any.
+    raw_ops = "".join(_raw_op(op) for op in sorted(_ops()))
+    yield Path("raw_ops.pyi"), HEADER + "\nfrom typing import Any as _Any\n\n" + raw_ops
+
+
+def _is_taken(space: str) -> bool:
+    """Whether a module of the package has the name of a namespace and other contents: its own types must stay."""
+    return bool(space) and (PACKAGE / Path(*space.split("."))).with_suffix(".py").exists()
 
 
 def _ops() -> list[str]:
@@ -65,9 +76,9 @@ def _ops() -> list[str]:
 
 def _raw_op(name: str) -> str:
     definition = op_registry.op_def(name)
-    inputs = [f"{argument.name}: Any" for argument in definition.inputs if argument.name.isidentifier()]
-    given = ", ".join(["*", *inputs, "**attributes: Any"] if inputs else ["**attributes: Any"])
-    return f"def {name}({given}) -> Any: ...\n"
+    inputs = [f"{argument.name}: _Any" for argument in definition.inputs if argument.name.isidentifier()]
+    given = ", ".join(["*", *inputs, "**attributes: _Any"] if inputs else ["**attributes: _Any"])
+    return f"def {name}({given}) -> _Any: ...\n"
 
 
 def main() -> int:

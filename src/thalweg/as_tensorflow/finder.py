@@ -5,7 +5,6 @@ A module has one object, whatever name it is imported by: `tensorflow.contrib.sl
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -13,7 +12,7 @@ from types import ModuleType
 from typing import Final
 
 from thalweg.as_tensorflow.module_table import CONTRIB_FILES, TABLES
-from thalweg.as_tensorflow.path_modules import FileModule, make_module
+from thalweg.as_tensorflow.path_modules import FileModule, import_if_there, make_module
 
 _PACKAGE: Final = "thalweg"
 ALIAS: Final = "tensorflow"
@@ -112,9 +111,4 @@ def aliased(path: str) -> ModuleType | None:
     value = None if holder is None else getattr(holder, last, None)
     if isinstance(value, ModuleType):
         return value
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as e:
-        if e.name is not None and not name.startswith(e.name):
-            raise
-        return None
+    return import_if_there(name)

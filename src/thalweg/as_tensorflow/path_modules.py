@@ -71,7 +71,7 @@ def make_module(path: str) -> ModuleType | None:
         return None
     single = sources.split()
     if len(single) == 1 and single[0].startswith(".") and not is_package(path):
-        module = _import(_PACKAGE + single[0])
+        module = import_if_there(_PACKAGE + single[0])
         if module is not None:
             return module
     if len(single) == 1 and single[0].startswith("tf.") and not is_package(path):
@@ -79,11 +79,12 @@ def make_module(path: str) -> ModuleType | None:
         if isinstance(space, ModuleType):
             return space
     if sources == "proto":
-        return _import(f"{_PROTO}.{path.rpartition('.')[2]}")
+        return import_if_there(f"{_PROTO}.{path.rpartition('.')[2]}")
     return PathModule(path, sources)
 
 
-def _import(name: str) -> ModuleType | None:
+def import_if_there(name: str) -> ModuleType | None:
+    """Imports a module; None if there is none of that name. Errors inside of it are errors."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as e:
@@ -95,11 +96,11 @@ def _import(name: str) -> ModuleType | None:
 def _in_source(source: str, name: str, path: str) -> Any:
     if "=" in source:
         other, _, source = source.partition("=")
-        return _import(_PACKAGE + source) if name == other else _MISSING
+        return import_if_there(_PACKAGE + source) if name == other else _MISSING
     if source == "raw":
         return _raw_op(name)
     if source.startswith("."):
-        module = _import(_PACKAGE + source)
+        module = import_if_there(_PACKAGE + source)
         return _MISSING if module is None else getattr(module, name, _MISSING)
     found = getattr(_namespace(source), name, _MISSING)
     # A library's folder is no public name of its own: `python.ops.array_ops.runtime` is nothing.

@@ -72,8 +72,6 @@ class GFile:
             )
         if self._writer is not None:
             self.flush()
-        elif self._kind == "w+":
-            self._for_writing()  # 'w+' begins with an empty file, also if reading comes first.
         if self._reader is None:
             self._reader = self._open("rb")
         return self._reader

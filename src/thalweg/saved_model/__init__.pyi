@@ -42,10 +42,10 @@ from thalweg.saved_model.signatures import regression_signature_def as regressio
 from thalweg.saved_model.save_functions import save as save
 from thalweg.saved_model.writer import simple_save as simple_save
 from thalweg.saved_model import builder as builder
-from thalweg.saved_model import constants as constants
+from thalweg.saved_model import _public_constants as constants
 from thalweg.saved_model import experimental as experimental
-from thalweg.saved_model import loader as loader
-from thalweg.saved_model import main_op as main_op
+from thalweg.saved_model import _public_loader as loader
+from thalweg.saved_model import _public_main_op as main_op
 from thalweg.saved_model import signature_constants as signature_constants
 from thalweg.saved_model import signature_def_utils as signature_def_utils
 from thalweg.saved_model import tag_constants as tag_constants

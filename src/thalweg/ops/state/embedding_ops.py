@@ -149,4 +149,5 @@ def _define_rule(rule: Rule) -> None:
 
 
 for _rule in RULES:
-    _define_rule(_rule)
+    if _rule.dense:  # The others are a rule of these again, for the rows of a variable.
+        _define_rule(_rule)

@@ -115,4 +115,4 @@ class LazyAdamOptimizer(AdamOptimizer):
     """
 
     def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
-        return self._step("LazyAdam", grad, handle, indices)
+        return self._step("Adam" if isinstance(handle, EmbeddingVariable) else "LazyAdam", grad, handle, indices)

@@ -1,0 +1,49 @@
+// LoopBuilder: records the nodes of a lowered loop as instructions, and makes machine code of them.
+//
+// Nodes are element-wise ops, casts, selections and constants on float32, float64, int32, int64 and bool, whose
+// functors record their own instructions (kernel/registry.h); functions without instructions are called. Of a
+// conditional both branches are computed, and the Merge selects. The shapes of the variables must stay the same from
+// iteration to iteration.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/compiled_loop.h"
+#include "executor/loop_program.h"
+
+namespace thalweg {
+
+class LoopBuilder {
+ public:
+  explicit LoopBuilder(const LoopProgram& program) : program_(program) {}
+  // Null if a node, or an operand, is of another kind.
+  std::unique_ptr<const CompiledLoop> compile(std::span<const Tensor> variables, std::span<const Tensor> invariants);
+
+ private:
+  using Operands = std::span<const LoopValue>;
+  std::optional<LoopValue> parameter(const Tensor& like);
+  std::optional<LoopValue> constant(const Tensor& value);
+  // The results of a node; nothing if it has no instructions, or its operands are of different branches.
+  std::vector<LoopValue> outputs(const NodeDef& def, Operands operands, Operands guards);
+  std::vector<LoopValue> choose(Operands operands);
+  std::optional<LoopValue> merge(Operands operands);
+  // The result of a node; none if it has no instructions.
+  std::optional<LoopValue> node(const NodeDef& def, Operands operands);
+  std::optional<LoopValue> elementwise(const NodeDef& def, Operands operands);
+  std::optional<LoopValue> fused(const NodeDef& def, Operands operands);
+  std::optional<LoopValue> cast(const NodeDef& def, const LoopValue& from);
+  std::optional<LoopValue> select(const NodeDef& def, Operands operands);
+  LoopValue filled(DType dtype, const Shape& shape, int number);
+  // Whether the instructions recorded since `first` may be applied to vectors of different lanes.
+  bool are_lanewise(size_t first) const;
+
+  const LoopProgram& program_;
+  code::Recording recording_;
+  int num_parameters_ = 0;
+  std::vector<std::pair<LoopValue, Tensor>> constants_;
+};
+
+}  // namespace thalweg
