@@ -3,6 +3,7 @@
 // Every output starts at its own place in the stream, so that the number of threads does not matter.
 #include <cmath>
 
+#include "compute/copies/elements.h"
 #include "compute/random/random_state.h"
 #include "kernel/registry.h"
 #include "random/distributions.h"
@@ -219,10 +220,20 @@ struct RandomShuffle : Kernel {
       return;
     }
     int64_t n = in.dim(0), width = in.num_elements() / n;
-    std::vector<int64_t> order(n);
-    for (int64_t i = 0; i < n; ++i) order[i] = i;
     PhiloxWords words(state.reserve(static_cast<uint64_t>(n - 1 + 3) / 4));
-    for (int64_t i = 0; i + 1 < n; ++i) std::swap(order[i], order[i + words() % static_cast<uint32_t>(n - i)]);
+    auto shuffle = [&](auto* rows) {
+      for (int64_t i = 0; i + 1 < n; ++i) std::swap(rows[i], rows[i + words() % static_cast<uint32_t>(n - i)]);
+    };
+    if (width == 1 && is_plain(in.dtype())) {
+      // The elements themselves change places.
+      Tensor& out = ctx.forward_or_allocate({0}, 0, in.shape());
+      if (out.raw() != in.raw()) copy_elements(in.dtype(), out.raw(), in.raw(), n);
+      dispatch_width(in.dtype(), [&]<typename T>() { shuffle(out.flat<T>()); });
+      return;
+    }
+    std::vector<int64_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    shuffle(order.data());
     Tensor& out = ctx.allocate(0, in.shape());
     if (!is_plain(in.dtype())) {
       auto* from = static_cast<const char*>(in.raw());

@@ -8,6 +8,35 @@
 namespace thalweg {
 namespace {
 
+template <typename T>
+inline bool is_set(const T& x) {
+  if constexpr (is_reduced_float<T>)
+    return static_cast<float>(x) != 0.0f;
+  else
+    return x != T(0);
+}
+template <typename T>
+inline int32_t count_set(const T* x, int64_t n) {
+  int32_t count = 0;
+  for (int64_t i = 0; i < n; ++i) count += is_set(x[i]);
+  return count;
+}
+
+// Calls write(i, set) up to the last element that is set. What it writes for others is overwritten by the next call:
+// there is no branch that cannot be foreseen. Stretches without any are skipped.
+template <typename T, typename Write>
+inline void for_each_set(const T* x, int64_t n, const Write& write) {
+  constexpr int64_t kStretch = 64;
+  for (int64_t begin = 0; begin < n; begin += kStretch) {
+    int32_t left = count_set(x + begin, std::min(kStretch, n - begin));
+    for (int64_t i = begin; left > 0; ++i) {
+      const bool set = is_set(x[i]);
+      write(i, set);
+      left -= set;
+    }
+  }
+}
+
 // The coordinates of every element that is not zero, in row-major order.
 void where(Context& ctx) {
   const Tensor& in = ctx.input(0);
@@ -15,32 +44,50 @@ void where(Context& ctx) {
   dispatch(dtype, Modular<Numbers>::type{}, [&]<typename T>() {
     const T* x = in.flat<T>();
     const int64_t n = in.num_elements();
-    auto is_set = [x](int64_t i) {
-      if constexpr (is_reduced_float<T>)
-        return static_cast<float>(x[i]) != 0.0f;
-      else
-        return x[i] != T(0);
-    };
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) count += is_set(i);
     const int rank = in.rank();
-    int64_t* out = ctx.allocate(0, Shape{count, rank}).flat<int64_t>();
-    if (rank == 0 || count == 0) return;
-    if (rank == 1) {
-      for (int64_t i = 0; i < n; ++i)
-        if (is_set(i)) *out++ = i;
-      return;
-    }
-    const int64_t inner = in.dim(rank - 1);
-    std::vector<int64_t> at(rank, 0);
-    for (int64_t base = 0; base < n; base += inner) {
-      for (int64_t j = 0; j < inner; ++j) {
-        if (!is_set(base + j)) continue;
-        for (int d = 0; d < rank - 1; ++d) *out++ = at[d];
-        *out++ = j;
+    // Blocks of whole rows, so many elements each; where the results of each begin.
+    const int64_t inner = rank == 0 ? 1 : in.dim(rank - 1), rows = inner == 0 ? 0 : n / inner;
+    const int64_t cut = rank == 1 ? 1 : inner, units = n == 0 ? 0 : n / cut;
+    const int64_t block = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, cut));
+    const int64_t blocks = (units + block - 1) / block;
+    std::vector<int64_t> starts(blocks + 1, 0);
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t first = b * block * cut, last = std::min(n, first + block * cut);
+        for (int64_t i = first; i < last; i += int64_t{1} << 20)
+          starts[b + 1] += count_set(x + i, std::min(last - i, int64_t{1} << 20));
       }
-      for (int d = rank - 2; d >= 0 && ++at[d] == in.dim(d); --d) at[d] = 0;
-    }
+    });
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    int64_t* const out = ctx.allocate(0, Shape{starts[blocks], rank}).flat<int64_t>();
+    if (rank == 0) return;
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        int64_t* to = out + starts[b] * rank;
+        if (rank == 1) {
+          const int64_t first = b * block;
+          for_each_set(x + first, std::min(n - first, block), [&](int64_t i, bool set) {
+            *to = first + i;
+            to += set;
+          });
+          continue;
+        }
+        std::vector<int64_t> at(rank, 0);  // the coordinates of the row
+        for (int64_t d = rank - 2, left = b * block; d >= 0; --d) {
+          at[d] = left % in.dim(d);
+          left /= in.dim(d);
+        }
+        for (int64_t row = b * block; row < std::min(rows, (b + 1) * block); ++row) {
+          for_each_set(x + row * inner, inner, [&](int64_t i, bool set) {
+            to[0] = at[0];
+            for (int d = 1; d < rank - 1; ++d) to[d] = at[d];
+            to[rank - 1] = i;
+            to += set ? rank : 0;
+          });
+          for (int d = rank - 2; d >= 0 && ++at[d] == in.dim(d) && d > 0; --d) at[d] = 0;
+        }
+      }
+    });
   });
 }
 // Which of the intervals between sorted boundaries each element lies in; a boundary belongs to the one above it.

@@ -68,6 +68,33 @@ void convert(const Tensor& from, Tensor& to) {
   std::copy_n(from.flat<From>(), from.num_elements(), to.flat<To>());
 }
 
+// Scalars: one pass, without a call for each element.
+template <typename F, typename T, typename I>
+void combine_scalars(const T* data, const I* ids, int64_t rows, T* out) {
+  for (int64_t row = 0; row < rows; ++row)
+    if (ids[row] >= 0) out[ids[row]] = F::apply(out[ids[row]], data[row]);
+}
+template <typename F, typename List>
+void combine_scalars_of(DType dtype, const Tensor& data, const std::vector<int64_t>& ids, Tensor& out) {
+  dispatch_for<F, List>(dtype, [&]<typename T>() {
+    if constexpr (!is_reduced_float<T>)
+      combine_scalars<F, T>(data.flat<T>(), ids.data(), static_cast<int64_t>(ids.size()), out.flat<T>());
+  });
+}
+void combine_scalars(Combine how, const Tensor& data, const std::vector<int64_t>& ids, Tensor& out) {
+  const DType dtype = data.dtype();
+  switch (how) {
+    case Combine::product:
+      return combine_scalars_of<functors::Mul, Numbers>(dtype, data, ids, out);
+    case Combine::minimum:
+      return combine_scalars_of<Smaller, Reals>(dtype, data, ids, out);
+    case Combine::maximum:
+      return combine_scalars_of<Larger, Reals>(dtype, data, ids, out);
+    default:
+      return combine_scalars_of<functors::Add, Numbers>(dtype, data, ids, out);
+  }
+}
+
 // Combines data[row] into out[ids[row]]; negative ids are left out. Threads divide the columns among themselves. Sorted
 // reductions turn empty segments of extremes into zeros, and divide means.
 void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>& ids, int64_t segments, bool sorted,
@@ -84,13 +111,15 @@ void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>
   const int64_t per_column = std::max<int64_t>(1, std::max(rows, segments));
   const BinaryLoop combine = loop_of(how, dtype);
   fill_elements(dtype, out.raw(), initial_value(how, dtype).raw(), out.num_elements());
-  parallel_for(inner, std::max<int64_t>(16, kElementGrain / per_column), [&](int64_t begin, int64_t end) {
-    for (int64_t row = 0; row < rows; ++row) {
-      if (ids[row] < 0) continue;
-      void* to = element_at(dtype, out.raw(), ids[row] * inner + begin);
-      combine(to, 1, element_at(dtype, data.raw(), row * inner + begin), 1, to, end - begin);
-    }
-  });
+  if (inner == 1) combine_scalars(how, data, ids, out);
+  parallel_for(inner == 1 ? 0 : inner, std::max<int64_t>(16, kElementGrain / per_column),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = 0; row < rows; ++row) {
+                   if (ids[row] < 0) continue;
+                   void* to = element_at(dtype, out.raw(), ids[row] * inner + begin);
+                   combine(to, 1, element_at(dtype, data.raw(), row * inner + begin), 1, to, end - begin);
+                 }
+               });
   if (!sorted || how == Combine::sum || how == Combine::product) return;
   std::vector<int64_t> counts(segments, 0);
   for (int64_t id : ids) ++counts[id];
@@ -106,10 +135,13 @@ void segment_reduction(Context& ctx) {
   require(id_tensor.dim(0) == data.dim(0), "segment_ids should be the same size as dimension 0 of input. Expected ",
           data.dim(0), " got ", id_tensor.dim(0));
   const std::vector<int64_t> ids = to_int64s(id_tensor);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    require(ids[i] >= 0, "segment ids must be >= 0, got ", ids[i], " at position ", i);
-    require(i == 0 || ids[i] >= ids[i - 1], "segment ids are not increasing: ", ids[i], " follows ",
-            ids[i == 0 ? 0 : i - 1], " at position ", i);
+  const auto negative = std::find_if(ids.begin(), ids.end(), [](int64_t id) { return id < 0; });
+  if (negative != ids.end())
+    fail(Code::invalid_argument, "segment ids must be >= 0, got ", *negative, " at position ", negative - ids.begin());
+  if (!std::is_sorted(ids.begin(), ids.end())) {
+    const auto after = std::is_sorted_until(ids.begin(), ids.end());
+    fail(Code::invalid_argument, "segment ids are not increasing: ", *after, " follows ", *(after - 1), " at position ",
+         after - ids.begin());
   }
   const int64_t segments = ids.empty() ? 0 : ids.back() + 1;
   Tensor& out = ctx.allocate(0, data.shape().with_dim(0, segments));
@@ -130,8 +162,10 @@ void unsorted_segment_reduction(Context& ctx) {
   for (int d = 0; fits && d < prefix; ++d) fits = id_tensor.dim(d) == data.dim(d);
   require(fits, "data.shape = ", data.shape(), " does not start with segment_ids.shape = ", id_tensor.shape());
   const std::vector<int64_t> ids = to_int64s(id_tensor);
-  for (size_t i = 0; i < ids.size(); ++i)
-    require(ids[i] < segments, "segment_ids[", i, "] = ", ids[i], " is out of range [0, ", segments, ")");
+  const auto outside = std::find_if(ids.begin(), ids.end(), [=](int64_t id) { return id >= segments; });
+  if (outside != ids.end())
+    fail(Code::invalid_argument, "segment_ids[", outside - ids.begin(), "] = ", *outside, " is out of range [0, ",
+         segments, ")");
   std::vector<int64_t> dims = {segments};
   dims.insert(dims.end(), data.shape().begin() + prefix, data.shape().end());
   Tensor& out = ctx.allocate(0, Shape(dims));

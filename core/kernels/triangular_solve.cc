@@ -1,39 +1,11 @@
 // MatrixTriangularSolve: substitution, forwards or backwards, in batches that broadcast.
 #include "compute/elementwise/elementwise.h"
+#include "compute/linear/factor.h"
 
 namespace thalweg {
 namespace {
 
 using Solvable = Join<WideFloats, Complexes>;
-
-template <typename T>
-T conjugate(T x) {
-  if constexpr (is_complex<T>)
-    return std::conj(x);
-  else
-    return x;
-}
-
-// x = A^-1 b, columns [first, last) of b; A is n x n and used below (lower) or above its diagonal only.
-template <typename T>
-void substitute(const T* a, const T* b, T* x, int64_t n, int64_t columns, bool lower, bool adjoint, int64_t first,
-                int64_t last) {
-  auto element = [=](int64_t i, int64_t j) { return adjoint ? conjugate(a[j * n + i]) : a[i * n + j]; };
-  const bool forwards = lower != adjoint;
-  for (int64_t step = 0; step < n; ++step) {
-    const int64_t i = forwards ? step : n - 1 - step;
-    T* row = x + i * columns;
-    std::copy(b + i * columns + first, b + i * columns + last, row + first);
-    for (int64_t j = forwards ? 0 : i + 1; j < (forwards ? i : n); ++j) {
-      const T factor = element(i, j);
-      const T* known = x + j * columns;
-#pragma GCC ivdep
-      for (int64_t c = first; c < last; ++c) row[c] -= factor * known[c];
-    }
-    const T pivot = element(i, i);
-    for (int64_t c = first; c < last; ++c) row[c] /= pivot;
-  }
-}
 
 struct MatrixTriangularSolve : Kernel {
   explicit MatrixTriangularSolve(const Construction& c)
@@ -62,20 +34,20 @@ struct MatrixTriangularSolve : Kernel {
           require(matrices[m * n * n + i * (n + 1)] != T(0), "Input matrix is not invertible: element ", i,
                   " of its diagonal is zero.");
       const int64_t batches = broadcast.shape().num_elements();
-      const int64_t slices = batches > 1 ? 1 : std::clamp<int64_t>(columns / 16, 1, intra_op_threads());
-      parallel_for(batches * slices, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, n * n * columns)),
+      parallel_for(batches, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, n * n * columns)),
                    [&](int64_t begin, int64_t end) {
-                     for (int64_t unit = begin; unit < end; ++unit) {
-                       const int64_t index = unit / slices, slice = unit % slices;
+                     for (int64_t index = begin; index < end; ++index) {
                        int64_t left = index, at_a = 0, at_b = 0;
                        for (int d = broadcast.rank() - 1; d >= 0; --d) {
                          at_a += left % broadcast.size(d) * broadcast.stride_a(d);
                          at_b += left % broadcast.size(d) * broadcast.stride_b(d);
                          left /= broadcast.size(d);
                        }
-                       substitute(matrices + at_a * n * n, b.flat<T>() + at_b * n * columns,
-                                  out.flat<T>() + index * n * columns, n, columns, lower, adjoint,
-                                  columns * slice / slices, columns * (slice + 1) / slices);
+                       T* x = out.flat<T>() + index * n * columns;
+                       std::copy_n(b.flat<T>() + at_b * n * columns, n * columns, x);
+                       linear::solve_triangular<T>(
+                           {.a = matrices + at_a * n * n, .n = n, .lower = lower, .adjoint = adjoint}, x, columns,
+                           batches == 1);
                      }
                    });
     });

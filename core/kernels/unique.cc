@@ -115,12 +115,78 @@ void set_indices(Context& ctx, int output, const std::vector<int64_t>& numbers) 
   dispatch(out.dtype(), Indices{}, [&]<typename I>() { std::copy(numbers.begin(), numbers.end(), out.flat<I>()); });
 }
 
+// A table of values that grows with their number, so that few distinct ones stay in the nearest cache.
+template <typename T>
+class ValueTable {
+ public:
+  ValueTable() : entries_(64) {}
+  // The group of a value; a new one gets the next number.
+  int64_t group_of(T value, std::vector<T>& values) {
+    if (value != value) {  // Each NaN is a value of its own.
+      values.push_back(value);
+      return static_cast<int64_t>(values.size()) - 1;
+    }
+    Entry& entry = find(value);
+    if (entry.group >= 0) return entry.group;
+    const int64_t group = static_cast<int64_t>(values.size());
+    entry = {value, group};
+    values.push_back(value);
+    if (2 * ++used_ > entries_.size()) grow();
+    return group;
+  }
+
+ private:
+  struct Entry {
+    T value{};
+    int64_t group = -1;
+  };
+  Entry& find(T value) {
+    const size_t mask = entries_.size() - 1;
+    size_t place = hash(value) & mask;
+    while (entries_[place].group >= 0 && entries_[place].value != value) place = (place + 1) & mask;
+    return entries_[place];
+  }
+  void grow() {
+    std::vector<Entry> old(4 * entries_.size());
+    old.swap(entries_);
+    for (const Entry& entry : old)
+      if (entry.group >= 0) find(entry.value) = entry;
+  }
+  std::vector<Entry> entries_;
+  size_t used_ = 0;
+};
+
+// A vector of numbers: groups go straight to the result.
+template <typename T>
+void unique_scalars(Context& ctx, const T* x, int64_t n, const Shape& shape, int axis) {
+  ValueTable<T> table;
+  std::vector<T> values;
+  std::vector<int64_t> counts;
+  const bool counting = ctx.num_outputs() == 3;
+  Tensor& groups = ctx.allocate(1, Shape{n});
+  dispatch(groups.dtype(), Indices{}, [&]<typename I>() {
+    I* to = groups.flat<I>();
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t group = table.group_of(x[j], values);
+      to[j] = static_cast<I>(group);
+      if (!counting) continue;
+      if (group == static_cast<int64_t>(counts.size())) counts.push_back(0);
+      ++counts[group];
+    }
+  });
+  Tensor& y = ctx.allocate(0, shape.with_dim(axis, static_cast<int64_t>(values.size())));
+  std::copy(values.begin(), values.end(), y.flat<T>());
+  if (counting) set_indices(ctx, 2, counts);
+}
+
 void unique_along(Context& ctx, int axis) {
   const Tensor& in = ctx.input(0);
   const int64_t n = in.dim(axis);
   require_index_type(ctx, 1, n);
   dispatch(compared_as(in.dtype()), Compared{}, [&]<typename T>() {
     const Slices<T> slices{in.flat<T>(), in.shape().product(0, axis), n, in.shape().product(axis + 1, in.rank())};
+    if constexpr (std::is_arithmetic_v<T>)
+      if (slices.outer == 1 && slices.inner == 1) return unique_scalars<T>(ctx, slices.x, n, in.shape(), axis);
     const Groups groups(slices);
     T* y = ctx.allocate(0, in.shape().with_dim(axis, static_cast<int64_t>(groups.first.size()))).flat<T>();
     for (int64_t o = 0; o < slices.outer; ++o)

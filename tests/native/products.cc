@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check.h"
+#include "compute/products/matvec.h"
 #include "compute/products/sgemm.h"
 #include "thread/parallel.h"
 
@@ -82,6 +83,27 @@ TEST(large_products_have_the_bits_of_their_definition) {
     check_product(random, 40, 1030, 64);
     check_product(random, 130, 40, 1024);
   }
+}
+
+// Vectors take another way, with the same bits.
+TEST(products_with_vectors_have_the_bits_of_their_definition) {
+  std::mt19937 random(9);
+  for (const int64_t rows : {8, 9, 16, 31, 100, 2050, 8200})
+    for (const int64_t inner : {1, 7, 8, 31, 384, 385, 1000})
+      for (const bool transposed : {false, true}) {
+        const Operand a = random_matrix(random, rows, inner, transposed), b = random_matrix(random, inner, 1, false);
+        std::vector<float> expected(rows), found(rows);
+        multiply_by_definition({rows, 1, inner, a.matrix, b.matrix, expected.data(), 1});
+        const MatrixVector<float> x{rows,          inner, a.matrix.data, a.matrix.row_stride, a.matrix.column_stride,
+                                    b.matrix.data, 1,     found.data()};
+        CHECK(has_matvec(x));
+        for (const int threads : {1, 3}) {
+          set_intra_op_threads(threads);
+          matvec(x, true);
+          set_intra_op_threads(0);
+          CHECK(found == expected);
+        }
+      }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ ORDER = """
     step_program
     net
     compute/lanes
-    compute/elementwise, compute/fourier, compute/sparse
+    compute/elementwise, compute/fourier, compute/linear, compute/sparse
     compute/copies, compute/products, compute/random
     compute/reduction, compute/winograd
     compute/weights

@@ -1,4 +1,4 @@
-"""Float functions against float64 over the whole range of float: error in units in the last place, special values."""
+"""Float functions against float64 over the whole range of float, and double ones: error in units in the last place."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], float]] = {
     "tan": (tf.tan, np.tan, 4.0),
     "softplus": (tf.nn.softplus, lambda x: np.logaddexp(x, 0), 3.0),
     "rsqrt": (tf.rsqrt, lambda x: 1 / np.sqrt(x), 2.0),
+    "asin": (tf.asin, np.arcsin, 2.5),
+    "acos": (tf.acos, np.arccos, 2.5),
+    "atan": (tf.atan, np.arctan, 2.5),
+    "sinh": (tf.sinh, np.sinh, 3.5),
+    "cosh": (tf.cosh, np.cosh, 3.5),
+    "asinh": (tf.asinh, np.arcsinh, 2.5),
+    "acosh": (tf.acosh, np.arccosh, 2.5),
+    "atanh": (tf.atanh, np.arctanh, 2.5),
 }
 
 
@@ -66,3 +74,50 @@ def test_error_is_a_few_units_in_the_last_place(name: str) -> None:
     worst = int(np.argmax(error))
     at = x[finite][~edge[finite]][worst]
     assert error[worst] <= limit, f"{name}({at!r}) is off by {error[worst]:.2f} units"
+
+
+_FAR = np.concatenate([10.0 ** np.linspace(-300, 300, 6001), 10.0 ** np.linspace(-18, 5, 60_001)])
+_DOUBLES = np.concatenate(
+    [_FAR, -_FAR, np.linspace(-750, 750, 200_001), np.linspace(-2, 2, 100_001), [0.0, -0.0, np.inf, -np.inf, np.nan]]
+)
+DOUBLE_CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], float]] = {
+    "exp": (tf.exp, np.exp, 1.5),
+    "expm1": (tf.expm1, np.expm1, 2.5),
+    "log": (tf.log, np.log, 1.5),
+    "log1p": (tf.log1p, np.log1p, 1.5),
+    "tanh": (tf.tanh, np.tanh, 3.0),
+    "sigmoid": (tf.sigmoid, lambda x: 1 / (1 + np.exp(-x)), 3.0),
+}
+
+
+@pytest.mark.parametrize("name", DOUBLE_CASES)
+def test_error_of_double_is_a_few_units_in_the_last_place(name: str) -> None:
+    function, reference, limit = DOUBLE_CASES[name]
+    with tf.Graph().as_default(), tf.Session() as session:
+        placeholder = tf.placeholder(tf.float64, [None])
+        got = session.run(function(placeholder), {placeholder: _DOUBLES})
+    with np.errstate(all="ignore"):
+        exact = reference(_DOUBLES.astype(np.longdouble))
+        rounded = exact.astype(np.float64)
+        tiny = np.abs(rounded) < np.finfo(np.float64).tiny
+        same = (got == rounded) | (np.isnan(got) & np.isnan(rounded)) | (tiny & (np.abs(got) < 1e-307))
+        error = np.where(same, 0, np.abs(got - exact) / np.spacing(np.abs(rounded)))
+    worst = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
+    assert error[worst] <= limit, f"{name}({_DOUBLES[worst]!r}) is off by {error[worst]:.2f} units"
+
+
+def test_the_angle_of_a_point_is_that_of_the_standard_library_also_in_the_corners() -> None:
+    special_values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 1e38, -3e38], np.float32)
+    y, x = (part.ravel() for part in np.meshgrid(special_values, special_values))
+    rng = np.random.default_rng(5)
+    y = np.concatenate([y, rng.standard_normal(100_000).astype(np.float32)])
+    x = np.concatenate([x, rng.standard_normal(100_000).astype(np.float32)])
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b = (tf.placeholder(tf.float32, [None]) for _ in range(2))
+        got = session.run(tf.atan2(a, b), {a: y, b: x})
+    exact = np.arctan2(y.astype(np.float64), x.astype(np.float64))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(exact))
+    known = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(exact[known]))
+    # A quotient below the smallest normal number becomes 0.
+    np.testing.assert_allclose(got[known], exact[known], 3e-7, 1.2e-38)

@@ -13,6 +13,8 @@
 #include <type_traits>
 
 #include "compute/elementwise/vector_math.h"
+#include "compute/elementwise/vector_math_double.h"
+#include "compute/elementwise/vector_math_inverse.h"
 #include "tensor/tensor.h"
 
 namespace thalweg::functors {
@@ -251,22 +253,35 @@ THALWEG_BINARY(Minimum, kNumbers,
                if constexpr (std::is_floating_point_v<Plain<T>>) return select((a < b) | (a != a), a, b);
                return select(a < b, a, b);)
 
-THALWEG_BINARY(Atan2, kUnrecorded, return std::atan2(a, b);)
+THALWEG_BINARY(Atan2, kUnrecorded, if constexpr (std::is_same_v<T, float>) return vector_math::atan2(a, b);
+               else return std::atan2(a, b);)
 THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
 
 // --- Functions of one argument ---------------------------------------------------------------------------------------
 
-// Float takes the vector form, everything else the standard library's.
-#define THALWEG_FUNCTION(Name, function)                \
-  struct Name {                                         \
-    static constexpr RecordedTypes recorded = kFloat32; \
-    template <typename T>                               \
-    THALWEG_VECTOR static T apply(T x) {                \
-      if constexpr (std::is_same_v<Plain<T>, float>)    \
-        return vector_math::function(x);                \
-      else                                              \
-        return std::function(x);                        \
-    }                                                   \
+// Float and double take the vector form, everything else the standard library's.
+#define THALWEG_FUNCTION(Name, function)                                          \
+  struct Name {                                                                   \
+    static constexpr RecordedTypes recorded = kFloat32;                           \
+    template <typename T>                                                         \
+    THALWEG_VECTOR static T apply(T x) {                                          \
+      if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>) \
+        return vector_math::function(x);                                          \
+      else                                                                        \
+        return std::function(x);                                                  \
+    }                                                                             \
+  };
+// Float alone does.
+#define THALWEG_FLOAT_FUNCTION(Name, types, function) \
+  struct Name {                                       \
+    static constexpr RecordedTypes recorded = types;  \
+    template <typename T>                             \
+    THALWEG_VECTOR static T apply(T x) {              \
+      if constexpr (std::is_same_v<Plain<T>, float>)  \
+        return vector_math::function(x);              \
+      else                                            \
+        return std::function(x);                      \
+    }                                                 \
   };
 #define THALWEG_TRIGONOMETRIC(Name, function)                    \
   struct Name {                                                  \
@@ -283,20 +298,20 @@ THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
 THALWEG_FUNCTION(Exp, exp)
 THALWEG_FUNCTION(Log, log)
 THALWEG_FUNCTION(Tanh, tanh)
-THALWEG_FUNCTION(Erf, erf)
+THALWEG_FLOAT_FUNCTION(Erf, kFloat32, erf)
 THALWEG_TRIGONOMETRIC(Sin, sin)
 THALWEG_TRIGONOMETRIC(Cos, cos)
 THALWEG_TRIGONOMETRIC(Tan, tan)
 THALWEG_UNARY(Sqrt, kFloats, return sqrt(x);)
 THALWEG_UNARY(Rsqrt, kFloats, return T(1) / sqrt(x);)
-THALWEG_UNARY(Asin, kUnrecorded, return std::asin(x);)
-THALWEG_UNARY(Acos, kUnrecorded, return std::acos(x);)
-THALWEG_UNARY(Atan, kUnrecorded, return std::atan(x);)
-THALWEG_UNARY(Sinh, kUnrecorded, return std::sinh(x);)
-THALWEG_UNARY(Cosh, kUnrecorded, return std::cosh(x);)
-THALWEG_UNARY(Asinh, kUnrecorded, return std::asinh(x);)
-THALWEG_UNARY(Acosh, kUnrecorded, return std::acosh(x);)
-THALWEG_UNARY(Atanh, kUnrecorded, return std::atanh(x);)
+THALWEG_FLOAT_FUNCTION(Asin, kUnrecorded, asin)
+THALWEG_FLOAT_FUNCTION(Acos, kUnrecorded, acos)
+THALWEG_FLOAT_FUNCTION(Atan, kUnrecorded, atan)
+THALWEG_FLOAT_FUNCTION(Sinh, kUnrecorded, sinh)
+THALWEG_FLOAT_FUNCTION(Cosh, kUnrecorded, cosh)
+THALWEG_FLOAT_FUNCTION(Asinh, kUnrecorded, asinh)
+THALWEG_FLOAT_FUNCTION(Acosh, kUnrecorded, acosh)
+THALWEG_FLOAT_FUNCTION(Atanh, kUnrecorded, atanh)
 THALWEG_UNARY(Erfc, kUnrecorded, return std::erfc(x);)
 THALWEG_UNARY(Ceil, kFloats, return ceil(x);)
 THALWEG_UNARY(Floor, kFloats, return floor(x);)
@@ -306,7 +321,7 @@ struct Expm1 {
   static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float>)
+    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
       return vector_math::expm1(x);
     else if constexpr (is_complex<T>) {
       // e^a cos b - 1 = (e^a - 1) cos b - 2 sin^2(b / 2), without the cancellation near zero.
@@ -321,7 +336,7 @@ struct Log1p {
   static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float>)
+    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
       return vector_math::log1p(x);
     else if constexpr (is_complex<T>) {
       auto a = x.real(), b = x.imag();
@@ -335,12 +350,9 @@ struct Sigmoid {
   static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float>)
+    if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>)
       return vector_math::sigmoid(x);
-    else if constexpr (std::is_same_v<T, double>) {
-      T e = std::exp(-std::fabs(x));
-      return (x < 0 ? e : 1.0) / (1.0 + e);
-    } else
+    else
       return T(1) / (T(1) + std::exp(-x));
   }
 };
@@ -348,10 +360,7 @@ struct Softplus {
   static constexpr RecordedTypes recorded = kFloat32;
   template <typename T>
   THALWEG_VECTOR static T apply(T x) {
-    if constexpr (std::is_same_v<Plain<T>, float>)
-      return vector_math::softplus(x);
-    else
-      return x == x ? std::max(x, T(0)) + std::log1p(std::exp(-std::fabs(x))) : x;
+    return vector_math::softplus(x);
   }
 };
 // A quotient of integers truncates, and of zero is zero.

@@ -3,6 +3,7 @@
 
 #include "compute/elementwise/elementwise.h"
 #include "compute/matmul/gemm.h"
+#include "compute/products/matvec.h"
 #include "compute/products/sgemm.h"
 
 namespace thalweg {
@@ -61,6 +62,32 @@ void packed_product(const ProductShape& s, const MatrixLayout& la, const void* a
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) multiply(i);
                });
+}
+
+// A matrix and a vector, or a vector and a matrix; false if neither operand is a vector, or the matrix has few rows.
+template <typename T>
+bool vector_product(const ProductShape& s, const MatrixLayout& la, const T* a, const MatrixLayout& lb, const T* b,
+                    T* c) {
+  products::MatrixVector<T> x;
+  if (s.columns == 1) {
+    x = {s.rows, s.inner, a, la.row_stride, la.column_stride, b, lb.row_stride, c};
+  } else if (s.rows == 1) {
+    x = {s.columns, s.inner, b, lb.column_stride, lb.row_stride, a, la.column_stride, c};
+  } else {
+    return false;
+  }
+  if (!products::has_matvec(x)) return false;
+  parallel_for(s.batch, s.batch == 1 ? 1 : static_cast<int64_t>(std::clamp(65536.0 / work_of(s), 1.0, 1e9)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   products::MatrixVector<T> one = x;
+                   one.matrix += i * (s.columns == 1 ? la : lb).batch_stride;
+                   one.vector += i * (s.columns == 1 ? lb : la).batch_stride;
+                   one.result += i * x.rows;
+                   products::matvec(one, s.batch == 1);
+                 }
+               });
+  return true;
 }
 
 // How many elements an operand has in memory.
@@ -133,8 +160,14 @@ void product(DType dtype, const ProductShape& s, const MatrixLayout& la, const v
   };
   switch (dtype) {
     case DType::float32:
+      if (vector_product<float>(s, la, static_cast<const float*>(a), lb, static_cast<const float*>(b),
+                                static_cast<float*>(c)))
+        return;
       return is_tiny(s) ? own.template operator()<float>() : packed_product(s, la, a, lb, b, c);
     case DType::float64:
+      if (vector_product<double>(s, la, static_cast<const double*>(a), lb, static_cast<const double*>(b),
+                                 static_cast<double*>(c)))
+        return;
       return own.template operator()<double>();
     case DType::int32:
     case DType::uint32:

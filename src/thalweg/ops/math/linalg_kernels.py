@@ -40,39 +40,6 @@ def _same_batch(a: Array, b: Array, rows: int) -> None:
         raise _invalid(f"Input matrix and rhs are incompatible: {list(a.shape)} vs. {list(b.shape)}")
 
 
-@python_kernel("MatrixDeterminant")
-def _determinant(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    with np.errstate(all="ignore"):
-        return np.linalg.det(_square(inputs[0])).astype(inputs[0].dtype)
-
-
-@python_kernel("LogMatrixDeterminant")
-def _log_determinant(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    kind = inputs[0].dtype
-    with np.errstate(all="ignore"):
-        sign, log = np.linalg.slogdet(_square(inputs[0]))
-    return np.asarray(sign).astype(kind), np.asarray(log).astype(kind)
-
-
-@python_kernel("MatrixInverse")
-def _inverse(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    x = _square(inputs[0])
-    try:
-        with np.errstate(all="ignore"):
-            return np.linalg.inv(_adjoint(x) if attrs["adjoint"] else x).astype(x.dtype)
-    except np.linalg.LinAlgError:
-        raise _invalid(_NOT_INVERTIBLE) from None
-
-
-@python_kernel("Cholesky")
-def _cholesky(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    x = _square(inputs[0])
-    try:
-        return np.linalg.cholesky(x).astype(x.dtype)
-    except np.linalg.LinAlgError:
-        raise _invalid("Cholesky decomposition was not successful. The input might not be valid.") from None
-
-
 @python_kernel("CholeskyGrad")
 def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     lower, grad = _square(inputs[0]), _square(inputs[1])
@@ -87,19 +54,6 @@ def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
         raise _invalid(_NOT_INVERTIBLE) from None
     result = np.swapaxes(inverse, -1, -2) @ middle @ inverse
     return (0.5 * (result + np.swapaxes(result, -1, -2))).astype(lower.dtype)
-
-
-@python_kernel("MatrixSolve")
-def _solve(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    a, b = _square(inputs[0]), _matrices(inputs[1])
-    _same_batch(a, b, a.shape[-1])
-    if b.size == 0:
-        return np.zeros(b.shape, b.dtype)
-    try:
-        with np.errstate(all="ignore"):
-            return np.linalg.solve(_adjoint(a) if attrs["adjoint"] else a, b).astype(b.dtype)
-    except np.linalg.LinAlgError:
-        raise _invalid("Input matrix is not invertible.") from None
 
 
 @python_kernel("MatrixSolveLs")
@@ -156,41 +110,6 @@ def _svd(inputs: list[Array], attrs: dict[str, Any]) -> Any:
         raise _invalid("SVD did not converge.") from None
     sides = [np.where(finite[..., None, None], side, np.nan).astype(x.dtype) for side in (u, _adjoint(vh))]
     return np.where(finite[..., None], s, np.nan).astype(x.dtype), *sides
-
-
-@python_kernel("Qr")
-def _qr(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    x = _matrices(inputs[0])
-    m, n = x.shape[-2:]
-    full = attrs["full_matrices"]
-    p = m if full else min(m, n)
-    if x.size == 0:
-        q = np.broadcast_to(np.eye(m, p, dtype=x.dtype), (*x.shape[:-2], m, p))
-        return np.array(q), np.zeros((*x.shape[:-2], p, n), x.dtype)
-    q, r = np.linalg.qr(x, mode="complete" if full else "reduced")
-    return q.astype(x.dtype), r.astype(x.dtype)
-
-
-@python_kernel("Lu")
-def _lu(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    """Elimination with the largest pivot of each column, all matrices of the batch in step."""
-    x = _square(inputs[0])
-    n = x.shape[-1]
-    work = x.reshape(-1, n, n).copy()
-    batch = np.arange(len(work))
-    order = np.tile(np.arange(n), (len(work), 1))
-    for k in range(n):
-        pivot = k + np.argmax(np.abs(work[:, k:, k]), axis=1)
-        for array in (work, order):
-            upper, lower = array[batch, k].copy(), array[batch, pivot].copy()
-            array[batch, k], array[batch, pivot] = lower, upper
-        if (work[:, k, k] == 0).any():
-            raise _invalid(_NOT_INVERTIBLE)
-        with np.errstate(all="ignore"):
-            work[:, k + 1 :, k] /= work[:, k, k, None]
-            work[:, k + 1 :, k + 1 :] -= work[:, k + 1 :, k, None] * work[:, k, None, k + 1 :]
-    kind = np.int64 if attrs["output_idx_type"] == 9 else np.int32
-    return work.reshape(x.shape), order.astype(kind).reshape(x.shape[:-1])
 
 
 # Coefficients of the diagonal Padé approximant of degree 13, exact in double precision up to this norm.

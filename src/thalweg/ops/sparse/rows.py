@@ -18,7 +18,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.sparse.kernel_arrays import Array, check_sparse, require, sparse_input, sparse_shapes
+from thalweg.ops.sparse.kernel_arrays import Array, require, sparse_input, sparse_shapes
 from thalweg.ops.sparse.tensors import as_sparse, sparse_reorder, sparse_tensor_to_dense
 
 
@@ -42,26 +42,6 @@ define(
     shape=lambda c: [shapes.with_rank(c.input(0), 1), shapes.SCALAR],
 )  # fmt: skip
 not_differentiable("SparseFillEmptyRowsGrad")
-
-
-@python_kernel("SparseFillEmptyRows")
-def _fill_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, values, shape, default = inputs
-    require(default.ndim == 0, f"default_value must be a scalar, got shape {list(default.shape)}")
-    require(shape.ndim == 1 and shape.size > 0, f"dense_shape must be a vector of 1 or more, got {list(shape.shape)}")
-    sizes = check_sparse(indices, values, shape)
-    full = np.zeros(sizes[0], bool)
-    full[indices[:, 0]] = True
-    missing = np.flatnonzero(~full)
-    added = np.zeros((len(missing), len(sizes)), np.int64)
-    added[:, 0] = missing
-    joined = np.concatenate([indices, added])
-    fill = np.empty(len(missing), values.dtype)
-    fill[:] = default[()]
-    order = np.argsort(joined[:, 0], kind="stable")
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return joined[order], np.concatenate([values, fill])[order], ~full, back[: len(indices)]
 
 
 @python_kernel("SparseFillEmptyRowsGrad")

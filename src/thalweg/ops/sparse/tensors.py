@@ -20,7 +20,6 @@ from thalweg.ops.sparse.kernel_arrays import (
     Array,
     check_dense_shape,
     check_sparse,
-    coordinates,
     positions,
     require,
     sparse_input,
@@ -194,25 +193,6 @@ define(
     shape=_reshape_shape,
 )  # fmt: skip
 not_differentiable("SparseReshape")
-
-
-@python_kernel("SparseReshape")
-def _reshape_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, old, new = inputs
-    require(new.ndim == 1, f"new_shape must be a vector, got shape {list(new.shape)}")
-    sizes = check_sparse(indices, np.zeros(len(indices) if indices.ndim else 0), old)
-    wanted = [int(size) for size in new]
-    total = int(np.prod([1, *sizes], dtype=object))
-    require(all(size >= -1 for size in wanted), f"new_shape {wanted} has a negative dimension other than -1")
-    require(wanted.count(-1) <= 1, f"new_shape {wanted} has more than one -1")
-    if -1 in wanted:
-        known = int(np.prod([1, *(size for size in wanted if size != -1)], dtype=object))
-        require(known > 0, f"cannot infer the -1 in new_shape {wanted} beside a dimension of 0")
-        require(total % known == 0, f"cannot reshape {list(sizes)} ({total} elements) to {wanted}")
-        wanted[wanted.index(-1)] = total // known
-    product = int(np.prod([1, *wanted], dtype=object))
-    require(product == total, f"cannot reshape {list(sizes)} ({total} elements) to {wanted} ({product} elements)")
-    return coordinates(positions(indices, sizes), tuple(wanted)), np.array(wanted, np.int64)
 
 
 @export("sparse_reshape", "sparse.reshape")
@@ -434,20 +414,6 @@ define(
     shape=lambda c: TensorShape._of((shapes.with_rank(c.input(1), 2).dims_tuple or (None,))[:1]),
 )  # fmt: skip
 not_differentiable("SparseSliceGrad")
-
-
-@python_kernel("SparseSlice")
-def _slice_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, values, shape, start, size = inputs
-    sizes = check_sparse(indices, values, shape)
-    require(
-        start.shape == size.shape == shape.shape,
-        f"start and size must have {len(sizes)} elements, got shapes {list(start.shape)} and {list(size.shape)}",
-    )
-    require(np.all(start >= 0) and np.all(size >= 0), f"start {start.tolist()} or size {size.tolist()} is negative")
-    end = np.array([min(int(a) + int(b), n) for a, b, n in zip(start, size, sizes, strict=True)], np.int64)
-    inside = np.all((indices >= start) & (indices < end), axis=1)
-    return indices[inside] - start, values[inside], np.maximum(end - start, 0)
 
 
 @python_kernel("SparseSliceGrad")
