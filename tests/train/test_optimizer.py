@@ -88,8 +88,8 @@ def test_applying_twice_creates_slots_once() -> None:
 def test_slots_of_a_partitioned_variable_are_saved_as_its_parts() -> None:
     with tf.variable_scope("s", partitioner=tf.fixed_size_partitioner(2)):
         w = tf.get_variable("w", [4, 2])
-        optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
-        optimizer.minimize(tf.reduce_sum(tf.convert_to_tensor(w)))
+    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+    optimizer.minimize(tf.reduce_sum(tf.convert_to_tensor(w)))
     parts = list(w)
     infos = [optimizer.get_slot(part, "momentum")._get_save_slice_info() for part in parts]
     assert [i.full_name for i in infos] == ["s/w/Momentum"] * 2

@@ -51,6 +51,7 @@ def places() -> dict[str, list[tuple[str, int]]]:
 
 def _longest_part(op: str, parts: dict[str, list[tuple[str, int]]]) -> list[tuple[str, int]]:
     fitting = [p for p in parts if p == op or (len(p) > 3 and (op.startswith(p) or op.endswith(p)))]
+    fitting = fitting or [p for p in parts if len(p) > 3 and p in op]
     return parts[max(fitting, key=len)] if fitting else []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from thalweg.graph import dtypes
-from thalweg.graph.apply import apply, apply_one, apply_op, not_intercepted
+from thalweg.graph.apply import apply, apply_list, apply_one, apply_op, not_intercepted
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import control_dependencies, device, get_default_graph, name_scope
@@ -210,7 +210,7 @@ class EmbeddingVariable(Variable):
         """Scalars by name: rows, bytes, hits, misses, admissions, evictions and so on."""
         with name_scope(name or "Statistics"), self._own_device():
             numbers = apply_one("EmbeddingTableStatistics", self._handle)
-            parts = apply("Unpack", numbers, num=len(STATISTICS))
+            parts = apply_list("Unpack", numbers, num=len(STATISTICS))
             return dict(zip(STATISTICS, parts, strict=True))
 
     def size(self) -> Tensor:

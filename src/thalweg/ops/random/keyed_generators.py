@@ -61,7 +61,7 @@ define(
     _SEED,
     shape=lambda c: [*_key_shape(c), TensorShape([])],
 )
-define("StatelessRandomGetAlg", "-> alg: int32", shape=shapes.scalar, effect=Effect.RANDOM)
+define("StatelessRandomGetAlg", "-> alg: int32", shape=shapes.scalar)
 not_differentiable(
     "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
     "StatelessRandomUniformFullIntV2", "StatelessRandomUniformFullInt", "StatelessRandomGetKeyCounter",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thalweg import errors
-from thalweg.graph.apply import apply
+from thalweg.graph.apply import apply_op
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.graph import Graph
@@ -158,7 +158,7 @@ def write(prefix: str, values: Mapping[str, Any]) -> None:
     names = sorted(values)
     with default_graph_scope(Graph()):
         tensors = [convert_to_tensor(values[name]) for name in names]
-        save = apply("SaveV2", prefix, names, [""] * len(names), tensors)
+        save = apply_op("SaveV2", prefix, names, [""] * len(names), tensors)
         with Session() as session:
             try:
                 session.run(save)
