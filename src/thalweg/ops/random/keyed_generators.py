@@ -7,7 +7,6 @@ from typing import Final
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
-from thalweg.graph.op_effects import Effect
 from thalweg.graph.tensor_shape import TensorShape
 
 _FLOATS: Final = "{float16, bfloat16, float32, float64} = float32"
