@@ -74,17 +74,20 @@ def test_resnet_with_dilation_keeps_the_output_larger() -> None:
 
 
 def test_a_small_inception_trains() -> None:
+    tf.set_random_seed(1)
+    pictures = np.random.RandomState(1).rand(2, 110, 110, 3).astype(np.float32)
     with slim.arg_scope(nets.inception_v3.inception_v3_arg_scope()):
         logits, end_points = nets.inception_v3.inception_v3(
-            tf.random_uniform([2, 110, 110, 3], seed=1), 3, depth_multiplier=0.01, min_depth=2, dropout_keep_prob=1.0
+            tf.constant(pictures), 3, depth_multiplier=0.01, min_depth=8, dropout_keep_prob=1.0
         )
     assert end_points["AuxLogits"].shape.as_list() == [2, 3]
     loss = tf.losses.sparse_softmax_cross_entropy(tf.constant([0, 2]), logits)
-    train = slim.learning.create_train_op(loss, tf.train.MomentumOptimizer(0.05, 0.9))
+    train = slim.learning.create_train_op(loss, tf.train.GradientDescentOptimizer(0.02))
     with tf.Session() as sess:
         sess.run(tf.global_variables_initializer())
         losses = [float(sess.run(train)) for _ in range(12)]
-    assert losses[-1] < losses[0]
+    # Normalization over two pictures makes single steps jump.
+    assert sum(losses[-4:]) < sum(losses[:4])
 
 
 def model(x: Any, training: bool) -> Any:
