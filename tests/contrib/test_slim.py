@@ -102,6 +102,7 @@ def test_training_evaluation_and_restoring(tmp_path: Path) -> None:
 
     def train(steps: int) -> float:
         with tf.Graph().as_default():
+            tf.set_random_seed(1)
             slim.losses.sparse_softmax_cross_entropy(model(tf.constant(x), True), tf.constant(y))
             total = slim.losses.get_total_loss()
             tf.summary.scalar("total", total)
