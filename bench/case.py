@@ -58,7 +58,7 @@ class Case:
 
     def builder(self, framework: str) -> Builder | None:
         """The builder for a framework, or None if it takes no part."""
-        return self.graph if framework in ("thalweg", "tensorflow") else getattr(self, framework)
+        return self.graph if framework in ("thalweg", "before", "tensorflow") else getattr(self, framework)
 
 
 def session(tf: ModuleType, setting: Setting, graph: Any) -> Any:

@@ -19,14 +19,14 @@ def python_of(framework: str, folder: Path | None, pip_arguments: list[str]) -> 
     """The Python interpreter that has the framework; its environment is made if it is missing.
 
     Args:
-        framework: "thalweg" or one of PEERS.
+        framework: "thalweg", "before" (another tree of it, in the same environment) or one of PEERS.
         folder: A folder with the environments tf, torch and jax; `.bench` in the project if None.
         pip_arguments: Further arguments for pip, such as an index that has CPU builds of PyTorch.
 
     Raises:
         RuntimeError: The environment cannot be made.
     """
-    if framework == "thalweg":
+    if framework in ("thalweg", "before"):
         return sys.executable
     name, requirement = PEERS[framework]
     environment = (folder or ROOT / ".bench") / name
@@ -45,8 +45,14 @@ def python_of(framework: str, folder: Path | None, pip_arguments: list[str]) -> 
     return str(python)
 
 
-def environment_of(framework: str, threads: int) -> dict[str, str]:
-    """The environment variables of a worker: the same number of threads for every framework, and less noise."""
+def environment_of(framework: str, threads: int, before: Path | None = None) -> dict[str, str]:
+    """The environment variables of a worker: the same number of threads for every framework, and less noise.
+
+    Args:
+        framework: As for `python_of`.
+        threads: Of every framework.
+        before: The tree that the framework "before" is imported from.
+    """
     variables = {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
@@ -55,6 +61,8 @@ def environment_of(framework: str, threads: int) -> dict[str, str]:
         "JAX_PLATFORMS": "cpu",
         "PYTHONWARNINGS": "ignore",
     }
-    if framework != "thalweg":
+    if framework == "before":
+        variables["PYTHONPATH"] = str(before / "src")
+    elif framework != "thalweg":
         variables.pop("PYTHONPATH", None)
     return variables

@@ -22,7 +22,7 @@ from installed_size import installed_sizes
 from table import Line, print_header, print_line
 
 HERE = Path(__file__).resolve().parent
-FRAMEWORKS = ("thalweg", *peers.PEERS)
+FRAMEWORKS = ("thalweg", "before", *peers.PEERS)
 # The cases whose best sample, of any framework, is the machine's measured peak of a kind of work.
 PEAKS = {"peak": "flops", "bandwidth": "bytes_moved"}
 
@@ -40,7 +40,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
-            env=peers.environment_of(framework, options.threads),
+            env=peers.environment_of(framework, options.threads, getattr(options, "before", None)),
             preexec_fn=lambda: os.sched_setaffinity(0, options.cores),
         )
         self.version = self.receive().get("version", "?")
@@ -118,8 +118,9 @@ def run_in_new_processes(name, case, options):
 
 def run_program(framework, case, options):
     """The seconds that a statement takes in a new process."""
-    code = f"import time; t = time.perf_counter(); {case.programs[framework]}; print('\\n', time.perf_counter() - t)"
-    environment = peers.environment_of(framework, options.threads)
+    statement = case.programs["thalweg" if framework == "before" else framework]
+    code = f"import time; t = time.perf_counter(); {statement}; print('\\n', time.perf_counter() - t)"
+    environment = peers.environment_of(framework, options.threads, options.before)
     # An installed package has its bytecode; a checkout must be allowed to keep it, too.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run([options.pythons[framework], "-c", code], capture_output=True, text=True, env=environment)
@@ -156,6 +157,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="CASE", help=f"of: {', '.join(all_cases())}")
     parser.add_argument("--against", nargs="*", choices=list(peers.PEERS), default=list(peers.PEERS))
+    parser.add_argument("--before", type=Path, help="also against another built tree of Thalweg", metavar="FOLDER")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds, a smaller large graph")
     parser.add_argument("--size", action="store_true", help="also measure the installed size (builds the wheel)")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
@@ -165,7 +167,9 @@ def parse_options():
     options = parser.parse_args()
     options.rounds, options.seconds = (3, 0.1) if options.quick else (9, 0.4)
     options.cores = sorted(os.sched_getaffinity(0))[: options.threads]
-    options.frameworks = tuple(f for f in FRAMEWORKS if f == "thalweg" or f in options.against)
+    options.frameworks = tuple(
+        f for f in FRAMEWORKS if f == "thalweg" or f in options.against or (f == "before" and options.before)
+    )
     unknown = set(options.only or ()) - set(all_cases())
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}; there are {', '.join(all_cases())}")

@@ -26,7 +26,7 @@ SAMPLE_SECONDS = 0.02  # Long enough for the clock, short enough for a median ov
 
 def load(framework, threads):
     """Imports a framework and sets its threads; returns the module that builders take, and its version."""
-    if framework == "thalweg":
+    if framework in ("thalweg", "before"):
         module = importlib.import_module("thalweg")
         return module, getattr(module, "__version__", "?")
     if framework == "tensorflow":
