@@ -60,6 +60,14 @@ class Case:
         """The builder for a framework, or None if it takes no part."""
         return self.graph if framework in ("thalweg", "before", "tensorflow") else getattr(self, framework)
 
+    def program(self, framework: str) -> str | None:
+        """The statement for a framework, or None if it takes no part."""
+        return self.programs.get("thalweg" if framework == "before" else framework)
+
+    def takes_part(self, framework: str) -> bool:
+        """Whether there is a builder or a statement for a framework."""
+        return (self.program(framework) if self.programs else self.builder(framework)) is not None
+
 
 def session(tf: ModuleType, setting: Setting, graph: Any) -> Any:
     """A session on `graph` with the run's number of threads, in either implementation."""

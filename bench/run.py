@@ -75,7 +75,7 @@ def run_in_workers(name, case, workers, options):
     """Prepares a case in every worker, then measures rounds in turn; returns samples, failures and the step's work."""
     ready, checks, failures, work = [], {}, {}, {}
     for framework, worker in workers.items():
-        if case.builder(framework) is None:
+        if not case.takes_part(framework):
             continue
         try:
             answer = worker.ask(do="prepare", case=name)
@@ -104,7 +104,7 @@ def run_in_new_processes(name, case, options):
     samples, failures = {}, {}
     for round_number in range(options.rounds + 1):
         for framework in options.frameworks:
-            if framework in failures or (not case.programs and case.builder(framework) is None):
+            if framework in failures or not case.takes_part(framework):
                 continue
             try:
                 value = run_program(framework, case, options) if case.programs else run_once(framework, name, options)
@@ -118,8 +118,8 @@ def run_in_new_processes(name, case, options):
 
 def run_program(framework, case, options):
     """The seconds that a statement takes in a new process."""
-    statement = case.programs["thalweg" if framework == "before" else framework]
-    code = f"import time; t = time.perf_counter(); {statement}; print('\\n', time.perf_counter() - t)"
+    program = case.program(framework)
+    code = f"import time; t = time.perf_counter(); {program}; print('\\n', time.perf_counter() - t)"
     environment = peers.environment_of(framework, options.threads, options.before)
     # An installed package has its bytecode; a checkout must be allowed to keep it, too.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
