@@ -32,5 +32,6 @@ from thalweg.contrib import staging as staging
 from thalweg.contrib import stateless as stateless
 from thalweg.contrib import summary as summary
 from thalweg.contrib import tensorboard as tensorboard
+from thalweg.contrib import tpu as tpu
 from thalweg.contrib import training as training
 from thalweg.contrib import util as util
