@@ -41,6 +41,7 @@ class Case:
         unit: "s" (a time), "B" (memory) or "%" (a fraction).
         self_measured: The step returns its measurement, in `unit`, instead of being timed.
         fresh_process: Every round gets a new process.
+        ends_workers: The worker processes of all frameworks end after the case: its step has processes of its own.
         programs: Instead of builders: for a framework, a statement that is timed in a new process.
     """
 
@@ -53,6 +54,7 @@ class Case:
     unit: str = "s"
     self_measured: bool = False
     fresh_process: bool = False
+    ends_workers: bool = False
     programs: Mapping[str, str] = field(default_factory=dict)
     torch_compiled: Builder | None = None
 

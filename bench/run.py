@@ -96,6 +96,10 @@ def run_in_workers(name, case, workers, options):
             except (RuntimeError, BrokenPipeError) as error:
                 failures[framework] = str(error)
             time.sleep(0.02)  # Threads that spin after their work come to rest.
+    if case.ends_workers:
+        for framework in tuple(workers):
+            workers[framework].close()
+            workers[framework] = Worker(framework, options)
     return samples, failures, work
 
 

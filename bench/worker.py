@@ -67,6 +67,7 @@ class Worker:
         self.setting = setting
         self.module, self.version = load(framework, setting.threads)
         self.cases = importlib.import_module(package).all_cases()
+        self.step = None
 
     def prepare(self, case, warm=0.3, sample=SAMPLE_SECONDS):
         """Builds a case's step and runs it until it is warm."""
@@ -136,6 +137,9 @@ def main():
                 answer(worker.round(order["seconds"]))
         except Exception:
             answer({"error": traceback.format_exc()})
+    if hasattr(worker.step, "end"):
+        worker.step.end()
+    os._exit(0)  # Sessions are not closed: their peers may be gone.
 
 
 if __name__ == "__main__":

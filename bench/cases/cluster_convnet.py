@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from case import Case
-from cases.clusters import Others
+from cases.clusters import ClusterStep, Others
 
 ORDER = 62
 STEPS, ROUNDS, WORKERS = 15, 3, 2
@@ -73,8 +73,8 @@ def builder(mode):
                 together += seconds_of(workers)
             return together / WORKERS / alone
 
-        step.keep = (others, single, workers)
-        return step
+        step.keep = (single, workers)
+        return ClusterStep(others, step)
 
     return build
 
@@ -82,7 +82,7 @@ def builder(mode):
 CASES = {
     f"{mode}_convnet_2": Case(
         f"time of an image with two workers, {name}, of that with one", builder(mode), at_most=1 / 1.6, unit="%",
-        self_measured=True,
+        self_measured=True, ends_workers=True,
     )
     for mode, name in (("ps", "by PS"), ("all_reduce", "by all-reduce"))
 }  # fmt: skip

@@ -9,7 +9,7 @@ divided by the time of a step.
 import numpy as np
 
 from case import Case
-from cases.clusters import Others, start_server
+from cases.clusters import ClusterStep, Others, start_server
 from networks.lstm import graph_lstm
 
 ORDER = 61
@@ -83,8 +83,8 @@ def training_step(loss_of, num_ps):
         def step():
             sess.run([loss, train], {x: words, y: following})
 
-        step.keep = (others, server, sess)
-        return step
+        step.keep = (server, sess)
+        return ClusterStep(others, step)
 
     return build
 
@@ -95,6 +95,7 @@ CASES = {
         f"language model, vocabulary 40,000, LSTM-512, {WORDS} words a step, {kind} softmax, {num_ps} PS",
         graph=training_step(loss, num_ps),
         targets={"tensorflow": 3.0},
+        ends_workers=True,
     )
     for kind, loss in LOSSES.items()
     for num_ps in (1, 2, 4)

@@ -160,12 +160,31 @@ class Others:
         for process in self._others:
             process.stdout.readline()
 
-    def __del__(self):
+    def end(self):
+        """Kills the processes, if they run."""
         for process in (*self._processes, *self._others):
             process.kill()
             process.wait()
             process.stdout.close()
+        self._processes = self._others = ()
         os.unlink(self._counted)
+
+
+class ClusterStep:
+    """A step with the other processes of its cluster, which run until `end`.
+
+    TensorFlow's sessions may wait for ever for peers that are gone: the worker ends without closing them.
+    """
+
+    def __init__(self, others, run):
+        self._others, self._run = others, run
+
+    def __call__(self):
+        return self._run()
+
+    def end(self):
+        """Ends the other processes."""
+        self._others.end()
 
 
 def step_count(path):
@@ -198,13 +217,13 @@ def _builder(program, num_ps, num_workers=1):
             others.count[0] += 1
             run()
 
-        return step
+        return ClusterStep(others, step)
 
     return build
 
 
 def _case(about, program, num_ps, num_workers=1, times=10.0):
-    return Case(about, graph=_builder(program, num_ps, num_workers), targets={"tensorflow": times})
+    return Case(about, graph=_builder(program, num_ps, num_workers), targets={"tensorflow": times}, ends_workers=True)
 
 
 CASES = {

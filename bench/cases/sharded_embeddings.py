@@ -7,7 +7,7 @@ One worker, which is measured, and 2 or 4 PS tasks with a thread each. Both fram
 import numpy as np
 
 from case import Case
-from cases.clusters import Others, start_server
+from cases.clusters import ClusterStep, Others, start_server
 
 ORDER = 62
 IDS, WIDTH = 8192, 64
@@ -40,8 +40,8 @@ def _on_cluster(tf, setting, num_ps, model):
     def step():
         return run(*values)[0]
 
-    step.keep = (others, server, sess)
-    return step
+    step.keep = (server, sess)
+    return ClusterStep(others, step)
 
 
 def rows_step(optimizer, num_ps, rows):
@@ -102,7 +102,7 @@ def deep_fm_step(num_ps, rows):
 
 def _rows_case(optimizer, num_ps, rows, **targets):
     about = f"look-up and {optimizer} update of 8,192 rows of 64 floats, table of {rows:,}, {num_ps} PS"
-    return Case(about, graph=rows_step(optimizer, num_ps, rows), targets=targets)
+    return Case(about, graph=rows_step(optimizer, num_ps, rows), targets=targets, ends_workers=True)
 
 
 CASES = {
@@ -113,6 +113,7 @@ CASES = {
             f"DeepFM step, batch 1,024, 26 features, 2 PS, 10^{k} rows",
             graph=deep_fm_step(2, 10**k),
             targets={"tensorflow": 3.0},
+            ends_workers=True,
         )
         for k in (5, 6, 7)
     },
