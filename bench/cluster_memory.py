@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 MB = 1 << 20
 ROW = 64  # floats
-_REST_SECONDS = 4  # Idle pages of an arena have gone back to the system by then.
+_REST_SECONDS = 25  # Idle pages of an arena have gone back to the system by then.
 
 
 class Memory(NamedTuple):

@@ -17,8 +17,9 @@ namespace {
 constexpr size_t kPage = 4096;
 // Taken and idle bytes together exceed the peak of the taken bytes by at most this many, or by an eighth.
 constexpr size_t kSpareBytes = size_t{64} << 20;
-// How long pages lie idle before they go back to the system: many steps, so that a step does not pay for fresh ones.
-constexpr std::chrono::milliseconds kIdleTime(1000);
+// How long pages lie idle before they go back to the system: longer than a pause between steps (an evaluation, a
+// checkpoint), because fresh pages cost the next step 0.3 s a gigabyte.
+constexpr std::chrono::seconds kIdleTime(10);
 
 // Powers of two cut into eight steps, so that blocks find others of their size.
 size_t rounded(size_t bytes) {

@@ -59,14 +59,14 @@ TEST(pages_that_lie_idle_go_back_to_the_system_and_those_that_are_used_stay) {
   give_all({arena.take(kLarge), arena.take(kLarge), arena.take(kLarge)});
   const int64_t all = arena.bytes_idle();
   CHECK(all >= static_cast<int64_t>(3 * kLarge));
-  arena.relax(start + std::chrono::milliseconds(1000));  // They have been used since.
+  arena.relax(start + std::chrono::seconds(10));  // They have been used since.
   CHECK_EQUAL(arena.bytes_idle(), all);
   arena.give(arena.take(kLarge), kLarge);
-  arena.relax(start + std::chrono::milliseconds(1500));  // Not long enough.
+  arena.relax(start + std::chrono::seconds(15));  // Not long enough.
   CHECK_EQUAL(arena.bytes_idle(), all);
-  arena.relax(start + std::chrono::milliseconds(2000));
+  arena.relax(start + std::chrono::seconds(20));
   CHECK_EQUAL(arena.bytes_idle(), all / 3);
-  arena.relax(start + std::chrono::milliseconds(3000));
+  arena.relax(start + std::chrono::seconds(30));
   CHECK_EQUAL(arena.bytes_idle(), 0);
   char* block = static_cast<char*>(arena.take(kLarge));
   std::memset(block, 1, kLarge);
