@@ -207,23 +207,6 @@ def test_a_user_writes_an_optimizer(cls: Any, sess: Any) -> None:
         np.testing.assert_allclose(sess.run(optimizer.get_slot(w, "seen")), [5.0, 5.0])
 
 
-def test_overridden_methods_may_take_keywords_only(sess: Any) -> None:
-    """Wrappers in many programs have `compute_gradients(self, *args, **kwargs)` or name a few arguments."""
-
-    class Halved(tf.train.GradientDescentOptimizer):
-        def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> Any:
-            return [(g / 2, v) for g, v in super().compute_gradients(loss, var_list=var_list, **kwargs)]
-
-        def apply_gradients(self, grads_and_vars: Any, *, global_step: Any = None, name: Any = None) -> Any:
-            return super().apply_gradients(grads_and_vars, global_step, name)
-
-    v = tf.Variable(3.0)
-    train = Halved(1.0).minimize(2.0 * v)
-    sess.run(tf.global_variables_initializer())
-    sess.run(train)
-    assert sess.run(v) == 2.0
-
-
 def test_a_subclass_of_adam_written_for_references_is_called(sess: Any) -> None:
     class Decaying(tf.train.AdamOptimizer):
         def _apply_dense(self, grad: Any, var: Any) -> Any:

@@ -32,6 +32,5 @@ from thalweg.contrib import staging as staging
 from thalweg.contrib import stateless as stateless
 from thalweg.contrib import summary as summary
 from thalweg.contrib import tensorboard as tensorboard
-from thalweg.contrib import tpu as tpu
 from thalweg.contrib import training as training
 from thalweg.contrib import util as util

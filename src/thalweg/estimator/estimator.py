@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -10,7 +12,6 @@ from contextlib import ExitStack
 from typing import Any
 
 from thalweg.estimator import evaluation, export_models
-from thalweg.estimator.arguments import argument_names
 from thalweg.estimator.model_spec import EstimatorSpec, ModeKeys
 from thalweg.estimator.public_names import tf
 from thalweg.estimator.run_config import RunConfig, default_session_config
@@ -62,7 +63,7 @@ class Estimator:
         if self._config.session_config is None:
             self._config.session_config = self._session_config
         self._model_fn = model_fn
-        self._arguments = argument_names(model_fn)
+        self._arguments = _argument_names(model_fn)
         if "features" not in self._arguments:
             raise ValueError(f"model_fn ({model_fn}) must include features argument.")
         if params is not None and "params" not in self._arguments:
@@ -136,17 +137,13 @@ class Estimator:
 
     # Building the graph.
 
-    def _params_of(self, mode: str) -> Any:
-        """The parameters for the functions of the input and the model in a mode."""
-        return self.params
-
     def _call_input_fn(self, input_fn: Any, mode: str) -> Any:
-        names = argument_names(input_fn)
+        names = _argument_names(input_fn)
         kwargs: dict[str, Any] = {}
         if "mode" in names:
             kwargs["mode"] = mode
         if "params" in names:
-            kwargs["params"] = self._params_of(mode)
+            kwargs["params"] = self.params
         if "config" in names:
             kwargs["config"] = self.config
         with tf.device("/cpu:0"):
@@ -173,7 +170,7 @@ class Estimator:
         if "mode" in self._arguments:
             kwargs["mode"] = mode
         if "params" in self._arguments:
-            kwargs["params"] = self._params_of(mode)
+            kwargs["params"] = self.params
         if "config" in self._arguments:
             kwargs["config"] = config if config is not None else self.config
         spec = self._model_fn(features=features, **kwargs)
@@ -465,6 +462,20 @@ class Estimator:
         return export_models.export(
             build, os.fspath(export_dir_base), input_receiver_fn_map, assets_extra, as_text, path, self._session_config
         )
+
+
+def _argument_names(function: Any) -> set[str]:
+    """The names of the arguments that a function takes by name."""
+    bound = function if isinstance(function, functools.partial) else None
+    target = bound.func if bound is not None else function
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if bound is not None:
+        names = [name for name in names[len(bound.args) :] if name not in bound.keywords]
+    return set(names)
 
 
 def _chosen(predictions: Any, keys: Any) -> Any:
