@@ -56,7 +56,7 @@ struct Random : Kernel {
   void compute(Context& ctx) override {
     Tensor& out = ctx.allocate(0, shape_from(ctx.input(0)));
     int64_t n = out.num_elements();
-    Philox generator = state.reserve_outputs(n);
+    Philox generator = state.reserve_outputs(ctx, n);
     dispatch(out.dtype(), Floats{}, [&]<typename T>() { fill(generator, D<T>{}, out.flat<T>(), n); });
   }
   RandomState state;
@@ -91,7 +91,7 @@ struct RandomUniformInt : Kernel {
   void compute(Context& ctx) override {
     check_bounds(ctx.input(1), ctx.input(2));
     Tensor& out = ctx.allocate(0, shape_from(ctx.input(0)));
-    fill_integers(state.reserve_outputs(out.num_elements()), ctx.input(1), ctx.input(2), out);
+    fill_integers(state.reserve_outputs(ctx, out.num_elements()), ctx.input(1), ctx.input(2), out);
   }
   RandomState state;
 };
