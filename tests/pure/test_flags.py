@@ -74,7 +74,9 @@ def test_defaults_hold_without_arguments(values: program_flags.ProgramFlags) -> 
         (["--steps=1", "--steps=2"], "steps", 2),
     ],
 )
-def test_an_argument_sets_its_flag(values: program_flags.ProgramFlags, arguments: list[str], name: str, expected: Any) -> None:
+def test_an_argument_sets_its_flag(
+    values: program_flags.ProgramFlags, arguments: list[str], name: str, expected: Any
+) -> None:
     assert values(["prog", *arguments]) == ["prog"]
     assert getattr(values, name) == values[name].value == expected
 
@@ -112,7 +114,7 @@ def test_other_arguments_are_left(values: program_flags.ProgramFlags) -> None:
 
 
 def test_an_unknown_flag_is_refused_with_a_suggestion(values: program_flags.ProgramFlags) -> None:
-    with pytest.raises(flags.UnrecognizedFlagError, match="'step'. Did you mean: steps"):
+    with pytest.raises(flags.UnrecognizedFlagError, match=r"'step'\. Did you mean: steps"):
         values(["prog", "--step=3"])
     with pytest.raises(flags.UnrecognizedFlagError, match="'noname'"):
         values(["prog", "--noname"])
@@ -130,7 +132,9 @@ def test_a_command_line_is_a_list(values: program_flags.ProgramFlags, argv: Any,
         values(argv)
 
 
-def test_the_first_look_at_a_value_parses_sys_argv(values: program_flags.ProgramFlags, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_look_at_a_value_parses_sys_argv(
+    values: program_flags.ProgramFlags, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", ["prog", "--steps=9", "--somebody_elses=1"])
     assert not values.is_parsed()
     assert values.steps == 9
@@ -233,7 +237,7 @@ def test_conditions_on_the_values(values: program_flags.ProgramFlags) -> None:
         values(["prog"])
     with pytest.raises(flags.IllegalFlagValueError, match="steps=0: must be positive"):
         values(["prog", "--path=x", "--steps=0"])
-    with pytest.raises(flags.IllegalFlagValueError, match="(?i)at most one"):
+    with pytest.raises(flags.IllegalFlagValueError, match=r"(?i)at most one"):
         values(["prog", "--path=x", "--steps=1", "--shuffle"])
     values(["prog", "--path=x", "--steps=1", "--noshuffle"])
     with pytest.raises(flags.IllegalFlagValueError, match="steps=-1: must be positive"):
@@ -242,7 +246,9 @@ def test_conditions_on_the_values(values: program_flags.ProgramFlags) -> None:
         flags.mark_flag_as_required("nope", values)
 
 
-def test_help_lists_every_flag_and_exits(values: program_flags.ProgramFlags, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_flag_and_exits(
+    values: program_flags.ProgramFlags, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as info:
         values(["prog", "--help"])
     assert info.value.code == 0
@@ -320,7 +326,9 @@ def test_a_command_line_may_name_files_with_flags(values: program_flags.ProgramF
 
 
 def test_a_program_without_flags_does_not_load_absl() -> None:
-    program = "import sys, thalweg as tf; assert 'absl' not in sys.modules; tf.flags.FLAGS; assert 'absl' in sys.modules"
+    program = (
+        "import sys, thalweg as tf; assert 'absl' not in sys.modules; tf.flags.FLAGS; assert 'absl' in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

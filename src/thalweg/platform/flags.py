@@ -1,4 +1,4 @@
-"""`tf.flags` and `tf.app.flags`: the names of `platform/program_flags.py`, loaded when a program uses the first of them.
+"""`tf.flags` and `tf.app.flags`: the names of `platform/program_flags.py`, loaded when a program uses the first one.
 
 Example:
     >>> from thalweg.platform.flags import DEFINE_float, FlagValues

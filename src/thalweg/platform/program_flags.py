@@ -1,7 +1,7 @@
 """Command-line flags: absl's, as TensorFlow's are, and FLAGS, which parses the command line when it is first read.
 
-FLAGS and `absl.flags.FLAGS` hold the same flags. Beyond absl, definitions take the names that TensorFlow's arguments had
-before 1.5, and reading a flag before anything was parsed parses `sys.argv`, leaving undefined flags alone.
+FLAGS and `absl.flags.FLAGS` hold the same flags. Beyond absl, definitions take the names that TensorFlow's arguments
+had before 1.5, and reading a flag before anything was parsed parses `sys.argv`, leaving undefined flags alone.
 """
 
 from __future__ import annotations
