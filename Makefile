@@ -22,6 +22,7 @@ CPP_FILES = $(shell find core tests/native tests/fuzz/native -name '*.cc' -o -na
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
 DOCS_REQUIREMENTS := build/stamps/docs$(subst /,_,$(VENV_PATH))
+WHEEL_REQUIREMENTS := build/stamps/wheel$(subst /,_,$(VENV_PATH))
 COMMAND := build/stamps/command$(subst /,_,$(VENV_PATH))
 CONFIGURED := build/stamps/configured$(subst /,_,$(VENV_PATH))
 CONFIGURE = $(CMAKE) -S . -G Ninja --log-level=WARNING \
@@ -31,7 +32,7 @@ export PYTHONPATH := $(CURDIR)/src
 export NINJA_STATUS := [%f/%t, %w elapsed, %W left]$(subst ,, )
 
 .DEFAULT_GOAL := help
-.PHONY: help requirements build test demo lint format bench docs wheel sanitize fuzz fuzz-native clean
+.PHONY: help requirements build test demo lint format bench docs wheel try-wheel sanitize fuzz fuzz-native clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -96,10 +97,21 @@ docs: build $(DOCS_REQUIREMENTS) ## build the documentation site: guides, and a 
 	@cd tools && $(PY) -m reference.check_links $(CURDIR)/build/docs/html
 	@echo "The site: build/docs/html/index.html"
 
-wheel: $(REQUIREMENTS) ## build dist/thalweg-*.whl in an isolated environment
+$(WHEEL_REQUIREMENTS): pyproject.toml tools/install_requirements.py | $(PY)
+	@$(PY) tools/install_requirements.py wheel
+	@mkdir -p $(@D) && touch $@
+
+# The wheel for any Linux with a glibc as new as this one's symbols need: auditwheel puts libgomp inside.
+wheel: $(REQUIREMENTS) $(WHEEL_REQUIREMENTS) ## build dist/thalweg-*manylinux*.whl in an isolated environment
 	@echo "Building the wheel (compiles everything anew)"
-	@$(PY) -m pip wheel --disable-pip-version-check --no-deps -q -w dist .
+	@rm -rf build/wheel && mkdir -p build/wheel
+	@$(PY) -m pip wheel --disable-pip-version-check --no-deps -q -w build/wheel .
+	@PATH="$(VENV_PATH)/bin:$$PATH" $(PY) -m auditwheel repair -w dist build/wheel/thalweg-*.whl > build/wheel/repair.log 2>&1 \
+		|| { cat build/wheel/repair.log; exit 1; }
 	@ls -lh dist/*.whl | awk '{print $$5, $$9}'
+
+try-wheel: ## install the newest wheel of dist/ in a new virtual environment and train a moment with it
+	@tools/try_wheel.sh "$(PYTHON)" "$$(ls -t dist/thalweg-*manylinux*.whl | head -1)"
 
 sanitize: build $(addprefix sanitize-,$(SANITIZERS)) ## run tests of whatever runs in threads under the address and thread sanitizers
 
