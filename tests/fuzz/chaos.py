@@ -13,7 +13,6 @@ import faulthandler
 import json
 import os
 import random
-import signal
 import sys
 import threading
 import time
@@ -147,7 +146,7 @@ def fork(world: World, rng: random.Random) -> None:
     if pid == 0:
         code = 3
         try:
-            signal.alarm(int(STUCK_SECONDS / 2))
+            faulthandler.dump_traceback_later(STUCK_SECONDS / 2, exit=True)
             run_loop(world, rng)
             code = 0
         except ENDS:
