@@ -15,10 +15,10 @@ import numpy as np
 import thalweg as tf
 
 assert "site-packages" in tf.__file__, tf.__file__
-images = tf.random_normal([4, 16, 16, 3], seed=1)
+images = tf.constant(np.random.default_rng(1).normal(size=[4, 16, 16, 3]).astype(np.float32))
 scores = tf.layers.dense(tf.layers.flatten(tf.layers.conv2d(images, 8, 3)), 1)
 loss = tf.reduce_mean(tf.square(scores - 1.0))
-train = tf.train.AdamOptimizer(0.1).minimize(loss)
+train = tf.train.AdamOptimizer(0.003).minimize(loss)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     losses = [session.run([loss, train])[0] for _ in range(30)]
