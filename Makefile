@@ -147,13 +147,15 @@ sanitize-%: $(REQUIREMENTS)
 fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 	@$(PY) -m pytest -q tests/fuzz --timeout 0 --fuzz-seconds $(FUZZ_SECONDS)
 
-# What reads bytes of peers, with clang's fuzzer and the address and undefined-behaviour sanitizers. Inputs that fail stay
+# What reads bytes of peers or of files, with clang's fuzzer and the address and undefined-behaviour sanitizers. Inputs that fail stay
 # in build-fuzz/; inputs that reach new code are kept in build-fuzz/corpus for the next run.
 CLANG ?= $(notdir $(lastword $(shell command -v clang++) $(sort $(wildcard /usr/bin/clang++-1[6-9] /usr/bin/clang++-2[0-9]))))
 FUZZED := $(addprefix core/net/,collective_call.cc collective_groups.cc collective_messages.cc collective_reduce.cc \
 	collective_run.cc collectives.cc connection.cc elements.cc forwarder.cc frame.cc frame_reader.cc handshake.cc \
 	host_layout.cc list_encoding.cc loans.cc merge.cc poller.cc sha256.cc socket.cc spin.cc) core/error.cc core/resource/tensor_list.cc \
 	$(wildcard core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
+PARSERS := core/checkpoint/table.cc core/error.cc $(filter-out core/io/jpeg.cc,$(wildcard core/io/*.cc)) \
+	$(wildcard core/regex/*.cc core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
 FUZZ_COMPILE = $(CLANG) -std=c++20 -O1 -g -fsanitize=address,undefined -Icore -Isrc/thalweg/include -Itests/native
 
 build-fuzz/%.o: %.cc
@@ -163,13 +165,16 @@ build-fuzz/%.o: %.cc
 build-fuzz/make_corpus: tests/fuzz/native/make_corpus.cc $(FUZZED:%.cc=build-fuzz/%.o)
 	@$(FUZZ_COMPILE) $^ -o $@
 
+build-fuzz/fuzz_files: tests/fuzz/native/fuzz_files.cc $(PARSERS:%.cc=build-fuzz/%.o)
+	@$(FUZZ_COMPILE) -fsanitize=fuzzer $^ -o $@
+
 build-fuzz/fuzz_%: tests/fuzz/native/fuzz_%.cc $(FUZZED:%.cc=build-fuzz/%.o)
 	@$(FUZZ_COMPILE) -fsanitize=fuzzer $^ -o $@
 
--include $(FUZZED:%.cc=build-fuzz/%.d)
+-include $(sort $(FUZZED:%.cc=build-fuzz/%.d) $(PARSERS:%.cc=build-fuzz/%.d))
 
-FUZZERS = fuzz_collectives fuzz_forwarder fuzz_frames fuzz_handshake
-fuzz-native: build-fuzz/make_corpus $(FUZZERS:%=build-fuzz/%) ## fuzz what reads bytes of peers, FUZZ_SECONDS each (needs clang 16 or newer)
+FUZZERS = fuzz_collectives fuzz_files fuzz_forwarder fuzz_frames fuzz_handshake
+fuzz-native: build-fuzz/make_corpus $(FUZZERS:%=build-fuzz/%) ## fuzz what reads bytes of peers, and files, FUZZ_SECONDS each (needs clang 16 or newer)
 	@build-fuzz/make_corpus build-fuzz/corpus
 	@for target in $(FUZZERS); do \
 		build-fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=4096 \

@@ -137,14 +137,15 @@ void ParallelCalls::start_call(Lock& lock, Call* call) {
   std::vector<Tensor> all = call->args;
   all.insert(all.end(), options_.captured->begin(), options_.captured->end());
   lock.unlock();
-  options_.function->start(step_.cancellation(), std::move(all),
-                           [self = shared_from_this(), call](std::optional<Error> error, std::vector<Tensor> results) {
-                             Lock lock(self->mutex_);
-                             call->error = std::move(error);
-                             call->results = std::move(results);
-                             self->finished(lock, call);
-                           },
-                           {}, streams_);
+  options_.function->start(
+      step_.cancellation(), std::move(all),
+      [self = shared_from_this(), call](std::optional<Error> error, std::vector<Tensor> results) {
+        Lock lock(self->mutex_);
+        call->error = std::move(error);
+        call->results = std::move(results);
+        self->finished(lock, call);
+      },
+      {}, streams_);
   lock.lock();
 }
 

@@ -22,8 +22,8 @@ template <typename... Args>
 nb::object call(nb::handle object, const char* method, const Args&... args) {
   try {
     nb::object name = nb::str(method);
-    nb::object result = nb::steal(or_rest(
-        [&] { return PyObject_CallMethodObjArgs(object.ptr(), name.ptr(), args.ptr()..., nullptr); }));
+    nb::object result = nb::steal(
+        or_rest([&] { return PyObject_CallMethodObjArgs(object.ptr(), name.ptr(), args.ptr()..., nullptr); }));
     if (!result.is_valid()) throw nb::python_error();
     return result;
   } catch (nb::python_error& exception) {

@@ -46,7 +46,7 @@ def _run(case: Case) -> None:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("case", _KNOWN, ids=[f"{case.op}: {case.wrong}" for case in _KNOWN])
 def test_a_hostile_call_is_refused(case: Case) -> None:
-    # The types of handles and some attributes are known while the graph is built: what is wrong with them is said there.
+    # Types of handles and some attributes are known while the graph is built: what is wrong with them is said there.
     with pytest.raises((tf.errors.OpError, ValueError)) as info:
         _run(case)
     assert not isinstance(info.value, _WRONG), info.value

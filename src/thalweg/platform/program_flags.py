@@ -44,7 +44,7 @@ class ProgramFlags(absl_flags.FlagValues):
 
     def __init__(self, shared: absl_flags.FlagValues | None = None) -> None:
         """Starts without flags, or as another view of the flags of `shared`."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         if shared is not None:
             # Absl keeps all of its state in this dictionary, because attributes are flags.
             object.__setattr__(self, "__dict__", shared.__dict__)
@@ -90,7 +90,7 @@ class ProgramFlags(absl_flags.FlagValues):
         return super().__getattr__(name)
 
 
-FLAGS: Final = ProgramFlags(absl_flags.FLAGS)
+FLAGS = ProgramFlags(absl_flags.FLAGS)
 """The flags of the program."""
 
 
@@ -109,17 +109,6 @@ def _definition(define: Callable[_P, _R]) -> Callable[_P, _R]:
     return wrapper
 
 
-DEFINE_string = _definition(absl_flags.DEFINE_string)
-DEFINE_integer = _definition(absl_flags.DEFINE_integer)
-DEFINE_float = _definition(absl_flags.DEFINE_float)
-DEFINE_boolean = _definition(absl_flags.DEFINE_boolean)
-DEFINE_bool = DEFINE_boolean
-DEFINE_enum = _definition(absl_flags.DEFINE_enum)
-DEFINE_enum_class = _definition(absl_flags.DEFINE_enum_class)
-DEFINE_list = _definition(absl_flags.DEFINE_list)
-DEFINE_spaceseplist = _definition(absl_flags.DEFINE_spaceseplist)
-DEFINE_multi_string = _definition(absl_flags.DEFINE_multi_string)
-DEFINE_multi_integer = _definition(absl_flags.DEFINE_multi_integer)
-DEFINE_multi_float = _definition(absl_flags.DEFINE_multi_float)
-DEFINE_multi_enum = _definition(absl_flags.DEFINE_multi_enum)
-DEFINE_multi_enum_class = _definition(absl_flags.DEFINE_multi_enum_class)
+for _name in absl_flags.__all__:
+    if _name.startswith("DEFINE"):
+        globals()[_name] = _definition(getattr(absl_flags, _name))
