@@ -22,6 +22,7 @@ CPP_FILES = $(shell find core tests/native tests/fuzz/native -name '*.cc' -o -na
 # One stamp per environment: switching VENV checks and configures again.
 REQUIREMENTS := build/stamps/requirements$(subst /,_,$(VENV_PATH))
 DOCS_REQUIREMENTS := build/stamps/docs$(subst /,_,$(VENV_PATH))
+WHEEL_REQUIREMENTS := build/stamps/wheel$(subst /,_,$(VENV_PATH))
 COMMAND := build/stamps/command$(subst /,_,$(VENV_PATH))
 CONFIGURED := build/stamps/configured$(subst /,_,$(VENV_PATH))
 CONFIGURE = $(CMAKE) -S . -G Ninja --log-level=WARNING \
@@ -31,7 +32,7 @@ export PYTHONPATH := $(CURDIR)/src
 export NINJA_STATUS := [%f/%t, %w elapsed, %W left]$(subst ,, )
 
 .DEFAULT_GOAL := help
-.PHONY: help requirements build test demo lint format bench docs wheel sanitize fuzz fuzz-native clean
+.PHONY: help requirements build test demo lint format bench docs wheel try-wheel sanitize fuzz fuzz-native clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -96,10 +97,21 @@ docs: build $(DOCS_REQUIREMENTS) ## build the documentation site: guides, and a 
 	@cd tools && $(PY) -m reference.check_links $(CURDIR)/build/docs/html
 	@echo "The site: build/docs/html/index.html"
 
-wheel: $(REQUIREMENTS) ## build dist/thalweg-*.whl in an isolated environment
+$(WHEEL_REQUIREMENTS): pyproject.toml tools/install_requirements.py | $(PY)
+	@$(PY) tools/install_requirements.py wheel
+	@mkdir -p $(@D) && touch $@
+
+# The wheel for any Linux with a glibc as new as this one's symbols need: auditwheel puts libgomp inside.
+wheel: $(REQUIREMENTS) $(WHEEL_REQUIREMENTS) ## build dist/thalweg-*manylinux*.whl in an isolated environment
 	@echo "Building the wheel (compiles everything anew)"
-	@$(PY) -m pip wheel --disable-pip-version-check --no-deps -q -w dist .
+	@rm -rf build/wheel && mkdir -p build/wheel
+	@$(PY) -m pip wheel --disable-pip-version-check --no-deps -q -w build/wheel .
+	@PATH="$(VENV_PATH)/bin:$$PATH" $(PY) -m auditwheel repair -w dist build/wheel/thalweg-*.whl > build/wheel/repair.log 2>&1 \
+		|| { cat build/wheel/repair.log; exit 1; }
 	@ls -lh dist/*.whl | awk '{print $$5, $$9}'
+
+try-wheel: ## install the newest wheel of dist/ in a new virtual environment and train a moment with it
+	@tools/try_wheel.sh "$(PYTHON)" "$$(ls -t dist/thalweg-*manylinux*.whl | head -1)"
 
 sanitize: build $(addprefix sanitize-,$(SANITIZERS)) ## run tests of whatever runs in threads under the address and thread sanitizers
 
@@ -135,13 +147,15 @@ sanitize-%: $(REQUIREMENTS)
 fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
 	@$(PY) -m pytest -q tests/fuzz --timeout 0 --fuzz-seconds $(FUZZ_SECONDS)
 
-# What reads bytes of peers, with clang's fuzzer and the address and undefined-behaviour sanitizers. Inputs that fail stay
+# What reads bytes of peers or of files, with clang's fuzzer and the address and undefined-behaviour sanitizers. Inputs that fail stay
 # in build-fuzz/; inputs that reach new code are kept in build-fuzz/corpus for the next run.
 CLANG ?= $(notdir $(lastword $(shell command -v clang++) $(sort $(wildcard /usr/bin/clang++-1[6-9] /usr/bin/clang++-2[0-9]))))
 FUZZED := $(addprefix core/net/,collective_call.cc collective_groups.cc collective_messages.cc collective_reduce.cc \
 	collective_run.cc collectives.cc connection.cc elements.cc forwarder.cc frame.cc frame_reader.cc handshake.cc \
 	host_layout.cc list_encoding.cc loans.cc merge.cc poller.cc sha256.cc socket.cc spin.cc) core/error.cc core/resource/tensor_list.cc \
 	$(wildcard core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
+PARSERS := core/checkpoint/table.cc core/error.cc $(filter-out core/io/jpeg.cc,$(wildcard core/io/*.cc)) \
+	$(wildcard core/regex/*.cc core/tensor/*.cc core/memory/*.cc core/thread/*.cc)
 FUZZ_COMPILE = $(CLANG) -std=c++20 -O1 -g -fsanitize=address,undefined -Icore -Isrc/thalweg/include -Itests/native
 
 build-fuzz/%.o: %.cc
@@ -151,13 +165,16 @@ build-fuzz/%.o: %.cc
 build-fuzz/make_corpus: tests/fuzz/native/make_corpus.cc $(FUZZED:%.cc=build-fuzz/%.o)
 	@$(FUZZ_COMPILE) $^ -o $@
 
+build-fuzz/fuzz_files: tests/fuzz/native/fuzz_files.cc $(PARSERS:%.cc=build-fuzz/%.o)
+	@$(FUZZ_COMPILE) -fsanitize=fuzzer $^ -o $@
+
 build-fuzz/fuzz_%: tests/fuzz/native/fuzz_%.cc $(FUZZED:%.cc=build-fuzz/%.o)
 	@$(FUZZ_COMPILE) -fsanitize=fuzzer $^ -o $@
 
--include $(FUZZED:%.cc=build-fuzz/%.d)
+-include $(sort $(FUZZED:%.cc=build-fuzz/%.d) $(PARSERS:%.cc=build-fuzz/%.d))
 
-FUZZERS = fuzz_collectives fuzz_forwarder fuzz_frames fuzz_handshake
-fuzz-native: build-fuzz/make_corpus $(FUZZERS:%=build-fuzz/%) ## fuzz what reads bytes of peers, FUZZ_SECONDS each (needs clang 16 or newer)
+FUZZERS = fuzz_collectives fuzz_files fuzz_forwarder fuzz_frames fuzz_handshake
+fuzz-native: build-fuzz/make_corpus $(FUZZERS:%=build-fuzz/%) ## fuzz what reads bytes of peers, and files, FUZZ_SECONDS each (needs clang 16 or newer)
 	@build-fuzz/make_corpus build-fuzz/corpus
 	@for target in $(FUZZERS); do \
 		build-fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -rss_limit_mb=4096 \

@@ -10,12 +10,13 @@ Measured: 98.0% of the 2,000 test images of the sample after the default 1,000 s
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 
 import numpy as np
 
 import thalweg as tf
-from thalweg.datasets import batches, mnist
+from thalweg.datasets import batches, mnist, pictures
 
 
 def lenet(images: tf.Tensor, training: tf.Tensor) -> tf.Tensor:
@@ -76,15 +77,21 @@ def main() -> None:
         tf.train.ProgressHook(loss, last_step),
         tf.train.NanTensorHook(loss),
     ]
+    losses = []
     stream = batches.shuffled(args.batch, train_x, digits.train_labels, seed=begin)
     with tf.train.MonitoredTrainingSession(checkpoint_dir=model_dir, hooks=hooks, save_checkpoint_steps=500) as session:
         while not session.should_stop():
             x, y = next(stream)
-            session.run(train, {images: x, labels: y, training: True})
+            _, value = session.run([train, loss], {images: x, labels: y, training: True})
+            losses.append(value)
 
     feeds = [{images: test_x[i : i + 500], labels: digits.test_labels[i : i + 500]} for i in range(0, len(test_x), 500)]
     held_out = evaluate(model_dir, feeds, accuracy, update)
     print(f"Held-out accuracy: {held_out:.2%} of {len(test_x)} images.")
+    if len(losses) > 1:
+        picture = os.path.join(model_dir, "loss.png")
+        pictures.write_png(picture, pictures.curve(losses, "loss of the training batches", begin + 1))
+        print(f"The loss, as a picture: {picture}")
     print(f"Checkpoints and curves are in {model_dir}: tensorboard --logdir {model_dir}")
 
 

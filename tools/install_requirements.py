@@ -17,7 +17,7 @@ PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
 # Extras that only the command which needs them installs.
-ON_REQUEST = ("docs", "ray")
+ON_REQUEST = ("docs", "ray", "wheel")
 
 
 def requirements(extras: list[str]) -> list[Requirement]:

@@ -19,6 +19,7 @@
 
 #include "data/iterator_state.h"
 #include "kernel/kernel.h"
+#include "random/streams.h"
 
 namespace thalweg {
 
@@ -37,8 +38,9 @@ struct Making {
   Device& device;
   std::shared_ptr<Waker> waker;  // of the consumer
   bool deterministic = true;     // whether parallel stages keep the order of their input
+  std::shared_ptr<RandomStreams> streams = std::make_shared<RandomStreams>();  // of the traversal
 
-  Making woken_by(std::shared_ptr<Waker> other) const { return {device, std::move(other), deterministic}; }
+  Making woken_by(std::shared_ptr<Waker> other) const { return {device, std::move(other), deterministic, streams}; }
 };
 
 // The context of a pull: the step whose thread makes it. Functions run within that step.

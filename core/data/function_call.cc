@@ -25,6 +25,7 @@ bool FunctionCall::finish(Pull& pull, Element& args, Element& results) {
     if (!function_->blocking()) {
       std::vector<Tensor> all = std::move(args);
       all.insert(all.end(), captured_->begin(), captured_->end());
+      StreamScope scope(pull.step, streams_);
       results = function_->run(pull.step, std::move(all));
       return true;
     }
@@ -44,7 +45,7 @@ bool FunctionCall::finish(Pull& pull, Element& args, Element& results) {
       }
       if (waited) call->waker->wake();
     };
-    function_->start(pending_->cancellation, std::move(all), std::move(done), caller_in(pull.step));
+    function_->start(pending_->cancellation, std::move(all), std::move(done), caller_in(pull.step), streams_);
   }
   {
     std::lock_guard lock(pending_->mutex);

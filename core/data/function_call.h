@@ -19,11 +19,12 @@ struct Called {
 
 class FunctionCall {
  public:
-  FunctionCall(std::shared_ptr<const Function> function, std::shared_ptr<const Element> captured,
-               std::shared_ptr<Waker> waker)
-      : function_(std::move(function)), captured_(std::move(captured)), waker_(std::move(waker)) {}
-  FunctionCall(const Called& called, std::shared_ptr<Waker> waker)
-      : FunctionCall(called.function, called.captured, std::move(waker)) {}
+  FunctionCall(std::shared_ptr<const Function> function, std::shared_ptr<const Element> captured, const Making& making)
+      : function_(std::move(function)),
+        captured_(std::move(captured)),
+        waker_(making.waker),
+        streams_(making.streams) {}
+  FunctionCall(const Called& called, const Making& making) : FunctionCall(called.function, called.captured, making) {}
   ~FunctionCall();
   FunctionCall(const FunctionCall&) = delete;
 
@@ -44,6 +45,7 @@ class FunctionCall {
   const std::shared_ptr<const Function> function_;
   const std::shared_ptr<const Element> captured_;
   const std::shared_ptr<Waker> waker_;
+  const std::shared_ptr<RandomStreams> streams_;
   Element args_;        // of the pending call
   bool again_ = false;  // restored: the call with args_ must be begun again
   std::shared_ptr<Pending> pending_;

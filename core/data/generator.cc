@@ -11,14 +11,17 @@ class Generator final : public Dataset {
   Generator(Signature signature, Called init, Called next, Called finalize)
       : Dataset(std::move(signature)),
         parts_(std::make_shared<const Parts>(std::move(init), std::move(next), std::move(finalize))) {}
-  std::unique_ptr<DatasetIterator> iterate(const Making&) const override { return std::make_unique<Walk>(parts_); }
+  std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
+    return std::make_unique<Walk>(parts_, making.streams);
+  }
 
  private:
   struct Parts {
     Called init, next, finalize;
   };
   struct Walk final : DatasetIterator {
-    explicit Walk(std::shared_ptr<const Parts> parts) : parts(std::move(parts)) {}
+    Walk(std::shared_ptr<const Parts> parts, std::shared_ptr<RandomStreams> streams)
+        : parts(std::move(parts)), streams(std::move(streams)) {}
     ~Walk() override {
       try {
         OwnStep step;
@@ -27,9 +30,10 @@ class Generator final : public Dataset {
         // The consumer is gone: the error is dropped.
       }
     }
-    static std::vector<Tensor> run(const Called& called, Step& step, const Element& state) {
+    std::vector<Tensor> run(const Called& called, Step& step, const Element& state) const {
       std::vector<Tensor> args = state;
       args.insert(args.end(), called.captured->begin(), called.captured->end());
+      StreamScope scope(step, streams);
       return called.function->run(step, std::move(args));
     }
     void end(Step& step) {
@@ -59,6 +63,7 @@ class Generator final : public Dataset {
            "the position of an iterator over a generator cannot be saved: only the generator knows it");
     }
     const std::shared_ptr<const Parts> parts;
+    const std::shared_ptr<RandomStreams> streams;
     Element state;
     bool begun = false, ended = false;
   };

@@ -50,9 +50,9 @@ class GroupByWindow final : public UnaryDataset {
           making(making),
           elements(dataset.input()->signature()),
           types(dataset.signature().types),
-          key_call(dataset.key_, making.waker),
-          reduce_call(dataset.reduce_, making.waker),
-          size_call(dataset.size_, making.waker) {}
+          key_call(dataset.key_, making),
+          reduce_call(dataset.reduce_, making),
+          size_call(dataset.size_, making) {}
 
     Pulled next(Pull& pull, Element& out) override {
       while (true) {
@@ -229,10 +229,10 @@ class GroupByReducer final : public UnaryDataset {
   struct Walk final : UnaryIterator {
     Walk(const GroupByReducer& dataset, const Making& making)
         : UnaryIterator(dataset.input()->iterate(making)),
-          key_call(dataset.key_, making.waker),
-          init_call(dataset.init_, making.waker),
-          reduce_call(dataset.reduce_, making.waker),
-          finalize_call(dataset.finalize_, making.waker) {}
+          key_call(dataset.key_, making),
+          init_call(dataset.init_, making),
+          reduce_call(dataset.reduce_, making),
+          finalize_call(dataset.finalize_, making) {}
 
     Pulled next(Pull& pull, Element& out) override {
       while (true) {

@@ -47,7 +47,7 @@ class Interleave final : public UnaryDataset {
           types(dataset.signature().types),
           cycle(dataset.cycle_),
           sloppy(is_sloppy(cycle, making)),
-          call(dataset.function_, dataset.captured_, making.waker),
+          call(dataset.function_, dataset.captured_, making),
           places(static_cast<size_t>(std::min(cycle.length, kMostPlaces))) {}
 
     static bool is_sloppy(const Cycle& cycle, const Making& making) {

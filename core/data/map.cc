@@ -16,7 +16,7 @@ class Map final : public UnaryDataset {
  private:
   struct Walk final : UnaryIterator {
     Walk(std::unique_ptr<DatasetIterator> input, const Called& called, const Making& making)
-        : UnaryIterator(std::move(input)), call(called, making.waker) {}
+        : UnaryIterator(std::move(input)), call(called, making) {}
     Pulled next(Pull& pull, Element& out) override {
       if (!call.pending()) {
         Pulled pulled = input_->next(pull, args);
@@ -70,7 +70,7 @@ class Filter final : public UnaryDataset {
   static constexpr const char* kTag = stop ? "TakeWhileDataset" : "FilterDataset";
   struct Walk final : UnaryIterator {
     Walk(std::unique_ptr<DatasetIterator> input, const Called& called, const Making& making)
-        : UnaryIterator(std::move(input)), call(called, making.waker) {}
+        : UnaryIterator(std::move(input)), call(called, making) {}
     Pulled next(Pull& pull, Element& out) override {
       while (!stopped) {
         if (!call.pending()) {

@@ -23,7 +23,7 @@ thread_local const ParallelCalls* working_for = nullptr;
 }  // namespace
 
 std::shared_ptr<ParallelCalls> ParallelCalls::make(Options options, const Dataset& input, const Making& making) {
-  std::shared_ptr<ParallelCalls> made(new ParallelCalls(std::move(options), making.waker));
+  std::shared_ptr<ParallelCalls> made(new ParallelCalls(std::move(options), making));
   // The input must not own its owner.
   struct Relay final : Waker {
     explicit Relay(std::weak_ptr<ParallelCalls> to) : to(std::move(to)) {}
@@ -114,6 +114,7 @@ void ParallelCalls::run_calls(Lock& lock, Step& step, const std::vector<Call*>& 
   lock.unlock();
   std::optional<SerialScope> serial;
   if (options_.calls > 1) serial.emplace();
+  StreamScope scope(step, streams_);
   for (Call* call : mine) {
     if (call->done) continue;  // its element failed
     try {
@@ -136,13 +137,15 @@ void ParallelCalls::start_call(Lock& lock, Call* call) {
   std::vector<Tensor> all = call->args;
   all.insert(all.end(), options_.captured->begin(), options_.captured->end());
   lock.unlock();
-  options_.function->start(step_.cancellation(), std::move(all),
-                           [self = shared_from_this(), call](std::optional<Error> error, std::vector<Tensor> results) {
-                             Lock lock(self->mutex_);
-                             call->error = std::move(error);
-                             call->results = std::move(results);
-                             self->finished(lock, call);
-                           });
+  options_.function->start(
+      step_.cancellation(), std::move(all),
+      [self = shared_from_this(), call](std::optional<Error> error, std::vector<Tensor> results) {
+        Lock lock(self->mutex_);
+        call->error = std::move(error);
+        call->results = std::move(results);
+        self->finished(lock, call);
+      },
+      {}, streams_);
   lock.lock();
 }
 

@@ -46,8 +46,8 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  ParallelCalls(Options options, std::shared_ptr<Waker> consumer)
-      : options_(std::move(options)), consumer_(std::move(consumer)) {}
+  ParallelCalls(Options options, const Making& making)
+      : options_(std::move(options)), consumer_(making.waker), streams_(making.streams) {}
   // Whether another chunk may be pulled now.
   bool room() const;
   // Pulls a chunk and calls the function on it; the lock is released meanwhile. False: there was nothing to do.
@@ -66,6 +66,7 @@ class ParallelCalls final : public Waker, public std::enable_shared_from_this<Pa
 
   const Options options_;
   const std::shared_ptr<Waker> consumer_;
+  const std::shared_ptr<RandomStreams> streams_;
   std::unique_ptr<DatasetIterator> input_;  // of the thread that has set pulling_
   OwnStep step_;                            // of the workers
   std::mutex mutex_;                        // guards the rest

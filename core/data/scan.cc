@@ -21,7 +21,7 @@ class Folding : public UnaryDataset {
     FoldingWalk(const Folding& dataset, const Making& making)
         : UnaryIterator(dataset.input()->iterate(making)),
           state(dataset.state_),
-          call(dataset.function_, dataset.captured_, making.waker) {}
+          call(dataset.function_, dataset.captured_, making) {}
     // Arguments of the next call: the state, then the element.
     void set_args() {
       args = state;

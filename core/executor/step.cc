@@ -13,6 +13,14 @@ int64_t random_start() { return static_cast<int64_t>(entropy64() >> 2) + 1; }
 
 }  // namespace
 
+thread_local const StreamScope* StreamScope::innermost_ = nullptr;
+
+const std::shared_ptr<RandomStreams>& Step::random_streams() const {
+  const StreamScope* scope = StreamScope::innermost_;
+  while (scope != nullptr && scope->step_ != this) scope = scope->outer_;
+  return scope != nullptr ? scope->streams_ : random_streams_;
+}
+
 int64_t Step::new_id() {
   struct Numbers {
     Numbers() {

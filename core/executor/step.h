@@ -11,6 +11,7 @@
 #include <string>
 
 #include "executor/rendezvous.h"
+#include "random/streams.h"
 #include "thread/cancellation.h"
 
 namespace thalweg {
@@ -34,6 +35,11 @@ class Step {
   int depth() const { return depth_; }
   void set_depth(int depth) { depth_ = depth; }
 
+  // Where seeded random ops of this step draw from; null: from the streams of their kernels. A call of a dataset's
+  // function within another step brings its own, for the thread that makes the call (StreamScope).
+  const std::shared_ptr<RandomStreams>& random_streams() const;
+  void set_random_streams(std::shared_ptr<RandomStreams> streams) { random_streams_ = std::move(streams); }
+
   // For kernels that run long: whether the step has ended meanwhile, and a chance for the waiting caller to
   // handle signals.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
@@ -55,6 +61,25 @@ class Step {
   int depth_ = 0;
   Cancellation cancellation_;
   std::shared_ptr<Rendezvous> rendezvous_;
+  std::shared_ptr<RandomStreams> random_streams_;
+};
+
+// While it lives, random ops that this thread runs within `step` draw from `streams`.
+class StreamScope {
+ public:
+  StreamScope(const Step& step, std::shared_ptr<RandomStreams> streams)
+      : step_(&step), streams_(std::move(streams)), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~StreamScope() { innermost_ = outer_; }
+  StreamScope(const StreamScope&) = delete;
+
+ private:
+  friend class Step;
+  const Step* const step_;
+  const std::shared_ptr<RandomStreams> streams_;
+  const StreamScope* const outer_;
+  static thread_local const StreamScope* innermost_;
 };
 
 }  // namespace thalweg

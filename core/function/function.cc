@@ -116,6 +116,7 @@ std::vector<Tensor> Function::run_as_step(const Body& body, const Parent& parent
                                           std::vector<Tensor> args) const {
   auto executor = std::make_shared<Executor>(body.plan, parent.id);
   executor->set_depth(parent.depth);
+  executor->set_random_streams(parent.streams);
   if (driven != nullptr) {
     executor->poll_with([driven] { driven->tick(); });
     executor->observe(observer_of(*driven), true);
@@ -134,8 +135,9 @@ void Function::start(Step& parent, std::vector<Tensor> args, Done done, const Ca
   start_as_step(Parent(parent), std::move(args), std::move(done), caller);
 }
 
-void Function::start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
-  start_as_step(Parent(parent), std::move(args), std::move(done), caller);
+void Function::start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller,
+                     std::shared_ptr<RandomStreams> streams) const {
+  start_as_step(Parent(parent, std::move(streams)), std::move(args), std::move(done), caller);
 }
 
 void Function::start_as_step(const Parent& parent, std::vector<Tensor> args, Done done, const Caller& caller) const {
@@ -152,6 +154,7 @@ void Function::start_as_step(const Parent& parent, std::vector<Tensor> args, Don
   }
   auto executor = std::make_shared<Executor>(body->plan, parent.id);
   executor->set_depth(parent.depth);
+  executor->set_random_streams(parent.streams);
   std::shared_ptr<StepStats> stats = caller.begin();
   if (stats) {
     stats->keep(body);

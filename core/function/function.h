@@ -56,7 +56,9 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Tensor> run(Cancellation& parent, std::vector<Tensor> args) const;
   using Caller = StepStats::Caller;
   void start(Step& parent, std::vector<Tensor> args, Done done, const Caller& caller = {}) const;
-  void start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller = {}) const;
+  // `streams`: of the traversal that the call belongs to. (A step knows its own.)
+  void start(Cancellation& parent, std::vector<Tensor> args, Done done, const Caller& caller = {},
+             std::shared_ptr<RandomStreams> streams = nullptr) const;
 
  private:
   struct Body {
@@ -68,11 +70,14 @@ class Function : public std::enable_shared_from_this<Function> {
   std::vector<Tensor> run_within(const Body& body, Step& parent, std::vector<Tensor> args) const;
   // The parent of a call that runs as a step of its own.
   struct Parent {
-    explicit Parent(Cancellation& cancellation) : cancellation(cancellation) {}
-    explicit Parent(Step& step) : cancellation(step.cancellation()), depth(step.depth() + 1), id(step.id()) {}
+    explicit Parent(Cancellation& cancellation, std::shared_ptr<RandomStreams> streams = nullptr)
+        : cancellation(cancellation), streams(std::move(streams)) {}
+    explicit Parent(Step& step)
+        : cancellation(step.cancellation()), depth(step.depth() + 1), id(step.id()), streams(step.random_streams()) {}
     Cancellation& cancellation;
     int depth = 1;
     int64_t id = 0;  // of the step; 0: none
+    std::shared_ptr<RandomStreams> streams;
   };
   std::vector<Tensor> run_as_step(const Body& body, const Parent& parent, Step* driven, std::vector<Tensor> args) const;
   void start_as_step(const Parent& parent, std::vector<Tensor> args, Done done, const Caller& caller) const;

@@ -14,12 +14,19 @@
 
 namespace thalweg {
 
+std::string_view scheme_of(std::string_view path) {
+  const size_t separator = path.find("://");
+  if (separator == std::string_view::npos) return {};
+  const std::string_view scheme = path.substr(0, separator);
+  const bool fits = std::all_of(scheme.begin(), scheme.end(),
+                                [](unsigned char c) { return std::isalnum(c) || c == '+' || c == '-'; });
+  return fits ? scheme : std::string_view();
+}
+
 std::string local_path(const std::string& path) {
-  size_t separator = path.find("://");
-  if (separator == std::string::npos || separator == 0) return path;
-  std::string scheme = path.substr(0, separator);
-  if (!std::all_of(scheme.begin(), scheme.end(), [](unsigned char c) { return std::isalnum(c); })) return path;
-  if (scheme == "file") return path.substr(separator + 3);
+  const std::string_view scheme = scheme_of(path);
+  if (scheme.empty()) return path;
+  if (scheme == "file") return path.substr(scheme.size() + 3);
   fail(Code::unimplemented, "File system scheme '", scheme, "' not implemented (file: '", path,
        "'): copy the file to a local disk.");
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace thalweg {
 
@@ -21,6 +22,8 @@ class ByteSource {
   virtual uint64_t size_hint() const { return 0; }
 };
 
+// What stands before "://" in a path, if it can be the scheme of a file system; else nothing.
+std::string_view scheme_of(std::string_view path);
 // The path of a local file: `file://` is taken off; other schemes are refused.
 std::string local_path(const std::string& path);
 

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <thread>

@@ -5,12 +5,13 @@
 #include <cstring>
 
 #include "io/inflate.h"
+#include "io/remote_files.h"
 
 namespace thalweg {
 
 InputStream::InputStream(std::string path, Compression compression, size_t buffer_bytes)
     : path_(std::move(path)), compressed_(compression != Compression::none) {
-  source_ = std::make_unique<FileSource>(path_);
+  source_ = open_source(path_);
   if (compressed_) source_ = std::make_unique<Inflate>(path_, std::move(source_), compression);
   capacity_ = std::clamp<size_t>(buffer_bytes == 0 ? kBufferBytes : buffer_bytes, 16, size_t{1} << 30);
   buffer_ = std::make_unique_for_overwrite<char[]>(capacity_);

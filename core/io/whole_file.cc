@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "error.h"
-#include "io/byte_source.h"
 #include "io/files.h"
+#include "io/remote_files.h"
 
 namespace thalweg {
 namespace {
@@ -26,14 +26,14 @@ void make_directories(const std::string& directory) {
 }  // namespace
 
 std::string read_whole_file(const std::string& path) {
-  FileSource file(path);
+  std::unique_ptr<ByteSource> file = open_source(path);
   std::string out;
   size_t size = 0;
   // One byte more than is expected, so that a file of the expected size ends with the second read.
-  for (size_t more = static_cast<size_t>(file.size_hint()) + 1;; more = std::max<size_t>(size / 2, 4096)) {
+  for (size_t more = static_cast<size_t>(file->size_hint()) + 1;; more = std::max<size_t>(size / 2, 4096)) {
     out.resize(size + more);
     while (size < out.size()) {
-      size_t count = file.read(out.data() + size, out.size() - size);
+      size_t count = file->read(out.data() + size, out.size() - size);
       size += count;
       if (count == 0) {
         out.resize(size);
@@ -44,6 +44,7 @@ std::string read_whole_file(const std::string& path) {
 }
 
 void write_whole_file(const std::string& path, std::string_view content) {
+  if (const RemoteFiles* remote = remote_files_of(path)) return remote->write(path, content);
   make_directories(directory_of(local_path(path)));
   int fd = create_file(path);
   try {

@@ -257,7 +257,7 @@ struct CandidateSampler : Kernel {
     auto* expected_truth = ctx.allocate(1, classes.shape()).template flat<float>();
     auto* expected_drawn = ctx.allocate(2, Shape{num_sampled}).template flat<float>();
     // TensorFlow's estimate of how many words rejection takes, so that later steps agree too.
-    PhiloxWords words(state.reserve(static_cast<uint64_t>(num_sampled) * 512));
+    PhiloxWords words(state.reserve(ctx, static_cast<uint64_t>(num_sampled) * 512));
     std::unique_lock<std::mutex> lock;
     if constexpr (learns) lock = std::unique_lock(sampler.mutex);
     const int64_t tries = draw(words, drawn);

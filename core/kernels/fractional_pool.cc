@@ -105,7 +105,7 @@ struct FractionalPool : Kernel {
       fail(Code::unimplemented, "Fractional pooling is not yet supported on the batch nor channel dimension.");
     require(deterministic || (c.attr<int64_t>("seed", 0) == 0 && c.attr<int64_t>("seed2", 0) == 0),
             "Both seed and seed2 should be 0 if deterministic is false.");
-    start = state.reserve(0);
+    start = state.start();
   }
   void compute(Context& ctx) override {
     const Tensor& in = ctx.input(0);
@@ -116,7 +116,7 @@ struct FractionalPool : Kernel {
       require(sizes[d - 1] > 0, "an input of shape ", in.shape(), " is too small for pooling_ratio ", ratio[d]);
     }
     // Another stretch of the stream for each step, unless regions are to stay.
-    Philox generator = deterministic ? start : state.reserve(static_cast<uint64_t>(sizes[0] + sizes[1]) + 2);
+    Philox generator = deterministic ? start : state.reserve(ctx, static_cast<uint64_t>(sizes[0] + sizes[1]) + 2);
     Regions regions{in.shape(), Shape{in.dim(0), sizes[0], sizes[1], in.dim(3)}, {}, {}, overlapping};
     regions.rows = make_sequence(in.dim(1), sizes[0], generator, pseudo_random);
     regions.columns = make_sequence(in.dim(2), sizes[1], generator, pseudo_random);

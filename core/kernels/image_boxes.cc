@@ -132,7 +132,7 @@ struct SampleDistortedBoundingBox : Kernel {
     }
     require(wanted >= 0 && wanted <= 1, "min_object_covered must lie in [0, 1], got ", wanted);
     std::vector<Rectangle> boxes = rectangles(given, height, width);
-    Rectangle crop = sample(boxes, height, width, wanted);
+    Rectangle crop = sample(ctx, boxes, height, width, wanted);
     Tensor begin(size.dtype(), Shape{3}), extent(size.dtype(), Shape{3});
     dispatch(size.dtype(), Join<SignedInts, Types<DType::uint8>>{}, [&]<typename T>() {
       const int64_t from[3] = {crop.top, crop.left, 0}, length[3] = {crop.height(), crop.width(), -1};
@@ -169,9 +169,10 @@ struct SampleDistortedBoundingBox : Kernel {
     return boxes;
   }
 
-  Rectangle sample(const std::vector<Rectangle>& boxes, int64_t height, int64_t width, float wanted) {
+  Rectangle sample(const Context& ctx, const std::vector<Rectangle>& boxes, int64_t height, int64_t width,
+                   float wanted) {
     // Four words of the stream are set aside for each attempt, as in TensorFlow.
-    PhiloxWords words(state.reserve(static_cast<uint64_t>(attempts)));
+    PhiloxWords words(state.reserve(ctx, static_cast<uint64_t>(attempts)));
     for (int64_t i = 0; i < attempts; ++i) {
       float ratio = unit(words) * (aspect.second - aspect.first) + aspect.first;
       Rectangle crop;

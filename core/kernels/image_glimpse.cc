@@ -44,7 +44,7 @@ struct ExtractGlimpse : Kernel {
       low = *least;
       high = *most;
     }
-    PhiloxWords words(state.reserve_outputs(noise == "zero" ? 0 : out.num_elements()));
+    PhiloxWords words(state.reserve_outputs(ctx, noise == "zero" ? 0 : out.num_elements()));
     auto unit = [&] { return static_cast<float>(words() >> 8) * 0x1p-24f; };
     auto filler = [&]() -> float {
       if (noise == "zero") return 0.0f;

@@ -2,6 +2,7 @@
 #include "compute/elementwise/elementwise.h"
 #include "compute/linear/factor.h"
 #include "compute/linear/householder.h"
+#include "executor/interruptible.h"
 
 namespace thalweg {
 namespace {
@@ -19,8 +20,10 @@ Shape batch_of(const Tensor& x) { return Shape(std::vector<int64_t>(x.shape().be
 
 // body(first, last) over matrices of a batch, about n^3 operations each. A single one may use the threads itself.
 template <typename Body>
-void for_each_matrix(int64_t batch, int64_t n, const Body& body) {
+void for_each_matrix(Context& ctx, int64_t batch, int64_t n, const Body& body) {
   const double work = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) + 100;
+  const Interruptible interruptible(ctx, work * static_cast<double>(batch));
+  if (batch == 1) return body(0, 1);  // Not within a loop: its own loops look at the step.
   parallel_for(batch, static_cast<int64_t>(std::clamp(65536.0 / work, 1.0, 1e6)), body);
 }
 
@@ -52,7 +55,7 @@ void cholesky(Context& ctx) {
   dispatch(x.dtype(), Solvable{}, [&]<typename T>() {
     const T* from = x.flat<T>();
     T* to = out.flat<T>();
-    for_each_matrix(batch, n, [&](int64_t begin, int64_t end) {
+    for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         T* matrix = to + b * n * n;
         if (from != to) std::copy_n(from + b * n * n, n * n, matrix);
@@ -90,7 +93,7 @@ struct MatrixInverse : Kernel {
     Tensor& out = ctx.allocate(0, a.shape());
     std::atomic<bool> failed{false};
     dispatch(a.dtype(), Solvable{}, [&]<typename T>() {
-      for_each_matrix(batch, n, [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           if (!solve<T>(a.flat<T>() + i * n * n, n, adjoint_, nullptr, n, out.flat<T>() + i * n * n, batch == 1))
             failed = true;
@@ -115,7 +118,7 @@ struct MatrixSolve : Kernel {
     const int64_t columns = b.dim(b.rank() - 1);
     std::atomic<bool> failed{false};
     dispatch(a.dtype(), Solvable{}, [&]<typename T>() {
-      for_each_matrix(batch, n, [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           if (!solve<T>(a.flat<T>() + i * n * n, n, adjoint_, b.flat<T>() + i * n * columns, columns,
                         out.flat<T>() + i * n * columns, batch == 1))
@@ -130,9 +133,9 @@ REGISTER(kernel("MatrixSolve").types("T", Solvable{}).make<MatrixSolve>());
 
 // Calls each(index, factors, sign) with the LU factors of every matrix.
 template <typename T, typename Each>
-void for_each_lu(const Tensor& x, int64_t n, const Each& each) {
+void for_each_lu(Context& ctx, const Tensor& x, int64_t n, const Each& each) {
   const int64_t batch = batch_of(x).num_elements();
-  for_each_matrix(batch, n, [&](int64_t begin, int64_t end) {
+  for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
     std::vector<T> factors(n * n);
     std::vector<int64_t> order;
     for (int64_t b = begin; b < end; ++b) {
@@ -148,7 +151,7 @@ void matrix_determinant(Context& ctx) {
   const int64_t n = square_size(x);
   Tensor& out = ctx.allocate(0, batch_of(x));
   dispatch(x.dtype(), Solvable{}, [&]<typename T>() {
-    for_each_lu<T>(x, n, [&](int64_t b, const T* factors, int sign) {
+    for_each_lu<T>(ctx, x, n, [&](int64_t b, const T* factors, int sign) {
       // Mantissas and exponents apart: products of many pivots leave the range long before the result does.
       using Real = decltype(std::real(T()));
       T product(static_cast<Real>(sign));
@@ -177,7 +180,7 @@ void log_matrix_determinant(Context& ctx) {
   Tensor signs = ctx.allocate(0, batch_of(x));
   Tensor logs = ctx.allocate(1, batch_of(x));
   dispatch(x.dtype(), Solvable{}, [&]<typename T>() {
-    for_each_lu<T>(x, n, [&](int64_t b, const T* factors, int sign) {
+    for_each_lu<T>(ctx, x, n, [&](int64_t b, const T* factors, int sign) {
       using Real = decltype(std::real(T()));
       T direction(static_cast<Real>(sign));
       double sum = 0;
@@ -205,7 +208,7 @@ void lu(Context& ctx) {
     dispatch(rows.dtype(), Indices{}, [&]<typename I>() {
       const T* from = x.flat<T>();
       T* to = out.flat<T>();
-      for_each_matrix(batch, n, [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
         std::vector<int64_t> order;
         for (int64_t b = begin; b < end; ++b) {
           T* matrix = to + b * n * n;
@@ -237,7 +240,7 @@ struct Qr : Kernel {
     Tensor q = ctx.allocate(0, with(m, kept));
     Tensor r = ctx.allocate(1, with(kept, n));
     dispatch(x.dtype(), Solvable{}, [&]<typename T>() {
-      for_each_matrix(batch.num_elements(), std::max(m, n), [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch.num_elements(), std::max(m, n), [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b)
           linear::qr(x.flat<T>() + b * m * n, m, n, full_, q.flat<T>() + b * m * kept, r.flat<T>() + b * kept * n);
       });

@@ -1,7 +1,7 @@
 // Lookup tables: the ops on hash tables, and filling one from a text file.
 #include <algorithm>
 
-#include "io/byte_source.h"
+#include "io/whole_file.h"
 #include "kernel/registry.h"
 #include "resource/dense_hash_table.h"
 #include "resource/hash_table.h"
@@ -113,7 +113,7 @@ struct FromTextFile : Kernel {
     HashTable& table = ctx.resource<HashTable>(0);
     require(ctx.input(1).num_elements() == 1, "filename must be one string, got shape ", ctx.input(1).shape());
     const std::string& path = *ctx.input(1).strings();
-    std::string text = contents(path);
+    std::string text = read_whole_file(path);
     require(!text.empty(), "Invalid content in ", path, ": the file is empty.");
     std::vector<std::string_view> lines = split(text, path);
     auto count = static_cast<int64_t>(lines.size());
@@ -121,18 +121,6 @@ struct FromTextFile : Kernel {
             " but got ", count);
     table.initialize(column(lines, key_index, table.key_dtype(), path),
                      column(lines, value_index, table.value_dtype(), path));
-  }
-
-  static std::string contents(const std::string& path) {
-    FileSource file(path);
-    std::string text(file.size_hint() + 1, '\0');
-    size_t size = 0;
-    while (size_t n = file.read(text.data() + size, text.size() - size)) {
-      size += n;
-      if (size == text.size()) text.resize(2 * size);
-    }
-    text.resize(size);
-    return text;
   }
 
   // As many lines as are wanted; none of them is empty.

@@ -1,6 +1,7 @@
 // Random numbers: RandomUniform, RandomUniformInt, RandomStandardNormal, TruncatedNormal and their stateless forms, by
 // seed and by key and counter (TensorFlow 2).
 #include "compute/random/random_state.h"
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 #include "random/distributions.h"
 #include "thread/parallel.h"
@@ -56,7 +57,8 @@ struct Random : Kernel {
   void compute(Context& ctx) override {
     Tensor& out = ctx.allocate(0, shape_from(ctx.input(0)));
     int64_t n = out.num_elements();
-    Philox generator = state.reserve_outputs(n);
+    Philox generator = state.reserve_outputs(ctx, n);
+    const Interruptible interruptible(ctx, 20.0 * static_cast<double>(n));
     dispatch(out.dtype(), Floats{}, [&]<typename T>() { fill(generator, D<T>{}, out.flat<T>(), n); });
   }
   RandomState state;
@@ -91,7 +93,7 @@ struct RandomUniformInt : Kernel {
   void compute(Context& ctx) override {
     check_bounds(ctx.input(1), ctx.input(2));
     Tensor& out = ctx.allocate(0, shape_from(ctx.input(0)));
-    fill_integers(state.reserve_outputs(out.num_elements()), ctx.input(1), ctx.input(2), out);
+    fill_integers(state.reserve_outputs(ctx, out.num_elements()), ctx.input(1), ctx.input(2), out);
   }
   RandomState state;
 };

@@ -108,7 +108,7 @@ struct RandomGamma : Kernel {
     Shape samples = shape_from(ctx.input(0));
     Tensor& out = ctx.allocate(0, joined(samples, alpha.shape()));
     if (out.num_elements() == 0) return;
-    Philox generator = state.reserve_outputs(out.num_elements());
+    Philox generator = state.reserve_outputs(ctx, out.num_elements());
     dispatch(out.dtype(), Wide{}, [&]<typename T>() {
       sample_each(generator, alpha.flat<T>(), alpha.num_elements(), out.flat<T>(), samples.num_elements(),
                   [](double a, Philox g) { return static_cast<T>(sample_gamma(a, g)); });
@@ -141,7 +141,7 @@ struct RandomPoisson : Kernel {
     Shape samples = shape_from(ctx.input(0));
     Tensor& out = ctx.allocate(0, joined(samples, rate.shape()));
     if (out.num_elements() == 0) return;
-    Philox generator = state.reserve_outputs(out.num_elements());
+    Philox generator = state.reserve_outputs(ctx, out.num_elements());
     // The rates are few beside the samples: widened once, so that only the result type is compiled for.
     std::vector<double> rates(rate.num_elements());
     dispatch(rate.dtype(), Join<Wide, Indices>{}, [&]<typename R>() {
@@ -200,7 +200,7 @@ void draw_classes(Context& ctx, const std::function<Philox(int64_t)>& reserve) {
 struct Multinomial : Kernel {
   explicit Multinomial(const Construction& c) : state(c) {}
   void compute(Context& ctx) override {
-    draw_classes(ctx, [&](int64_t outputs) { return state.reserve_outputs(outputs); });
+    draw_classes(ctx, [&](int64_t outputs) { return state.reserve_outputs(ctx, outputs); });
   }
   RandomState state;
 };
@@ -220,7 +220,7 @@ struct RandomShuffle : Kernel {
       return;
     }
     int64_t n = in.dim(0), width = in.num_elements() / n;
-    PhiloxWords words(state.reserve(static_cast<uint64_t>(n - 1 + 3) / 4));
+    PhiloxWords words(state.reserve(ctx, static_cast<uint64_t>(n - 1 + 3) / 4));
     auto shuffle = [&](auto* rows) {
       for (int64_t i = 0; i + 1 < n; ++i) std::swap(rows[i], rows[i + words() % static_cast<uint32_t>(n - i)]);
     };

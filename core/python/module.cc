@@ -30,6 +30,7 @@
 #include "python/pixels.h"
 #include "python/python_kernel.h"
 #include "python/records.h"
+#include "python/remote_files.h"
 #include "python/trace.h"
 #include "resource/waitable.h"
 #include "session.h"
@@ -251,6 +252,7 @@ NB_MODULE(_core, m) {
 
   bind_checkpoint(m);
   bind_records(m);
+  install_remote_files();
   bind_function(m, session);
   bind_devices(m, session);
   bind_peer_rendezvous(m);

@@ -72,6 +72,7 @@ from tensorboard.compat.proto.summary_pb2 import SummaryMetadata as SummaryMetad
 from thalweg.ops.files.readers import TFRecordReader as TFRecordReader
 from thalweg.graph.tensor import Tensor as Tensor
 from thalweg.ops.state.tensor_array import TensorArray as TensorArray
+from thalweg.data.array_elements import TensorArraySpec as TensorArraySpec
 from tensorboard.compat.proto.meta_graph_pb2 import TensorInfo as TensorInfo
 from thalweg.graph.tensor_shape import TensorShape as TensorShape
 from thalweg.graph.tensor_spec import TensorSpec as TensorSpec

@@ -38,3 +38,17 @@ def test_colours_and_bytes_are_written_as_they_are(tmp_path):
     pictures.write_png(tmp_path / "c.png", pixels)
     with Image.open(tmp_path / "c.png") as image:
         assert np.array_equal(np.asarray(image), pixels)
+
+
+def test_a_curve_falls_where_its_values_do():
+    image = pictures.curve([4.0, np.nan, 2.0, 1.0], "loss", size=(200, 100))
+    assert image.shape == (100, 200, 3) and image.dtype == np.uint8
+    blue = (image[..., 2].astype(int) - image[..., 0]) > 100
+    rows = [np.flatnonzero(blue[:, x]).mean() for x in range(60, 185, 20)]
+    assert rows == sorted(rows) and rows[-1] - rows[0] > 20
+
+
+def test_a_curve_of_one_height_is_drawn_and_one_of_nothing_refused():
+    assert (pictures.curve([1.0, 1.0], "flat") != 255).any()
+    with pytest.raises(ValueError, match="at least two finite values, not 1 of 2"):
+        pictures.curve([1.0, np.inf], "loss")

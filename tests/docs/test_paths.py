@@ -75,3 +75,15 @@ def test_a_link_with_the_name_of_a_guide_shows_its_title_on_the_site() -> None:
     page = guides.guide_page(names.collect(), "placement.md", paths.REPOSITORY / "docs" / "placement.md")
     assert "[Many devices](devices.md)" in page
     assert not re.search(r"\[\w+\.md\]", page)
+
+
+def test_pictures_are_there_and_small() -> None:
+    shown = {
+        (page.parent / target).resolve()
+        for page in (paths.REPOSITORY / "docs").glob("*.md")
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    }
+    assert [str(path) for path in shown if not path.is_file()] == []
+    pictures = set((paths.REPOSITORY / "docs" / "pictures").iterdir())
+    assert pictures and pictures <= shown, "a picture that no page shows"
+    assert [path.name for path in pictures if path.stat().st_size > 50_000] == []

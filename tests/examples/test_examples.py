@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,6 +83,13 @@ def test_the_convnet_goes_on_where_it_was(tmp_path: Path) -> None:
     assert "from step 0 to 2." in run(*arguments)
     assert "from step 2 to 4." in run(*arguments)
     assert list(tmp_path.glob("events.out.tfevents.*")) and (tmp_path / "model.ckpt-4.index").exists()
+
+
+def test_the_demo_draws_its_loss(tmp_path: Path) -> None:
+    output = run("examples/lenet.py", "--steps", "3", "--batch", "8", "--model_dir", str(tmp_path))
+    assert f"The loss, as a picture: {tmp_path}/loss.png" in output
+    with Image.open(tmp_path / "loss.png") as image:
+        assert image.size == (640, 320)
 
 
 def test_towers_learn_with_a_client_each() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,3 +123,111 @@ def test_unknown_schemes_are_refused() -> None:
     assert not remote_files.is_remote("/a/b")
     assert not remote_files.is_remote("file:///a/b")
     assert not remote_files.is_remote("relative/path://x")
+
+
+def test_records_are_written_and_read(folder: str) -> None:
+    for compression in ("", "GZIP", "ZLIB"):
+        path = f"{folder}/new/data{compression}.tfrecords"
+        records = [bytes([i]) * i * 997 for i in range(40)]
+        with tf.python_io.TFRecordWriter(path, compression) as writer:
+            writer.write(records[0])
+            writer.flush()
+            assert tf.gfile.Exists(path)
+            for record in records[1:]:
+                writer.write(record)
+        assert list(tf.python_io.tf_record_iterator(path, compression)) == records
+        assert _elements(tf.data.TFRecordDataset(path, compression)) == records
+        reader = tf.TFRecordReader(options=tf.python_io.TFRecordOptions(compression))
+        assert _read(reader, path, 3) == records[:3]
+
+
+def test_text_and_records_of_one_size_are_read(folder: str) -> None:
+    tf.gfile.MakeDirs(folder)
+    with tf.gfile.GFile(f"{folder}/text", "w") as file:
+        file.write("one\ntwo\r\nthree")
+    lines = [b"one", b"two", b"three"]
+    assert _elements(tf.data.TextLineDataset(f"{folder}/text")) == lines
+    assert _elements(tf.data.Dataset.list_files(f"{folder}/te*").flat_map(tf.data.TextLineDataset)) == lines
+    assert _read(tf.TextLineReader(skip_header_lines=1), f"{folder}/text", 2) == lines[1:]
+    halves = [b"one\ntwo", b"\r\nthree"]
+    assert _elements(tf.data.FixedLengthRecordDataset(f"{folder}/text", 7)) == halves
+    assert _read(tf.FixedLengthRecordReader(7), f"{folder}/text", 2) == halves
+    assert _read(tf.WholeFileReader(), f"{folder}/text", 1) == [b"".join(halves)]
+    with pytest.raises(tf.errors.NotFoundError):
+        _elements(tf.data.TextLineDataset(f"{folder}/absent"))
+
+
+def test_files_are_read_and_written_by_ops(folder: str) -> None:
+    written = tf.write_file(f"{folder}/new/words", "b\na\n")
+    with tf.control_dependencies([written]):
+        content = tf.read_file(f"{folder}/new/words")
+    table = tf.contrib.lookup.index_table_from_file(f"{folder}/new/words")
+    with tf.Session() as session:
+        assert session.run(content) == b"b\na\n"
+        session.run(table.init)
+        assert session.run(table.lookup(tf.constant(["a", "b", "c"]))).tolist() == [1, 0, -1]
+
+
+def test_a_position_in_a_file_is_saved(folder: str) -> None:
+    with tf.python_io.TFRecordWriter(f"{folder}/data") as writer:
+        for i in range(6):
+            writer.write(b"%d" % i)
+    iterator = tf.data.TFRecordDataset(f"{folder}/data").make_initializable_iterator()
+    element = iterator.get_next()
+    saver = tf.train.Saver({"iterator": tf.data.experimental.make_saveable_from_iterator(iterator)})
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        assert [session.run(element) for _ in range(2)] == [b"0", b"1"]
+        path = saver.save(session, f"{folder}/model")
+        assert session.run(element) == b"2"
+        session.run(iterator.initializer)
+        saver.restore(session, path)
+        assert session.run(element) == b"2"
+
+
+def test_events_appear_with_each_flush(folder: str) -> None:
+    with tf.summary.FileWriter(f"{folder}/logs") as writer:
+        for step in range(2):
+            value = tf.Summary.Value(tag="loss", simple_value=float(step))
+            writer.add_summary(tf.Summary(value=[value]), step)
+            writer.flush()
+            assert _losses(folder) == [float(i) for i in range(step + 1)]
+        second = tf.summary.FileWriter(f"{folder}/logs")
+        second.add_summary(tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=7.0)]), 7)
+        second.close()
+    assert len(tf.gfile.ListDirectory(f"{folder}/logs")) == 2, "two writers of one second write two files"
+    assert sorted(_losses(folder)) == [0.0, 1.0, 7.0]
+
+
+def test_local_copies_are_removed(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+    with tf.python_io.TFRecordWriter(f"{folder}/data") as writer:
+        writer.write(b"one")
+        assert len(list(copies.iterdir())) == 1
+    tf.summary.FileWriter(f"{folder}/logs").close()
+    assert list(copies.iterdir()) == []
+
+
+def _elements(dataset: tf.data.Dataset) -> list[bytes]:
+    element = dataset.make_one_shot_iterator().get_next()
+    found = []
+    with tf.Session() as session, contextlib.suppress(tf.errors.OutOfRangeError):
+        while True:
+            found.append(session.run(element))
+    return found
+
+
+def _read(reader: Any, path: str, count: int) -> list[bytes]:
+    names = tf.FIFOQueue(1, tf.string, [[]])
+    _, value = reader.read(names)
+    with tf.Session() as session:
+        session.run(names.enqueue(path))
+        session.run(names.close())
+        return [session.run(value) for _ in range(count)]
+
+
+def _losses(folder: str) -> list[float]:
+    paths = [f"{folder}/logs/{name}" for name in tf.gfile.ListDirectory(f"{folder}/logs")]
+    return [v.simple_value for path in paths for e in tf.train.summary_iterator(path) for v in e.summary.value]

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,3 +90,31 @@ def test_a_child_of_a_parent_that_runs_steps_gets_an_error() -> None:
         session.run(fill)
         thread.join()
         assert _exit_code_of_child(lambda: 0 if session.run(y) > 0 else 1) == 0
+
+
+@pytest.mark.parametrize("owner", ["graph", "session"])
+def test_a_child_of_a_parent_that_builds_or_compiles_gets_an_error(owner: str) -> None:
+    x = tf.constant(1.0)
+    held, release = threading.Event(), threading.Event()
+
+    def hold(lock: Any) -> None:
+        with lock:
+            held.set()
+            release.wait(60)
+
+    def child(session: tf.Session) -> int:
+        try:
+            session.run(x + 1.0 if owner == "graph" else x)
+        except tf.errors.FailedPreconditionError as error:
+            return 0 if "building a graph or compiling a step" in str(error) else 2
+        return 1
+
+    with tf.Session() as session:
+        lock = session.graph._lock if owner == "graph" else session._lock
+        thread = threading.Thread(target=hold, args=(lock,))
+        thread.start()
+        assert held.wait(60)
+        assert _exit_code_of_child(lambda: child(session)) == 0
+        release.set()
+        thread.join()
+        assert _exit_code_of_child(lambda: 0 if session.run(x) == 1.0 else 1) == 0

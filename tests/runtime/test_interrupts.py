@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,3 +105,13 @@ def test_a_timeout_ends_a_large_product(dtype: tf.DType) -> None:
     with tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=300)) as session:
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(power[0, 0], {a: np.ones([9000, 9000], dtype.as_numpy_dtype)})
+
+
+@pytest.mark.parametrize("op", [tf.matrix_inverse, lambda a: tf.matrix_solve(a, a)], ids=["inverse", "solve"])
+def test_a_timeout_ends_a_factorization(op: Callable[[Any], Any]) -> None:
+    a = tf.placeholder(tf.float32, [None, None])
+    begin = time.monotonic()
+    with tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=300)) as session:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(op(a)[0, 0], {a: np.eye(9000, dtype=np.float32)})
+    assert time.monotonic() - begin < 30, "a minute or more, if the step were looked at between kernels only"

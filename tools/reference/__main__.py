@@ -37,6 +37,7 @@ def main(folder: Path) -> None:
     changed = sum(write_if_changed(target / page, text) for page, text in texts.items())
     for picture in (REPOSITORY / "docs").glob("*.svg"):
         shutil.copy(picture, target / picture.name)
+    shutil.copytree(REPOSITORY / "docs" / "pictures", target / "pictures", dirs_exist_ok=True)
     shutil.copytree(site / "static", target / "static", dirs_exist_ok=True)
     copied = sources.write(folder / "html" / SOURCES, sources.linked(texts.values()))
     print(f"{len(texts)} pages ({changed} changed), {copied} source files copied")

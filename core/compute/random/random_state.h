@@ -1,12 +1,15 @@
 // RandomState: the place of one random op in its stream; kept by the kernel, and so per session and node.
 //
 // `reserve` hands a step its own copy of the generator and moves the shared one ahead by as much as the step may use,
-// under a lock: concurrent steps get disjoint pieces of the stream.
+// under a lock: concurrent steps get disjoint pieces of the stream. A seeded op that is called for a traversal of a
+// dataset has a place of its own there (random/streams.h).
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <random>
 
+#include "executor/step.h"
 #include "kernel/kernel.h"
 #include "random/philox.h"
 
@@ -21,24 +24,38 @@ class RandomState {
   explicit RandomState(const Construction& c) {
     auto seed = static_cast<uint64_t>(c.attr<int64_t>("seed", 0));
     auto seed2 = static_cast<uint64_t>(c.attr<int64_t>("seed2", 0));
-    if (seed == 0 && seed2 == 0) {
+    seeded_ = seed != 0 || seed2 != 0;
+    if (!seeded_) {
       std::random_device device;
       seed = static_cast<uint64_t>(device()) << 32 | device();
       seed2 = static_cast<uint64_t>(device()) << 32 | device();
     }
-    generator_ = Philox(seed, seed2);
+    start_ = generator_ = Philox(seed, seed2);
   }
 
-  Philox reserve(uint64_t blocks) {
+  Philox start() const { return start_; }
+  Philox reserve(const Context& ctx, uint64_t blocks) {
+    if (seeded_)
+      if (RandomStreams* streams = ctx.step().random_streams().get()) return streams->reserve(id_, start_, blocks);
     std::lock_guard lock(mutex_);
     Philox copy = generator_;
     generator_.skip(blocks);
     return copy;
   }
-  Philox reserve_outputs(int64_t count) { return reserve(static_cast<uint64_t>(count) * kBlocksPerOutput); }
+  Philox reserve_outputs(const Context& ctx, int64_t count) {
+    return reserve(ctx, static_cast<uint64_t>(count) * kBlocksPerOutput);
+  }
 
  private:
-  std::mutex mutex_;
+  static uint64_t new_id() {
+    static std::atomic<uint64_t> next{0};
+    return next.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  const uint64_t id_ = new_id();  // in traversals; an address may belong to a later kernel
+  bool seeded_;
+  Philox start_;
+  std::mutex mutex_;  // guards the rest
   Philox generator_;
 };
 

@@ -37,7 +37,7 @@ def batched_spec(spec: Any, rows: int | None) -> Any:
     if isinstance(spec, structure.SparseTensorSpec):
         return structure.SparseTensorSpec(TensorShape([rows]).concatenate(spec.shape), spec.dtype)
     if isinstance(spec, structure.NestedSpec):
-        raise TypeError(f"Elements that hold datasets cannot be batched: {spec}.")
+        raise TypeError(f"Elements that hold datasets or arrays cannot be batched: {spec}.")
     return TensorSpec(TensorShape([rows]).concatenate(spec.shape), spec.dtype)
 
 

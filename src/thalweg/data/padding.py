@@ -146,7 +146,7 @@ def unbatch(dataset: Dataset) -> Dataset:
     rows = Dimension(None)
     for spec in specs:
         if isinstance(spec, structure.NestedSpec):
-            raise TypeError(f"Elements that hold datasets cannot be unbatched: {spec}.")
+            raise TypeError(f"Elements that hold datasets or arrays cannot be unbatched: {spec}.")
         if spec.shape.ndims == 0:
             raise ValueError("Cannot unbatch an input with scalar components.")
         if spec.shape.ndims is not None:

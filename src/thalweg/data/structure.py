@@ -2,7 +2,7 @@
 
 A list is no structure here but a value that converts to a tensor, as in TensorFlow's datasets. A spec knows the tensors
 that stand for a value while it travels: a dense tensor for itself, a sparse one as a row of three variants, a dataset
-as a variant.
+or a TensorArray as a variant.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class SparseTensorSpec:
 
 
 class NestedSpec:
-    """A value that travels as one variant: a dataset or an optional, with elements of its own structure."""
+    """A value that travels as one variant: a dataset, an optional or an array, with elements of its own structure."""
 
     def __init__(self, element_spec: Any) -> None:
         """Keeps the structure of the elements."""
@@ -152,6 +152,10 @@ class NestedSpec:
     def shape(self) -> TensorShape:
         """The shape of the tensor that stands for it."""
         return TensorShape([])
+
+    def read(self, variant: Tensor) -> Any:
+        """The value that a variant tensor stands for."""
+        return _nested_readers[type(self)](variant, self._element_spec)
 
     def is_compatible_with(self, other: Any) -> bool:
         """Whether another description is of the same kind, with elements that fit."""
@@ -185,6 +189,14 @@ def set_nested_reader(spec_type: type[NestedSpec], reader: Callable[[Tensor, Any
     _nested_readers[spec_type] = reader
 
 
+_element_forms: dict[type, Callable[[Any], Any]] = {}
+
+
+def set_element_form(value_type: type, form: Callable[[Any], Any]) -> None:
+    """Installs the function from a value to an object with a `_type_spec` and a `_variant_tensor`."""
+    _element_forms[value_type] = form
+
+
 def spec_of(value: Any) -> Any:
     """The spec of one value."""
     spec = getattr(value, "_type_spec", None)
@@ -205,6 +217,8 @@ def _to_value(value: Any, name: str) -> Any:
         return value
     if isinstance(value, SparseTensorValue):
         return SparseTensor.from_value(value)
+    if type(value) in _element_forms:
+        return _element_forms[type(value)](value)
     return convert_to_tensor(value, name=name)
 
 
@@ -259,7 +273,7 @@ def from_tensors(specs: Any, tensors: Sequence[Tensor]) -> Any:
 
 def _from_tensor(spec: Any, tensor: Tensor) -> Any:
     if isinstance(spec, NestedSpec):
-        return _nested_readers[type(spec)](tensor, spec.element_spec)
+        return spec.read(tensor)
     if isinstance(spec, SparseTensorSpec):
         parts = apply("DeserializeSparse", tensor, dtype=spec.dtype)
         rank = spec.shape.ndims

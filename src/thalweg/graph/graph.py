@@ -24,6 +24,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.scopes import Controller, Scope
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.platform.forks import watch_lock
 from thalweg.platform.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER
 
 
@@ -44,6 +45,7 @@ class Graph(ElementLookup, CollectionStore):
     def __init__(self) -> None:
         """Creates an empty graph."""
         self._lock = threading.RLock()
+        watch_lock(self)
         self._operations: list[Operation] = []
         self._operations_by_name: dict[str, Operation] = {}
         self._names_in_use: dict[str, int] = {}

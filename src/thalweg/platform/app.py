@@ -32,13 +32,4 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     except flags.Error as error:
         print(f"FATAL Flags parsing error:\n  {error}\nPass --help to see the flags.", file=sys.stderr)
         sys.exit(1)
-    sys.exit(main(_parse_absl_flags(rest)))
-
-
-def _parse_absl_flags(argv: list[str]) -> list[str]:
-    """Parses flags that a program has defined with absl: TensorFlow's flags are absl's. Thalweg never loads absl."""
-    absl_flags = sys.modules.get("absl.flags")
-    if absl_flags is None or absl_flags.FLAGS.is_parsed():
-        return argv
-    rest: list[str] = absl_flags.FLAGS(argv, known_only=True)
-    return rest
+    sys.exit(main(rest))

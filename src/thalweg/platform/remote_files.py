@@ -12,7 +12,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from thalweg import errors
 
@@ -88,6 +88,70 @@ def remote_errors(path: Any) -> Iterator[None]:
         raise errors.UnknownError(None, None, f"{path}; {e}") from e
 
 
+def open_for_core(path: bytes) -> IO[bytes]:
+    """A file object for the native readers."""
+    found = _required(path)
+    with remote_errors(os.fsdecode(path)):
+        opened: IO[bytes] = found.system.open(found.path, "rb")
+    return opened
+
+
+def write_for_core(path: bytes, content: bytes) -> None:
+    """Replaces or creates a file, and the folders above it."""
+    found = _required(path)
+    with remote_errors(os.fsdecode(path)):
+        make_parent(found)
+        found.system.pipe_file(found.path, content)
+
+
+def _required(path: bytes) -> RemoteFile:
+    found = remote(path)
+    assert found is not None, "the core asks for paths with a scheme only"
+    return found
+
+
+def make_parent(file: RemoteFile) -> None:
+    """Makes the folder of a file, where the file system has folders."""
+    parent = file.path.rpartition("/")[0]
+    if parent:
+        file.system.makedirs(parent, exist_ok=True)
+
+
+class UploadedFile:
+    """A local file that is written in place of one elsewhere, which gets its content with each `upload`.
+
+    Attributes:
+        local: The path of the local file.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Makes an empty local file for a path with a scheme."""
+        self._path = path
+        self._target = _required(os.fsencode(path))
+        descriptor, self.local = tempfile.mkstemp(prefix="thalweg-upload-")
+        os.close(descriptor)
+        with remote_errors(path):
+            make_parent(self._target)
+
+    def upload(self) -> None:
+        """Replaces the file elsewhere by the present content of the local one."""
+        with remote_errors(self._path):
+            self._target.system.put_file(self.local, self._target.path)
+
+    def close(self) -> None:
+        """Uploads for the last time, and removes the local file."""
+        try:
+            self.upload()
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.local)
+
+    def exists(self) -> bool:
+        """Whether the file elsewhere exists."""
+        with remote_errors(self._path):
+            return bool(self._target.system.exists(self._target.path))
+
+
 @contextlib.contextmanager
 def staged(path: str) -> Iterator[str]:
     """A block that writes files locally, below the yielded prefix; at its end they are where `path` says.
@@ -102,9 +166,8 @@ def staged(path: str) -> Iterator[str]:
         name = target.path.rstrip("/").rpartition("/")[2]
         yield os.path.join(folder, name)
         with remote_errors(path):
+            make_parent(target)
             parent = target.path.rpartition("/")[0]
-            if parent:
-                target.system.makedirs(parent, exist_ok=True)
             for each in sorted(os.listdir(folder), key=lambda each: (each.endswith(".index"), each)):
                 target.system.put_file(os.path.join(folder, each), f"{parent}/{each}" if parent else each)
 

@@ -11,6 +11,7 @@ from thalweg.passes.step_graph import StepGraph
 from thalweg.placement.costs import CostModel, Observation
 from thalweg.placement.options import PlacementOptions
 from thalweg.placement.place import Device
+from thalweg.platform.forks import watch_lock
 from thalweg.runtime.trace import traced_nodes
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Measurements:
         self._options = options
         self._types: dict[str, str] = {}
         self._lock = threading.Lock()
+        watch_lock(self)
         self._observed: list[tuple[Any, StepGraph]] = []
         self._costs: CostModel | None = None
         if options.costs and os.path.exists(options.costs):

@@ -20,6 +20,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.planned_step import PlannedStep
+from thalweg.platform.forks import watch_lock
 from thalweg.runtime.engine import Engine, EngineStep, LocalEngine
 from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
 from thalweg.runtime.install import register_python_kernels
@@ -109,6 +110,7 @@ class BaseSession:
             core.set_intra_op_threads(config.intra_op_parallelism_threads)
         self._closed = False
         self._lock = threading.Lock()
+        watch_lock(self)
         self._steps_by_call: dict[Any, _Step] = {}
         self._steps: dict[Any, EngineStep] = {}
         self._partial_runs: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.files.record_format import framed, read_records
 from thalweg.platform import gfile
 from thalweg.platform.file_paths import local_path, os_errors
+from thalweg.platform.remote_files import UploadedFile, is_remote
 
 
 class EventFile:
@@ -31,6 +32,7 @@ class EventFile:
         self._logdir = logdir
         self._suffix = suffix
         self._file: IO[bytes] | None = None
+        self._upload: UploadedFile | None = None  # of a folder elsewhere, where files cannot grow
         self.path = ""
 
     def _open(self) -> IO[bytes]:
@@ -46,7 +48,7 @@ class EventFile:
             self.path = os.path.join(self._logdir, name)
             with os_errors(self.path):
                 try:
-                    file = open(local_path(self.path), "xb")  # noqa: SIM115 (kept)
+                    file = self._create()
                     break
                 except FileExistsError:
                     second += 1
@@ -55,6 +57,16 @@ class EventFile:
         file.write(framed(event.SerializeToString()))
         self._file = file
         return file
+
+    def _create(self) -> IO[bytes]:
+        if not is_remote(self.path):
+            return open(local_path(self.path), "xb")
+        upload = UploadedFile(self.path)
+        if upload.exists():
+            os.remove(upload.local)
+            raise FileExistsError(self.path)
+        self._upload = upload
+        return open(upload.local, "wb")
 
     def write(self, event: bytes) -> None:
         """Appends a serialized Event."""
@@ -67,7 +79,9 @@ class EventFile:
         file = self._file or self._open()
         with os_errors(self.path):
             file.flush()
-        if not os.path.exists(local_path(self.path)):
+        if self._upload is not None:
+            self._upload.upload()
+        elif not os.path.exists(local_path(self.path)):
             raise errors.NotFoundError(
                 None, None, f"The events file {self.path} has disappeared: what was written since is lost."
             )
@@ -87,6 +101,9 @@ class EventFile:
                 # A failed flush leaves the descriptor open.
                 with contextlib.suppress(OSError):
                     file.raw.close()  # type: ignore[attr-defined]
+                upload, self._upload = self._upload, None
+                if upload is not None:
+                    upload.close()
 
 
 class _Flush:

@@ -10,6 +10,7 @@ from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 from thalweg.ops.files.record_format import framed, read_records
 from thalweg.platform.file_paths import local_path, os_errors
+from thalweg.platform.remote_files import UploadedFile, is_remote
 
 # TensorFlow's defaults for zlib; zlib's own defaults differ in the memory level.
 _WINDOW_BITS = 15
@@ -115,12 +116,14 @@ class TFRecordWriter:
         """
         if not isinstance(options, TFRecordOptions):
             options = TFRecordOptions(options)
+        self._upload = UploadedFile(os.fsdecode(path)) if is_remote(path) else None
+        local = path if self._upload is None else self._upload.local
         if options.get_compression_type_string(options):
-            self._writer: Any = _CompressedWriter(path, options)
+            self._writer: Any = _CompressedWriter(local, options)
         else:
             from thalweg._native import core  # Start-up time: the core is loaded when first used.
 
-            self._writer = core.RecordWriter(os.fsencode(path))
+            self._writer = core.RecordWriter(os.fsencode(local))
         # Called for each record, so the native method is bound directly: no Python frame in between.
         self.write = self._writer.write  # type: ignore[method-assign]
 
@@ -129,18 +132,28 @@ class TFRecordWriter:
         self._writer.write(record)
 
     def flush(self) -> None:
-        """Hands the buffered records to the operating system."""
+        """Hands the buffered records to the operating system; a file elsewhere then holds all of them, too."""
         self._writer.flush()
+        if self._upload is not None:
+            self._upload.upload()
 
     def close(self) -> None:
         """Writes the buffered records and closes the file; closing again does nothing."""
         self._writer.close()
+        upload, self._upload = self._upload, None
+        if upload is not None:
+            upload.close()
 
     def __enter__(self) -> TFRecordWriter:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # A local file is closed by the native writer; one elsewhere exists only once it was uploaded.
+        if getattr(self, "_upload", None) is not None:
+            self.close()
 
 
 class _CompressedWriter:

@@ -58,6 +58,8 @@ def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 
 @python_kernel("MatrixSolveLs")
 def _least_squares(inputs: list[Array], attrs: dict[str, Any]) -> Any:
+    if inputs[2].ndim != 0:
+        raise _invalid(f"l2_regularizer must be a scalar, got shape {list(inputs[2].shape)}")
     a, b, regularizer = _matrices(inputs[0]), _matrices(inputs[1]), float(inputs[2])
     _same_batch(a, b, a.shape[-2])
     if regularizer < 0:
