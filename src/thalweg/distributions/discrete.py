@@ -6,6 +6,7 @@ from typing import Any
 
 from thalweg.distributions.distribution import NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, tf_
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 
 
 def _logits_and_probs(logits: Any, probs: Any, validate: bool, classes: bool) -> tuple[Any, Any]:
@@ -23,6 +24,7 @@ def _logits_and_probs(logits: Any, probs: Any, validate: bool, classes: bool) ->
     return tf_.log(probs) if classes else tf_.log(probs) - tf_.log1p(-probs), probs
 
 
+@export("distributions.Bernoulli")
 class Bernoulli(Distribution):
     """The distribution of 1 with probability `probs`, else 0."""
 
@@ -59,6 +61,7 @@ class Bernoulli(Distribution):
         return tf_.cast(self.probs > 0.5, self.dtype)
 
 
+@export("distributions.Categorical")
 class Categorical(Distribution):
     """The distribution of class numbers; the last dimension of the parameters are the classes."""
 
@@ -114,6 +117,7 @@ class Categorical(Distribution):
         return tf_.cast(tf_.argmax(self.logits, axis=-1), self.dtype)
 
 
+@export("distributions.Multinomial")
 class Multinomial(Distribution):
     """The distribution of how often each class comes in `total_count` draws."""
 
@@ -154,6 +158,7 @@ class Multinomial(Distribution):
         return self._mean_value * (1.0 - self.probs)
 
 
+@export("distributions.Dirichlet")
 class Dirichlet(Distribution):
     """The Dirichlet distribution on the simplex."""
 
