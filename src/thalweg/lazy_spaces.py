@@ -1,4 +1,4 @@
-"""Public names whose modules are loaded when a program first asks for one: `tf.contrib.*`, `tf.estimator`, `tf.Session`.
+"""Public names whose modules are loaded when a program first asks for one: `tf.contrib.*`, `tf.estimator`, messages.
 
 A namespace that lacks a name asks here. There are two kinds of rows. A *library* is a folder of the package
 (`contrib/layers/`) and the namespace of its path (`tf.contrib.layers`): its modules are imported together at the first
