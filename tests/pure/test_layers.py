@@ -30,7 +30,7 @@ ORDER = (
     "layers metrics",
     "rnn",
     "seq2seq train",
-    "data feature_column saved_model testing datasets dist",
+    "data feature_column saved_model testing datasets dist trackable",
     "horovod",  # Horovod's names, on collective ops and this process's task
     "compatibility lazy_spaces as_tensorflow notebook_views",
     "namespace cli",
