@@ -27,7 +27,18 @@ _LIBRARIES: Final = ("distributions", "estimator", "linalg", "ragged", "signal")
 _ROOTS: Final = ("contrib",)
 
 # Names that a library exports outside of its own namespace.
-_ELSEWHERE: Final = {"RaggedTensor": "ragged", "spectral.dct": "signal", "spectral.idct": "signal"}
+_ELSEWHERE: Final = {
+    "RaggedTensor": "ragged",
+    "spectral.dct": "signal",
+    "spectral.idct": "signal",
+    "strings.bytes_split": "ragged",
+    "strings.ngrams": "ragged",
+    "strings.unicode_decode": "ragged",
+    "strings.unicode_decode_with_offsets": "ragged",
+    "strings.unicode_encode": "ragged",
+    "strings.unicode_split": "ragged",
+    "strings.unicode_split_with_offsets": "ragged",
+}
 
 # Namespaces that also hold every name of another one.
 _ALSO: Final = {
