@@ -100,7 +100,8 @@ class Distribution:
             known = tf_.TensorShape(None)
             if not isinstance(sample_shape, tf_.Tensor):
                 sizes = [sample_shape] if isinstance(sample_shape, int) else list(sample_shape)
-                known = tf_.TensorShape(sizes).concatenate(self.batch_shape).concatenate(self.event_shape)
+                static = [None if isinstance(size, tf_.Tensor) else size for size in sizes]
+                known = tf_.TensorShape(static).concatenate(self.batch_shape).concatenate(self.event_shape)
             result.set_shape(known)
             return result
 

@@ -283,7 +283,7 @@ class _OfRows(_OfSeveral):
 
     def _pieces(self, x: Any, is_range: bool) -> list[Any]:
         axis = -2 if is_range else -1
-        return tf.split(x, [each.shape_tensor()[axis] for each in self._operators], axis=-2)
+        return list(tf.split(x, [each.shape_tensor()[axis] for each in self._operators], axis=-2))
 
     def _joined(self, pieces: list[Any]) -> Any:
         return tf.concat(broadcast_batch(*pieces), -2)

@@ -225,7 +225,8 @@ class LinearOperatorIdentity(_Sized):
     def _matmul(self, x: Any, adjoint: bool = False) -> Any:
         return self._in_batch(x)
 
-    _solve = _matmul
+    def _solve(self, rhs: Any, adjoint: bool = False) -> Any:
+        return self._in_batch(rhs)
 
     def _diag_part(self) -> Any:
         return tf.ones(self.shape_tensor()[:-1], self.dtype)

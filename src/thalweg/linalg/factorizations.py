@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 from thalweg.graph.definitions.op_registry import export
 from thalweg.linalg.linear_operator import broadcast_batch, tf
@@ -76,6 +75,16 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
         return tensor / norm, norm
 
 
+class _State(NamedTuple):
+    """What a step of the method of conjugate gradients leaves."""
+
+    i: Any
+    x: Any
+    r: Any
+    p: Any
+    gamma: Any
+
+
 @export("linalg.experimental.conjugate_gradient")
 def conjugate_gradient(
     operator: Any, rhs: Any, preconditioner: Any = None, x: Any = None, tol: float = 1e-5, max_iter: int = 20,
@@ -101,7 +110,6 @@ def conjugate_gradient(
     """
     if not (operator.is_self_adjoint and operator.is_positive_definite):
         raise ValueError("Expected a self-adjoint, positive definite operator.")
-    state = namedtuple("CGState", ["i", "x", "r", "p", "gamma"])  # type: ignore[misc]
 
     def dot(a: Any, b: Any) -> Any:
         return tf.reduce_sum(tf.conj(a) * b if a.dtype.is_complex else a * b, -1)
@@ -115,7 +123,7 @@ def conjugate_gradient(
         start = tf.zeros_like(rhs) if x is None else tf.convert_to_tensor(x, dtype=rhs.dtype)
         residual = rhs if x is None else rhs - operator.matvec(start)
         direction = towards(residual)
-        first = state(tf.constant(0), start, residual, direction, dot(residual, direction))
+        first = _State(tf.constant(0), start, residual, direction, dot(residual, direction))
 
         def goes_on(s: Any) -> Any:
             return tf.logical_and(s.i < max_iter, tf.reduce_any(tf.norm(s.r, axis=-1) > limit))
@@ -126,6 +134,6 @@ def conjugate_gradient(
             r = s.r - size * product
             q = towards(r)
             gamma = dot(r, q)
-            return (state(s.i + 1, s.x + size * s.p, r, q + (gamma / s.gamma)[..., None] * s.p, gamma),)
+            return (_State(s.i + 1, s.x + size * s.p, r, q + (gamma / s.gamma)[..., None] * s.p, gamma),)
 
         return tf.while_loop(goes_on, step, [first])

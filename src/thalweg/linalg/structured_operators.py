@@ -165,7 +165,8 @@ class LinearOperatorHouseholder(_OfVector):
         normal = tf.nn.l2_normalize(self._vector, axis=-1)[..., None]
         return x - 2 * normal * tf.matmul(normal, x, adjoint_a=True)
 
-    _solve = _matmul
+    def _solve(self, rhs: Any, adjoint: bool = False) -> Any:
+        return self._matmul(rhs)  # A reflection is its own inverse.
 
     def _determinant(self) -> Any:
         return -tf.ones(self.batch_shape_tensor(), self.dtype)
