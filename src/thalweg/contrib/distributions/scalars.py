@@ -212,6 +212,9 @@ class Chi2(tf.distributions.Gamma):  # type: ignore[misc]
 class Poisson(_Scalar):
     """Counts of events of which `rate` happen on average."""
 
+    rate: Any
+    log_rate: Any
+
     def __init__(
         self, rate: Any = None, log_rate: Any = None, validate_args: bool = False, allow_nan_stats: bool = True,
         name: str = "Poisson",
@@ -251,6 +254,9 @@ class Poisson(_Scalar):
 
 class _Counts(_Scalar):
     """Counts with a probability, given as such or as logits."""
+
+    probs: Any
+    logits: Any
 
     def _set_chance(self, arguments: dict[str, Any], names: str) -> None:
         if (arguments["logits"] is None) == (arguments["probs"] is None):
