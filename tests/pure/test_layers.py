@@ -32,7 +32,8 @@ ORDER = (
     "seq2seq train",
     "data feature_column saved_model testing datasets dist trackable",
     "horovod",  # Horovod's names, on collective ops and this process's task
-    "compatibility lazy_spaces as_tensorflow notebook_views",
+    "compatibility lazy_spaces",
+    "as_tensorflow notebook_views",
     "namespace cli",
     "__init__",
     "__main__ distributions estimator linalg ragged signal",  # These use the public names, as programs do.
