@@ -631,6 +631,7 @@ from thalweg.ops.array.filling import zeros as zeros
 from thalweg.state.initializers import Zeros as zeros_initializer
 from thalweg.ops.array.filling import zeros_like as zeros_like
 from thalweg.ops.math.special import zeta as zeta
+from thalweg import audio as audio
 from thalweg import bitwise as bitwise
 from thalweg import collective as collective
 from thalweg import compat as compat

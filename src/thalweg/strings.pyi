@@ -26,4 +26,5 @@ from thalweg.ops.text.unicode import unicode_script as unicode_script
 from thalweg.ragged.ragged_strings import unicode_split as unicode_split
 from thalweg.ragged.ragged_strings import unicode_split_with_offsets as unicode_split_with_offsets
 from thalweg.ops.text.unicode import unicode_transcode as unicode_transcode
+from thalweg.ops.text.segment_join import unsorted_segment_join as unsorted_segment_join
 from thalweg.ops.text.strings import string_upper as upper

@@ -86,6 +86,7 @@ class LinearClassifier(_LinearEstimator):
         >>> data = tf.estimator.inputs.numpy_input_fn(rows, np.array([1, 1, 0, 0]), 4, None, shuffle=False)
         >>> float(model.train(data, steps=20).evaluate(data, steps=1)["accuracy"])
         1.0
+        >>> tf.summary.FileWriterCache.clear()
     """
 
     def __init__(
