@@ -5,5 +5,3 @@ from __future__ import annotations
 from thalweg import namespace as _namespace
 
 _namespace.assemble(globals())
-
-__getattr__ = _namespace.lazy_attribute

@@ -11,6 +11,7 @@ CXX11_ABI_FLAG: int
 from thalweg.ops.state.accumulators import ConditionalAccumulator as ConditionalAccumulator
 from thalweg.ops.state.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
 from tensorboard.compat.proto.config_pb2 import ConfigProto as ConfigProto
+from thalweg.ops.state.critical_sections import CriticalSection as CriticalSection
 from thalweg.graph.dtypes import DType as DType
 from thalweg.graph.device_spec import DeviceSpec as DeviceSpec
 from thalweg.graph.tensor_shape import Dimension as Dimension
@@ -620,6 +621,7 @@ from thalweg.state.variable_scope import variable_scope as variable_scope
 from thalweg.state.variable_lists import variables_initializer as variables_initializer
 from thalweg.state.initializers import VarianceScaling as variance_scaling_initializer
 from thalweg.graph.dtypes import variant as variant
+from thalweg.control_flow.functional import vectorized_map as vectorized_map
 from thalweg.ops.flow.printing import verify_tensor_all_finite as verify_tensor_all_finite
 from thalweg.platform import version as version
 from thalweg.ops.array.select import where as where
@@ -630,6 +632,7 @@ from thalweg.ops.array.filling import zeros as zeros
 from thalweg.state.initializers import Zeros as zeros_initializer
 from thalweg.ops.array.filling import zeros_like as zeros_like
 from thalweg.ops.math.special import zeta as zeta
+from thalweg import audio as audio
 from thalweg import bitwise as bitwise
 from thalweg import collective as collective
 from thalweg import compat as compat

@@ -1,15 +1,19 @@
-"""Public namespaces whose files are loaded when a program first asks for one of their names: `tf.contrib.*`.
+"""Public names whose modules are loaded when a program first asks for one: `tf.contrib.*`, `tf.estimator`, messages.
 
-A folder of the package below a lazy root (`contrib/layers/`) is a namespace (`tf.contrib.layers`). Its modules export
-as all others do; they are imported together at the first attribute that is not bound yet, and their exports bound.
+A namespace that lacks a name asks here. There are two kinds of rows. A *library* is a folder of the package
+(`contrib/layers/`) and the namespace of its path (`tf.contrib.layers`): its modules are imported together at the first
+name that is not bound yet, and what they `@export` is bound. A *single name* is bound from the module that defines it:
+messages, the session, and tools of lower packages that few programs use.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, Final
 
@@ -17,7 +21,24 @@ from thalweg.graph.definitions import op_registry
 
 _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
+
+# Folders that are one library, and folders whose folders are.
+_LIBRARIES: Final = ("distributions", "estimator", "linalg", "ragged", "signal")
 _ROOTS: Final = ("contrib",)
+
+# Names that a library exports outside of its own namespace.
+_ELSEWHERE: Final = {
+    "RaggedTensor": "ragged",
+    "spectral.dct": "signal",
+    "spectral.idct": "signal",
+    "strings.bytes_split": "ragged",
+    "strings.ngrams": "ragged",
+    "strings.unicode_decode": "ragged",
+    "strings.unicode_decode_with_offsets": "ragged",
+    "strings.unicode_encode": "ragged",
+    "strings.unicode_split": "ragged",
+    "strings.unicode_split_with_offsets": "ragged",
+}
 
 # Namespaces that also hold every name of another one.
 _ALSO: Final = {
@@ -34,66 +55,102 @@ _ALSO: Final = {
     "contrib.bitwise": "bitwise",
     "contrib.distribute": "distribute",
 }
-_bound: set[str] = set()
+
+# Single names by namespace and module; modules of messages are those of the tensorboard package.
+_PROTO: Final = "tensorboard.compat.proto"
+_SINGLE_NAMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("", f"{_PROTO}.attr_value_pb2"): ("AttrValue", "NameAttrList"),
+    ("", f"{_PROTO}.config_pb2"): (
+        "ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions",
+    ),
+    ("", f"{_PROTO}.event_pb2"): ("Event", "LogMessage", "SessionLog"),
+    ("", f"{_PROTO}.graph_pb2"): ("GraphDef",),
+    ("", f"{_PROTO}.histogram_pb2"): ("HistogramProto",),
+    ("", f"{_PROTO}.meta_graph_pb2"): ("MetaGraphDef", "SignatureDef", "TensorInfo"),
+    ("", f"{_PROTO}.node_def_pb2"): ("NodeDef",),
+    ("", f"{_PROTO}.summary_pb2"): ("Summary", "SummaryMetadata"),
+    ("", f"{_PROTO}.variable_pb2"): ("SaveSliceInfoDef", "VariableDef"),
+    ("", "thalweg.runtime.session"): ("InteractiveSession", "Session"),
+    ("", "thalweg.as_tensorflow.install"): ("install_as_tensorflow",),
+    ("train", f"{_PROTO}.saver_pb2"): ("SaverDef",),
+    ("train", f"{_PROTO}.cluster_pb2"): ("ClusterDef", "JobDef"),
+    ("train", "thalweg.graph.messages.cluster_messages"): ("ServerDef",),
+    ("train", "thalweg.ops.text.example_messages"): (
+        "BytesList", "Example", "Feature", "FeatureList", "FeatureLists", "Features", "FloatList", "Int64List",
+        "SequenceExample",
+    ),
+    ("train", "thalweg.dist.server"): ("Server",),
+    ("train", "thalweg.trackable.checkpoint"): ("Checkpoint",),
+    ("train", "thalweg.trackable.checkpoint_manager"): ("CheckpointManager",),
+    ("summary", f"{_PROTO}.event_pb2"): ("Event", "SessionLog", "TaggedRunMetadata"),
+    ("summary", f"{_PROTO}.summary_pb2"): ("Summary", "SummaryDescription"),
+    ("python.client.timeline", "thalweg.profiler.timeline"): ("Timeline",),
+    ("python.client.device_lib", "thalweg.runtime.local_devices"): ("list_local_devices",),
+    ("debugging", "thalweg.runtime.waiting"): ("dump_steps", "dump_steps_on_signal", "warn_of_waiting_steps"),
+    ("profiler", "thalweg.profiler.recording"): ("Recording", "record"),
+    ("profiler", "thalweg.profiler.model_profile"): ("Profiler", "advise", "profile"),
+    ("profiler", "thalweg.profiler.profile_options"): ("ProfileOptionBuilder",),
+    ("profiler", "thalweg.profiler.advice"): ("AdviceProto",),
+    ("placement", "thalweg.placement.options"): ("configure",),
+    ("placement", "thalweg.placement.costs"): ("CostModel",),
+    ("placement", "thalweg.placement.machine"): ("Machine",),
+    ("placement", "thalweg.runtime.measurements"): ("cost_model",),
+    ("placement", "thalweg.placement.comparison"): ("Comparison", "compare", "strategy_names"),
+    ("distribute", "thalweg.dist.cluster_task"): ("ClusterTask", "start_task"),
+    ("distribute", "thalweg.dist.tensorflow_clients"): ("TensorFlowClients",),
+    ("distribute", "thalweg.dist.tls"): ("TLSOptions", "set_tls_options"),
+    ("test", "thalweg.testing.test_case"): ("TestCase", "main"),
+    ("test", "thalweg.testing.benchmark"): ("Benchmark",),
+    ("test", "thalweg.testing.graph_comparison"): ("assert_equal_graph_def",),
+    ("test", "thalweg.testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),
+    ("test", "thalweg.testing.environment"): (
+        "get_temp_dir", "gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
+        "is_built_with_rocm", "is_built_with_xla", "is_gpu_available", "mock", "test_src_dir_path",
+    ),
+    ("test", "thalweg.dist.local_cluster"): ("create_local_cluster",),
+}  # fmt: skip
+_sources: Final = {
+    (f"{space}.{name}" if space else name): source for (space, source), names in _SINGLE_NAMES.items() for name in names
+}
+
+_loaded: Final[dict[str, bool]] = {}  # The libraries, by the namespace of each.
+_bound: Final[set[str]] = set()
 _lock: Final = threading.RLock()
 
 
-class LazySpace(ModuleType):
-    """A namespace that imports its modules when it is asked for a name that it does not have yet."""
+def single_names() -> dict[str, str]:
+    """The single names (dotted), and the module that defines each."""
+    return dict(_sources)
 
-    def __init__(self, name: str, folder: str | None) -> None:
-        """Takes the full name, and the folder of its modules (None: there are none, only other names of values)."""
-        super().__init__(name, f"The public names under `tf.{name.partition('.')[2]}`.")
-        self.__path__: list[str] = [] if folder is None else [folder]
-        self.__package__ = name
-        self._loaded = folder is None
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__all__":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        self._load()
-        if name == "__all__":
-            return sorted(key for key in self.__dict__ if not key.startswith("_"))
-        if name in self.__dict__:
-            return self.__dict__[name]
-        other = _ALSO.get(self.__name__.partition(".")[2])
-        if other is not None and not name.startswith("_"):
-            value: Any = sys.modules[_PACKAGE]
-            for part in (*other.split("."), name):
-                value = getattr(value, part, None)
-            if value is not None:
-                return value
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+def libraries() -> list[str]:
+    """The dotted public names of the libraries."""
+    return sorted(_loaded)
 
-    def __dir__(self) -> list[str]:
-        self._load()
-        return sorted(self.__dict__)
 
-    def _load(self) -> None:
-        with _lock:
-            if self._loaded:
-                return
-            self._loaded = True
-            import pkgutil  # Start-up time: programs that use no lazy namespace do without it.
+def load_all() -> None:
+    """Loads every library: for tools that list all public names."""
+    for space in libraries():
+        _load(space)
 
-            try:
-                for module in pkgutil.walk_packages(self.__path__, self.__name__ + "."):
-                    importlib.import_module(module.name)
-            except BaseException:
-                self._loaded = False
-                raise
-            bind_exports()
+
+def is_lazy(space: str) -> bool:
+    """Whether a namespace belongs to a library, as `estimator.export` does."""
+    return any(space == library or space.startswith(f"{library}.") for library in _loaded)
 
 
 def make_spaces(top: ModuleType) -> None:
-    """Makes the namespaces of the folders below the roots, without reading a file of theirs."""
+    """Makes the namespaces of the libraries, without reading a file of theirs."""
+    for name in _LIBRARIES:
+        _add(top, name, os.path.join(_FOLDER, name))
+        _loaded[name] = False
     for root in _ROOTS:
         folder = os.path.join(_FOLDER, root)
-        space = _add(top, root, folder)
-        space._loaded = True  # Its modules are namespaces of their own, or private.
+        outer = _add(top, root, folder)
         for entry in sorted(os.scandir(folder), key=lambda each: each.name):
             if entry.is_dir() and not entry.name.startswith("_"):
-                _add(space, entry.name, entry.path)
+                _add(outer, entry.name, entry.path)
+                _loaded[f"{root}.{entry.name}"] = False
     for dotted in _ALSO:
         parent, _, name = dotted.rpartition(".")
         outer = sys.modules[f"{_PACKAGE}.{parent}"]
@@ -101,23 +158,94 @@ def make_spaces(top: ModuleType) -> None:
             _add(outer, name, None)
 
 
-def _add(parent: ModuleType, name: str, folder: str | None) -> LazySpace:
-    space = LazySpace(f"{parent.__name__}.{name}", folder)
-    sys.modules[space.__name__] = space
+def watch_spaces(spaces: Iterable[str]) -> None:
+    """Makes these namespaces, and those of single names, ask here for names that they lack."""
+    top = sys.modules[_PACKAGE]
+    for space in sorted({*spaces, *(space for space, _ in _SINGLE_NAMES)}):
+        _watch(space_module(top, space) if space else top)
+
+
+def _add(parent: ModuleType, name: str, folder: str | None) -> ModuleType:
+    space = _empty_module(f"{parent.__name__}.{name}", folder)
     setattr(parent, name, space)
+    _watch(space)
     return space
 
 
-def lazy_spaces() -> list[str]:
-    """The dotted public names of the namespaces that are loaded when first used."""
-    found = [name for name, module in sys.modules.items() if isinstance(module, LazySpace)]
-    return sorted(name.partition(".")[2] for name in found)
+def _empty_module(name: str, folder: str | None = None) -> ModuleType:
+    module = ModuleType(name, f"The public names under `tf.{name.partition('.')[2]}`.")
+    module.__path__ = [] if folder is None else [folder]  # Names below it may be imported as modules.
+    module.__package__ = name
+    sys.modules[name] = module
+    return module
 
 
-def load_all() -> None:
-    """Loads every lazy namespace: for tools that list all public names."""
-    for name in lazy_spaces():
-        sys.modules[f"{_PACKAGE}.{name}"]._load()
+def _watch(module: ModuleType) -> None:
+    if "__getattr__" not in module.__dict__:
+        module.__dict__["__getattr__"] = functools.partial(lazy_attribute, module)
+        module.__dict__["__dir__"] = functools.partial(_names_in, module)
+
+
+def _names_in(module: ModuleType) -> list[str]:
+    _load(module.__name__.partition(".")[2])
+    return sorted(module.__dict__)
+
+
+def lazy_attribute(module: ModuleType, name: str) -> Any:
+    """Module `__getattr__` of a namespace: loads what defines the name.
+
+    Raises:
+        AttributeError: If there is no such name; the message suggests another one.
+    """
+    space = module.__name__.partition(".")[2]
+    dotted = f"{space}.{name}" if space else name
+    if name.startswith("__") and not (name == "__all__" and is_lazy(space)):
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    if dotted in _sources:
+        _bind_single(module, name, _sources[dotted])
+    _load(_ELSEWHERE.get(dotted, space))
+    if name == "__all__":
+        return sorted(key for key in module.__dict__ if not key.startswith("_"))
+    if name in module.__dict__:
+        return module.__dict__[name]
+    if space in _ALSO and not name.startswith("_"):
+        value: Any = sys.modules[_PACKAGE]
+        for part in (*_ALSO[space].split("."), name):
+            value = getattr(value, part, None)
+        if value is not None:
+            return value
+    from thalweg.platform.absent_names import advice  # Start-up time: only mistakes need it.
+
+    hint = advice(dotted, [*op_registry.exports(), *_sources])
+    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{hint}")
+
+
+def _bind_single(module: ModuleType, name: str, source: str) -> None:
+    try:
+        value = getattr(importlib.import_module(source), name)
+    except ModuleNotFoundError as e:
+        raise AttributeError(f"thalweg.{name} needs the module {source}, which cannot be imported: {e}") from e
+    setattr(module, name, value)
+
+
+def _load(library: str) -> None:
+    """Imports the modules of a library and binds their exports; does nothing for any other namespace."""
+    if _loaded.get(library, True):
+        return
+    with _lock:
+        if _loaded[library]:
+            return
+        _loaded[library] = True
+        import pkgutil  # Start-up time: programs that use no library do without it.
+
+        space = sys.modules[f"{_PACKAGE}.{library}"]
+        try:
+            for module in pkgutil.walk_packages(space.__path__, space.__name__ + "."):
+                importlib.import_module(module.name)
+        except BaseException:
+            _loaded[library] = False
+            raise
+        bind_exports()
 
 
 def bind_exports() -> None:
@@ -143,9 +271,7 @@ def space_module(parent: ModuleType, dotted: str) -> ModuleType:
             if child is None and (os.path.isdir(path) or os.path.isfile(path + ".py")):
                 child = importlib.import_module(name)
             if child is None:
-                child = ModuleType(name, f"The public names under `tf.{name.partition('.')[2]}`.")
-                child.__path__ = []  # Names below it may be imported as modules.
-                sys.modules[name] = child
+                child = _empty_module(name)
             setattr(module, part, child)
         module = child
     return module

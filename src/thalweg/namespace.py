@@ -1,7 +1,7 @@
 """Builds the public namespace `tf.*` from what the op families and libraries export.
 
 Nothing is listed here that a registry already knows: op families are found by looking into their folders, functions
-and classes by their `@export`. Protobuf classes and the session are bound when first used, to keep the import short.
+and classes by their `@export`. What `lazy_spaces` names is loaded when first used, to keep the import short.
 """
 
 from __future__ import annotations
@@ -61,130 +61,6 @@ _FAMILIES: Final = (
     "devices",
 )
 
-_PROTO: Final = "tensorboard.compat.proto."
-_PROTOBUF_CLASSES: Final[dict[str, tuple[str, ...]]] = {
-    "attr_value_pb2": ("AttrValue", "NameAttrList"),
-    "config_pb2": ("ConfigProto", "GPUOptions", "GraphOptions", "OptimizerOptions", "RunMetadata", "RunOptions"),
-    "event_pb2": ("Event", "LogMessage", "SessionLog"),
-    "graph_pb2": ("GraphDef",),
-    "histogram_pb2": ("HistogramProto",),
-    "meta_graph_pb2": ("MetaGraphDef", "SignatureDef", "TensorInfo"),
-    "node_def_pb2": ("NodeDef",),
-    "summary_pb2": ("Summary", "SummaryMetadata"),
-    "variable_pb2": ("SaveSliceInfoDef", "VariableDef"),
-}
-_LAZY: Final[dict[str, str]] = {
-    **{name: _PROTO + module for module, names in _PROTOBUF_CLASSES.items() for name in names},
-    **dict.fromkeys(("Session", "InteractiveSession"), "thalweg.runtime.session"),
-    "install_as_tensorflow": "thalweg.as_tensorflow.install",
-    "RaggedTensor": "thalweg.ragged.ragged_names",
-}
-# The same under a dotted name: (namespace, name) to where it is defined.
-_LAZY_DOTTED: Final[dict[tuple[str, str], str]] = {
-    ("train", "SaverDef"): _PROTO + "saver_pb2",
-    ("train", "ClusterDef"): _PROTO + "cluster_pb2",
-    ("train", "JobDef"): _PROTO + "cluster_pb2",
-    ("train", "ServerDef"): "thalweg.graph.messages.cluster_messages",
-    **{
-        ("train", name): "thalweg.ops.text.example_messages"
-        for name in (
-            "BytesList",
-            "Example",
-            "Feature",
-            "FeatureList",
-            "FeatureLists",
-            "Features",
-            "FloatList",
-            "Int64List",
-            "SequenceExample",
-        )
-    },
-    **{
-        ("summary", name): _PROTO + module
-        for name, module in (
-            ("Event", "event_pb2"),
-            ("SessionLog", "event_pb2"),
-            ("Summary", "summary_pb2"),
-            ("SummaryDescription", "summary_pb2"),
-            ("TaggedRunMetadata", "event_pb2"),
-        )
-    },
-}
-
-# Tests, distributions and tools for placement are loaded only by the programs that use them.
-_LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
-    ("python.client.timeline", "profiler.timeline"): ("Timeline",),
-    ("python.client.device_lib", "runtime.local_devices"): ("list_local_devices",),
-    ("debugging", "runtime.waiting"): ("dump_steps", "dump_steps_on_signal", "warn_of_waiting_steps"),
-    ("profiler", "profiler.recording"): ("Recording", "record"),
-    ("profiler", "profiler.model_profile"): ("Profiler", "advise", "profile"),
-    ("profiler", "profiler.profile_options"): ("ProfileOptionBuilder",),
-    ("profiler", "profiler.advice"): ("AdviceProto",),
-    ("estimator", "estimator.estimator"): ("Estimator",),
-    ("estimator", "estimator.model_spec"): ("EstimatorSpec", "ModeKeys"),
-    ("estimator", "estimator.run_config"): ("RunConfig",),
-    ("estimator", "estimator.warm_start"): ("WarmStartSettings",),
-    ("estimator", "estimator.training"): ("EvalSpec", "TrainSpec", "train_and_evaluate"),
-    ("estimator", "estimator.exporters"): ("BestExporter", "Exporter", "FinalExporter", "LatestExporter"),
-    ("estimator", "estimator.parse_specs"): ("classifier_parse_example_spec", "regressor_parse_example_spec"),
-    ("estimator", "estimator.canned.estimators"): (
-        "DNNClassifier", "DNNEstimator", "DNNRegressor", "LinearClassifier", "LinearEstimator", "LinearRegressor",
-    ),
-    ("estimator", "estimator.canned.combined"): (
-        "DNNLinearCombinedClassifier", "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor",
-    ),
-    ("estimator", "estimator.canned.baseline"): ("BaselineClassifier", "BaselineEstimator", "BaselineRegressor"),
-    ("estimator.inputs", "estimator.input_functions"): ("numpy_input_fn", "pandas_input_fn"),
-    ("estimator.export", "estimator.export_outputs"): (
-        "ClassificationOutput", "EvalOutput", "ExportOutput", "PredictOutput", "RegressionOutput",
-    ),
-    ("estimator.export", "estimator.serving_inputs"): (
-        "ServingInputReceiver", "TensorServingInputReceiver", "build_parsing_serving_input_receiver_fn",
-        "build_raw_serving_input_receiver_fn", "build_raw_supervised_input_receiver_fn",
-    ),
-    ("ragged", "ragged.ragged_names"): (
-        "RaggedTensorValue", "boolean_mask", "constant", "constant_value", "map_flat_values", "placeholder", "range",
-        "row_splits_to_segment_ids", "segment_ids_to_row_splits", "stack",
-    ),
-    ("signal", "signal.windows"): (
-        "hamming_window", "hann_window", "kaiser_bessel_derived_window", "kaiser_window", "vorbis_window",
-    ),
-    ("signal", "signal.frames"): ("frame", "overlap_and_add"),
-    ("signal", "signal.transforms"): (
-        "dct", "fftshift", "idct", "ifftshift", "inverse_mdct", "inverse_stft", "inverse_stft_window_fn",
-        "linear_to_mel_weight_matrix", "mdct", "mfccs_from_log_mel_spectrograms", "stft",
-    ),
-    ("spectral", "signal.transforms"): ("dct", "idct"),
-    ("test", "testing.test_case"): ("TestCase", "main"),
-    ("distributions", "distributions.distribution"): (
-        "Distribution", "FULLY_REPARAMETERIZED", "NOT_REPARAMETERIZED", "RegisterKL", "ReparameterizationType",
-        "kl_divergence",
-    ),
-    ("distributions", "distributions.continuous"): (
-        "Beta", "Exponential", "Gamma", "Laplace", "Normal", "StudentT", "Uniform",
-    ),
-    ("distributions", "distributions.discrete"): ("Bernoulli", "Categorical", "Dirichlet", "Multinomial"),
-    ("placement", "placement.options"): ("configure",),
-    ("placement", "placement.costs"): ("CostModel",),
-    ("placement", "placement.machine"): ("Machine",),
-    ("placement", "runtime.measurements"): ("cost_model",),
-    ("placement", "placement.comparison"): ("Comparison", "compare", "strategy_names"),
-    ("test", "testing.benchmark"): ("Benchmark",),
-    ("test", "dist.local_cluster"): ("create_local_cluster",),
-    ("train", "dist.server"): ("Server",),
-    ("distribute", "dist.cluster_task"): ("ClusterTask", "start_task"),
-    ("distribute", "dist.tensorflow_clients"): ("TensorFlowClients",),
-    ("distribute", "dist.tls"): ("TLSOptions", "set_tls_options"),
-    ("test", "testing.graph_comparison"): ("assert_equal_graph_def",),
-    ("test", "testing.gradient_checker"): ("compute_gradient", "compute_gradient_error"),
-    ("test", "testing.environment"): (
-        "get_temp_dir", "gpu_device_name", "is_built_with_cuda", "is_built_with_gpu_support",
-        "is_built_with_rocm", "is_built_with_xla", "is_gpu_available", "mock", "test_src_dir_path",
-    ),
-}  # fmt: skip
-for (_space, _source), _names in _LAZY_SPACES.items():
-    _LAZY_DOTTED.update({(_space, _name): f"{_PACKAGE}.{_source}" for _name in _names})
-
 # What sessions with a target use.
 set_connector(lambda: importlib.import_module(f"{_PACKAGE}.dist.connect").CONNECTOR)
 
@@ -201,13 +77,7 @@ def assemble(target: dict[str, Any]) -> None:
     top = sys.modules[_PACKAGE]
     lazy_spaces.make_spaces(top)
     lazy_spaces.bind_exports()
-    spaces = {dotted.rpartition(".")[0] for dotted in op_registry.exports()}
-    for space in sorted(spaces.union(space for space, _ in _LAZY_DOTTED) - {""}):
-        module = space_module(top, space)
-        if isinstance(module, lazy_spaces.LazySpace):
-            continue
-        if "__getattr__" not in module.__dict__:
-            module.__dict__["__getattr__"] = _lazy_in(space)
+    lazy_spaces.watch_spaces(dotted.rpartition(".")[0] for dotted in op_registry.exports())
     space_module(top, "compat").v1 = top  # type: ignore[attr-defined]
     sys.modules[_PACKAGE + ".compat.v1"] = top
     target["raw_ops"] = _raw_ops()
@@ -269,44 +139,6 @@ def _export_base() -> None:
         value(compatibility.no_effect, name)
     for name in compatibility.__all__:
         value(getattr(compatibility, name), f"compat.{name}")
-
-
-def _load(name: str, source: str) -> Any:
-    try:
-        return getattr(importlib.import_module(source), name)
-    except ModuleNotFoundError as e:
-        raise AttributeError(f"thalweg.{name} needs the module {source}, which cannot be imported: {e}") from e
-
-
-def lazy_names() -> dict[str, str]:
-    """The public names (dotted) that are bound when first used, and the module that defines each."""
-    return {**_LAZY, **{f"{space}.{name}": source for (space, name), source in _LAZY_DOTTED.items()}}
-
-
-def lazy_attribute(name: str) -> Any:
-    """Module `__getattr__` of the package: binds protobuf classes and the session at their first use."""
-    source = _LAZY.get(name)
-    if source is None:
-        raise AttributeError(f"module 'thalweg' has no attribute '{name}'{_instead_of(name)}")
-    value = _load(name, source)
-    setattr(sys.modules[_PACKAGE], name, value)
-    return value
-
-
-def _instead_of(name: str) -> str:
-    from thalweg.platform.absent_names import advice  # Start-up time: only mistakes need it.
-
-    return advice(name, [*op_registry.exports(), *lazy_names()])
-
-
-def _lazy_in(space: str) -> Any:
-    def lazy(name: str) -> Any:
-        source = _LAZY_DOTTED.get((space, name))
-        if source is None:
-            raise AttributeError(f"module 'thalweg.{space}' has no attribute '{name}'{_instead_of(f'{space}.{name}')}")
-        return _load(name, source)
-
-    return lazy
 
 
 def _raw_ops() -> ModuleType:

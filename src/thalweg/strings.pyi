@@ -3,10 +3,12 @@
 from typing import Any
 
 from thalweg.ops.text.strings import as_string as as_string
+from thalweg.ragged.ragged_strings import bytes_split as bytes_split
 from thalweg.ops.text.strings import string_format as format
 from thalweg.ops.text.strings import string_join as join
 from thalweg.ops.text.strings import string_length as length
 from thalweg.ops.text.strings import string_lower as lower
+from thalweg.ragged.ragged_strings import ngrams as ngrams
 from thalweg.ops.text.string_split import reduce_join as reduce_join
 from thalweg.ops.text.string_split import regex_full_match as regex_full_match
 from thalweg.ops.text.string_split import regex_replace as regex_replace
@@ -17,8 +19,12 @@ from thalweg.ops.text.strings import string_to_hash_bucket as to_hash_bucket
 from thalweg.ops.text.strings import string_to_hash_bucket_fast as to_hash_bucket_fast
 from thalweg.ops.text.strings import string_to_hash_bucket_strong as to_hash_bucket_strong
 from thalweg.ops.text.strings import string_to_number as to_number
-from thalweg.ops.text.unicode import unicode_decode as unicode_decode
-from thalweg.ops.text.unicode import unicode_decode_with_offsets as unicode_decode_with_offsets
-from thalweg.ops.text.unicode import unicode_encode as unicode_encode
+from thalweg.ragged.ragged_strings import unicode_decode as unicode_decode
+from thalweg.ragged.ragged_strings import unicode_decode_with_offsets as unicode_decode_with_offsets
+from thalweg.ragged.ragged_strings import unicode_encode as unicode_encode
+from thalweg.ops.text.unicode import unicode_script as unicode_script
+from thalweg.ragged.ragged_strings import unicode_split as unicode_split
+from thalweg.ragged.ragged_strings import unicode_split_with_offsets as unicode_split_with_offsets
 from thalweg.ops.text.unicode import unicode_transcode as unicode_transcode
+from thalweg.ops.text.segment_join import unsorted_segment_join as unsorted_segment_join
 from thalweg.ops.text.strings import string_upper as upper

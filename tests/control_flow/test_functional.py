@@ -66,3 +66,13 @@ def test_wrong_arguments_are_refused() -> None:
         tf.map_fn(lambda x: (x, x), tf.zeros([2]))
     with pytest.raises(TypeError, match="SparseTensor"):
         tf.map_fn(lambda x: x, tf.SparseTensor([[0]], [1.0], [2]))
+
+
+def test_vectorized_map_gives_results_of_any_type_and_structure() -> None:
+    x, y = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([1, 2])
+    found = tf.vectorized_map(lambda e: {"sum": tf.reduce_sum(e[0]), "big": e[1] > 1}, (x, y))
+    slope = tf.gradients(tf.vectorized_map(lambda v: v * v, x), x)[0]
+    with tf.Session() as session:
+        values, slope_value = session.run([found, slope])
+    assert values["sum"].tolist() == [3.0, 7.0] and values["big"].tolist() == [False, True]
+    assert slope_value.tolist() == [[2.0, 4.0], [6.0, 8.0]]

@@ -143,3 +143,11 @@ def test_arguments_are_validated_on_request() -> None:
     assert _run(copy.stddev()) == 3 and "Normal" in repr(copy)
     with pytest.raises(NotImplementedError, match="quantile"):
         copy.quantile(0.5)
+
+
+def test_the_shape_of_samples_may_have_tensors_in_it() -> None:
+    size = tf.placeholder(tf.int32, [])
+    drawn = tf.distributions.Normal([0.0, 1.0], 1.0).sample([size, 3])
+    assert drawn.shape.as_list() == [None, 3, 2]
+    with tf.Session() as session:
+        assert session.run(drawn, {size: 4}).shape == (4, 3, 2)

@@ -11,7 +11,7 @@ import pytest
 
 import thalweg as tf
 from reference import docstrings, kernels, links, names, op_facts, pages, signatures
-from thalweg import namespace
+from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 
 
@@ -26,7 +26,7 @@ def texts(reference: names.Reference) -> dict[str, str]:
 
 
 def test_every_exported_and_lazy_name_is_described(reference: names.Reference) -> None:
-    public = {f"tf.{name}" for name in [*op_registry.exports(), *namespace.lazy_names()]}
+    public = {f"tf.{name}" for name in [*op_registry.exports(), *lazy_spaces.single_names()]}
     assert public <= set(reference.entries) | set(reference.modules)
 
 

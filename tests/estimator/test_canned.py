@@ -65,7 +65,7 @@ def test_dnn_classifier_of_several_classes_with_strings_as_labels(tmp_path: Path
     embedding = tf.feature_column.embedding_column(colour, 2)
     model = tf.estimator.DNNClassifier(
         [8, 4], [number, embedding], str(tmp_path), n_classes=3, label_vocabulary=["red", "green", "blue"],
-        optimizer=lambda: tf.train.AdagradOptimizer(0.3),
+        optimizer=lambda: tf.train.AdagradOptimizer(0.3), config=tf.estimator.RunConfig(tf_random_seed=3),
     )  # fmt: skip
     model.train(batches(COLOURS), steps=100)
     weights = [

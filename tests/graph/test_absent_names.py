@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import thalweg as tf
-from thalweg import namespace
+from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 from thalweg.platform import absent_names
 
@@ -34,7 +34,7 @@ def test_absent_names_say_what_to_use() -> None:
 
 
 def test_every_name_that_is_recommended_is_there() -> None:
-    public = {*op_registry.exports(), *namespace.lazy_names()}
+    public = {*op_registry.exports(), *lazy_spaces.single_names()}
     for text in absent_names._INSTEAD.values():
         for word in text.replace("(", " ").replace(",", " ").replace(":", " ").split():
             name = word.rstrip(".,;").removeprefix("tf.")

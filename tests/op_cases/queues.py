@@ -32,5 +32,8 @@ covered_elsewhere(
     "StageSize",
     "StageClear",
     "RecordInput",
+    "MutexV2",
+    "MutexLock",
+    "ConsumeMutexLock",
     *(f"{family}{op}" for family in ("Map", "OrderedMap") for op in _MAP_OPS),
 )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 import thalweg as tf
-from tests.op_cases import Args, Bad, case, real
+from tests.op_cases import Args, Bad, case, covered_elsewhere, real
 from thalweg.graph.apply import apply, apply_one
 
 for _op, _function in (
@@ -200,6 +200,11 @@ case(
     dtypes="float32",
     bad=[Bad(Args(real(2, 3), real(2, 4), real(7, 8), real(7, 4), real(8), real(5)), match="b_c")],
 )
+
+covered_elsewhere(
+    "their inputs are outputs of the cells; tests/ops/test_block_cells.py compares them with differences",
+    "BlockLSTMGrad", "BlockLSTMGradV2", "LSTMBlockCellGrad", "GRUBlockCellGrad",
+)  # fmt: skip
 
 case(
     "Empty",

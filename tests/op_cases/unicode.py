@@ -105,6 +105,20 @@ case(
 )
 
 
+case(
+    "UnicodeScript",
+    tf.strings.unicode_script,
+    # A letter of Latin, Hebrew and Han, a digit (common), an accent (inherited), no code point, one of no script.
+    lambda x: np.array([25, 19, 17, 0, 1, -1, -1, 103, 103], np.int32)[: x.size].reshape(x.shape),
+    samples=[
+        Args(np.array([0x41, 0x5D0, 0x4E00, 0x30, 0x301, -1, 0x110000, 0x378, 0xD800], np.int32)),
+        Args(np.array([[0x7A, 0x5EA]], np.int32)),
+        Args(np.zeros((0, 2), np.int32)),
+    ],
+    dtypes="float32",
+)
+
+
 def _decoded_with_starts(x: np.ndarray, encoding: str, starts: list[int]) -> list[np.ndarray]:
     return [*_decoded(x, encoding), np.array(starts, np.int64)]
 

@@ -30,12 +30,13 @@ ORDER = (
     "layers metrics",
     "rnn",
     "seq2seq train",
-    "data feature_column saved_model testing datasets dist",
+    "data feature_column saved_model testing datasets dist trackable",
     "horovod",  # Horovod's names, on collective ops and this process's task
-    "compatibility lazy_spaces as_tensorflow notebook_views",
+    "compatibility lazy_spaces",
+    "as_tensorflow notebook_views",
     "namespace cli",
     "__init__",
-    "__main__ distributions estimator ragged signal",  # These use the public names, as programs do.
+    "__main__ distributions estimator linalg ragged signal",  # These use the public names, as programs do.
     "contrib",
     "tensorflow_modules",  # what TensorFlow's internal paths hold beside public names
 )

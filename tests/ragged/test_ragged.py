@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -147,3 +149,26 @@ def test_wrong_rows_are_refused() -> None:
         tf.ragged.constant([1, [2]])
     with pytest.raises(tf.errors.InvalidArgumentError, match="2 values, but there are 3"):
         run(make.from_row_splits([1, 2, 3], [0, 2]).to_tensor())
+
+
+def test_functions_are_the_same_objects_before_and_after_the_first_use() -> None:
+    program = """
+from thalweg import add, reduce_sum, math
+import sys
+import thalweg as tf
+assert not any(name.startswith("thalweg.ragged.") for name in sys.modules)
+rt = tf.ragged.constant([[1, 2], [], [3]])
+assert add is tf.add and math.add is add and reduce_sum is tf.reduce_sum
+with tf.Session() as session:
+    assert session.run(add(rt, 1)).to_list() == [[2, 3], [], [4]]
+    assert session.run(reduce_sum(rt, axis=1)).tolist() == [3, 0, 3]
+    assert session.run(add(1, 1)) == 2
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_ragged_value_among_keywords_lists_and_old_names_is_found() -> None:
+    rt = tf.ragged.constant(ROWS)
+    assert run(tf.multiply(2, y=rt)) == [[2 * x for x in row] for row in ROWS]
+    assert run(tf.add_n([rt, rt])) == [[2 * x for x in row] for row in ROWS]
+    assert run(tf.neg(rt)) == [[-x for x in row] for row in ROWS]

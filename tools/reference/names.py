@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import thalweg
-from thalweg import lazy_spaces, namespace
+from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 
 ROOT = "tf"
@@ -105,7 +105,7 @@ def _all_values() -> Iterator[tuple[str, Any]]:
     """Every public name and its value: exported, bound at first use, or a member of an exported module."""
     for dotted, value in op_registry.exports().items():
         yield f"{ROOT}.{dotted}", value
-    for dotted, source in namespace.lazy_names().items():
+    for dotted, source in lazy_spaces.single_names().items():
         yield f"{ROOT}.{dotted}", getattr(importlib.import_module(source), dotted.rpartition(".")[2])
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import thalweg
-from thalweg import lazy_spaces, namespace
+from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 from type_stubs.origins import statement
 
@@ -28,7 +28,7 @@ def public_names() -> dict[str, dict[str, Any]]:
     lazy_spaces.load_all()
     spaces: dict[str, dict[str, Any]] = {"": {}}
     found: dict[str, Any] = dict(op_registry.exports())
-    for dotted, source in namespace.lazy_names().items():
+    for dotted, source in lazy_spaces.single_names().items():
         found[dotted] = getattr(importlib.import_module(source), dotted.rpartition(".")[2])
     for dotted, value in found.items():
         space, _, name = dotted.rpartition(".")

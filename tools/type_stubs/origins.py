@@ -6,6 +6,7 @@ import enum
 import inspect
 import keyword
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ def statement(name: str, value: Any) -> str:
     if isinstance(value, ModuleType):
         parent, _, last = value.__name__.rpartition(".")
         return f"from {parent} import {last} as {name}" if parent else f"import {last} as {name}"
-    found = _definition(value) or _definition(_unwrapped(value))
+    found = next((place for each in _layers(value) if (place := _definition(each)) is not None), None)
     if found is not None:
         module, attribute = found
         return f"from {module} import {attribute} as {name}"
@@ -54,9 +55,12 @@ def _declaration(name: str, function: Any) -> str:
     return f"def {name}({', '.join(pieces)}) -> Any: ..."
 
 
-def _unwrapped(value: Any) -> Any:
-    """What a function that warns of a deprecated name stands for."""
-    return inspect.unwrap(value) if inspect.isroutine(value) else None
+def _layers(value: Any) -> Iterator[Any]:
+    """The value, and what it wraps: a deprecated name wraps the function, which may wrap one without dispatch."""
+    yield value
+    while inspect.isroutine(value) and hasattr(value, "__wrapped__"):
+        value = value.__wrapped__
+        yield value
 
 
 def _definition(value: Any) -> tuple[str, str] | None:

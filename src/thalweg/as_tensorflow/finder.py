@@ -13,6 +13,7 @@ from typing import Final
 
 from thalweg.as_tensorflow.module_table import CONTRIB_FILES, TABLES
 from thalweg.as_tensorflow.path_modules import FileModule, import_if_there, make_module
+from thalweg.lazy_spaces import is_lazy
 
 _PACKAGE: Final = "thalweg"
 ALIAS: Final = "tensorflow"
@@ -57,8 +58,16 @@ class PathFinder:
         elif rest.startswith("contrib.") and rest.count(".") > 1:
             module = _contrib_module(rest)
         else:
-            module = None
+            module = _library_space(rest)
         return None if module is None else _spec(name, module)
+
+
+def _library_space(path: str) -> ModuleType | None:
+    """A namespace inside of a library: `estimator.inputs`, which is there as soon as the library is loaded."""
+    parent, _, last = path.rpartition(".")
+    holder = sys.modules.get(f"{_PACKAGE}.{parent}") if is_lazy(parent) else None
+    found = getattr(holder, last, None)
+    return found if isinstance(found, ModuleType) else None
 
 
 def _contrib_module(path: str) -> ModuleType | None:

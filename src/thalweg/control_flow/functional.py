@@ -150,6 +150,32 @@ def map_fn(
         return _stacked(outputs, elements.static_count, structure)
 
 
+@export("vectorized_map")
+def vectorized_map(
+    fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True, name: str | None = None
+) -> Any:
+    """Applies `fn` to each element along the first dimension, and stacks the results, of whatever types they have.
+
+    Args:
+        fn: Takes one element (in the structure of `elems`), returns tensors in any structure.
+        elems: A tensor, or a nested structure of tensors with one first dimension.
+        fallback_to_while_loop: Accepted for compatibility: elements are under way at the same time in a loop.
+        warn: Accepted for compatibility.
+        name: Name scope of the new nodes.
+
+    Returns:
+        The results, with the first dimension of `elems`.
+
+    Example:
+        >>> sums = tf.vectorized_map(tf.reduce_sum, tf.constant([[1.0, 2.0], [3.0, 4.0]]))
+    """
+    with name_scope(name, "vectorized_map", nest.flatten(elems)):
+        # No step runs these nodes: they say which types the results have.
+        first = fn(_Elements(fn, elems).read(convert_to_tensor(0)))
+        types = nest.map_structure(lambda value: convert_to_tensor(value).dtype, first)
+        return map_fn(fn, elems, types, parallel_iterations=32)
+
+
 @export("scan")
 def scan(
     fn: Callable[..., Any],

@@ -1,1 +1,1 @@
-"""tf.distributions: probability distributions as small classes on ops. Loaded when first used: see `namespace`."""
+"""`tf.distributions`: probability distributions as small classes on ops. Loaded when first used."""

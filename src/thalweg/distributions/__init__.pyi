@@ -6,6 +6,7 @@ from thalweg.distributions.discrete import Bernoulli as Bernoulli
 from thalweg.distributions.continuous import Beta as Beta
 from thalweg.distributions.discrete import Categorical as Categorical
 from thalweg.distributions.discrete import Dirichlet as Dirichlet
+from thalweg.distributions.discrete import DirichletMultinomial as DirichletMultinomial
 from thalweg.distributions.distribution import Distribution as Distribution
 from thalweg.distributions.continuous import Exponential as Exponential
 FULLY_REPARAMETERIZED: Any

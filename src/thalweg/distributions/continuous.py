@@ -14,6 +14,7 @@ from thalweg.distributions.distribution import (
     tf_,
 )
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 
 
 def _floats(*values: Any) -> list[Any]:
@@ -46,6 +47,7 @@ class _LocationScale(Distribution):
     _mode = _mean
 
 
+@export("distributions.Normal")
 class Normal(_LocationScale):
     """The normal distribution with mean `loc` and standard deviation `scale`.
 
@@ -77,6 +79,7 @@ class Normal(_LocationScale):
         return self._broadcast_to_batch(tf_.square(self.scale))
 
 
+@export("distributions.Laplace")
 class Laplace(_LocationScale):
     """The Laplace (two-sided exponential) distribution."""
 
@@ -106,6 +109,7 @@ class Laplace(_LocationScale):
         return self._broadcast_to_batch(2.0 * tf_.square(self.scale))
 
 
+@export("distributions.StudentT")
 class StudentT(_LocationScale):
     """Student's t distribution with `df` degrees of freedom."""
 
@@ -143,6 +147,7 @@ class StudentT(_LocationScale):
         return tf_.where(df > 2.0, finite, tf_.where(df > 1.0, unbounded, undefined))
 
 
+@export("distributions.Uniform")
 class Uniform(Distribution):
     """The uniform distribution on [low, high)."""
 
@@ -196,6 +201,7 @@ class Uniform(Distribution):
         return tf_.square(self.range()) / 12.0
 
 
+@export("distributions.Gamma")
 class Gamma(Distribution):
     """The gamma distribution with shape `concentration` and inverse scale `rate`."""
 
@@ -244,6 +250,7 @@ class Gamma(Distribution):
         return tf_.where(self._broadcast_to_batch(self.concentration) > 1.0, mode, undefined)
 
 
+@export("distributions.Exponential")
 class Exponential(Gamma):
     """The exponential distribution with mean `1 / rate`."""
 
@@ -269,6 +276,7 @@ class Exponential(Gamma):
         return 1.0 - tf_.log(self.rate)
 
 
+@export("distributions.Beta")
 class Beta(Distribution):
     """The beta distribution on (0, 1)."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from thalweg.distributions.distribution import NOT_REPARAMETERIZED, Distribution, RegisterKL, checked, tf_
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.op_registry import export
 
 
 def _logits_and_probs(logits: Any, probs: Any, validate: bool, classes: bool) -> tuple[Any, Any]:
@@ -23,6 +24,7 @@ def _logits_and_probs(logits: Any, probs: Any, validate: bool, classes: bool) ->
     return tf_.log(probs) if classes else tf_.log(probs) - tf_.log1p(-probs), probs
 
 
+@export("distributions.Bernoulli")
 class Bernoulli(Distribution):
     """The distribution of 1 with probability `probs`, else 0."""
 
@@ -59,6 +61,7 @@ class Bernoulli(Distribution):
         return tf_.cast(self.probs > 0.5, self.dtype)
 
 
+@export("distributions.Categorical")
 class Categorical(Distribution):
     """The distribution of class numbers; the last dimension of the parameters are the classes."""
 
@@ -114,6 +117,7 @@ class Categorical(Distribution):
         return tf_.cast(tf_.argmax(self.logits, axis=-1), self.dtype)
 
 
+@export("distributions.Multinomial")
 class Multinomial(Distribution):
     """The distribution of how often each class comes in `total_count` draws."""
 
@@ -154,6 +158,7 @@ class Multinomial(Distribution):
         return self._mean_value * (1.0 - self.probs)
 
 
+@export("distributions.Dirichlet")
 class Dirichlet(Distribution):
     """The Dirichlet distribution on the simplex."""
 
@@ -186,6 +191,47 @@ class Dirichlet(Distribution):
     def _variance(self) -> Any:
         mean = self._mean()
         return mean * (1.0 - mean) / (1.0 + tf_.expand_dims(self.total_concentration, -1))
+
+
+@export("distributions.DirichletMultinomial")
+class DirichletMultinomial(Distribution):
+    """The distribution of how often each class comes in `total_count` draws, with probabilities of a Dirichlet."""
+
+    def __init__(
+        self, total_count: Any, concentration: Any, validate_args: bool = False, allow_nan_stats: bool = True,
+        name: str = "DirichletMultinomial",
+    ) -> None:  # fmt: skip
+        """Takes the number of draws, and the parameters of the Dirichlet, one per class."""
+        parameters = dict(locals())
+        with name_scope(name, values=[total_count, concentration]) as scope:
+            self.concentration = checked(tf_.convert_to_tensor(concentration), validate_args, tf_.assert_positive)
+            total = tf_.convert_to_tensor(total_count, dtype=self.concentration.dtype)
+            self.total_count = checked(total, validate_args, tf_.assert_non_negative)
+            self.total_concentration = tf_.reduce_sum(self.concentration, -1)
+        super().__init__(
+            self.concentration.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters, scope,
+            [self.total_count, self.total_concentration], self.concentration.shape[-1:],
+        )  # fmt: skip
+
+    def _sample(self, count: Any, seed: int | None) -> Any:
+        chances = Dirichlet(self.concentration).sample([count], seed=seed)
+        return Multinomial(self.total_count, probs=chances).sample(seed=None if seed is None else seed + 1)
+
+    def _log_prob(self, counts: Any) -> Any:
+        ways = tf_.lgamma(self.total_count + 1.0) - tf_.reduce_sum(tf_.lgamma(counts + 1.0), -1)
+        whole = tf_.lgamma(self.total_concentration) - tf_.lgamma(self.total_count + self.total_concentration)
+        each = tf_.lgamma(counts + self.concentration) - tf_.lgamma(self.concentration)
+        return ways + whole + tf_.reduce_sum(each, -1)
+
+    def _chances(self) -> Any:
+        return self.concentration / tf_.expand_dims(self.total_concentration, -1)
+
+    def _mean(self) -> Any:
+        return tf_.expand_dims(self.total_count, -1) * self._chances()
+
+    def _variance(self) -> Any:
+        spread = (self.total_count + self.total_concentration) / (1.0 + self.total_concentration)
+        return self._mean() * (1.0 - self._chances()) * tf_.expand_dims(spread, -1)
 
 
 @RegisterKL(Bernoulli, Bernoulli)

@@ -7,10 +7,12 @@ from typing import Any
 
 import thalweg as tf
 from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.definitions.op_registry import export, export_value
 
 tf_: Any = tf  # The public names are bound at run time.
 
 
+@export("distributions.ReparameterizationType")
 class ReparameterizationType:
     """Whether samples are differentiable functions of the parameters."""
 
@@ -24,8 +26,11 @@ class ReparameterizationType:
 
 FULLY_REPARAMETERIZED = ReparameterizationType("FULLY_REPARAMETERIZED")
 NOT_REPARAMETERIZED = ReparameterizationType("NOT_REPARAMETERIZED")
+export_value(FULLY_REPARAMETERIZED, "distributions.FULLY_REPARAMETERIZED")
+export_value(NOT_REPARAMETERIZED, "distributions.NOT_REPARAMETERIZED")
 
 
+@export("distributions.Distribution")
 class Distribution:
     """A distribution, or a batch of independent ones.
 
@@ -95,7 +100,8 @@ class Distribution:
             known = tf_.TensorShape(None)
             if not isinstance(sample_shape, tf_.Tensor):
                 sizes = [sample_shape] if isinstance(sample_shape, int) else list(sample_shape)
-                known = tf_.TensorShape(sizes).concatenate(self.batch_shape).concatenate(self.event_shape)
+                static = [None if isinstance(size, tf_.Tensor) else size for size in sizes]
+                known = tf_.TensorShape(static).concatenate(self.batch_shape).concatenate(self.event_shape)
             result.set_shape(known)
             return result
 
@@ -195,6 +201,7 @@ def checked(tensor: Any, validate: bool, *checks: Callable[[Any], Any]) -> Any:
 _divergences: dict[tuple[type, type], Callable[..., Any]] = {}
 
 
+@export("distributions.RegisterKL")
 class RegisterKL:
     """A decorator that registers `fn(a, b, name=None)` as the divergence between two classes of distributions."""
 
@@ -213,6 +220,7 @@ class RegisterKL:
         return kl_fn
 
 
+@export("distributions.kl_divergence")
 def kl_divergence(
     distribution_a: Distribution, distribution_b: Distribution, allow_nan_stats: bool = True, name: str | None = None
 ) -> Any:

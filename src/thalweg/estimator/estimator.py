@@ -16,8 +16,10 @@ from thalweg.estimator.model_spec import EstimatorSpec, ModeKeys
 from thalweg.estimator.public_names import tf
 from thalweg.estimator.run_config import RunConfig, default_session_config
 from thalweg.estimator.warm_start import settings_of
+from thalweg.graph.definitions.op_registry import export
 
 
+@export("estimator.Estimator")
 class Estimator:
     """Trains and uses a model.
 

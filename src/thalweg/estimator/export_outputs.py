@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 
+@export("estimator.export.ExportOutput")
 class ExportOutput:
     """The base class: the outputs of one signature."""
 
@@ -33,6 +35,7 @@ def _single(receiver_tensors: Any, what: str) -> Any:
     return examples
 
 
+@export("estimator.export.ClassificationOutput")
 class ClassificationOutput(ExportOutput):
     """Scores and class names of a classifier, `[batch, classes]` each; at least one of them.
 
@@ -62,6 +65,7 @@ class ClassificationOutput(ExportOutput):
         return tf.saved_model.classification_signature_def(examples, self.classes, self.scores)
 
 
+@export("estimator.export.RegressionOutput")
 class RegressionOutput(ExportOutput):
     """The value of a regression."""
 
@@ -74,6 +78,7 @@ class RegressionOutput(ExportOutput):
         return tf.saved_model.regression_signature_def(_single(receiver_tensors, "regression"), self.value)
 
 
+@export("estimator.export.PredictOutput")
 class PredictOutput(ExportOutput):
     """Any outputs, by name.
 
@@ -98,6 +103,7 @@ class PredictOutput(ExportOutput):
         return tf.saved_model.predict_signature_def(receiver_tensors, self.outputs)
 
 
+@export("estimator.export.EvalOutput")
 class EvalOutput(ExportOutput):
     """Loss, predictions and metrics of an exported evaluation graph."""
 

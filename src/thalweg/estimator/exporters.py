@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 
+@export("estimator.Exporter")
 class Exporter:
     """Exports a model after an evaluation. Derive from it."""
 
@@ -46,6 +48,7 @@ class _SavedModelExporter(Exporter):
         )
 
 
+@export("estimator.FinalExporter")
 class FinalExporter(_SavedModelExporter):
     """Exports the model once, at the end of the training."""
 
@@ -74,6 +77,7 @@ def _remove_old(export_path: str, keep: int | None) -> None:
         shutil.rmtree(os.path.join(export_path, entry), ignore_errors=True)
 
 
+@export("estimator.LatestExporter")
 class LatestExporter(_SavedModelExporter):
     """Exports the model after each evaluation, and keeps the newest exports."""
 
@@ -110,6 +114,7 @@ def loss_smaller(best_eval_result: Any, current_eval_result: Any) -> bool:
     return bool(best_eval_result["loss"] > current_eval_result["loss"])
 
 
+@export("estimator.BestExporter")
 class BestExporter(_SavedModelExporter):
     """Exports the model when it is better than all before, also those of an earlier run of the program.
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 
+@export("estimator.inputs.numpy_input_fn")
 def numpy_input_fn(
     x: Any,
     y: Any = None,
@@ -107,6 +109,7 @@ def _rows_of(
     return tensors
 
 
+@export("estimator.inputs.pandas_input_fn")
 def pandas_input_fn(
     x: Any,
     y: Any = None,

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from thalweg.estimator.export_outputs import ExportOutput, PredictOutput, checked_export_outputs
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 
+@export("estimator.ModeKeys")
 class ModeKeys:
     """The modes of a model.
 
@@ -40,6 +42,7 @@ class _Spec(NamedTuple):
     prediction_hooks: Any
 
 
+@export("estimator.EstimatorSpec")
 class EstimatorSpec(_Spec):
     """The ops of a model in one mode.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 
 def _with_label(columns: Any, key: str, label: Any, weight_column: Any) -> dict[str, Any]:
@@ -19,6 +20,7 @@ def _with_label(columns: Any, key: str, label: Any, weight_column: Any) -> dict[
     return spec
 
 
+@export("estimator.classifier_parse_example_spec")
 def classifier_parse_example_spec(
     feature_columns: Any, label_key: str, label_dtype: Any = None, label_default: Any = None, weight_column: Any = None
 ) -> dict[str, Any]:
@@ -33,6 +35,7 @@ def classifier_parse_example_spec(
     return _with_label(feature_columns, label_key, tf.FixedLenFeature((1,), dtype, label_default), weight_column)
 
 
+@export("estimator.regressor_parse_example_spec")
 def regressor_parse_example_spec(
     feature_columns: Any,
     label_key: str,

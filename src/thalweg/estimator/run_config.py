@@ -8,6 +8,7 @@ import os
 from typing import Any, Final
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 _USE_DEFAULT: Final = object()
 _SESSION_DEFAULTS: Final = "allow_soft_placement"
@@ -28,6 +29,7 @@ def default_session_config() -> Any:
     return tf.ConfigProto(allow_soft_placement=True)
 
 
+@export("estimator.RunConfig")
 class RunConfig:
     """The settings of an Estimator.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 _FEATURE, _LABEL, _EXAMPLE = "feature", "label", "examples"
 
@@ -25,6 +26,7 @@ class _Receiver(NamedTuple):
     receiver_tensors_alternatives: Any
 
 
+@export("estimator.export.ServingInputReceiver")
 class ServingInputReceiver(_Receiver):
     """Features for the model, and the tensors that a server feeds.
 
@@ -46,6 +48,7 @@ class ServingInputReceiver(_Receiver):
         return made
 
 
+@export("estimator.export.TensorServingInputReceiver")
 class TensorServingInputReceiver(_Receiver):
     """The same for a model that takes a single tensor as its features."""
 
@@ -78,6 +81,7 @@ class SupervisedInputReceiver(NamedTuple):
     receiver_tensors: Any
 
 
+@export("estimator.export.build_parsing_serving_input_receiver_fn")
 def build_parsing_serving_input_receiver_fn(
     feature_spec: Any, default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
@@ -109,6 +113,7 @@ def _placeholder_of(tensor: Any, batch: int | None) -> Any:
     return tf.placeholder(tensor.dtype.base_dtype, shape, name=tensor.op.name.rpartition("/")[2])
 
 
+@export("estimator.export.build_raw_serving_input_receiver_fn")
 def build_raw_serving_input_receiver_fn(
     features: Any, default_batch_size: int | None = None
 ) -> Callable[[], ServingInputReceiver]:
@@ -126,6 +131,7 @@ def build_raw_serving_input_receiver_fn(
     return serving_input_receiver_fn
 
 
+@export("estimator.export.build_raw_supervised_input_receiver_fn")
 def build_raw_supervised_input_receiver_fn(
     features: Any, labels: Any, default_batch_size: int | None = None
 ) -> Callable[[], SupervisedInputReceiver]:

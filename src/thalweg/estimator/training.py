@@ -10,6 +10,7 @@ from thalweg.estimator.estimator import Estimator
 from thalweg.estimator.exporters import Exporter
 from thalweg.estimator.public_names import tf
 from thalweg.estimator.run_config import TaskType
+from thalweg.graph.definitions.op_registry import export
 
 _MOST_DELAY_SECS = 60
 _DELAY_SECS_PER_WORKER = 5
@@ -30,6 +31,7 @@ class _Train(NamedTuple):
     saving_listeners: tuple[Any, ...]
 
 
+@export("estimator.TrainSpec")
 class TrainSpec(_Train):
     """How to train.
 
@@ -63,6 +65,7 @@ class _Eval(NamedTuple):
     throttle_secs: float
 
 
+@export("estimator.EvalSpec")
 class EvalSpec(_Eval):
     """How to evaluate and export.
 
@@ -117,6 +120,7 @@ class EvalSpec(_Eval):
         )
 
 
+@export("estimator.train_and_evaluate")
 def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any) -> Any:
     """Trains a model, and evaluates and exports it in between.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 
 class _Settings(NamedTuple):
@@ -14,6 +15,7 @@ class _Settings(NamedTuple):
     var_name_to_prev_var_name: Any
 
 
+@export("estimator.WarmStartSettings")
 class WarmStartSettings(_Settings):
     """The arguments of `tf.train.warm_start`, for the `warm_start_from` of an Estimator.
 

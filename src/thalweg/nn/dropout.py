@@ -9,6 +9,7 @@ import numpy as np
 from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
@@ -18,6 +19,7 @@ from thalweg.ops.random.generators import random_uniform
 
 
 @export("nn.dropout")
+@elementwise
 def dropout(
     x: Any,
     keep_prob: Any = None,

@@ -31,8 +31,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "contrib.slim": "Use tf.layers and tf.variable_scope.",
     "contrib.keras": "Use tf.layers, tf.losses, tf.metrics and tf.train.MonitoredTrainingSession.",
     "summary.create_file_writer": "Use tf.summary.FileWriter.",
-    "train.Checkpoint": "Use tf.train.Saver.",
-    "train.CheckpointManager": "Use tf.train.Saver(max_to_keep=...).",
     "random.Generator": "Use tf.random_normal, tf.random_uniform and their `seed`, or tf.random.stateless_normal.",
     "data.AUTOTUNE": "Use tf.data.experimental.AUTOTUNE.",
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import thalweg
+from thalweg.graph.definitions.op_registry import export
 from thalweg.ragged.ragged_indexing import gather_rows
 from thalweg.ragged.ragged_tensor import RaggedTensor, RaggedTensorValue
 
@@ -41,6 +42,7 @@ def _parts(pylist: Any, ragged_rank: int | None, inner_shape: Any) -> tuple[list
     return rows, nested
 
 
+@export("ragged.constant")
 def constant(
     pylist: Any,
     dtype: Any = None,
@@ -78,6 +80,7 @@ def constant(
         return RaggedTensor.from_nested_row_splits(values, splits) if splits else values
 
 
+@export("ragged.constant_value")
 def constant_value(
     pylist: Any,
     dtype: Any = None,
@@ -96,6 +99,7 @@ def constant_value(
     return value
 
 
+@export("ragged.placeholder")
 def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: str | None = None) -> Any:
     """A RaggedTensor that is fed with a RaggedTensorValue."""
     if ragged_rank == 0:
@@ -107,6 +111,7 @@ def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: str
         return RaggedTensor.from_nested_row_splits(values, splits)
 
 
+@export("ragged.range")
 def range(
     starts: Any, limits: Any = None, deltas: Any = 1, dtype: Any = None, name: str | None = None,
     row_splits_dtype: Any = None,
@@ -129,6 +134,7 @@ def range(
         return RaggedTensor.from_row_splits(found.rt_dense_values, found.rt_nested_splits)
 
 
+@export("ragged.map_flat_values")
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Applies a function to the innermost values; all ragged arguments must have the same rows.
 
@@ -156,6 +162,7 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return first.with_flat_values(op(*flat, **named))
 
 
+@export("ragged.boolean_mask")
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     """The elements where the mask is True; the rows stay.
 
@@ -220,6 +227,7 @@ def concat(values: Any, axis: int = 0, name: str | None = None) -> Any:
         )
 
 
+@export("ragged.stack")
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """Puts ragged tensors beside each other along a new axis 0 or 1."""
     parts = [v if isinstance(v, RaggedTensor) else RaggedTensor.from_tensor(v) for v in values]
@@ -274,6 +282,7 @@ def reduce_rows(name: str, segments: Any, dense: Any, rt: RaggedTensor, axis: An
     return rt.with_values(dense(inner, axis - 1))
 
 
+@export("ragged.row_splits_to_segment_ids")
 def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Any:
     """The row of each value: `[0, 2, 3]` gives `[0, 0, 1]`."""
     splits = tf.convert_to_tensor(splits, name="splits", preferred_dtype=tf.int64)
@@ -281,6 +290,7 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
     return ids if out_type is None else tf.cast(ids, out_type)
 
 
+@export("ragged.segment_ids_to_row_splits")
 def segment_ids_to_row_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Any:

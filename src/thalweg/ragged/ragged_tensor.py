@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import thalweg
+from thalweg.graph.definitions.op_registry import export
 
 tf: Any = thalweg  # The public names are bound at run time.
 
 
+@export("ragged.RaggedTensorValue")
 class RaggedTensorValue(NamedTuple):
     """What a step returns, and is fed, for a RaggedTensor: `values` may be a RaggedTensorValue itself."""
 
@@ -59,6 +61,7 @@ def _as_values(values: Any) -> Any:
     return values if isinstance(values, RaggedTensor) else tf.convert_to_tensor(values, name="values")
 
 
+@export("RaggedTensor")
 class RaggedTensor:
     """A tensor with rows of different lengths. Make one with a `from_...` method, or with `tf.ragged.constant`.
 

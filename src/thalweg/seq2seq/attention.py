@@ -114,18 +114,35 @@ class _Mechanism(AttentionMechanism):
         """The state before the first step."""
         return self.initial_alignments(batch_size, dtype)
 
+    _scope: str
+
+    def _score(self, query: Any) -> Any:
+        raise NotImplementedError("A mechanism says how well each position fits the query.")
+
+    def __call__(self, query: Any, state: Any) -> Any:
+        """Alignments [batch, time] for queries [batch, size], and the next state."""
+        with variable_scope(None, self._scope, [query]):
+            alignments = self._probabilities(self._score(query), state)
+        return alignments, alignments
+
     def _probabilities(self, score: Any, state: Any) -> Any:
+        return self._probability_fn(self._masked(score))
+
+    def _masked(self, score: Any) -> Any:
+        """The scores, with the mask's value past the end of each sequence."""
         if self._mask is not None:
             masked = apply_one(
                 "Fill", apply_one("Shape", score), convert_to_tensor(self._score_mask_value, score.dtype)
             )
             score = where(self._mask, score, masked)
-        return self._probability_fn(score)
+        return score
 
 
 @export("contrib.seq2seq.BahdanauAttention")
 class BahdanauAttention(_Mechanism):
     """Additive attention: `v · tanh(keys + query)`."""
+
+    _scope = "bahdanau_attention"
 
     def __init__(
         self,
@@ -161,27 +178,25 @@ class BahdanauAttention(_Mechanism):
         if custom_key_value_fn is not None:
             self._keys, self._values = custom_key_value_fn(self._keys, self._values)
 
-    def __call__(self, query: Any, state: Any) -> Any:
-        """Alignments [batch, time] for queries [batch, size], and the next state."""
-        with variable_scope(None, "bahdanau_attention", [query]):
-            processed = apply_one("ExpandDims", self._query_layer(query), 1)
-            dtype = processed.dtype
-            v = weight(get_variable("attention_v", [self._num_units], dtype))
-            hidden = self._keys + processed
-            if self._normalize:
-                initial = Constant(math.sqrt(1.0 / self._num_units))
-                g = weight(get_variable("attention_g", [], dtype, initial))
-                b = weight(get_variable("attention_b", [self._num_units], dtype, Zeros()))
-                v = g * v * apply_one("Rsqrt", apply_one("Sum", apply_one("Square", v), [0]))
-                hidden = hidden + b
-            score = apply_one("Sum", v * apply_one("Tanh", hidden), [2])
-            alignments = self._probabilities(score, state)
-        return alignments, alignments
+    def _score(self, query: Any) -> Any:
+        processed = apply_one("ExpandDims", self._query_layer(query), 1)
+        dtype = processed.dtype
+        v = weight(get_variable("attention_v", [self._num_units], dtype))
+        hidden = self._keys + processed
+        if self._normalize:
+            initial = Constant(math.sqrt(1.0 / self._num_units))
+            g = weight(get_variable("attention_g", [], dtype, initial))
+            b = weight(get_variable("attention_b", [self._num_units], dtype, Zeros()))
+            v = g * v * apply_one("Rsqrt", apply_one("Sum", apply_one("Square", v), [0]))
+            hidden = hidden + b
+        return apply_one("Sum", v * apply_one("Tanh", hidden), [2])
 
 
 @export("contrib.seq2seq.LuongAttention")
 class LuongAttention(_Mechanism):
     """Multiplicative attention: `keys · query`. Queries have `num_units` elements."""
+
+    _scope = "luong_attention"
 
     def __init__(
         self,
@@ -205,20 +220,17 @@ class LuongAttention(_Mechanism):
         if custom_key_value_fn is not None:
             self._keys, self._values = custom_key_value_fn(self._keys, self._values)
 
-    def __call__(self, query: Any, state: Any) -> Any:
-        """Alignments [batch, time] for queries [batch, num_units], and the next state."""
-        with variable_scope(None, "luong_attention", [query]):
-            query = convert_to_tensor(query)
-            units, own = self._keys.shape.as_list()[-1], query.shape.as_list()[-1]
-            if own != units:
-                raise ValueError(
-                    "Incompatible or unknown inner dimensions between query and keys. The query has "
-                    f"{own} elements, the keys {units}. Perhaps you need to set num_units to the keys' dimension?"
-                )
-            score = apply_one(
-                "Squeeze", matmul(apply_one("ExpandDims", query, 1), self._keys, transpose_b=True), squeeze_dims=[1]
+    def _score(self, query: Any) -> Any:
+        query = convert_to_tensor(query)
+        units, own = self._keys.shape.as_list()[-1], query.shape.as_list()[-1]
+        if own != units:
+            raise ValueError(
+                "Incompatible or unknown inner dimensions between query and keys. The query has "
+                f"{own} elements, the keys {units}. Perhaps you need to set num_units to the keys' dimension?"
             )
-            if self._scale:
-                score = weight(get_variable("attention_g", [], query.dtype, Constant(1.0))) * score
-            alignments = self._probabilities(score, state)
-        return alignments, alignments
+        score = apply_one(
+            "Squeeze", matmul(apply_one("ExpandDims", query, 1), self._keys, transpose_b=True), squeeze_dims=[1]
+        )
+        if self._scale:
+            score = weight(get_variable("attention_g", [], query.dtype, Constant(1.0))) * score
+        return score

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import thalweg
+from thalweg.graph.definitions.op_registry import export
 
 tf: Any = thalweg  # The public names are bound at run time.
 
 
+@export("signal.frame")
 def frame(
     signal: Any,
     frame_length: Any,
@@ -76,6 +78,7 @@ def _static_shape(signal: Any, length: Any, step: Any, pad_end: bool, axis: int,
     return found
 
 
+@export("signal.overlap_and_add")
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Any:
     """Adds overlapping frames to a signal: the reverse of `frame`.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import thalweg
+from thalweg.graph.definitions.op_registry import export
 from thalweg.signal.frames import frame, overlap_and_add
 from thalweg.signal.windows import hann_window
 
@@ -20,6 +21,7 @@ def _enclosing_power_of_two(value: Any) -> Any:
     return tf.cast(tf.pow(2.0, tf.ceil(tf.log(tf.cast(value, tf.float32)) / math.log(2.0))), value.dtype)
 
 
+@export("signal.stft")
 def stft(
     signals: Any,
     frame_length: Any,
@@ -53,6 +55,7 @@ def stft(
         return tf.signal.rfft(frames, [size])
 
 
+@export("signal.inverse_stft_window_fn")
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Callable[..., Any] = hann_window, name: str | None = None
 ) -> Callable[[Any, Any], Any]:
@@ -72,6 +75,7 @@ def inverse_stft_window_fn(
     return inverse_window
 
 
+@export("signal.inverse_stft")
 def inverse_stft(
     stfts: Any,
     frame_length: Any,
@@ -121,6 +125,7 @@ def _checked_dct(kind: int, n: Any, axis: int, norm: Any) -> None:
         raise ValueError("Normalization is not supported for the Type-I DCT.")
 
 
+@export("signal.dct", "spectral.dct")
 def dct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: Any = None, name: str | None = None
 ) -> Any:
@@ -187,6 +192,7 @@ def _dct(x: Any, kind: int, norm: Any) -> Any:
     return out * tf.rsqrt(2.0 * real) if norm == "ortho" else out
 
 
+@export("signal.idct", "spectral.idct")
 def idct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: Any = None, name: str | None = None
 ) -> Any:
@@ -196,6 +202,7 @@ def idct(
     return dct(input, inverse, n, axis, norm, name or "idct")
 
 
+@export("signal.mdct")
 def mdct(
     signals: Any,
     frame_length: int,
@@ -226,6 +233,7 @@ def mdct(
         return _dct(folded, 4, norm)
 
 
+@export("signal.inverse_mdct")
 def inverse_mdct(
     mdcts: Any, window_fn: Callable[..., Any] | None = None, norm: Any = None, name: str | None = None
 ) -> Any:
@@ -248,6 +256,7 @@ def _mel(frequency: Any) -> Any:
     return 1127.0 * tf.log(1.0 + frequency / 700.0)
 
 
+@export("signal.linear_to_mel_weight_matrix")
 def linear_to_mel_weight_matrix(
     num_mel_bins: int = 20,
     num_spectrogram_bins: Any = 129,
@@ -287,6 +296,7 @@ def linear_to_mel_weight_matrix(
         return tf.pad(tf.maximum(tf.zeros([], dtype), tf.minimum(rising, falling)), [[1, 0], [0, 0]])
 
 
+@export("signal.mfccs_from_log_mel_spectrograms")
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Any:
     """The mel-frequency cepstral coefficients of log mel spectrograms `[..., bands]`."""
     with tf.name_scope(name, "mfccs_from_log_mel_spectrograms", [log_mel_spectrograms]):
@@ -311,11 +321,13 @@ def _shifted(x: Any, axes: Any, sign: int, name: str | None, default: str) -> An
         return tf.roll(x, tf.stack(shifts), axes)
 
 
+@export("signal.fftshift")
 def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
     """Moves the zero frequency to the middle of the axes."""
     return _shifted(x, axes, 1, name, "fftshift")
 
 
+@export("signal.ifftshift")
 def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
     """The reverse of `fftshift`."""
     return _shifted(x, axes, -1, name, "ifftshift")

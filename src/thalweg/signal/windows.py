@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import thalweg
+from thalweg.graph.definitions.op_registry import export
 
 tf: Any = thalweg  # The public names are bound at run time.
 
@@ -29,6 +30,7 @@ def _raised_cosine(length: Any, periodic: Any, dtype: Any, a: float, b: float, n
         return window if known is not None else tf.cond(tf.equal(size, 1), lambda: tf.ones([1], dtype), lambda: window)
 
 
+@export("signal.hann_window")
 def hann_window(window_length: Any, periodic: Any = True, dtype: Any = None, name: str | None = None) -> Any:
     """The Hann window.
 
@@ -46,11 +48,13 @@ def hann_window(window_length: Any, periodic: Any = True, dtype: Any = None, nam
     return _raised_cosine(window_length, periodic, dtype or tf.float32, 0.5, 0.5, name or "", "hann_window")
 
 
+@export("signal.hamming_window")
 def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = None, name: str | None = None) -> Any:
     """The Hamming window; the arguments are those of `hann_window`."""
     return _raised_cosine(window_length, periodic, dtype or tf.float32, 0.54, 0.46, name or "", "hamming_window")
 
 
+@export("signal.kaiser_window")
 def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = None, name: str | None = None) -> Any:
     """The Kaiser window: `beta` weighs the width of the main lobe against the side lobes."""
     with tf.name_scope(name, "kaiser_window", [window_length, beta]):
@@ -64,6 +68,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = None, name:
         return tf.exp(inner - beta) * tf.math.bessel_i0e(inner) / tf.math.bessel_i0e(beta)
 
 
+@export("signal.kaiser_bessel_derived_window")
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = None, name: str | None = None
 ) -> Any:
@@ -75,6 +80,7 @@ def kaiser_bessel_derived_window(
         return tf.concat([rising, rising[::-1]], axis=0)
 
 
+@export("signal.vorbis_window")
 def vorbis_window(window_length: Any, dtype: Any = None, name: str | None = None) -> Any:
     """The window of the Vorbis codec, which fits the MDCT."""
     with tf.name_scope(name, "vorbis_window", [window_length]):

@@ -8,6 +8,8 @@ from thalweg.train.optimizers.adagrad import AdagradOptimizer as AdagradOptimize
 from thalweg.train.optimizers.adam import AdamOptimizer as AdamOptimizer
 from thalweg.train.checkpoints.best_saver import BestSaver as BestSaver
 from thalweg.ops.text.example_messages import BytesList as BytesList
+from thalweg.trackable.checkpoint import Checkpoint as Checkpoint
+from thalweg.trackable.checkpoint_manager import CheckpointManager as CheckpointManager
 from thalweg.train.hooks.checkpoint_hook import CheckpointSaverHook as CheckpointSaverHook
 from thalweg.train.hooks.checkpoint_hook import CheckpointSaverListener as CheckpointSaverListener
 from thalweg.train.sessions.session_creator import ChiefSessionCreator as ChiefSessionCreator

@@ -2,7 +2,39 @@
 
 from typing import Any
 
+BetaWithSoftplusConcentration: Any
+from thalweg.contrib.distributions.scalars import Binomial as Binomial
+from thalweg.contrib.distributions.scalars import Cauchy as Cauchy
+from thalweg.contrib.distributions.scalars import Chi2 as Chi2
+Chi2WithAbsDf: Any
+from thalweg.contrib.distributions.combinations import TransformedDistribution as ConditionalTransformedDistribution
+from thalweg.contrib.distributions.scalars import Deterministic as Deterministic
+ExponentialWithSoftplusRate: Any
+GammaWithSoftplusConcentrationRate: Any
+from thalweg.contrib.distributions.scalars import Geometric as Geometric
+from thalweg.contrib.distributions.scalars import Gumbel as Gumbel
+from thalweg.contrib.distributions.scalars import HalfNormal as HalfNormal
+from thalweg.contrib.distributions.combinations import Independent as Independent
+from thalweg.contrib.distributions.scalars import InverseGamma as InverseGamma
+LaplaceWithSoftplusScale: Any
+from thalweg.contrib.distributions.scalars import Logistic as Logistic
+from thalweg.contrib.distributions.combinations import Mixture as Mixture
+from thalweg.contrib.distributions.combinations import MixtureSameFamily as MixtureSameFamily
 from thalweg.contrib.distributions.vectors import MultivariateNormalDiag as MultivariateNormalDiag
+from thalweg.contrib.distributions.multivariate_normal import MultivariateNormalDiagPlusLowRank as MultivariateNormalDiagPlusLowRank
+MultivariateNormalDiagWithSoftplusScale: Any
+from thalweg.contrib.distributions.multivariate_normal import MultivariateNormalFullCovariance as MultivariateNormalFullCovariance
+from thalweg.contrib.distributions.multivariate_normal import MultivariateNormalLinearOperator as MultivariateNormalLinearOperator
+from thalweg.contrib.distributions.multivariate_normal import MultivariateNormalTriL as MultivariateNormalTriL
+from thalweg.contrib.distributions.scalars import NegativeBinomial as NegativeBinomial
+NormalWithSoftplusScale: Any
 from thalweg.contrib.distributions.classes import OneHotCategorical as OneHotCategorical
+from thalweg.contrib.distributions.scalars import Poisson as Poisson
+from thalweg.contrib.distributions.scalars import RelaxedBernoulli as RelaxedBernoulli
 from thalweg.contrib.distributions.classes import RelaxedOneHotCategorical as RelaxedOneHotCategorical
+StudentTWithAbsDfSoftplusScale: Any
+from thalweg.contrib.distributions.combinations import TransformedDistribution as TransformedDistribution
+from thalweg.contrib.distributions.multivariate_normal import fill_triangular as fill_triangular
+from thalweg.contrib.distributions.multivariate_normal import fill_triangular_inverse as fill_triangular_inverse
 from thalweg.contrib.distributions.vectors import softplus_inverse as softplus_inverse
+from thalweg.contrib.distributions import bijectors as bijectors

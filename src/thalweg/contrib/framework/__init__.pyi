@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from thalweg.ops.state.critical_sections import CriticalSection as CriticalSection
 from thalweg.graph.tensor_spec import TensorSpec as TensorSpec
 from thalweg.contrib.framework.variables import VariableDeviceChooser as VariableDeviceChooser
 from thalweg.contrib.framework.arg_scope import add_arg_scope as add_arg_scope

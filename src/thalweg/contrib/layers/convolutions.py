@@ -43,6 +43,20 @@ def _run_layer(
         return finished(outputs_collections, sc.name, outputs)
 
 
+def _layer_options(
+    sc: Any, inputs: Any, num_outputs: int, normalizer_fn: Any, weights_initializer: Any, weights_regularizer: Any,
+    biases_initializer: Any, biases_regularizer: Any, trainable: bool, reuse: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The arguments that all layers of `tf.layers` take here."""
+    return {
+        "filters": num_outputs, "activation": None, "activity_regularizer": None,
+        "use_bias": not normalizer_fn and bool(biases_initializer), "kernel_initializer": weights_initializer,
+        "bias_initializer": biases_initializer, "kernel_regularizer": weights_regularizer,
+        "bias_regularizer": biases_regularizer, "trainable": trainable, "name": sc.name,
+        "dtype": inputs.dtype.base_dtype, "_scope": sc, "_reuse": reuse,
+    }  # fmt: skip
+
+
 def _as_list(value: Any, n: int) -> list[int]:
     return [int(value)] * n if isinstance(value, int) else [int(size) for size in value]
 
@@ -111,12 +125,12 @@ def convolution(
         if rank not in classes:
             raise ValueError("Convolution not supported for input with rank", rank)
         return classes[rank](
-            filters=num_outputs, kernel_size=kernel_size, strides=stride, padding=padding,
-            data_format=keras_format(data_format), dilation_rate=rate, activation=None,
-            use_bias=not normalizer_fn and bool(biases_initializer), kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer, activity_regularizer=None, trainable=trainable, name=sc.name,
-            dtype=x.dtype.base_dtype, _scope=sc, _reuse=reuse,
+            kernel_size=kernel_size, strides=stride, padding=padding, data_format=keras_format(data_format),
+            dilation_rate=rate,
+            **_layer_options(
+                sc, x, num_outputs, normalizer_fn, weights_initializer, weights_regularizer, biases_initializer,
+                biases_regularizer, trainable, reuse,
+            ),
         )  # fmt: skip
 
     return _run_layer(
@@ -125,110 +139,67 @@ def convolution(
     )  # fmt: skip
 
 
-@export("contrib.layers.convolution1d", "contrib.layers.conv1d", "contrib.slim.convolution1d", "contrib.slim.conv1d")
-@add_arg_scope
-def convolution1d(
-    inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
-    data_format: str | None = None, rate: Any = 1, activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None,
-    normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),  # noqa: B008
-    weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
-    reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    scope: Any = None,
-) -> Any:  # fmt: skip
-    """`tf.contrib.layers.convolution` of inputs with 1 spatial axis."""
-    return convolution(**locals(), conv_dims=1)
+def _exported(function: Any, name: str, summary: str) -> Any:
+    """Exports a function under `name`, and under its short form: 'convolution2d' and 'conv2d'."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = summary
+    names = (name, name.replace("convolution", "conv"))
+    exported = export(*(f"contrib.{space}.{each}" for space in ("layers", "slim") for each in names))
+    return exported(add_arg_scope(function))
 
 
-@export("contrib.layers.convolution2d", "contrib.layers.conv2d", "contrib.slim.convolution2d", "contrib.slim.conv2d")
-@add_arg_scope
-def convolution2d(
-    inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
-    data_format: str | None = None, rate: Any = 1, activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None,
-    normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),  # noqa: B008
-    weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
-    reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    scope: Any = None,
-) -> Any:  # fmt: skip
-    """`tf.contrib.layers.convolution` of inputs with 2 spatial axes."""
-    return convolution(**locals(), conv_dims=2)
+def _convolution_of(axes: int) -> Any:
+    def function(
+        inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
+        data_format: str | None = None, rate: Any = 1, activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None,
+        normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),  # noqa: B008
+        weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
+        reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
+        scope: Any = None,
+    ) -> Any:  # fmt: skip
+        given = {name: value for name, value in locals().items() if name != "axes"}
+        return convolution(**given, conv_dims=axes)
+
+    summary = f"`tf.contrib.layers.convolution` of inputs with {axes} spatial ax{'i' if axes == 1 else 'e'}s."
+    return _exported(function, f"convolution{axes}d", summary)
 
 
-@export("contrib.layers.convolution3d", "contrib.layers.conv3d", "contrib.slim.convolution3d", "contrib.slim.conv3d")
-@add_arg_scope
-def convolution3d(
-    inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
-    data_format: str | None = None, rate: Any = 1, activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None,
-    normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),  # noqa: B008
-    weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
-    reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    scope: Any = None,
-) -> Any:  # fmt: skip
-    """`tf.contrib.layers.convolution` of inputs with 3 spatial axes."""
-    return convolution(**locals(), conv_dims=3)
+convolution1d, convolution2d, convolution3d = (_convolution_of(_axes) for _axes in (1, 2, 3))
 
 
-@export(
-    "contrib.layers.convolution2d_transpose", "contrib.layers.conv2d_transpose", "contrib.slim.conv2d_transpose",
-    "contrib.slim.convolution2d_transpose",
-)  # fmt: skip
-@add_arg_scope
-def convolution2d_transpose(
-    inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: str = "NHWC",
-    activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
-    weights_initializer: Any = xavier_initializer(),  # noqa: B008
-    weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
-    reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    scope: Any = None,
-) -> Any:  # fmt: skip
-    """A transposed convolution of images, then normalization (or a bias), then an activation; see `convolution`."""
-    check_data_format(data_format, ("NHWC", "NCHW"))
+def _transposed_of(axes: int, layer: Any, formats: tuple[str, str], things: str) -> Any:
+    def function(
+        inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
+        data_format: str = formats[0], activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None,
+        normalizer_params: Any = None, weights_initializer: Any = xavier_initializer(),  # noqa: B008
+        weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
+        reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
+        scope: Any = None,
+    ) -> Any:  # fmt: skip
+        check_data_format(data_format, formats)
 
-    def make(sc: Any, x: Any) -> Any:
-        return tf.layers.Conv2DTranspose(
-            filters=num_outputs, kernel_size=kernel_size, strides=stride, padding=padding,
-            data_format=keras_format(data_format), activation=None,
-            use_bias=not normalizer_fn and bool(biases_initializer), kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer, activity_regularizer=None, trainable=trainable, name=sc.name,
-            dtype=x.dtype.base_dtype, _scope=sc, _reuse=reuse,
+        def make(sc: Any, x: Any) -> Any:
+            return layer(
+                kernel_size=kernel_size, strides=stride, padding=padding, data_format=keras_format(data_format),
+                **_layer_options(
+                    sc, x, num_outputs, normalizer_fn, weights_initializer, weights_regularizer, biases_initializer,
+                    biases_regularizer, trainable, reuse,
+                ),
+            )  # fmt: skip
+
+        return _run_layer(
+            make, inputs, scope, f"Conv{axes}d_transpose", reuse, variables_collections, outputs_collections,
+            normalizer_fn, normalizer_params, activation_fn,
         )  # fmt: skip
 
-    return _run_layer(
-        make, inputs, scope, "Conv2d_transpose", reuse, variables_collections, outputs_collections, normalizer_fn,
-        normalizer_params, activation_fn,
-    )  # fmt: skip
+    summary = (
+        f"A transposed convolution of {things}, then normalization (or a bias), then an activation; see `convolution`."
+    )
+    return _exported(function, f"convolution{axes}d_transpose", summary)
 
 
-@export(
-    "contrib.layers.convolution3d_transpose", "contrib.layers.conv3d_transpose", "contrib.slim.conv3d_transpose",
-    "contrib.slim.convolution3d_transpose",
-)  # fmt: skip
-@add_arg_scope
-def convolution3d_transpose(
-    inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME", data_format: str = "NDHWC",
-    activation_fn: Any = tf.nn.relu, normalizer_fn: Any = None, normalizer_params: Any = None,
-    weights_initializer: Any = xavier_initializer(),  # noqa: B008
-    weights_regularizer: Any = None, biases_initializer: Any = _ZEROS, biases_regularizer: Any = None,
-    reuse: Any = None, variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    scope: Any = None,
-) -> Any:  # fmt: skip
-    """A transposed convolution of volumes, then normalization (or a bias), then an activation; see `convolution`."""
-    check_data_format(data_format, ("NDHWC", "NCDHW"))
-
-    def make(sc: Any, x: Any) -> Any:
-        return tf.layers.Conv3DTranspose(
-            filters=num_outputs, kernel_size=kernel_size, strides=stride, padding=padding,
-            data_format=keras_format(data_format), activation=None,
-            use_bias=not normalizer_fn and bool(biases_initializer), kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer, kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer, activity_regularizer=None, trainable=trainable, name=sc.name,
-            dtype=x.dtype.base_dtype, _scope=sc, _reuse=reuse,
-        )  # fmt: skip
-
-    return _run_layer(
-        make, inputs, scope, "Conv3d_transpose", reuse, variables_collections, outputs_collections, normalizer_fn,
-        normalizer_params, activation_fn,
-    )  # fmt: skip
+convolution2d_transpose = _transposed_of(2, tf.layers.Conv2DTranspose, ("NHWC", "NCHW"), "images")
+convolution3d_transpose = _transposed_of(3, tf.layers.Conv3DTranspose, ("NDHWC", "NCDHW"), "volumes")
 
 
 @export(

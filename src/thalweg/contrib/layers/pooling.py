@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from thalweg.contrib.framework.arg_scope import add_arg_scope
 from thalweg.contrib.layers.variable_names import check_data_format, finished, keras_format
@@ -10,86 +10,33 @@ from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 
 
-def _pooled(
-    layer: Any, default: str, inputs: Any, kernel_size: Any, stride: Any, padding: str, data_format: str,
-    outputs_collections: Any, scope: Any,
-) -> Any:  # fmt: skip
-    with tf.name_scope(scope, default, [inputs]) as sc:
-        inputs = tf.convert_to_tensor(inputs)
-        made = layer(
-            pool_size=kernel_size, strides=stride, padding=padding, data_format=keras_format(data_format), name=sc
-        )
-        return finished(outputs_collections, sc.rstrip("/"), made.apply(inputs))
+def _pooling(layer: Any, name: str, formats: tuple[str, str], summary: str) -> Any:
+    """Makes and exports the function of one layer of `tf.layers`."""
+
+    def function(
+        inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = formats[0],
+        outputs_collections: Any = None, scope: Any = None,
+    ) -> Any:  # fmt: skip
+        check_data_format(data_format, formats)
+        with tf.name_scope(scope, default, [inputs]) as sc:
+            inputs = tf.convert_to_tensor(inputs)
+            made = layer(
+                pool_size=kernel_size, strides=stride, padding=padding, data_format=keras_format(data_format), name=sc
+            )
+            return finished(outputs_collections, sc.rstrip("/"), made.apply(inputs))
+
+    default = name.title().replace("_", "").replace("d", "D")  # 'MaxPool2D'
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = summary
+    return export(f"contrib.layers.{name}", f"contrib.slim.{name}")(add_arg_scope(function))
 
 
-@export("contrib.layers.max_pool2d", "contrib.slim.max_pool2d")
-@add_arg_scope
-def max_pool2d(
-    inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NHWC",
-    outputs_collections: Any = None, scope: Any = None,
-) -> Any:  # fmt: skip
-    """The largest value of each window of images."""
-    check_data_format(data_format, ("NHWC", "NCHW"))
-    return _pooled(
-        tf.layers.MaxPooling2D,
-        "MaxPool2D",
-        inputs,
-        kernel_size,
-        stride,
-        padding,
-        data_format,
-        outputs_collections,
-        scope,
-    )
-
-
-@export("contrib.layers.avg_pool2d", "contrib.slim.avg_pool2d")
-@add_arg_scope
-def avg_pool2d(
-    inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NHWC",
-    outputs_collections: Any = None, scope: Any = None,
-) -> Any:  # fmt: skip
-    """The mean of each window of images."""
-    check_data_format(data_format, ("NHWC", "NCHW"))
-    return _pooled(
-        tf.layers.AveragePooling2D, "AvgPool2D", inputs, kernel_size, stride, padding, data_format, outputs_collections,
-        scope,
-    )  # fmt: skip
-
-
-@export("contrib.layers.max_pool3d", "contrib.slim.max_pool3d")
-@add_arg_scope
-def max_pool3d(
-    inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NDHWC",
-    outputs_collections: Any = None, scope: Any = None,
-) -> Any:  # fmt: skip
-    """The largest value of each window of volumes."""
-    check_data_format(data_format, ("NDHWC", "NCDHW"))
-    return _pooled(
-        tf.layers.MaxPooling3D,
-        "MaxPool3D",
-        inputs,
-        kernel_size,
-        stride,
-        padding,
-        data_format,
-        outputs_collections,
-        scope,
-    )
-
-
-@export("contrib.layers.avg_pool3d", "contrib.slim.avg_pool3d")
-@add_arg_scope
-def avg_pool3d(
-    inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = "NDHWC",
-    outputs_collections: Any = None, scope: Any = None,
-) -> Any:  # fmt: skip
-    """The mean of each window of volumes."""
-    check_data_format(data_format, ("NDHWC", "NCDHW"))
-    return _pooled(
-        tf.layers.AveragePooling3D, "AvgPool3D", inputs, kernel_size, stride, padding, data_format, outputs_collections,
-        scope,
-    )  # fmt: skip
+_IMAGES: Final = ("NHWC", "NCHW")
+_VOLUMES: Final = ("NDHWC", "NCDHW")
+max_pool2d = _pooling(tf.layers.MaxPooling2D, "max_pool2d", _IMAGES, "The largest value of each window of images.")
+avg_pool2d = _pooling(tf.layers.AveragePooling2D, "avg_pool2d", _IMAGES, "The mean of each window of images.")
+max_pool3d = _pooling(tf.layers.MaxPooling3D, "max_pool3d", _VOLUMES, "The largest value of each window of volumes.")
+avg_pool3d = _pooling(tf.layers.AveragePooling3D, "avg_pool3d", _VOLUMES, "The mean of each window of volumes.")
 
 
 @export("contrib.layers.pool", "contrib.slim.pool")

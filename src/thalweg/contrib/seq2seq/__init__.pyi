@@ -6,6 +6,7 @@ from thalweg.seq2seq.attention import AttentionMechanism as AttentionMechanism
 from thalweg.seq2seq.attention_wrapper import AttentionWrapper as AttentionWrapper
 from thalweg.seq2seq.attention_wrapper import AttentionWrapperState as AttentionWrapperState
 from thalweg.seq2seq.attention import BahdanauAttention as BahdanauAttention
+from thalweg.contrib.seq2seq.monotonic import BahdanauMonotonicAttention as BahdanauMonotonicAttention
 from thalweg.seq2seq.decoder import BasicDecoder as BasicDecoder
 from thalweg.seq2seq.decoder import BasicDecoderOutput as BasicDecoderOutput
 from thalweg.contrib.seq2seq.beam_search import BeamSearchDecoder as BeamSearchDecoder
@@ -18,12 +19,16 @@ from thalweg.seq2seq.decoder_inputs import GreedyEmbeddingHelper as GreedyEmbedd
 from thalweg.seq2seq.decoder_inputs import Helper as Helper
 from thalweg.contrib.seq2seq.helpers import InferenceHelper as InferenceHelper
 from thalweg.seq2seq.attention import LuongAttention as LuongAttention
+from thalweg.contrib.seq2seq.monotonic import LuongMonotonicAttention as LuongMonotonicAttention
 from thalweg.seq2seq.decoder_inputs import SampleEmbeddingHelper as SampleEmbeddingHelper
 from thalweg.contrib.seq2seq.helpers import ScheduledEmbeddingTrainingHelper as ScheduledEmbeddingTrainingHelper
 from thalweg.contrib.seq2seq.helpers import ScheduledOutputTrainingHelper as ScheduledOutputTrainingHelper
 from thalweg.seq2seq.decoder_inputs import TrainingHelper as TrainingHelper
 from thalweg.seq2seq.decoder import dynamic_decode as dynamic_decode
 from thalweg.contrib.seq2seq.beam_search import gather_tree as gather_tree
+from thalweg.contrib.seq2seq.beam_search import gather_tree_from_array as gather_tree_from_array
 from thalweg.contrib.seq2seq.beam_search import hardmax as hardmax
+from thalweg.contrib.seq2seq.monotonic import monotonic_attention as monotonic_attention
+from thalweg.contrib.seq2seq.monotonic import safe_cumprod as safe_cumprod
 from thalweg.seq2seq.sequence_loss import sequence_loss as sequence_loss
 from thalweg.seq2seq.sequence_loss import tile_batch as tile_batch

@@ -224,3 +224,20 @@ class BeamSearchDecoder(Decoder):
         longest = tf.cast(tf.reduce_max(final_state.lengths, 1), tf.int32)
         ids = gather_tree(outputs.predicted_ids, outputs.parent_ids, longest, self._end_token)
         return FinalBeamSearchDecoderOutput(predicted_ids=ids, beam_search_decoder_output=outputs), final_state
+
+
+@export("contrib.seq2seq.gather_tree_from_array")
+def gather_tree_from_array(t: Any, parent_ids: Any, sequence_length: Any) -> Any:
+    """The values of beams `[time, batch, beam, ...]` in the order of the final beams, along their parents."""
+    sizes = tf.shape(parent_ids)
+    time, batch, width = (sizes[i] for i in range(3))
+    beams = tf.tile(tf.range(width)[None, None, :], [time, batch, 1])
+    longest = tf.cast(tf.reduce_max(sequence_length, 1), tf.int32)
+    order = gather_tree(beams, parent_ids, longest, width + 1)
+    inside = tf.transpose(tf.sequence_mask(sequence_length, time), [2, 0, 1])
+    order = tf.where(inside, order, beams)
+    steps = tf.tile(tf.range(time)[:, None, None], [1, batch, width])
+    rows = tf.tile(tf.range(batch)[None, :, None], [time, 1, width])
+    found = tf.gather_nd(t, tf.stack([steps, rows, order], -1))
+    found.set_shape(t.shape)
+    return found

@@ -8,6 +8,7 @@ from thalweg.estimator.canned.heads import Head, RegressionHead, classifier_head
 from thalweg.estimator.canned.models import check_features, optimizer_of, train_op_fn
 from thalweg.estimator.estimator import Estimator
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 _SUM = tf.losses.Reduction.SUM
 
@@ -35,6 +36,7 @@ class _Baseline(Estimator):
         super().__init__(model_fn, model_dir, config)
 
 
+@export("estimator.BaselineClassifier")
 class BaselineClassifier(_Baseline):
     """Predicts the classes as often as they are among the labels.
 
@@ -63,6 +65,7 @@ class BaselineClassifier(_Baseline):
         super().__init__(head, model_dir, optimizer, config)
 
 
+@export("estimator.BaselineRegressor")
 class BaselineRegressor(_Baseline):
     """Predicts the mean of the labels; the arguments are those of BaselineClassifier, with `label_dimension`."""
 
@@ -79,6 +82,7 @@ class BaselineRegressor(_Baseline):
         super().__init__(RegressionHead(label_dimension, weight_column, loss_reduction), model_dir, optimizer, config)
 
 
+@export("estimator.BaselineEstimator")
 class BaselineEstimator(_Baseline):
     """A bias alone with a head of the caller's."""
 

@@ -15,6 +15,7 @@ from thalweg.estimator.canned.models import (
 )
 from thalweg.estimator.estimator import Estimator
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 _SUM = tf.losses.Reduction.SUM
 
@@ -83,6 +84,7 @@ class _CombinedEstimator(Estimator):
         return head.create_estimator_spec(features, mode, logits, labels, _train_op_fn(*optimizers))
 
 
+@export("estimator.DNNLinearCombinedClassifier")
 class DNNLinearCombinedClassifier(_CombinedEstimator):
     """A wide and deep classifier.
 
@@ -131,6 +133,7 @@ class DNNLinearCombinedClassifier(_CombinedEstimator):
         super().__init__(classifier_head(n_classes, weight_column, label_vocabulary, loss_reduction), options)
 
 
+@export("estimator.DNNLinearCombinedRegressor")
 class DNNLinearCombinedRegressor(_CombinedEstimator):
     """A wide and deep regression; the arguments are those of the classifier, with `label_dimension`."""
 
@@ -158,6 +161,7 @@ class DNNLinearCombinedRegressor(_CombinedEstimator):
         super().__init__(RegressionHead(label_dimension, weight_column, loss_reduction), options)
 
 
+@export("estimator.DNNLinearCombinedEstimator")
 class DNNLinearCombinedEstimator(_CombinedEstimator):
     """A wide and deep model with a head of the caller's."""
 

@@ -16,6 +16,7 @@ from thalweg.estimator.canned.models import (
 )
 from thalweg.estimator.estimator import Estimator
 from thalweg.estimator.public_names import tf
+from thalweg.graph.definitions.op_registry import export
 
 _SUM = tf.losses.Reduction.SUM
 _LEAST_EMBEDDING_SLICE = 64 << 20
@@ -62,6 +63,7 @@ class _LinearEstimator(Estimator):
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
+@export("estimator.LinearClassifier")
 class LinearClassifier(_LinearEstimator):
     """A linear classifier.
 
@@ -84,6 +86,7 @@ class LinearClassifier(_LinearEstimator):
         >>> data = tf.estimator.inputs.numpy_input_fn(rows, np.array([1, 1, 0, 0]), 4, None, shuffle=False)
         >>> float(model.train(data, steps=20).evaluate(data, steps=1)["accuracy"])
         1.0
+        >>> tf.summary.FileWriterCache.clear()
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class LinearClassifier(_LinearEstimator):
         super().__init__(head, feature_columns, model_dir, optimizer, config, warm_start_from, sparse_combiner)
 
 
+@export("estimator.LinearRegressor")
 class LinearRegressor(_LinearEstimator):
     """A linear regression; the arguments are those of LinearClassifier, with `label_dimension`."""
 
@@ -126,6 +130,7 @@ class LinearRegressor(_LinearEstimator):
         super().__init__(head, feature_columns, model_dir, optimizer, config, warm_start_from, sparse_combiner)
 
 
+@export("estimator.LinearEstimator")
 class LinearEstimator(_LinearEstimator):
     """A linear model with a head of the caller's."""
 
@@ -156,6 +161,7 @@ class _DNNEstimator(Estimator):
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
+@export("estimator.DNNClassifier")
 class DNNClassifier(_DNNEstimator):
     """A deep classifier: dense layers over columns.
 
@@ -198,6 +204,7 @@ class DNNClassifier(_DNNEstimator):
         super().__init__(head, model_dir, config, warm_start_from, _network(locals()))
 
 
+@export("estimator.DNNRegressor")
 class DNNRegressor(_DNNEstimator):
     """A deep regression; the arguments are those of DNNClassifier, with `label_dimension`."""
 
@@ -222,6 +229,7 @@ class DNNRegressor(_DNNEstimator):
         super().__init__(head, model_dir, config, warm_start_from, _network(locals()))
 
 
+@export("estimator.DNNEstimator")
 class DNNEstimator(_DNNEstimator):
     """A deep network with a head of the caller's."""
 

@@ -11,6 +11,7 @@ from thalweg.graph.composite import IndexedSlices, SparseTensor, convert_to_tens
 from thalweg.graph.default_graph import colocate_with, control_dependencies, device, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -135,6 +136,7 @@ work(works.free, "Identity", "IdentityN")
 
 
 @export("identity")
+@elementwise
 def identity(input: Any, name: str | None = None) -> Any:
     """Returns a tensor with the same value: a place for a name, a device or control dependencies."""
     if isinstance(input, SparseTensor):

@@ -11,6 +11,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert, convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype
@@ -124,6 +125,7 @@ not_differentiable("ZerosLike", "OnesLike")
 
 
 @export("zeros_like")
+@elementwise
 def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
     """Returns zeros of the shape of `tensor`, and of its type unless `dtype` is given."""
     with name_scope(name, "zeros_like", [tensor]) as scope:
@@ -137,6 +139,7 @@ def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize
 
 
 @export("ones_like")
+@elementwise
 def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
     """Returns ones of the shape of `tensor`, and of its type unless `dtype` is given."""
     with name_scope(name, "ones_like", [tensor]) as scope:

@@ -13,6 +13,7 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import colocate_with, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.dispatch import dispatched
 from thalweg.graph.definitions.op_registry import define, export, gradient, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -71,6 +72,7 @@ define(
 
 
 @export("gather")
+@dispatched
 def gather(
     params: Any,
     indices: Any,
@@ -269,6 +271,7 @@ def _gather_nd_grad(op: Operation, grad: Any) -> Any:
 
 
 @export("boolean_mask")
+@dispatched
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
     """Keeps the entries of `tensor` where `mask` is true.
 

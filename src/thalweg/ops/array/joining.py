@@ -11,6 +11,7 @@ from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert, convert_to_tensor, is_tensor_like
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import dispatched
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import int32
@@ -49,6 +50,7 @@ define(
 
 
 @export("concat", deprecated=("concat_v2",))
+@dispatched
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """Joins tensors along one dimension.
 
@@ -137,6 +139,7 @@ define("Pack", "values: N * T -> output: T", "N: int >= 1, T: type, axis: int = 
 
 
 @export("stack", deprecated=("pack",))
+@dispatched
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Joins tensors of one shape along a new dimension.
 

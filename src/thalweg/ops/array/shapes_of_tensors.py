@@ -13,6 +13,7 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.dispatch import dispatched
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -102,6 +103,7 @@ def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 
 
 @export("size")
+@dispatched
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """Returns the number of elements of a tensor, as a scalar."""
     with name_scope(name, "Size", [input]) as scope:
@@ -115,6 +117,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
 
 
 @export("rank")
+@dispatched
 def rank(input: Any, name: str | None = None) -> Tensor:
     """Returns the number of dimensions of a tensor, as a scalar."""
     with name_scope(name, "Rank", [input]) as scope:
@@ -212,6 +215,7 @@ work(works.free, "ExpandDims")
 
 
 @export("expand_dims")
+@dispatched
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """Inserts a dimension of size 1 at `axis` (`dim` is its deprecated name)."""
     axis = deprecated_argument_lookup("axis", axis, "dim", dim)

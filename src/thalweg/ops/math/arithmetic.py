@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.dtypes import DType, as_dtype, string
 from thalweg.graph.operation import Operation
@@ -27,6 +28,7 @@ define("AddV2", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast, c
 
 
 @export("add", "math.add")
+@elementwise
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x + y` element by element, with broadcasting; strings are joined."""
     return _add(x, y, name or "Add")
@@ -55,6 +57,7 @@ define("Sub", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast)
 
 
 @export("subtract", "math.subtract", deprecated=("sub",))
+@elementwise
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x - y` element by element, with broadcasting."""
     return binary("Sub", x, y, name)
@@ -72,6 +75,7 @@ define("Mul", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast, com
 
 
 @export("multiply", "math.multiply", deprecated=("mul",))
+@elementwise
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x * y` element by element, with broadcasting."""
     return binary("Mul", x, y, name)
@@ -90,6 +94,7 @@ define("Neg", "x: T -> y: T", f"T: {SIGNED}", shape=shapes.unchanged)
 
 
 @export("negative", "math.negative", deprecated=("neg",))
+@elementwise
 def negative(x: Any, name: str | None = None) -> Tensor:
     """Returns `-x` element by element."""
     return unary("Neg", x, name)
@@ -107,6 +112,7 @@ define("Square", "x: T -> y: T", f"T: {NUMBERS}", shape=shapes.unchanged)
 
 
 @export("square", "math.square")
+@elementwise
 def square(x: Any, name: str | None = None) -> Tensor:
     """Returns `x * x` element by element."""
     return unary("Square", x, name)
@@ -132,6 +138,7 @@ define(
 
 
 @export("squared_difference", "math.squared_difference")
+@elementwise
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `(x - y)` times its conjugate element by element, with broadcasting."""
     return binary("SquaredDifference", x, y, name)
@@ -189,6 +196,7 @@ define(
 
 
 @export("add_n", "math.add_n")
+@elementwise
 def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """Returns the sum of a list of tensors (or IndexedSlices) of one shape and type.
 

@@ -11,6 +11,7 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
@@ -22,6 +23,7 @@ define("Cast", "x: SrcT -> y: DstT", "SrcT: type, DstT: type, Truncate: bool = f
 
 
 @export("cast", "dtypes.cast")
+@elementwise
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """Converts the elements of a Tensor, SparseTensor or IndexedSlices to another type.
 
@@ -103,6 +105,7 @@ def to_complex128(x: Any, name: str = "ToComplex128") -> Any:
 
 
 @export("saturate_cast", "dtypes.saturate_cast")
+@elementwise
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Casts after limiting the elements to the range of the new type, so that none overflows."""
     with name_scope(name, "saturate_cast", [value]) as scope:

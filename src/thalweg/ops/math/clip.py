@@ -9,6 +9,7 @@ from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -51,6 +52,7 @@ def _clip_by_value_grad(op: Operation, grad: Tensor) -> Any:
 
 
 @export("clip_by_value")
+@elementwise
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Limits the elements of a Tensor or IndexedSlices to an interval.
 

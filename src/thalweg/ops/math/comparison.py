@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import bool as bool_type
@@ -22,24 +23,28 @@ for _op in ("Less", "LessEqual", "Greater", "GreaterEqual"):
 
 
 @export("less", "math.less")
+@elementwise
 def less(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x < y` element by element, with broadcasting."""
     return binary("Less", x, y, name)
 
 
 @export("less_equal", "math.less_equal")
+@elementwise
 def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x <= y` element by element, with broadcasting."""
     return binary("LessEqual", x, y, name)
 
 
 @export("greater", "math.greater")
+@elementwise
 def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x > y` element by element, with broadcasting."""
     return binary("Greater", x, y, name)
 
 
 @export("greater_equal", "math.greater_equal")
+@elementwise
 def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x >= y` element by element, with broadcasting."""
     return binary("GreaterEqual", x, y, name)
@@ -72,12 +77,14 @@ for _op in ("Equal", "NotEqual"):
 
 
 @export("equal", "math.equal")
+@elementwise
 def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns whether `x` and `y` are equal element by element, with broadcasting."""
     return binary("Equal", x, y, name)
 
 
 @export("not_equal", "math.not_equal")
+@elementwise
 def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns whether `x` and `y` differ element by element, with broadcasting."""
     return binary("NotEqual", x, y, name)
@@ -105,24 +112,28 @@ not_differentiable("LogicalAnd", "LogicalOr", "LogicalNot")
 
 
 @export("logical_and", "math.logical_and")
+@elementwise
 def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x and y` element by element, with broadcasting."""
     return binary("LogicalAnd", x, y, name)
 
 
 @export("logical_or", "math.logical_or")
+@elementwise
 def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x or y` element by element, with broadcasting."""
     return binary("LogicalOr", x, y, name)
 
 
 @export("logical_not", "math.logical_not")
+@elementwise
 def logical_not(x: Any, name: str | None = None) -> Tensor:
     """Returns `not x` element by element."""
     return unary("LogicalNot", x, name)
 
 
 @export("logical_xor", "math.logical_xor")
+@elementwise
 def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
     """Returns whether exactly one of `x` and `y` is true, element by element."""
     return binary("LogicalAnd", logical_or(x, y), logical_not(logical_and(x, y)), name)

@@ -10,6 +10,7 @@ from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -56,6 +57,7 @@ define("Angle", "input: T -> output: Tout", _PART, shape=shapes.unchanged)
 
 
 @export("real", "math.real")
+@elementwise
 def real(input: Any, name: str | None = None) -> Tensor:
     """Returns the real part; real numbers as they are."""
     input = convert_to_tensor(input, name="input")

@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.dtypes import DType, float32, float64
 from thalweg.graph.operation import Operation
@@ -67,6 +68,7 @@ not_differentiable("FloorDiv", "TruncateDiv")
 
 
 @export("floordiv", "math.floordiv")
+@elementwise
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x / y` rounded down, as Python's `//` does."""
     with name_scope(name, "floordiv", [x, y]) as scope:
@@ -93,6 +95,7 @@ define("TruncateMod", "x: T, y: T -> z: T", _TRUNCATE_MOD, shape=shapes.broadcas
 
 
 @export("floormod", "mod", "math.floormod", "math.mod")
+@elementwise
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns the remainder of floor division: it has the sign of `y`, as in Python."""
     return binary("FloorMod", x, y, name)
@@ -132,6 +135,7 @@ def division_type(dtype: DType) -> DType | None:
 
 
 @export("truediv", "math.truediv")
+@elementwise
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x / y` as Python 3 does: integers are divided as floating point numbers.
 
@@ -157,6 +161,7 @@ def _as_tensor_pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 @export("div")
+@elementwise
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x / y` as Python 2 does: integers are divided with rounding down."""
     with name_scope(name, "div", [x, y]) as scope:
@@ -165,6 +170,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @export("divide", "math.divide")
+@elementwise
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x / y` as the operator of Python 3 does."""
     if name is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
@@ -21,12 +22,14 @@ define("Minimum", "x: T, y: T -> z: T", f"T: {REALS}", shape=shapes.broadcast, c
 
 
 @export("maximum", "math.maximum")
+@elementwise
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns the larger of `x` and `y` element by element; NaN if either is."""
     return binary("Maximum", x, y, name)
 
 
 @export("minimum", "math.minimum")
+@elementwise
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns the smaller of `x` and `y` element by element; NaN if either is."""
     return binary("Minimum", x, y, name)
@@ -54,6 +57,7 @@ define(
 
 
 @export("pow", "math.pow")
+@elementwise
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Returns `x` to the power of `y` element by element. Integers allow no negative powers."""
     return binary("Pow", x, y, name)
@@ -134,6 +138,7 @@ define("Atan2", "y: T, x: T -> z: T", f"T: {FLOATS}", shape=shapes.broadcast)
 
 
 @export("atan2", "math.atan2")
+@elementwise
 def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
     """Returns the angle of the point (`x`, `y`), in (-pi, pi]."""
     return binary("Atan2", y, x, name)

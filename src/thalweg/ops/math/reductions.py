@@ -12,6 +12,7 @@ from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import dispatched
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import DType, as_dtype, int64
@@ -107,7 +108,7 @@ def _reduction(op_type: str, name: str, summary: str, kind: str) -> Callable[...
     Returns:
         The reduced tensor, of the same type.
     """
-    return export(name, f"math.{name}")(function)
+    return export(name, f"math.{name}")(dispatched(function))
 
 
 reduce_sum = _reduction("Sum", "reduce_sum", "Adds up the elements along the given axes.", "of numbers")

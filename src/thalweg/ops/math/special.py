@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
@@ -23,12 +24,14 @@ define("Erfc", "x: T -> y: T", f"T: {FLOATS}", shape=shapes.unchanged)
 
 
 @export("erf", "math.erf")
+@elementwise
 def erf(x: Any, name: str | None = None) -> Tensor:
     """Returns the error function element by element."""
     return unary("Erf", x, name)
 
 
 @export("erfc", "math.erfc")
+@elementwise
 def erfc(x: Any, name: str | None = None) -> Tensor:
     """Returns `1 - erf(x)`, precise also where that is near zero."""
     return unary("Erfc", x, name)
@@ -91,12 +94,14 @@ define("Zeta", "x: T, q: T -> z: T", "T: {float, double}", shape=shapes.broadcas
 
 
 @export("lgamma", "math.lgamma")
+@elementwise
 def lgamma(x: Any, name: str | None = None) -> Tensor:
     """Returns the logarithm of the absolute value of the gamma function."""
     return unary("Lgamma", x, name)
 
 
 @export("digamma", "math.digamma")
+@elementwise
 def digamma(x: Any, name: str | None = None) -> Tensor:
     """Returns the derivative of `lgamma`."""
     return unary("Digamma", x, name)

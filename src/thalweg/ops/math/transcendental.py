@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, work
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -21,6 +22,7 @@ define("Exp", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("exp", "math.exp")
+@elementwise
 def exp(x: Any, name: str | None = None) -> Tensor:
     """Returns e to the power of `x` element by element."""
     return unary("Exp", x, name)
@@ -35,6 +37,7 @@ define("Expm1", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("expm1", "math.expm1")
+@elementwise
 def expm1(x: Any, name: str | None = None) -> Tensor:
     """Returns `exp(x) - 1`, precise also where `x` is near zero."""
     return unary("Expm1", x, name)
@@ -49,6 +52,7 @@ define("Log", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("log", "math.log")
+@elementwise
 def log(x: Any, name: str | None = None) -> Tensor:
     """Returns the natural logarithm element by element."""
     return unary("Log", x, name)
@@ -63,6 +67,7 @@ define("Log1p", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("log1p", "math.log1p")
+@elementwise
 def log1p(x: Any, name: str | None = None) -> Tensor:
     """Returns `log(1 + x)`, precise also where `x` is near zero."""
     return unary("Log1p", x, name)
@@ -77,6 +82,7 @@ define("Sin", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("sin", "math.sin")
+@elementwise
 def sin(x: Any, name: str | None = None) -> Tensor:
     """Returns the sine element by element."""
     return unary("Sin", x, name)
@@ -91,6 +97,7 @@ define("Cos", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("cos", "math.cos")
+@elementwise
 def cos(x: Any, name: str | None = None) -> Tensor:
     """Returns the cosine element by element."""
     return unary("Cos", x, name)
@@ -105,6 +112,7 @@ define("Tan", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("tan", "math.tan")
+@elementwise
 def tan(x: Any, name: str | None = None) -> Tensor:
     """Returns the tangent element by element."""
     return unary("Tan", x, name)
@@ -119,6 +127,7 @@ define("Asin", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("asin", "math.asin")
+@elementwise
 def asin(x: Any, name: str | None = None) -> Tensor:
     """Returns the angle in [-pi/2, pi/2] of which `x` is the sine."""
     return unary("Asin", x, name)
@@ -133,6 +142,7 @@ define("Acos", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("acos", "math.acos")
+@elementwise
 def acos(x: Any, name: str | None = None) -> Tensor:
     """Returns the angle in [0, pi] of which `x` is the cosine."""
     return unary("Acos", x, name)
@@ -152,6 +162,7 @@ define("Atan", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("atan", "math.atan")
+@elementwise
 def atan(x: Any, name: str | None = None) -> Tensor:
     """Returns the angle in (-pi/2, pi/2) of which `x` is the tangent."""
     return unary("Atan", x, name)
@@ -166,6 +177,7 @@ define("Sinh", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("sinh", "math.sinh")
+@elementwise
 def sinh(x: Any, name: str | None = None) -> Tensor:
     """Returns the hyperbolic sine element by element."""
     return unary("Sinh", x, name)
@@ -180,6 +192,7 @@ define("Cosh", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("cosh", "math.cosh")
+@elementwise
 def cosh(x: Any, name: str | None = None) -> Tensor:
     """Returns the hyperbolic cosine element by element."""
     return unary("Cosh", x, name)
@@ -194,6 +207,7 @@ define("Asinh", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("asinh", "math.asinh")
+@elementwise
 def asinh(x: Any, name: str | None = None) -> Tensor:
     """Returns the number of which `x` is the hyperbolic sine."""
     return unary("Asinh", x, name)
@@ -208,6 +222,7 @@ define("Acosh", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("acosh", "math.acosh")
+@elementwise
 def acosh(x: Any, name: str | None = None) -> Tensor:
     """Returns the number of which `x` is the hyperbolic cosine."""
     return unary("Acosh", x, name)
@@ -222,6 +237,7 @@ define("Atanh", "x: T -> y: T", f"T: {INEXACT}", shape=shapes.unchanged)
 
 
 @export("atanh", "math.atanh")
+@elementwise
 def atanh(x: Any, name: str | None = None) -> Tensor:
     """Returns the number of which `x` is the hyperbolic tangent."""
     return unary("Atanh", x, name)
@@ -237,6 +253,7 @@ define("TanhGrad", "y: T, dy: T -> z: T", f"T: {INEXACT}", shape=shapes.merge_in
 
 
 @export("tanh", "math.tanh", "nn.tanh")
+@elementwise
 def tanh(x: Any, name: str | None = None) -> Tensor:
     """Returns the hyperbolic tangent element by element."""
     return unary("Tanh", x, name)
@@ -258,6 +275,7 @@ define("SigmoidGrad", "y: T, dy: T -> z: T", f"T: {INEXACT}", shape=shapes.merge
 
 
 @export("sigmoid", "math.sigmoid", "nn.sigmoid")
+@elementwise
 def sigmoid(x: Any, name: str | None = None) -> Tensor:
     """Returns `1 / (1 + exp(-x))` element by element."""
     return unary("Sigmoid", x, name)
@@ -276,6 +294,7 @@ def _sigmoid_grad_grad(op: Operation, grad: Tensor) -> Any:
 
 
 @export("log_sigmoid", "math.log_sigmoid")
+@elementwise
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """Returns `log(sigmoid(x))`, precise also where the sigmoid is near zero."""
     with name_scope(name, "LogSigmoid", [x]) as scope:

@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -24,6 +25,7 @@ define(
 
 
 @export("abs", "math.abs", deprecated=("complex_abs",))
+@elementwise
 def abs(x: Any, name: str | None = None) -> Any:
     """Returns the absolute value element by element: for complex numbers, their real magnitude."""
     if isinstance(x, SparseTensor):
@@ -53,6 +55,7 @@ define("Sign", "x: T -> y: T", f"T: {SIGNED}", shape=shapes.unchanged)
 
 
 @export("sign", "math.sign")
+@elementwise
 def sign(x: Any, name: str | None = None) -> Tensor:
     """Returns -1, 0 or 1 element by element; for complex numbers, `x / |x|`."""
     return unary("Sign", x, name)
@@ -76,6 +79,7 @@ define("SqrtGrad", "y: T, dy: T -> z: T", f"T: {INEXACT}", shape=shapes.merge_in
 
 
 @export("sqrt", "math.sqrt")
+@elementwise
 def sqrt(x: Any, name: str | None = None) -> Tensor:
     """Returns the square root element by element."""
     return unary("Sqrt", x, name)
@@ -97,6 +101,7 @@ define("RsqrtGrad", "y: T, dy: T -> z: T", f"T: {INEXACT}", shape=shapes.merge_i
 
 
 @export("rsqrt", "math.rsqrt")
+@elementwise
 def rsqrt(x: Any, name: str | None = None) -> Tensor:
     """Returns the reciprocal of the square root element by element."""
     return unary("Rsqrt", x, name)
@@ -121,6 +126,7 @@ define("InvGrad", "y: T, dy: T -> z: T", f"T: {INEXACT}", shape=shapes.merge_inp
 
 
 @export("reciprocal", "math.reciprocal", deprecated=("inv",))
+@elementwise
 def reciprocal(x: Any, name: str | None = None) -> Tensor:
     """Returns `1 / x` element by element."""
     return unary("Reciprocal", x, name)
@@ -145,24 +151,28 @@ not_differentiable("Ceil", "Floor", "Rint", "Round")
 
 
 @export("ceil", "math.ceil")
+@elementwise
 def ceil(x: Any, name: str | None = None) -> Tensor:
     """Rounds up to an integer element by element."""
     return unary("Ceil", x, name)
 
 
 @export("floor", "math.floor")
+@elementwise
 def floor(x: Any, name: str | None = None) -> Tensor:
     """Rounds down to an integer element by element."""
     return unary("Floor", x, name)
 
 
 @export("rint", "math.rint")
+@elementwise
 def rint(x: Any, name: str | None = None) -> Tensor:
     """Rounds to the nearest integer, halves to the even one."""
     return unary("Rint", x, name)
 
 
 @export("round", "math.round")
+@elementwise
 def round(x: Any, name: str | None = None) -> Tensor:
     """Rounds to the nearest integer, halves to the even one; integers stay as they are."""
     x = x if isinstance(x, SparseTensor) else convert_to_tensor(x, name="x")
@@ -175,18 +185,21 @@ for _op in ("IsNan", "IsInf", "IsFinite"):
 
 
 @export("is_nan", "math.is_nan", "debugging.is_nan")
+@elementwise
 def is_nan(x: Any, name: str | None = None) -> Tensor:
     """Returns which elements are NaN."""
     return unary("IsNan", x, name)
 
 
 @export("is_inf", "math.is_inf", "debugging.is_inf")
+@elementwise
 def is_inf(x: Any, name: str | None = None) -> Tensor:
     """Returns which elements are infinite."""
     return unary("IsInf", x, name)
 
 
 @export("is_finite", "math.is_finite", "debugging.is_finite")
+@elementwise
 def is_finite(x: Any, name: str | None = None) -> Tensor:
     """Returns which elements are neither infinite nor NaN."""
     return unary("IsFinite", x, name)

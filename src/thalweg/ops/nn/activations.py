@@ -8,6 +8,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import ZERO_GRADIENT, define, export, gradient
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -23,6 +24,7 @@ define("ReluGrad", "gradients: T, features: T -> backprops: T", f"T: {REALS}", s
 
 
 @export("nn.relu")
+@elementwise
 def relu(features: Any, name: str | None = None) -> Tensor:
     """Returns `max(x, 0)` element by element."""
     return unary("Relu", features, name)
@@ -58,6 +60,7 @@ define("EluGrad", "gradients: T, outputs: T -> backprops: T", f"T: {FLOATS}", sh
 
 
 @export("nn.elu")
+@elementwise
 def elu(features: Any, name: str | None = None) -> Tensor:
     """Returns `x` where it is positive, and `exp(x) - 1` elsewhere."""
     return unary("Elu", features, name)

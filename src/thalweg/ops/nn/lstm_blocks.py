@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, not_differentiable, python_kernel
+from thalweg.graph.definitions.op_registry import define, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import require
@@ -45,7 +45,6 @@ define(
     "T: {float}",
     shape=lambda c: [shapes.with_rank(c.input(1), 2)] * 4,
 )
-not_differentiable("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2", "GRUBlockCell")
 
 
 def _sigmoid(x: Array) -> Array:

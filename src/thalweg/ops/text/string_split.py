@@ -17,6 +17,7 @@ from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -174,6 +175,7 @@ not_differentiable("RegexReplace", "RegexFullMatch", "StaticRegexReplace", "Stat
 
 
 @export("regex_replace", "strings.regex_replace")
+@elementwise
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:
@@ -197,6 +199,7 @@ def regex_replace(
 
 
 @export("strings.regex_full_match")
+@elementwise
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
     """Whether the whole of each string matches a regular expression."""
     if isinstance(pattern, (str, bytes)):

@@ -11,6 +11,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
+from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
@@ -58,6 +59,7 @@ not_differentiable("Substr", "StringLength")
 
 
 @export("substr", "strings.substr")
+@elementwise
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Cuts `len` bytes (or characters) out of each string, from position `pos` on; negative ones count from the end.
 
@@ -75,6 +77,7 @@ def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = 
 
 
 @export("strings.length")
+@elementwise
 def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Returns the length of each string in bytes, or in characters of UTF-8."""
     return apply_one("StringLength", input, unit=unit, name=name)
@@ -96,18 +99,21 @@ def map_strings(array: Any, function: Any) -> np.ndarray[Any, Any]:
 
 
 @export("strings.lower")
+@elementwise
 def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """Returns the strings in lower case: of ASCII letters only, or of all letters if `encoding` is 'utf-8'."""
     return apply_one("StringLower", input, encoding=encoding, name=name)
 
 
 @export("strings.upper")
+@elementwise
 def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """Returns the strings in upper case: of ASCII letters only, or of all letters if `encoding` is 'utf-8'."""
     return apply_one("StringUpper", input, encoding=encoding, name=name)
 
 
 @export("string_strip", "strings.strip")
+@elementwise
 def string_strip(input: Any, name: str | None = None) -> Tensor:
     """Removes white space from both ends of each string."""
     return apply_one("StringStrip", input, name=name)
@@ -131,6 +137,7 @@ not_differentiable("StringToNumber", "AsString")
 
 
 @export("string_to_number", "strings.to_number")
+@elementwise
 def string_to_number(
     string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
 ) -> Tensor:
@@ -150,6 +157,7 @@ def string_to_number(
 
 
 @export("as_string", "strings.as_string", "dtypes.as_string")
+@elementwise
 def as_string(
     input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1,
     fill: str = "", name: str | None = None,
@@ -186,6 +194,7 @@ not_differentiable("StringToHashBucket", "StringToHashBucketFast", "StringToHash
 
 
 @export("string_to_hash_bucket", "strings.to_hash_bucket")
+@elementwise
 def string_to_hash_bucket(
     string_tensor: Any = None, num_buckets: int | None = None, name: str | None = None, input: Any = None
 ) -> Tensor:
@@ -195,12 +204,14 @@ def string_to_hash_bucket(
 
 
 @export("string_to_hash_bucket_fast", "strings.to_hash_bucket_fast")
+@elementwise
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
     """Maps each string to one of `num_buckets` numbers, the same on every machine; not safe against attackers."""
     return apply_one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)
 
 
 @export("string_to_hash_bucket_strong", "strings.to_hash_bucket_strong")
+@elementwise
 def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Tensor:
     """Maps each string to one of `num_buckets` numbers, by a hash that two secret integers decide (`key`)."""
     return apply_one("StringToHashBucketStrong", input, num_buckets=num_buckets, key=key, name=name)
@@ -212,12 +223,14 @@ not_differentiable("EncodeBase64", "DecodeBase64")
 
 
 @export("encode_base64", "io.encode_base64")
+@elementwise
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
     """Encodes strings in web-safe base64, with `=` at the end if `pad`."""
     return apply_one("EncodeBase64", input, pad=pad, name=name)
 
 
 @export("decode_base64", "io.decode_base64")
+@elementwise
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
     """Decodes web-safe base64, with or without `=` at the end."""
     return apply_one("DecodeBase64", input, name=name)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import itertools
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from thalweg import errors as op_errors
-from thalweg.graph.apply import apply, apply_one
-from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.apply import apply_one
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
-from thalweg.graph.dtypes import as_dtype, int32, string
+from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import require
@@ -61,7 +60,10 @@ define(
     "UnicodeEncode", "input_values: int32, input_splits: Tsplits -> output: string",
     f"{_ERRORS}, {_OUTPUT}, {_SPLITS}", shape=_encoded_shape,
 )  # fmt: skip
-not_differentiable("UnicodeTranscode", "UnicodeDecode", "UnicodeDecodeWithOffsets", "UnicodeEncode")
+define("UnicodeScript", "input: int32 -> output: int32", shape=shapes.unchanged)
+not_differentiable("UnicodeTranscode", "UnicodeDecode", "UnicodeDecodeWithOffsets", "UnicodeEncode", "UnicodeScript")
+
+_UNKNOWN_SCRIPT = 103
 
 
 class _Decoder:
@@ -205,54 +207,37 @@ def unicode_transcode(
     )  # fmt: skip
 
 
-def _as_scalar_string(input: Any) -> Tensor:
-    tensor = convert_to_tensor(input, string)
-    if tensor.shape.ndims != 0:
-        raise op_errors.UnimplementedError(
-            None, None, f"Ragged tensors do not exist here: input must be one string, got shape {tensor.shape}."
-        )
-    return tensor
+@functools.cache
+def _script_ranges() -> tuple[Any, Any, Any]:
+    """First and last code points of all ranges, in order, and the number of the script of each."""
+    with open(os.path.join(os.path.dirname(__file__), "unicode_scripts.txt"), encoding="utf-8") as file:
+        rows = [line.split() for line in file if not line.startswith("#")]
+    found = sorted(
+        (int(first, 16), int(last or first, 16), int(number))
+        for _, number, *ranges in rows
+        for first, _, last in (each.partition("-") for each in ranges)
+    )
+    starts, ends, numbers = np.array(found, np.int32).T
+    return starts, ends, numbers
 
 
-@export("strings.unicode_decode")
-def unicode_decode(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-    replace_control_characters: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
-    """Returns the code points of one string; for the arguments see `unicode_transcode`."""
-    return unicode_decode_with_offsets(
-        input, input_encoding, errors, replacement_char, replace_control_characters, name
-    )[0]
+@python_kernel("UnicodeScript")
+def _script_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    codes = np.asarray(inputs[0])
+    starts, ends, numbers = _script_ranges()
+    place = np.maximum(np.searchsorted(starts, codes, side="right") - 1, 0)
+    inside = (codes >= starts[place]) & (codes <= ends[place])
+    known = np.where(inside, numbers[place], _UNKNOWN_SCRIPT)
+    return np.where((codes < 0) | (codes > 0x10FFFF), -1, known).astype(np.int32)
 
 
-@export("strings.unicode_decode_with_offsets")
-def unicode_decode_with_offsets(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
-    replace_control_characters: bool = False, name: str | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Returns the code points of one string, and the place of the first byte of each."""
-    with name_scope(name, "UnicodeDecodeWithOffsets", [input]):
-        found = apply(
-            "UnicodeDecodeWithOffsets", _as_scalar_string(input), input_encoding=input_encoding, errors=errors,
-            replacement_char=replacement_char, replace_control_characters=replace_control_characters,
-        )  # fmt: skip
-        return found.char_values, found.char_to_byte_starts
+@export("strings.unicode_script")
+def unicode_script(input: Any, name: str | None = None) -> Tensor:
+    """Returns the script of code points, by the numbers of ICU's UScriptCode: 25 is Latin, -1 no code point.
 
-
-@export("strings.unicode_encode")
-def unicode_encode(
-    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
-) -> Tensor:
-    """Returns a vector of code points as one string; for the other arguments see `unicode_transcode`."""
-    with name_scope(name, "UnicodeEncode", [input]):
-        codes = convert_to_tensor(input, int32)
-        if codes.shape.ndims != 1:
-            raise op_errors.UnimplementedError(
-                None, None, f"Ragged tensors do not exist here: input must be a vector, got shape {codes.shape}."
-            )
-        ends = apply_one("Pack", [0, apply_one("Size", codes)])
-        rows = apply_one(
-            "UnicodeEncode", codes, ends, output_encoding=output_encoding, errors=errors,
-            replacement_char=replacement_char,
-        )  # fmt: skip
-        return apply_one("Reshape", rows, np.zeros(0, np.int32))
+    Example:
+        >>> with tf.Session() as s:
+        ...     print(s.run(tf.strings.unicode_script([65, 0x5D0, -1])))
+        [25 19 -1]
+    """
+    return apply_one("UnicodeScript", input, name=name)

@@ -5,26 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.contrib.public_names import tf
-from thalweg.contrib.slim.nets.classifiers import end_points_of, slim, squeezed
+from thalweg.contrib.slim.nets.classifiers import dense_layers, end_points_of, padded_scope, slim, squeezed
 from thalweg.graph.definitions.op_registry import export
-
-
-def _truncated(stddev: float) -> Any:
-    return tf.truncated_normal_initializer(0.0, stddev)
 
 
 @export("contrib.slim.nets.alexnet.alexnet_v2_arg_scope")
 def alexnet_v2_arg_scope(weight_decay: float = 0.0005) -> Any:
     """The arg_scope that the network was trained with."""
-    with slim.arg_scope(
-        [slim.conv2d, slim.fully_connected],
-        activation_fn=tf.nn.relu,
-        biases_initializer=tf.constant_initializer(0.1),
-        weights_regularizer=tf.contrib.layers.l2_regularizer(weight_decay),
-    ):
-        with slim.arg_scope([slim.conv2d], padding="SAME"):
-            with slim.arg_scope([slim.max_pool2d], padding="VALID") as scope:
-                return scope
+    return padded_scope(weight_decay, tf.constant_initializer(0.1))
 
 
 @export("contrib.slim.nets.alexnet.alexnet_v2")
@@ -48,17 +36,7 @@ def alexnet_v2(
             net = slim.conv2d(net, 384, [3, 3], scope="conv4")
             net = slim.conv2d(net, 256, [3, 3], scope="conv5")
             net = slim.max_pool2d(net, [3, 3], 2, scope="pool5")
-            with slim.arg_scope(
-                [slim.conv2d], weights_initializer=_truncated(0.005), biases_initializer=tf.constant_initializer(0.1)
-            ):
-                net = slim.conv2d(net, 4096, [5, 5], padding="VALID", scope="fc6")
-                net = slim.dropout(net, dropout_keep_prob, is_training=is_training, scope="dropout6")
-                net = slim.conv2d(net, 4096, [1, 1], scope="fc7")
-                net = slim.dropout(net, dropout_keep_prob, is_training=is_training, scope="dropout7")
-                net = slim.conv2d(
-                    net, num_classes, [1, 1], activation_fn=None, normalizer_fn=None,
-                    biases_initializer=tf.zeros_initializer(), scope="fc8",
-                )  # fmt: skip
+            net = dense_layers(net, 4096, 5, num_classes, is_training, dropout_keep_prob)
         return squeezed(net, end_points_of(collection), sc.name + "/fc8", spatial_squeeze)
 
 

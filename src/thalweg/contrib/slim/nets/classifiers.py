@@ -35,6 +35,36 @@ def squeezed(net: Any, end_points: dict[str, Any], name: str, spatial_squeeze: b
     return net, end_points
 
 
+def padded_scope(weight_decay: float, biases_initializer: Any) -> Any:
+    """An arg_scope of networks whose convolutions are padded and whose pooling is not."""
+    with slim.arg_scope(
+        [slim.conv2d, slim.fully_connected],
+        activation_fn=tf.nn.relu,
+        biases_initializer=biases_initializer,
+        weights_regularizer=tf.contrib.layers.l2_regularizer(weight_decay),
+    ):
+        with slim.arg_scope([slim.conv2d], padding="SAME"):
+            with slim.arg_scope([slim.max_pool2d], padding="VALID") as scope:
+                return scope
+
+
+def dense_layers(net: Any, width: int, kernel: int, num_classes: int, is_training: Any, keep_prob: float) -> Any:
+    """The dense layers fc6 to fc8 as convolutions, with dropout between them."""
+    with slim.arg_scope(
+        [slim.conv2d],
+        weights_initializer=tf.truncated_normal_initializer(0.0, 0.005),
+        biases_initializer=tf.constant_initializer(0.1),
+    ):
+        net = slim.conv2d(net, width, [kernel, kernel], padding="VALID", scope="fc6")
+        net = slim.dropout(net, keep_prob, is_training=is_training, scope="dropout6")
+        net = slim.conv2d(net, 4096, [1, 1], scope="fc7")
+        net = slim.dropout(net, keep_prob, is_training=is_training, scope="dropout7")
+        return slim.conv2d(
+            net, num_classes, [1, 1], activation_fn=None, normalizer_fn=None,
+            biases_initializer=tf.zeros_initializer(), scope="fc8",
+        )  # fmt: skip
+
+
 def reduced_kernel(net: Any, size: list[int]) -> list[int]:
     """A kernel no larger than the image, where that is known."""
     height, width = net.shape.as_list()[1:3]

@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.contrib.public_names import tf
-from thalweg.contrib.slim.nets.classifiers import end_points_of, slim, squeezed
+from thalweg.contrib.slim.nets.classifiers import dense_layers, end_points_of, padded_scope, slim, squeezed
 from thalweg.graph.definitions.op_registry import export
 
 
 @export("contrib.slim.nets.overfeat.overfeat_arg_scope")
 def overfeat_arg_scope(weight_decay: float = 0.0005) -> Any:
     """The arg_scope that the network was trained with."""
-    with slim.arg_scope(
-        [slim.conv2d, slim.fully_connected],
-        activation_fn=tf.nn.relu,
-        weights_regularizer=tf.contrib.layers.l2_regularizer(weight_decay),
-        biases_initializer=tf.zeros_initializer(),
-    ):
-        with slim.arg_scope([slim.conv2d], padding="SAME"):
-            with slim.arg_scope([slim.max_pool2d], padding="VALID") as scope:
-                return scope
+    return padded_scope(weight_decay, tf.zeros_initializer())
 
 
 @export("contrib.slim.nets.overfeat.overfeat")
@@ -44,19 +36,7 @@ def overfeat(
             net = slim.conv2d(net, 1024, [3, 3], scope="conv4")
             net = slim.conv2d(net, 1024, [3, 3], scope="conv5")
             net = slim.max_pool2d(net, [2, 2], scope="pool5")
-            with slim.arg_scope(
-                [slim.conv2d],
-                weights_initializer=tf.truncated_normal_initializer(0.0, 0.005),
-                biases_initializer=tf.constant_initializer(0.1),
-            ):
-                net = slim.conv2d(net, 3072, [6, 6], padding="VALID", scope="fc6")
-                net = slim.dropout(net, dropout_keep_prob, is_training=is_training, scope="dropout6")
-                net = slim.conv2d(net, 4096, [1, 1], scope="fc7")
-                net = slim.dropout(net, dropout_keep_prob, is_training=is_training, scope="dropout7")
-                net = slim.conv2d(
-                    net, num_classes, [1, 1], activation_fn=None, normalizer_fn=None,
-                    biases_initializer=tf.zeros_initializer(), scope="fc8",
-                )  # fmt: skip
+            net = dense_layers(net, 3072, 6, num_classes, is_training, dropout_keep_prob)
         return squeezed(net, end_points_of(collection), sc.name + "/fc8", spatial_squeeze)
 
 

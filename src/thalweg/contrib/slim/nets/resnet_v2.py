@@ -8,7 +8,7 @@ from thalweg.contrib.framework.arg_scope import add_arg_scope
 from thalweg.contrib.layers.collections_of_outputs import collect_named_outputs
 from thalweg.contrib.public_names import tf
 from thalweg.contrib.slim.nets.classifiers import slim
-from thalweg.contrib.slim.nets.resnet_utils import Block, build_resnet, conv2d_same, subsample
+from thalweg.contrib.slim.nets.resnet_utils import conv2d_same, networks, subsample
 from thalweg.contrib.slim.nets.resnet_utils import resnet_arg_scope as resnet_arg_scope
 from thalweg.graph.definitions.op_registry import export
 
@@ -36,89 +36,6 @@ def bottleneck(
         return collect_named_outputs(outputs_collections, sc.name, output)
 
 
-@export("contrib.slim.nets.resnet_v2.resnet_v2")
-def resnet_v2(
-    inputs: Any, blocks: Any, num_classes: int | None = None, is_training: Any = True, global_pool: bool = True,
-    output_stride: int | None = None, include_root_block: bool = True, reuse: Any = None, scope: Any = None,
-) -> Any:  # fmt: skip
-    """A residual network of given blocks: the output, and the outputs of the layers by name.
-
-    Args:
-        inputs: Images.
-        blocks: What `resnet_v2_block` makes.
-        num_classes: The number of classes; None for features only.
-        is_training: Whether batches are normalized by themselves.
-        global_pool: Whether the mean over the image is taken.
-        output_stride: How much smaller than the image the output is; beyond, dilation takes the place of strides.
-        include_root_block: Whether the first convolution and pooling are there.
-        reuse: Whether variables are found instead of created.
-        scope: The variable scope.
-
-    Raises:
-        ValueError: If the output stride cannot be reached.
-    """
-    return build_resnet(
-        inputs, blocks, num_classes, is_training, global_pool, output_stride, include_root_block, reuse, scope,
-        "resnet_v2", bottleneck, preactivation=True,
-    )  # fmt: skip
-
-
-@export("contrib.slim.nets.resnet_v2.resnet_v2_block")
-def resnet_v2_block(scope: str, base_depth: int, num_units: int, stride: int) -> Any:
-    """A block of units, the last of which has the stride."""
-    unit = {"depth": base_depth * 4, "depth_bottleneck": base_depth, "stride": 1}
-    return Block(scope, bottleneck, [unit] * (num_units - 1) + [dict(unit, stride=stride)])
-
-
-def _blocks(counts: tuple[int, int, int, int]) -> list[Any]:
-    depths, strides = (64, 128, 256, 512), (2, 2, 2, 1)
-    described = enumerate(zip(depths, counts, strides, strict=True), 1)
-    return [resnet_v2_block(f"block{i}", depth, count, stride) for i, (depth, count, stride) in described]
-
-
-@export("contrib.slim.nets.resnet_v2.resnet_v2_50")
-def resnet_v2_50(
-    inputs: Any, num_classes: int | None = None, is_training: Any = True, global_pool: bool = True,
-    output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_50",
-) -> Any:  # fmt: skip
-    """The network of 50 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks((3, 4, 6, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-@export("contrib.slim.nets.resnet_v2.resnet_v2_101")
-def resnet_v2_101(
-    inputs: Any, num_classes: int | None = None, is_training: Any = True, global_pool: bool = True,
-    output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_101",
-) -> Any:  # fmt: skip
-    """The network of 101 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks((3, 4, 23, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-@export("contrib.slim.nets.resnet_v2.resnet_v2_152")
-def resnet_v2_152(
-    inputs: Any, num_classes: int | None = None, is_training: Any = True, global_pool: bool = True,
-    output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_152",
-) -> Any:  # fmt: skip
-    """The network of 152 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks((3, 8, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-@export("contrib.slim.nets.resnet_v2.resnet_v2_200")
-def resnet_v2_200(
-    inputs: Any, num_classes: int | None = None, is_training: Any = True, global_pool: bool = True,
-    output_stride: int | None = None, reuse: Any = None, scope: str = "resnet_v2_200",
-) -> Any:  # fmt: skip
-    """The network of 200 layers; see `resnet_v2`."""
-    return resnet_v2(
-        inputs, _blocks((3, 24, 36, 3)), num_classes, is_training, global_pool, output_stride, True, reuse, scope
-    )
-
-
-for _net in (resnet_v2_50, resnet_v2_101, resnet_v2_152, resnet_v2_200):
-    _net.default_image_size = 224  # type: ignore[attr-defined]
+resnet_v2, resnet_v2_block, (resnet_v2_50, resnet_v2_101, resnet_v2_152, resnet_v2_200) = networks(
+    "resnet_v2", bottleneck, preactivation=True
+)

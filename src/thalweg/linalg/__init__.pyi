@@ -2,6 +2,27 @@
 
 from typing import Any
 
+from thalweg.linalg.linear_operator import LinearOperator as LinearOperator
+from thalweg.linalg.combined_operators import LinearOperatorAdjoint as LinearOperatorAdjoint
+from thalweg.linalg.combined_operators import LinearOperatorBlockDiag as LinearOperatorBlockDiag
+from thalweg.linalg.combined_operators import LinearOperatorBlockLowerTriangular as LinearOperatorBlockLowerTriangular
+from thalweg.linalg.structured_operators import LinearOperatorCirculant as LinearOperatorCirculant
+from thalweg.linalg.structured_operators import LinearOperatorCirculant2D as LinearOperatorCirculant2D
+from thalweg.linalg.structured_operators import LinearOperatorCirculant3D as LinearOperatorCirculant3D
+from thalweg.linalg.combined_operators import LinearOperatorComposition as LinearOperatorComposition
+from thalweg.linalg.diagonal_operators import LinearOperatorDiag as LinearOperatorDiag
+from thalweg.linalg.diagonal_operators import LinearOperatorFullMatrix as LinearOperatorFullMatrix
+from thalweg.linalg.structured_operators import LinearOperatorHouseholder as LinearOperatorHouseholder
+from thalweg.linalg.diagonal_operators import LinearOperatorIdentity as LinearOperatorIdentity
+from thalweg.linalg.combined_operators import LinearOperatorInversion as LinearOperatorInversion
+from thalweg.linalg.combined_operators import LinearOperatorKronecker as LinearOperatorKronecker
+from thalweg.linalg.combined_operators import LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate
+from thalweg.linalg.diagonal_operators import LinearOperatorLowerTriangular as LinearOperatorLowerTriangular
+from thalweg.linalg.structured_operators import LinearOperatorPermutation as LinearOperatorPermutation
+from thalweg.linalg.diagonal_operators import LinearOperatorScaledIdentity as LinearOperatorScaledIdentity
+from thalweg.linalg.structured_operators import LinearOperatorToeplitz as LinearOperatorToeplitz
+from thalweg.linalg.structured_operators import LinearOperatorTridiag as LinearOperatorTridiag
+from thalweg.linalg.diagonal_operators import LinearOperatorZeros as LinearOperatorZeros
 from thalweg.ops.math.linalg import adjoint as adjoint
 from thalweg.ops.array.diagonals import matrix_band_part as band_part
 from thalweg.ops.math.linalg import cholesky as cholesky
@@ -22,11 +43,15 @@ from thalweg.ops.math.linalg import logdet as logdet
 from thalweg.ops.math.linalg import matrix_logarithm as logm
 from thalweg.ops.math.linalg import matrix_solve_ls as lstsq
 from thalweg.ops.math.linalg import lu as lu
+from thalweg.linalg.factorizations import lu_matrix_inverse as lu_matrix_inverse
+from thalweg.linalg.factorizations import lu_reconstruct as lu_reconstruct
+from thalweg.linalg.factorizations import lu_solve as lu_solve
 from thalweg.ops.math.matmul import matmul as matmul
 from thalweg.ops.math.linalg import matrix_rank as matrix_rank
 from thalweg.ops.array.transpose import matrix_transpose as matrix_transpose
 from thalweg.ops.math.matmul import matvec as matvec
 from thalweg.ops.math.einsum import norm as norm
+from thalweg.linalg.factorizations import normalize as normalize
 from thalweg.ops.math.linalg import pinv as pinv
 from thalweg.ops.math.linalg import qr as qr
 from thalweg.ops.array.diagonals import matrix_set_diag as set_diag
@@ -42,3 +67,4 @@ from thalweg.ops.array.transpose import transpose as transpose
 from thalweg.ops.math.linalg import matrix_triangular_solve as triangular_solve
 from thalweg.ops.math.tridiagonal import tridiagonal_matmul as tridiagonal_matmul
 from thalweg.ops.math.tridiagonal import tridiagonal_solve as tridiagonal_solve
+from thalweg.linalg import experimental as experimental
