@@ -134,6 +134,8 @@ _LAZY_SPACES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "DNNLinearCombinedClassifier", "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor",
     ),
     ("estimator", "estimator.canned.baseline"): ("BaselineClassifier", "BaselineEstimator", "BaselineRegressor"),
+    ("estimator.tpu", "contrib.tpu.config"): ("InputPipelineConfig", "RunConfig", "TPUConfig"),
+    ("estimator.tpu", "contrib.tpu.estimator"): ("TPUEstimator", "TPUEstimatorSpec"),
     ("estimator.inputs", "estimator.input_functions"): ("numpy_input_fn", "pandas_input_fn"),
     ("estimator.export", "estimator.export_outputs"): (
         "ClassificationOutput", "EvalOutput", "ExportOutput", "PredictOutput", "RegressionOutput",

@@ -52,16 +52,18 @@ class PathModule(ModuleType):
 class FileModule(ModuleType):
     """A file or folder of a contrib library (`contrib.rnn.python.ops.core_rnn_cell`): all names of the library."""
 
-    def __init__(self, name: str, space: ModuleType) -> None:
-        """Takes the full name, and the namespace of the library."""
+    def __init__(self, name: str, space: ModuleType, library: ModuleType) -> None:
+        """Takes the full name, the namespace of the file, and that of the whole library."""
         super().__init__(name, f"The names of `{space.__name__}`.")
         self.__path__: list[str] = []
         self._space = space
+        self._library = library
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(self._space, name)
+        value = getattr(self._space, name, _MISSING)
+        return getattr(self._library, name) if value is _MISSING else value
 
 
 def make_module(path: str) -> ModuleType | None:
