@@ -29,6 +29,7 @@ _PYTHON: Final[dict[str, str]] = {
     "estimator.estimator_lib": "tf.estimator",
     "estimator.export.*": "tf.estimator.export tf.estimator",
     "estimator.inputs.*": "tf.estimator.inputs tf.estimator",
+    "estimator.util": "tf.estimator .tensorflow_modules.utilities",
     "estimator.*": "tf.estimator",
     "estimator": "tf.estimator",
     "feature_column.feature_column": "tf.feature_column .feature_column.column",
@@ -64,6 +65,7 @@ _PYTHON: Final[dict[str, str]] = {
     "framework.test_util": ".tensorflow_modules.framework_test_util tf.test",
     "framework.versions": "tf tf.version",
     "grappler.tf_optimizer": "",
+    "keras.engine.input_spec": ".layers.input_spec",
     "keras.*": "tf.keras",
     "kernel_tests.*": "",
     "layers.base": "tf.layers .layers.layer .layers.input_spec",
@@ -77,7 +79,7 @@ _PYTHON: Final[dict[str, str]] = {
     "lib.core.error_codes_pb2": "",
     "lib.io.python_io": "tf.python_io tf.io",
     "lib.io.tf_record": "tf.python_io tf.io",
-    "ops.array_ops": "tf tf.nn tf.quantization tf.sparse tf.manip raw",
+    "ops.array_ops": "tf .tensorflow_modules.array_ops tf.nn tf.quantization tf.sparse tf.manip raw",
     "ops.batch_ops": "tf raw",
     "ops.bitwise_ops": "tf.bitwise raw",
     "ops.candidate_sampling_ops": "tf.nn tf.random raw",
@@ -260,7 +262,7 @@ _CONTRIB_FILES: Final = (
     "categorical_vocabulary run_config model_fn metric_spec lookup_ops image_ops dense_image_warp cudnn_rnn "
     "cudnn_rnn_ops clustering_ops odes alpha_dropout mvn_diag normal bernoulli categorical opt adamax nadam_optimizer "
     "moving_average_optimizer weight_decay_optimizers lars_optimizer external_optimizer batching interleave_ops "
-    "summary_ops summary"
+    "summary_ops summary tpu tpu_config tpu_context tpu_estimator tpu_function tpu_optimizer bfloat16"
 )
 CONTRIB_FILES: Final = frozenset(_CONTRIB_FILES.split())
 

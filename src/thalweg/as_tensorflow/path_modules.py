@@ -122,8 +122,8 @@ _functions: dict[str, Callable[..., Any]] = {}
 
 
 def _snake_case(op_type: str) -> str:
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op_type)
-    return name.lower()
+    """TensorFlow's name of an op's function: `conv3d_backprop_input_v2` of Conv3DBackpropInputV2."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<!^)(?=[A-Z][a-z])", "_", op_type).lower()
 
 
 def _raw_op(name: str) -> Any:
