@@ -35,11 +35,13 @@ def test_modules_of_gradients_can_be_imported_for_their_effect() -> None:
 
 
 def test_files_of_contrib_libraries_know_their_own_names_and_the_librarys() -> None:
+    from thalweg.contrib.framework.python.ops import variables
     from thalweg.contrib.learn.python.learn.preprocessing.text import VocabularyProcessor
     from thalweg.contrib.slim.python.slim.data import data_decoder, tfexample_decoder
 
     assert tfexample_decoder.Tensor is tf.contrib.slim.tfexample_decoder.Tensor
     assert data_decoder.DataDecoder is tf.contrib.slim.data_decoder.DataDecoder
+    assert variables.get_or_create_global_step is tf.train.get_or_create_global_step
     assert VocabularyProcessor is tf.contrib.learn.preprocessing.VocabularyProcessor
 
 

@@ -195,6 +195,7 @@ _PYTHON: Final[dict[str, str]] = {
     "tools.strip_unused_lib": ".tensorflow_modules.optimize_for_inference_lib",
     "training.checkpoint_management": "tf.train",
     "training.checkpoint_utils": "tf.train tf.contrib.framework",
+    "training.evaluation": "tf.train .tensorflow_modules.evaluation",
     "training.device_setter": "tf.train .train.device_setter",
     "training.monitored_session": "tf.train .train.sessions.monitored_session",
     "training.moving_averages": "tf.train .tensorflow_modules.moving_averages",

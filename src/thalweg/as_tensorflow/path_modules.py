@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from thalweg.as_tensorflow.module_table import is_package, sources_of, submodules
+from thalweg.as_tensorflow.module_table import CONTRIB_FILES, is_package, sources_of, submodules
 from thalweg.graph.definitions import op_registry
 from thalweg.graph.definitions.op_registry import OpDef
 
@@ -63,7 +63,11 @@ class FileModule(ModuleType):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = getattr(self._space, name, _MISSING)
-        return getattr(self._library, name) if value is _MISSING else value
+        if value is _MISSING:
+            value = getattr(self._library, name)
+        # A file of ours that happens to have the name of TensorFlow's holds other names than the library.
+        is_file = isinstance(value, ModuleType) and name in CONTRIB_FILES
+        return importlib.import_module(f"{self.__name__}.{name}") if is_file else value
 
 
 def make_module(path: str) -> ModuleType | None:
