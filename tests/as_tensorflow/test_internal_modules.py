@@ -45,6 +45,15 @@ def test_files_of_contrib_libraries_know_their_own_names_and_the_librarys() -> N
     assert VocabularyProcessor is tf.contrib.learn.preprocessing.VocabularyProcessor
 
 
+def test_layers_have_their_older_names() -> None:
+    from thalweg.python.framework import device_spec
+    from thalweg.python.layers import convolutional, normalization
+
+    assert convolutional.Convolution2DTranspose is convolutional.Deconvolution2D is tf.layers.Conv2DTranspose
+    assert convolutional.Convolution1D is tf.layers.Conv1D and normalization.BatchNorm is tf.layers.BatchNormalization
+    assert convolutional.conv2d is tf.layers.conv2d and device_spec.DeviceSpecV1 is tf.DeviceSpec
+
+
 def test_modules_of_estimators_have_their_names() -> None:
     from thalweg.python.estimator import model_fn
     from thalweg.python.estimator.inputs import numpy_io
@@ -97,6 +106,14 @@ def test_metrics_take_apart_labels_and_predictions() -> None:
         assert tf.local_variables() == [total] and total.op.name == "total" and not tf.trainable_variables()
         with tf.Session() as sess:
             assert sess.run(metrics_impl._safe_div(3.0, 0.0)) == 0.0
+        grown = metrics_impl.metric_variable([0], tf.int64, validate_shape=False)
+        assert grown.shape.ndims is None
+        values, updates = metrics_impl._confusion_matrix_at_thresholds([0, 1, 1], [0.2, 0.9, 0.4], [0.5], None, ["tp"])
+        with tf.Session() as sess:
+            sess.run(tf.local_variables_initializer())
+            assert sess.run(updates)["tp"].tolist() == [1.0] and sess.run(values)["tp"].tolist() == [1.0]
+        with pytest.raises(ValueError, match="Invalid key: none"):
+            metrics_impl._confusion_matrix_at_thresholds([0], [0.2], [0.5], None, ["none"])
     assert confusion_matrix.confusion_matrix is tf.confusion_matrix
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from thalweg.contrib.public_names import tf
 from thalweg.metrics import accumulation
+from thalweg.metrics import thresholds as thresholds_of_metrics
 from thalweg.nn.weight_broadcasting import remove_squeezable_dimensions as remove_squeezable_dimensions
 
 
@@ -15,8 +16,8 @@ def _remove_squeezable_dimensions(predictions: Any, labels: Any, weights: Any) -
 
 
 def metric_variable(shape: Any, dtype: Any, validate_shape: bool = True, name: str | None = None) -> Any:
-    """A local variable that starts at zero."""
-    return accumulation.metric_variable(shape, tf.as_dtype(dtype), name or "Variable")
+    """A local variable that starts at zero; its shape may change if `validate_shape` is False."""
+    return accumulation.metric_variable(shape, tf.as_dtype(dtype), name, validate_shape)
 
 
 def _safe_div(numerator: Any, denominator: Any, name: str | None = None) -> Any:
@@ -24,6 +25,19 @@ def _safe_div(numerator: Any, denominator: Any, name: str | None = None) -> Any:
 
 
 _safe_scalar_div = _safe_div
+
+
+def _confusion_matrix_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Any, weights: Any = None, includes: Any = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The counts for each threshold so far, and the operations that add a batch, by the names tp, fn, tn and fp."""
+    known = thresholds_of_metrics.Counts._fields
+    for include in includes or ():
+        if include not in known:
+            raise ValueError(f"Invalid key: {include}.")
+    now, after = thresholds_of_metrics.counts(labels, predictions, thresholds, weights, " ".join(includes or known))
+    wanted = includes or known
+    return {key: getattr(now, key) for key in wanted}, {key: getattr(after, key) for key in wanted}
 
 
 def _aggregate_variable(v: Any, collections: Any) -> Any:
