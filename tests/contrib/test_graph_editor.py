@@ -64,6 +64,7 @@ def test_a_copy_reads_other_tensors(graph: Any) -> None:
     copied, info = ge.copy_with_input_replacements(view, {op("a").outputs[0]: tf.constant(5.0)}, dst_scope="copy")
     assert names(copied.ops) == ["copy/after", "copy/part/b", "copy/part/c"]
     assert info.transformed(op("part/c")).name == "copy/part/c"
+    assert op("part/c")._outputs == op("part/c").outputs and op("part/c")._inputs == op("part/c").inputs
     assert names(op("copy/after").control_inputs) == ["copy/part/b"]
     with tf.Session() as sess:
         assert sess.run([op("part/c").outputs[0], info.transformed(op("part/c").outputs[0])]) == [6.0, 30.0]
