@@ -172,7 +172,7 @@ def test_objects_are_told_apart_by_identity() -> None:
     some.update([b, a])
     assert len(some) == 2 and list(some) == [a, b]
     some.discard(a)
-    assert list(some)[0] is b
+    assert next(iter(some)) is b
     table = object_identity.ObjectIdentityDictionary()
     table[a], table[b] = 1, 2
     assert (table[a], table[b], len(table), list(table)) == (1, 2, 2, [a, b])

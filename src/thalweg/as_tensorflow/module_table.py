@@ -152,7 +152,8 @@ _PYTHON: Final[dict[str, str]] = {
     "ops.template": "tf .state.template",
     "ops.tensor_array_ops": "tf raw",
     "ops.unconnected_gradients": "tf",
-    "ops.variable_scope": "tf .tensorflow_modules.variable_scope .state.variable_scope .state.variable_store .state.scope_defaults",
+    "ops.variable_scope": "tf .tensorflow_modules.variable_scope .state.variable_scope .state.variable_store "
+    ".state.scope_defaults",
     "ops.variables": "tf .tensorflow_modules.variables .state.variable .state.partitioned_variable .state.policies",
     "ops.weights_broadcast_ops": ".nn.weight_broadcasting",
     "ops.while_v2": "",

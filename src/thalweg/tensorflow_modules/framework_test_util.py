@@ -32,7 +32,8 @@ run_in_graph_and_eager_modes = run_all_in_graph_and_eager_modes = also_run_as_tf
 enable_c_shapes = with_c_api = with_c_shapes = enable_control_flow_v2 = disable_control_flow_v2 = _unchanged_or
 with_control_flow_v2 = enable_output_all_intermediates = build_as_function_and_v1_graph = _unchanged_or
 # What other compilers and devices do differently.
-disable_xla = disable_all_xla = disable_tfrt = disable_mlir_bridge = xla_allow_fallback = no_xla_auto_jit = _unchanged_or
+disable_xla = disable_all_xla = disable_tfrt = disable_mlir_bridge = xla_allow_fallback = _unchanged_or
+no_xla_auto_jit = _unchanged_or
 run_without_tensor_float_32 = run_all_without_tensor_float_32 = enable_eager_op_as_function = _unchanged_or
 # Checks of memory that depend on how TensorFlow holds its objects.
 assert_no_new_tensors = assert_no_garbage_created = assert_no_new_pyobjects_executing_eagerly = _unchanged_or
@@ -96,7 +97,8 @@ def _no() -> bool:
     return False
 
 
-IsGoogleCudaEnabled = IsBuiltWithROCm = IsMklEnabled = GpuSupportsHalfMatMulAndConv = CudaSupportsHalfMatMulAndConv = _no
+IsGoogleCudaEnabled = IsBuiltWithROCm = IsMklEnabled = GpuSupportsHalfMatMulAndConv = _no
+CudaSupportsHalfMatMulAndConv = _no
 IsBuiltWithNvcc = IsBuiltWithXLA = is_xla_enabled = is_mlir_bridge_enabled = is_tfrt_enabled = _no
 IsCPUTargetAvailable = is_asan_enabled = is_msan_enabled = is_tsan_enabled = is_ubsan_enabled = _no
 

@@ -1,4 +1,4 @@
-"""graph_editor.subgraph, transform and reroute: views of a part of a graph, its copies, and other inputs for readers."""
+"""graph_editor.subgraph, transform and reroute: views of parts of a graph, their copies, and readers' other inputs."""
 
 from __future__ import annotations
 
