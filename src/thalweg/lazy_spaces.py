@@ -82,6 +82,8 @@ _SINGLE_NAMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("train", "thalweg.dist.server"): ("Server",),
     ("train", "thalweg.trackable.checkpoint"): ("Checkpoint",),
     ("train", "thalweg.trackable.checkpoint_manager"): ("CheckpointManager",),
+    ("estimator.tpu", "thalweg.contrib.tpu.config"): ("InputPipelineConfig", "RunConfig", "TPUConfig"),
+    ("estimator.tpu", "thalweg.contrib.tpu.estimator"): ("TPUEstimator", "TPUEstimatorSpec"),
     ("summary", f"{_PROTO}.event_pb2"): ("Event", "SessionLog", "TaggedRunMetadata"),
     ("summary", f"{_PROTO}.summary_pb2"): ("Summary", "SummaryDescription"),
     ("python.client.timeline", "thalweg.profiler.timeline"): ("Timeline",),

@@ -142,7 +142,7 @@ def test_arguments_are_validated_on_request() -> None:
     copy = _D.Normal(0.0, 1.0).copy(scale=3.0)
     assert _run(copy.stddev()) == 3 and "Normal" in repr(copy)
     with pytest.raises(NotImplementedError, match="quantile"):
-        copy.quantile(0.5)
+        _D.Gamma(1.0, 1.0).quantile(0.5)
 
 
 def test_the_shape_of_samples_may_have_tensors_in_it() -> None:
@@ -151,3 +151,9 @@ def test_the_shape_of_samples_may_have_tensors_in_it() -> None:
     assert drawn.shape.as_list() == [None, 3, 2]
     with tf.Session() as session:
         assert session.run(drawn, {size: 4}).shape == (4, 3, 2)
+
+
+def test_the_quantile_of_a_normal_distribution_inverts_its_distribution_function() -> None:
+    normal = _D.Normal([0.0, 2.0], [1.0, 3.0])
+    values = [[-1.0, 0.5], [0.3, 4.0]]
+    np.testing.assert_allclose(_run(normal.quantile(normal.cdf(values))), values, rtol=1e-4)

@@ -368,3 +368,20 @@ def test_activations_after_a_sum_with_a_convolution_keep_nan(activation: Any) ->
     fused, separate = run_both(y, values)
     assert np.isnan(fused).sum() == 33
     np.testing.assert_allclose(fused, separate, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("through_node", [False, True])
+@pytest.mark.parametrize("output", [1, 2, 3, 4])
+def test_a_normalization_whose_statistics_are_used_is_not_fused(output: int, through_node: bool) -> None:
+    x = tf.placeholder(tf.float32, [None, 5, 5, 4])
+    statistics = [tf.constant(array(4)) for _ in range(3)]
+    convolved = tf.nn.conv2d(x, tf.constant(array(3, 3, 4, 4)), [1, 1, 1, 1], "SAME")
+    outputs = tf.raw_ops.FusedBatchNormV3(
+        x=convolved, scale=statistics[0], offset=statistics[1], mean=statistics[2], variance=tf.ones([4]),
+        is_training=False,
+    )  # fmt: skip
+    used = tf.identity(outputs[output]) if through_node else outputs[output]
+    fused, separate = run_both([used, outputs[0]], {x: array(2, 5, 5, 4)})
+    np.testing.assert_array_equal(fused[0], separate[0])
+    np.testing.assert_allclose(fused[1], separate[1], rtol=1e-4, atol=1e-4)
+    assert run_both(used, {x: array(2, 5, 5, 4)})[0].shape == (4,)

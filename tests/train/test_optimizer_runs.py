@@ -74,3 +74,20 @@ def test_adam_steps_in_sixteen_bits_as_in_tensorflow(dtype: str, beta2: float, s
         for expected in steps:
             sess.run(step)
             np.testing.assert_allclose(sess.run(tf.cast(weights, tf.float32)), expected, 6e-3)
+
+
+def test_methods_of_an_optimizer_may_be_overridden_with_fewer_arguments() -> None:
+    class Clipped(tf.train.GradientDescentOptimizer):
+        def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> Any:
+            pairs = super().compute_gradients(loss, var_list=var_list, **kwargs)
+            return [(tf.clip_by_value(gradient, -1.0, 1.0), variable) for gradient, variable in pairs]
+
+        def apply_gradients(self, grads_and_vars: Any, **kwargs: Any) -> Any:
+            return super().apply_gradients(grads_and_vars, **kwargs)
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v = tf.Variable(5.0)
+        step = Clipped(1.0).minimize(v * 100.0)
+        sess.run(tf.global_variables_initializer())
+        sess.run(step)
+        assert sess.run(v) == 4.0

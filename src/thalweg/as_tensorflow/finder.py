@@ -79,12 +79,20 @@ def _contrib_module(path: str) -> ModuleType | None:
     is_file = rest[0] in ("python", "ops")
     module: ModuleType = space
     for part in rest:
-        found = getattr(module, part, None)
-        if isinstance(found, ModuleType) and not isinstance(found, FileModule):
+        # A file of TensorFlow's may lie in a folder that has another place here: all files know the whole library.
+        found = _namespace_in(module, part) or (_namespace_in(space, part) if is_file else None)
+        if found is not None:
             module = found
         elif not is_file or part not in CONTRIB_FILES:
             return None
-    return FileModule(f"{_PACKAGE}.{path}", module) if is_file and rest[-1] in CONTRIB_FILES else module
+    if not is_file or rest[-1] not in CONTRIB_FILES:
+        return module
+    return FileModule(f"{_PACKAGE}.{path}", module, space)
+
+
+def _namespace_in(module: ModuleType, name: str) -> ModuleType | None:
+    found = getattr(module, name, None)
+    return found if isinstance(found, ModuleType) and not isinstance(found, FileModule) else None
 
 
 class AliasFinder:
@@ -117,7 +125,8 @@ def aliased(path: str) -> ModuleType | None:
         return sys.modules[name]
     parent, _, last = path.rpartition(".")
     holder = aliased(parent) if parent else sys.modules[_PACKAGE]
-    value = None if holder is None else getattr(holder, last, None)
+    # A file's path is made by the finder: a folder of the library with its name knows less than the file.
+    value = None if holder is None or isinstance(holder, FileModule) else getattr(holder, last, None)
     if isinstance(value, ModuleType):
         return value
     return import_if_there(name)

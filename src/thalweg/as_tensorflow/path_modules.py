@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from thalweg.as_tensorflow.module_table import is_package, sources_of, submodules
+from thalweg.as_tensorflow.module_table import CONTRIB_FILES, is_package, sources_of, submodules
 from thalweg.graph.definitions import op_registry
 from thalweg.graph.definitions.op_registry import OpDef
 
@@ -52,16 +52,22 @@ class PathModule(ModuleType):
 class FileModule(ModuleType):
     """A file or folder of a contrib library (`contrib.rnn.python.ops.core_rnn_cell`): all names of the library."""
 
-    def __init__(self, name: str, space: ModuleType) -> None:
-        """Takes the full name, and the namespace of the library."""
+    def __init__(self, name: str, space: ModuleType, library: ModuleType) -> None:
+        """Takes the full name, the namespace of the file, and that of the whole library."""
         super().__init__(name, f"The names of `{space.__name__}`.")
         self.__path__: list[str] = []
         self._space = space
+        self._library = library
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(self._space, name)
+        value = getattr(self._space, name, _MISSING)
+        if value is _MISSING:
+            value = getattr(self._library, name)
+        # A file of ours that happens to have the name of TensorFlow's holds other names than the library.
+        is_file = isinstance(value, ModuleType) and name in CONTRIB_FILES
+        return importlib.import_module(f"{self.__name__}.{name}") if is_file else value
 
 
 def make_module(path: str) -> ModuleType | None:
@@ -120,8 +126,8 @@ _functions: dict[str, Callable[..., Any]] = {}
 
 
 def _snake_case(op_type: str) -> str:
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", op_type)
-    return name.lower()
+    """TensorFlow's name of an op's function: `conv3d_backprop_input_v2` of Conv3DBackpropInputV2."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<!^)(?=[A-Z][a-z])", "_", op_type).lower()
 
 
 def _raw_op(name: str) -> Any:

@@ -12,6 +12,7 @@ from thalweg.contrib import eager as eager
 from thalweg.contrib import factorization as factorization
 from thalweg.contrib import feature_column as feature_column
 from thalweg.contrib import framework as framework
+from thalweg.contrib import graph_editor as graph_editor
 from thalweg.contrib import image as image
 from thalweg.contrib import integrate as integrate
 from thalweg.contrib import layers as layers
@@ -32,5 +33,6 @@ from thalweg.contrib import staging as staging
 from thalweg.contrib import stateless as stateless
 from thalweg.contrib import summary as summary
 from thalweg.contrib import tensorboard as tensorboard
+from thalweg.contrib import tpu as tpu
 from thalweg.contrib import training as training
 from thalweg.contrib import util as util

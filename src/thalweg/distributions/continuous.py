@@ -72,6 +72,9 @@ class Normal(_LocationScale):
     def _cdf(self, x: Any) -> Any:
         return 0.5 * tf_.erfc(-self._standardized(x) * math.sqrt(0.5))
 
+    def _quantile(self, p: Any) -> Any:
+        return self.loc + self.scale * tf_.math.ndtri(p)
+
     def _entropy(self) -> Any:
         return self._broadcast_to_batch(0.5 * math.log(2 * math.pi * math.e) + tf_.log(self.scale))
 

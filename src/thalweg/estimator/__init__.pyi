@@ -46,3 +46,4 @@ from thalweg.estimator.parse_specs import regressor_parse_example_spec as regres
 from thalweg.estimator.training import train_and_evaluate as train_and_evaluate
 from thalweg.estimator import export as export
 from thalweg.estimator import inputs as inputs
+from thalweg.estimator import tpu as tpu

@@ -103,6 +103,14 @@ class Operation:
         return groups or [b"loc:@" + self.name.encode()]
 
     @property
+    def _outputs(self) -> list[Tensor]:
+        return self.outputs  # As programs that edit graphs spell it, and so below.
+
+    @property
+    def _inputs(self) -> tuple[Tensor, ...]:
+        return self.inputs
+
+    @property
     def node_def(self) -> Any:
         """The NodeDef protobuf of this operation."""
         return node_def_of(self)

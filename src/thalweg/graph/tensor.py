@@ -34,7 +34,8 @@ class Tensor:
         dtype: The type of its elements.
     """
 
-    __slots__ = ("__weakref__", "_consumers", "_handle_data", "_keras_history", "_shape", "dtype", "op", "value_index")
+    # The dictionary is made when a program or library (Keras, TFLearn) first sets an attribute of its own.
+    __slots__ = ("__dict__", "__weakref__", "_consumers", "_handle_data", "_shape", "dtype", "op", "value_index")
 
     # NumPy arrays on the left of an operator leave the operation to us.
     __array_priority__ = 100

@@ -19,13 +19,14 @@ from thalweg.state.variable import Variable
 Metric = tuple[Tensor, Any]
 
 
-def metric_variable(shape: Any, dtype: DType, name: str) -> Variable:
+def metric_variable(shape: Any, dtype: DType, name: str | None, validate_shape: bool = True) -> Variable:
     """A variable that starts at zero: local to the process, and not trained."""
     return Variable(
         lambda: zeros(shape, dtype),
         trainable=False,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
         name=name,
+        validate_shape=validate_shape,
         synchronization=VariableSynchronization.ON_READ,
         aggregation=VariableAggregation.SUM,
     )

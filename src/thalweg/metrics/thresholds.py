@@ -30,7 +30,7 @@ from thalweg.state.variable_scope import variable_scope
 _TINY = 1e-7  # Keeps quotients finite, and puts the outermost thresholds outside of [0, 1].
 
 
-class _Counts(NamedTuple):
+class Counts(NamedTuple):
     """One number for each threshold; None for the counts that are not computed."""
 
     tp: Any = None
@@ -39,12 +39,12 @@ class _Counts(NamedTuple):
     fp: Any = None
 
 
-_NAMES = _Counts("true_positives", "false_negatives", "true_negatives", "false_positives")
+_NAMES = Counts("true_positives", "false_negatives", "true_negatives", "false_positives")
 
 
-def _counts(
+def counts(
     labels: Any, predictions: Any, thresholds: Any, weights: Any, include: str = "tp fn tn fp"
-) -> tuple[_Counts, _Counts]:
+) -> tuple[Counts, Counts]:
     """The counts so far and after the batch, for predictions above each of the thresholds.
 
     Each prediction is put between two of the sorted thresholds, the weights there are summed, and sums from either end
@@ -92,15 +92,15 @@ def _counts(
         variable = metric_variable([number], float32, getattr(_NAMES, key))
         now[key] = convert_to_tensor(variable)
         after[key] = convert_to_tensor(variable.assign_add(found[key]))
-    return _Counts(**now), _Counts(**after)
+    return Counts(**now), Counts(**after)
 
 
 def _metric_of_counts(
     default: str, name: str | None, labels: Any, predictions: Any, weights: Any, thresholds: Any, include: str,
-    measure: Callable[[_Counts, str], Tensor], metrics_collections: Any, updates_collections: Any,
+    measure: Callable[[Counts, str], Tensor], metrics_collections: Any, updates_collections: Any,
 ) -> Metric:  # fmt: skip
     with variable_scope(name, default, [labels, predictions, weights]):
-        now, after = _counts(labels, predictions, thresholds, weights, include)
+        now, after = counts(labels, predictions, thresholds, weights, include)
         value, update = measure(now, "value"), measure(after, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -218,7 +218,7 @@ def auc(
         else _threshold_grid(num_thresholds, 1 + _TINY)
     )
 
-    def area(counts: _Counts, scope: str) -> Tensor:
+    def area(counts: Counts, scope: str) -> Tensor:
         if curve == "PR" and summation_method == "careful_interpolation":
             return _interpolated_area(counts, scope)
         tiny = 1e-6
@@ -240,7 +240,7 @@ def auc(
     )
 
 
-def _interpolated_area(counts: _Counts, name: str) -> Tensor:
+def _interpolated_area(counts: Counts, name: str) -> Tensor:
     """The area under the precision-recall curve, with true positives linear in positives between two points.
 
     See Davis and Goadrich, "The relationship between precision-recall and ROC curves", ICML 2006.
@@ -271,7 +271,7 @@ def sensitivity_at_specificity(
     if not 0 <= specificity <= 1:
         raise ValueError(f"`specificity` must be in the range [0, 1], got {specificity}.")
 
-    def measure(counts: _Counts, scope: str) -> Tensor:
+    def measure(counts: Counts, scope: str) -> Tensor:
         distance = apply_one("Abs", subtract(_share(counts.tn, counts.fp), specificity))
         at = apply_one("ArgMin", distance, 0)
         return _share(gather(counts.tp, at), gather(counts.fn, at), scope)
@@ -297,7 +297,7 @@ def specificity_at_sensitivity(
     if not 0 <= sensitivity <= 1:
         raise ValueError(f"`sensitivity` must be in the range [0, 1], got {sensitivity}.")
 
-    def measure(counts: _Counts, scope: str) -> Tensor:
+    def measure(counts: Counts, scope: str) -> Tensor:
         distance = apply_one("Abs", subtract(_share(counts.tp, counts.fn), sensitivity))
         # ArgMin finds the first; the last one is the first from behind.
         behind = apply_one("ArgMin", apply_one("ReverseV2", distance, [0]), 0)

@@ -67,13 +67,19 @@ class _Readers:
                 self._count[edge] += 1
                 self._reader[edge] = node
             self._named.update(node.controls)
-        self._named.update(name for name, _ in graph.fetches)
+        self._fetched = set(graph.fetches)
+        self._named.update(name for name, _ in self._fetched)
+
+    def need_only_first(self, node: Node) -> bool:
+        """Whether nothing reads or fetches an output of `node` after its first one, which is all that a chain has."""
+        others = [(node.name, i) for i in range(1, len(node.output_dtypes))]
+        return not any(self._count[edge] or edge in self._fetched for edge in others)
 
     def only_reader(self, node: Node) -> Node | None:
         """The node that alone reads `node`'s first output, if nothing else needs `node`."""
         if node.name in self._named or self._count[(node.name, 0)] != 1:
             return None
-        if any(self._count[(node.name, i)] for i in range(1, len(node.output_dtypes))):
+        if not self.need_only_first(node):
             return None
         return self._reader[(node.name, 0)]
 
@@ -83,7 +89,7 @@ def _chain(graph: StepGraph, readers: _Readers, start: Node, taken: set[str]) ->
     chain, links = [start], list[_Link]()
     while True:
         reader = readers.only_reader(chain[-1])
-        if reader is None or reader.controls or reader.name in taken:
+        if reader is None or reader.controls or reader.name in taken or not readers.need_only_first(reader):
             return chain, links
         if reader.device != start.device or not _may_fuse(start, reader):
             return chain, links

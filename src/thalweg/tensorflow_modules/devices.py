@@ -23,3 +23,6 @@ def merge_device(spec: Any) -> Any:
         return wanted.make_merged_spec(current).to_string()
 
     return device_function
+
+
+DeviceSpecV1 = DeviceSpecV2 = tf.DeviceSpec

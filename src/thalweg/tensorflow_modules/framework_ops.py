@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from thalweg.contrib.public_names import tf
 from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.conversion import is_tensor_like
 from thalweg.graph.default_graph import graph_of
 from thalweg.graph.definitions import op_registry
+from thalweg.graph.tensor import Tensor
 
 _uids: Final = itertools.count(1)
 _lock: Final = threading.Lock()
@@ -55,6 +57,30 @@ def convert_n_to_tensor_or_indexed_slices(values: Any, dtype: Any = None, name: 
         value if value is None or isinstance(value, IndexedSlices) else tf.convert_to_tensor(value, dtype, name)
         for value in values
     ]
+
+
+_TensorLike = Tensor
+
+
+def is_dense_tensor_like(t: Any) -> bool:
+    """Whether a value is a tensor, or is used like one: a variable, or a class that was registered."""
+    return isinstance(t, Tensor) or (is_tensor_like(t) and hasattr(t, "dtype") and hasattr(t, "name"))
+
+
+def register_dense_tensor_like_type(tensor_type: Any) -> None:
+    """Accepts a class that has a name and a type of elements: its conversion is what counts.
+
+    Raises:
+        TypeError: If it has not both as properties.
+    """
+    for name in ("name", "dtype"):
+        if not isinstance(getattr(tensor_type, name, None), property):
+            raise TypeError(f"Type {tensor_type.__name__} does not define a `{name}` property")
+
+
+def _as_graph_element(obj: Any) -> Any:
+    convert = getattr(obj, "_as_graph_element", None)
+    return None if convert is None else convert()
 
 
 def uid() -> int:

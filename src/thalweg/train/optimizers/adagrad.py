@@ -13,7 +13,7 @@ from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.state.initializers import Constant
 from thalweg.train.optimizers import slots
 from thalweg.train.optimizers.optimizer import Optimizer
-from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
+from thalweg.train.optimizers.rule_optimizer import by_one_rule
 
 
 def accumulator_slots(optimizer: Optimizer, var_list: Sequence[Any], initial: float, slot: str, op_name: str) -> None:
@@ -30,7 +30,8 @@ def accumulator_slots(optimizer: Optimizer, var_list: Sequence[Any], initial: fl
 
 
 @export("train.AdagradOptimizer")
-class AdagradOptimizer(RuleOptimizer):
+@by_one_rule
+class AdagradOptimizer(Optimizer):
     """Adagrad: `accum += gradient ** 2; var -= rate * gradient / sqrt(accum)`."""
 
     def __init__(

@@ -9,11 +9,13 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.train.optimizers.adagrad import accumulator_slots
-from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
+from thalweg.train.optimizers.optimizer import Optimizer
+from thalweg.train.optimizers.rule_optimizer import by_one_rule
 
 
 @export("train.AdagradDAOptimizer")
-class AdagradDAOptimizer(RuleOptimizer):
+@by_one_rule
+class AdagradDAOptimizer(Optimizer):
     """Adagrad with dual averaging: variables follow from the sums of the gradients and of their squares alone.
 
     Rows without a gradient in a step are still regularized the next time they get one.

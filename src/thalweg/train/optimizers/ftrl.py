@@ -9,11 +9,13 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.train.optimizers.adagrad import accumulator_slots
-from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
+from thalweg.train.optimizers.optimizer import Optimizer
+from thalweg.train.optimizers.rule_optimizer import by_one_rule
 
 
 @export("train.FtrlOptimizer")
-class FtrlOptimizer(RuleOptimizer):
+@by_one_rule
+class FtrlOptimizer(Optimizer):
     """FTRL-Proximal, with L1, L2 and (during the step only: shrinkage) L2 regularization."""
 
     def __init__(

@@ -8,11 +8,13 @@ from typing import Any
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
-from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
+from thalweg.train.optimizers.optimizer import Optimizer
+from thalweg.train.optimizers.rule_optimizer import by_one_rule
 
 
 @export("train.MomentumOptimizer")
-class MomentumOptimizer(RuleOptimizer):
+@by_one_rule
+class MomentumOptimizer(Optimizer):
     """Gradient descent with momentum: `accum = momentum * accum + gradient; var -= rate * accum`."""
 
     def __init__(

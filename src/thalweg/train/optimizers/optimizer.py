@@ -103,8 +103,14 @@ class Optimizer:
         Raises:
             ValueError: If no variable gets a gradient, or an argument is wrong.
         """
+        # By name, as TensorFlow does: programs override the two methods with fewer arguments.
         grads_and_vars = self.compute_gradients(
-            loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss
+            loss,
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
         )
         if all(grad is None for grad, _ in grads_and_vars):
             names = [str(var) for _, var in grads_and_vars]
@@ -112,7 +118,7 @@ class Optimizer:
                 "No gradients provided for any variable, check your graph for ops that do not support gradients, "
                 f"between variables {names} and loss {loss}."
             )
-        return self.apply_gradients(grads_and_vars, global_step, name)
+        return self.apply_gradients(grads_and_vars, global_step=global_step, name=name)
 
     def compute_gradients(
         self,

@@ -7,11 +7,13 @@ from typing import Any
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
-from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
+from thalweg.train.optimizers.optimizer import Optimizer
+from thalweg.train.optimizers.rule_optimizer import by_one_rule
 
 
 @export("train.ProximalGradientDescentOptimizer")
-class ProximalGradientDescentOptimizer(RuleOptimizer):
+@by_one_rule
+class ProximalGradientDescentOptimizer(Optimizer):
     """Gradient descent that makes small weights exactly zero."""
 
     def __init__(

@@ -11,11 +11,13 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.nn.training_ops import apply_rule
 from thalweg.state.initializers import Ones
 from thalweg.train.optimizers import slots
-from thalweg.train.optimizers.rule_optimizer import RuleOptimizer
+from thalweg.train.optimizers.optimizer import Optimizer
+from thalweg.train.optimizers.rule_optimizer import by_one_rule
 
 
 @export("train.RMSPropOptimizer")
-class RMSPropOptimizer(RuleOptimizer):
+@by_one_rule
+class RMSPropOptimizer(Optimizer):
     """RMSProp: `ms = average(gradient ** 2); mom = momentum * mom + rate * gradient / sqrt(ms + eps); var -= mom`."""
 
     def __init__(

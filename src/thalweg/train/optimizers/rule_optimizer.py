@@ -1,22 +1,28 @@
-"""RuleOptimizer: the optimizers whose step is one op, the same for all elements and for some rows."""
+"""`by_one_rule`: for optimizers whose step is one op, the same for all elements and for some rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from thalweg.graph.tensor import Tensor
-from thalweg.train.optimizers.optimizer import Optimizer
+
+T = TypeVar("T", bound=type)
 
 
-class RuleOptimizer(Optimizer):
-    """Subclasses define `_step`."""
+def _apply_dense(self: Any, grad: Tensor, handle: Any) -> Any:
+    return self._step(grad, handle, None)
 
-    def _step(self, grad: Tensor, var: Any, indices: Tensor | None) -> Any:
-        """Returns the op that updates the rows `indices` of a variable, or all of it."""
-        raise NotImplementedError
 
-    def _resource_apply_dense(self, grad: Tensor, handle: Any) -> Any:
-        return self._step(grad, handle, None)
+def _apply_sparse(self: Any, grad: Tensor, handle: Any, indices: Tensor) -> Any:
+    return self._step(grad, handle, indices)
 
-    def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
-        return self._step(grad, handle, indices)
+
+def by_one_rule(cls: T) -> T:
+    """Decorator of a class that defines `_step(grad, var, indices)`: the op that updates some rows, or all (None).
+
+    No base class, since programs look at the base of TensorFlow's optimizers: it is `tf.train.Optimizer`.
+    """
+    changed: Any = cls
+    changed._resource_apply_dense = _apply_dense
+    changed._resource_apply_sparse = _apply_sparse
+    return cls

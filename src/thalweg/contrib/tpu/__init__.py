@@ -1,0 +1,1 @@
+"""tf.contrib.tpu: estimators for TPUs, as far as their programs run without one."""
