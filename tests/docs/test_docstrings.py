@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
 import os
 import tempfile
@@ -21,7 +22,12 @@ def _documented() -> dict[str, Any]:
     tf.Session  # noqa: B018 (bound at first use)
     lazy_spaces.load_all()
     found: dict[str, Any] = {}
-    for name, value in sorted(exports().items()):
+    single = {
+        name: getattr(importlib.import_module(source), name.rpartition(".")[2])
+        for name, source in lazy_spaces.single_names().items()
+        if source.startswith("thalweg.")
+    }
+    for name, value in sorted({**exports(), **single}.items()):
         if not (inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)):
             continue  # The docstring of a constant is that of its class.
         members = inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else []

@@ -403,8 +403,6 @@ class Estimator:
                         for i in range(_batch_size(values)):
                             yield {key: value[i] for key, value in values.items()}
 
-    # Export.
-
     def export_saved_model(
         self,
         export_dir_base: Any,

@@ -25,6 +25,12 @@ def _shared(operators: list[Any], hint: str, given: Any) -> Any:
     return given if given is not None else combined([getattr(each, hint) for each in operators])
 
 
+def _all_shared(operators: list[Any], *given: Any) -> tuple[Any, ...]:
+    """The same for the hints that an operator of several parts has if they all have them."""
+    names = ("is_non_singular", "is_self_adjoint", "is_positive_definite")
+    return tuple(_shared(operators, name, value) for name, value in zip(names, given, strict=True))
+
+
 def _joint_batch(operators: list[Any]) -> tuple[Any, Any]:
     """The static and the actual shape of the batch of several operators."""
     static = functools.reduce(tf.broadcast_static_shape, [each.batch_shape for each in operators])
@@ -204,13 +210,8 @@ class LinearOperatorKronecker(_OfSeveral):
     ) -> None:  # fmt: skip
         """Takes the operators, and hints about the product."""
         found = _check_operators(operators)
-        hints = (
-            _shared(found, "is_non_singular", is_non_singular),
-            _shared(found, "is_self_adjoint", is_self_adjoint),
-            _shared(found, "is_positive_definite", is_positive_definite),
-            _shared(found, "is_square", is_square),
-        )
-        super().__init__(found, hints, name, "_x_")
+        hints = _all_shared(found, is_non_singular, is_self_adjoint, is_positive_definite)
+        super().__init__(found, (*hints, _shared(found, "is_square", is_square)), name, "_x_")
 
     def _shape(self) -> Any:
         batch, _ = _joint_batch(self._operators)
@@ -305,13 +306,8 @@ class LinearOperatorBlockDiag(_OfRows):
     ) -> None:  # fmt: skip
         """Takes the blocks, and hints about the whole."""
         found = _check_operators(operators)
-        hints = (
-            _shared(found, "is_non_singular", is_non_singular),
-            _shared(found, "is_self_adjoint", is_self_adjoint),
-            _shared(found, "is_positive_definite", is_positive_definite),
-            is_square,
-        )
-        super().__init__(found, hints, name, "_ds_")
+        hints = _all_shared(found, is_non_singular, is_self_adjoint, is_positive_definite)
+        super().__init__(found, (*hints, is_square), name, "_ds_")
 
     def _matmul(self, x: Any, adjoint: bool = False) -> Any:
         pieces = self._pieces(x, is_range=adjoint)

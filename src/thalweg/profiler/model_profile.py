@@ -385,8 +385,15 @@ def advise(graph: Any = None, run_meta: Any = None, options: Any = 0) -> Any:
         ValueError: If there is no such checker.
 
     Example:
-        >>> sorted(tf.profiler.advise(tf.Graph()).checkers)[-1]
-        'OperationChecker'
+        >>> advice = tf.profiler.advise(tf.Graph())
+        <BLANKLINE>
+        AcceleratorUtilizationChecker:
+        <BLANKLINE>
+        ExpensiveOperationChecker:
+        <BLANKLINE>
+        JobChecker:
+        <BLANKLINE>
+        OperationChecker:
     """
     profiler = Profiler(graph)
     if run_meta is not None:
