@@ -42,6 +42,7 @@ def test_files_of_contrib_libraries_know_their_own_names_and_the_librarys() -> N
     assert tfexample_decoder.Tensor is tf.contrib.slim.tfexample_decoder.Tensor
     assert data_decoder.DataDecoder is tf.contrib.slim.data_decoder.DataDecoder
     assert variables.get_or_create_global_step is tf.train.get_or_create_global_step
+    assert tf.contrib.slim.initializers.xavier_initializer is tf.contrib.layers.xavier_initializer
     assert VocabularyProcessor is tf.contrib.learn.preprocessing.VocabularyProcessor
 
 

@@ -130,7 +130,8 @@ _PYTHON: Final[dict[str, str]] = {
     "ops.random_ops": "tf tf.random raw",
     "ops.resources": "tf .tensorflow_modules.resources",
     "ops.resource_variable_ops": "tf .tensorflow_modules.resource_variable_ops raw",
-    "ops.rnn": "rnn_cell_impl=.python.ops.rnn_cell_impl tf.nn .rnn.dynamic_rnns .rnn.static_rnns .tensorflow_modules.rnn",
+    "ops.rnn": "rnn_cell_impl=.python.ops.rnn_cell_impl tf.nn .rnn.dynamic_rnns .rnn.static_rnns "
+    ".tensorflow_modules.rnn",
     "ops.rnn_cell": "tf.nn.rnn_cell .rnn.cell_base .tensorflow_modules.rnn",
     "ops.rnn_cell_impl": "tf.nn.rnn_cell .rnn.cell_base .tensorflow_modules.rnn .rnn.cell_wrappers",
     "ops.script_ops": "tf",

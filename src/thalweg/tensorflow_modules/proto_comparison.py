@@ -23,5 +23,5 @@ def assertProtoEqual(
         b = text_format.Parse(b, type(a)())
     if ProtoEq(a, b):
         return
-    texts = [text_format.MessageToString(each).splitlines() for each in (a, b)]
-    self.fail("\n".join([*([msg] if msg else []), *difflib.unified_diff(*texts, lineterm="")]))
+    first, second = (text_format.MessageToString(each).splitlines() for each in (a, b))
+    self.fail("\n".join([*([msg] if msg else []), *difflib.unified_diff(first, second, lineterm="")]))

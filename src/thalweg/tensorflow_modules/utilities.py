@@ -120,9 +120,9 @@ class ObjectIdentityWeakSet(weakref.WeakSet[Any]):
 def fn_args(fn: Any) -> tuple[str, ...]:
     """The names of a function's arguments, without `self` of methods and without those that a partial has bound."""
     bound = fn if isinstance(fn, functools.partial) else None
-    target = fn if bound is None else bound.func
+    target: Any = fn if bound is None else bound.func
     if not inspect.isroutine(target) and not inspect.isclass(target) and callable(target):
-        target = target.__call__
+        target = type(target).__call__.__get__(target)  # Its method, also where the object hides it.
     parameters = inspect.signature(target).parameters.values()
     names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if bound is not None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 
 _SPACE: Final = "contrib.graph_editor"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _public(module: str) -> Callable[[Any], Any]:
+def _public(module: str) -> Callable[[F], F]:
     """Exports a function at the top of the library and in one of its modules."""
-    return lambda function: export(f"{_SPACE}.{function.__name__}", f"{_SPACE}.{module}.{function.__name__}")(function)
+
+    def exported(function: F) -> F:
+        export(f"{_SPACE}.{function.__name__}", f"{_SPACE}.{module}.{function.__name__}")(function)
+        return function
+
+    return exported
 
 
 @_public("util")
@@ -103,6 +109,22 @@ def get_name_scope_ops(ops: Any, scope: str) -> list[Any]:
     return filter_ops(ops, lambda op: not scope or op.name == scope or op.name.startswith(scope + "/"))
 
 
+def _selected(
+    args: Any, graph: Any, keep: Any, regex: Any, by_regex: Callable[..., Any], listed: Callable[[Any], list[Any]]
+) -> list[Any]:
+    found: list[Any] = []
+    for each in args:
+        if isinstance(each, str):
+            if graph is None:
+                raise ValueError("Use the keyword argument 'graph' to select by an expression.")
+            found += by_regex(graph, each)
+        else:
+            found += listed(each)
+    if regex is not None:
+        found = [each for each in found if re.compile(regex).search(each.name)]
+    return _distinct(each for each in found if keep is None or keep(each))
+
+
 @_public("select")
 def select_ops(*args: Any, graph: Any = None, positive_filter: Any = None, restrict_ops_regex: Any = None) -> list[Any]:
     """Operations given by themselves, in lists, or by expressions for names of a graph.
@@ -110,37 +132,19 @@ def select_ops(*args: Any, graph: Any = None, positive_filter: Any = None, restr
     Raises:
         ValueError: If an expression comes without a graph.
     """
-    found: list[Any] = []
-    for each in args:
-        if isinstance(each, str):
-            if graph is None:
-                raise ValueError("Use the keyword argument 'graph' to select by an expression.")
-            found += filter_ops_from_regex(graph, each)
-        else:
-            found += make_list_of_op(each, ignore_ts=True)
-    if restrict_ops_regex is not None:
-        found = filter_ops_from_regex(found, restrict_ops_regex)
-    return _distinct(filter_ops(found, positive_filter or True))
+    return _selected(
+        args, graph, positive_filter, restrict_ops_regex, filter_ops_from_regex,
+        lambda ops: make_list_of_op(ops, ignore_ts=True),
+    )  # fmt: skip
 
 
 @_public("select")
 def select_ts(*args: Any, graph: Any = None, positive_filter: Any = None, restrict_ts_regex: Any = None) -> list[Any]:
-    """Tensors given by themselves, in lists, or by expressions for names of a graph.
-
-    Raises:
-        ValueError: If an expression comes without a graph.
-    """
-    found: list[Any] = []
-    for each in args:
-        if isinstance(each, str):
-            if graph is None:
-                raise ValueError("Use the keyword argument 'graph' to select by an expression.")
-            found += filter_ts_from_regex(graph, each)
-        else:
-            found += make_list_of_t(each, ignore_ops=True)
-    if restrict_ts_regex is not None:
-        found = [tensor for tensor in found if re.compile(restrict_ts_regex).search(tensor.name)]
-    return _distinct(tensor for tensor in found if positive_filter is None or positive_filter(tensor))
+    """Tensors given by themselves, in lists, or by expressions for names of a graph; see `select_ops`."""
+    return _selected(
+        args, graph, positive_filter, restrict_ts_regex, filter_ts_from_regex,
+        lambda ts: make_list_of_t(ts, ignore_ops=True),
+    )  # fmt: skip
 
 
 def _walk(

@@ -92,6 +92,7 @@ from thalweg.contrib.slim import data_decoder as data_decoder
 from thalweg.contrib.slim import dataset as dataset
 from thalweg.contrib.slim import dataset_data_provider as dataset_data_provider
 from thalweg.contrib.slim import _public_evaluation as evaluation
+from thalweg.contrib.slim import initializers as initializers
 from thalweg.contrib.slim import _public_learning as learning
 from thalweg.contrib.slim import losses as losses
 from thalweg.contrib.slim import metrics as metrics

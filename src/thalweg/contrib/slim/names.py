@@ -17,4 +17,6 @@ for _name in ("l1_regularizer", "l2_regularizer", "l1_l2_regularizer", "sum_regu
               "embed_sequence", "bow_encoder", "optimize_loss", "instance_norm", "group_norm",
               "maxout"):  # fmt: skip
     export_value(getattr(tf.contrib.layers, _name), f"contrib.slim.{_name}")
+for _name in ("xavier_initializer", "xavier_initializer_conv2d", "variance_scaling_initializer"):
+    export_value(getattr(tf.contrib.layers, _name), f"contrib.slim.initializers.{_name}")
 export_value(tf.train.get_or_create_global_step, "contrib.slim.variables.get_or_create_global_step")

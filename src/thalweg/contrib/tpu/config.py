@@ -79,7 +79,9 @@ class RunConfig(tf.estimator.RunConfig):  # type: ignore[misc]
         self.tpu_config = tpu_config or TPUConfig()
         self.cluster = cluster
         if cluster is not None:
-            self.cluster_spec = cluster.cluster_spec() or self.cluster_spec
+            described = cluster.cluster_spec()
+            if described:
+                self.cluster_spec = described
             master = cluster.master()
         if master is not None:
             self.master = master
