@@ -49,7 +49,9 @@ def test_averages_of_rows_are_those_of_an_ordinary_variable(parts: int) -> None:
         values = session.run(tf.nn.embedding_lookup(pair.table, np.arange(VOCABULARY)))
         assert np.abs(found - values).max() > 0.01
         # An id without a row has its first value, in the average as well.
-        assert session.run(tf.nn.embedding_lookup([pair.ema.average(p) for p in pair.parts], [999])).tolist() == [[1] * DIM]
+        assert session.run(tf.nn.embedding_lookup([pair.ema.average(p) for p in pair.parts], [999])).tolist() == [
+            [1] * DIM
+        ]
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (2, 3)])
@@ -67,7 +69,9 @@ def test_variables_are_restored_from_their_averages(tmp_path: Path, before: int,
         exported = str(tmp_path / "exported")
         if not before:
             session.run(tf.train.export_rows(pair.ema.average(pair.table), exported))
-            keys, values = (tf.train.load_variable(exported, f"table/ExponentialMovingAverage-{x}") for x in ("keys", "values"))
+            keys, values = (
+                tf.train.load_variable(exported, f"table/ExponentialMovingAverage-{x}") for x in ("keys", "values")
+            )
             np.testing.assert_allclose(values, averages[keys], rtol=1e-6)
         session.run(tf.global_variables_initializer())
         saver.restore(session, prefix)
@@ -77,7 +81,9 @@ def test_variables_are_restored_from_their_averages(tmp_path: Path, before: int,
         table = tf.get_embedding_variable("table", DIM, initializer=1.0, partitioner=partitioner)
         ema = tf.train.ExponentialMovingAverage(0.9)
         tf.train.Saver(ema.variables_to_restore()).restore(session, prefix)
-        np.testing.assert_allclose(session.run(tf.nn.embedding_lookup(table, np.arange(VOCABULARY))), averages, rtol=1e-6)
+        np.testing.assert_allclose(
+            session.run(tf.nn.embedding_lookup(table, np.arange(VOCABULARY))), averages, rtol=1e-6
+        )
 
 
 def test_a_decay_out_of_range_is_refused() -> None:

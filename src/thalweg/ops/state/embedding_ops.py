@@ -115,9 +115,9 @@ define("EmbeddingTableRestore", "table: resource, prefix: string -> files_read: 
        f"{_PART}, follow: bool = false", shape=_file_shape, effect=Effect.WRITES)  # fmt: skip
 not_differentiable(
     "EmbeddingTableHandle", "EmbeddingTableInitialize", "EmbeddingTableIsInitialized", "EmbeddingTableInsert",
-    "EmbeddingTableAverage", "EmbeddingTableRemove", "EmbeddingTablePrefetch", "EmbeddingTableEvict", "EmbeddingTableStatistics",
-    "EmbeddingTableExport", "EmbeddingTableImport", "EmbeddingTablePart", "EmbeddingTableSave",
-    "EmbeddingTableRestore",
+    "EmbeddingTableAverage", "EmbeddingTableRemove", "EmbeddingTablePrefetch", "EmbeddingTableEvict",
+    "EmbeddingTableStatistics", "EmbeddingTableExport", "EmbeddingTableImport", "EmbeddingTablePart",
+    "EmbeddingTableSave", "EmbeddingTableRestore",
 )  # fmt: skip
 
 
