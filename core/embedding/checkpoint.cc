@@ -130,8 +130,8 @@ void start_merging(const std::shared_ptr<EmbeddingTable>& table, const std::stri
       merged.rows = merge_segments(paths, merged.path);
       merged.bytes = static_cast<int64_t>(ReadableFile(merged.path).size());
     } catch (const Error& error) {
-      // A checkpoint that was removed meanwhile, or a full disk: the chain goes on as it is. One that is damaged, or has
-      // rows of several forms, does not.
+      // A checkpoint that was removed meanwhile, or a full disk: the chain goes on as it is. One that is damaged, or
+      // has rows of several forms, does not.
       if (error.code() != Code::data_loss) return;
       unfit = true;
     }
@@ -245,9 +245,9 @@ void restore_tensors(EmbeddingTable& table, CheckpointReader& reader, const std:
   for (int64_t i = 0; i < keys.num_elements(); ++i)
     if (parts <= 1 || part_of(key_at(keys, i), parts) == part) mine.push_back(i);
   const auto n = static_cast<int64_t>(mine.size());
-  EmbeddingTable::Rows rows{
-      Tensor(keys.dtype(), Shape{n}), Tensor(DType::float32, Shape{n, dim}), Tensor(DType::int64, Shape{n}),
-      Tensor(DType::int64, Shape{n}), Tensor(DType::float32, Shape{static_cast<int64_t>(slots.size()), n, dim})};
+  EmbeddingTable::Rows rows{Tensor(keys.dtype(), Shape{n}), Tensor(DType::float32, Shape{n, dim}),
+                            Tensor(DType::int64, Shape{n}), Tensor(DType::int64, Shape{n}),
+                            Tensor(DType::float32, Shape{static_cast<int64_t>(slots.size()), n, dim})};
   std::fill_n(rows.counts.flat<int64_t>(), n, 0);
   std::fill_n(rows.steps.flat<int64_t>(), n, 0);
   if (keys.dtype() == DType::string)

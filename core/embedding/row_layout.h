@@ -4,9 +4,9 @@
 // bytes: the key (of a text: the address of a copy), the step of the last update, and a word with the number of updates
 // (28 bits, saturating), the epoch in which the row was changed (2 bits), and whether it is in use.
 //
-// Moving averages are exact and cost nothing for rows that do not change. Averaging, with a decay of d, adds log(d) to a
-// clock of the table. A row has two slots for it: its average, and the clock when that was computed. While its value v
-// stays as it is, the average a moves to v + exp(now - then) * (a - v): it is settled before the row changes, and
+// Moving averages are exact and cost nothing for rows that do not change. Averaging, with a decay of d, adds log(d) to
+// a clock of the table. A row has two slots for it: its average, and the clock when that was computed. While its value
+// v stays as it is, the average a moves to v + exp(now - then) * (a - v): it is settled before the row changes, and
 // computed where it is read.
 #pragma once
 

@@ -160,8 +160,8 @@ int64_t Shard::all_rows() const { return live_ + (cold_ ? cold_->rows() : 0); }
 
 void Shard::note_removed(const Key& key) {
   if (!remembers_) return;
-  // Where nobody saves any more, removals would fill the memory. A segment with all rows costs little more than one with
-  // as many removals.
+  // Where nobody saves any more, removals would fill the memory. A segment with all rows costs little more than one
+  // with as many removals.
   if (removed_ids_.size() + removed_texts_.size() >= kFewRemovals + static_cast<size_t>(all_rows())) {
     forget_removals();
     forgot_ = true;
@@ -259,7 +259,8 @@ void Shard::add_slots(size_t had) {
   stride_ = layout_->stride();
   for (uint32_t i = end_; i-- > 0;) {
     char* to = row(i);
-    std::memmove(to, memory_.data() + static_cast<size_t>(i) * old_stride, sizeof(RowHeader) + layout_->payload_bytes(had));
+    std::memmove(to, memory_.data() + static_cast<size_t>(i) * old_stride,
+                 sizeof(RowHeader) + layout_->payload_bytes(had));
     if (header(i).live()) layout_->initialize_slots(to, had);
   }
   if (cold_ == nullptr) return;

@@ -66,8 +66,8 @@ class EmbeddingTable : public Resource {
   // Sets values of rows, which are created where they do not exist, without admission.
   void insert(const Tensor& keys, const float* values);
   void remove(const Tensor& keys);
-  // Moves the averages of all rows towards their values: average = decay * average + (1 - decay) * value. The first call
-  // makes an average of that name, which begins with the values.
+  // Moves the averages of all rows towards their values: average = decay * average + (1 - decay) * value. The first
+  // call makes an average of that name, which begins with the values.
   void average(const std::string& name, double decay);
   // Evicts by the table's own rules; returns how many rows.
   int64_t evict(const Eviction& rules);
@@ -84,8 +84,8 @@ class EmbeddingTable : public Resource {
   void import_rows(const Rows& rows, std::span<const Slot> slots);
 
   // Checkpoints (table_segments.cc; checkpoint.h has the rest). Writes what has changed since the last segment, or
-  // everything (also if more rows were removed than are remembered), to a new file, which is on the disk afterwards. The
-  // caller holds `saving`.
+  // everything (also if more rows were removed than are remembered), to a new file, which is on the disk afterwards.
+  // The caller holds `saving`.
   Segment save(bool full, const std::string& path);
   // Reads segments, in order, and takes over the rows of part `part` of `parts`. With `replace` they take the place of
   // all rows, in one instant. With the name of an average, values become what the averages were.

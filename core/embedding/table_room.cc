@@ -37,7 +37,11 @@ bool rarer(const RowHeader& a, const RowHeader& b) {
 class Judge {
  public:
   Judge(const RowLayout& layout, const Eviction& rules, uint32_t now)
-      : layout_(layout), rules_(rules), now_(now), value_(static_cast<size_t>(layout.dim())), row_(layout.stride(), 0) {}
+      : layout_(layout),
+        rules_(rules),
+        now_(now),
+        value_(static_cast<size_t>(layout.dim())),
+        row_(layout.stride(), 0) {}
 
   bool outlived(const char* row) {
     const RowHeader& head = RowLayout::header(row);

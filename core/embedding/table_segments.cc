@@ -127,8 +127,9 @@ void EmbeddingTable::load_segment(const std::string& path, int64_t part, int64_t
 
 void EmbeddingTable::load(std::span<const std::string> paths, int64_t part, int64_t parts, bool replace,
                           const std::string& average) {
-  // The layout gets the slots of all segments first; the table may be in use meanwhile. Clocks go down: the latest one of
-  // an average is the least. (Parts have clocks of their own, which differ by the steps under way at the checkpoint.)
+  // The layout gets the slots of all segments first; the table may be in use meanwhile. Clocks go down: the latest one
+  // of an average is the least. (Parts have clocks of their own, which differ by the steps under way at the
+  // checkpoint.)
   std::vector<Slot> slots;
   for (const std::string& path : paths) {
     const SegmentReader reader(path);

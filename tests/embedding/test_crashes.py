@@ -20,8 +20,8 @@ ROUNDS = int(os.environ.get("THALWEG_KILL_ROUNDS", "3"))
 ROWS, WINDOW = 2000, 150
 # For each line on stdin, a child process goes on with training at that step. Step i adds one to a window of the rows
 # (the first two steps to all of them), and makes a row that never comes again, and leaves after some steps. Each step
-# ends with a checkpoint; changes are merged in the background after some of them. (tests/native/embedding_kills.cc kills
-# processes without Python, hundreds of times a minute.)
+# ends with a checkpoint; changes are merged in the background after some of them. (tests/native/embedding_kills.cc does
+# the same without Python, and faster.)
 WRITER = f"""
 import os, sys
 import numpy as np

@@ -64,8 +64,8 @@ def _peeked(source: Tensor) -> Tensor:
         if tensor is source:
             found: Tensor = coming
             return found
-    # After the source's own element has been taken. (It is an input and no control input: a step that is fed the element
-    # must not take one.)
+    # After the source's own element has been taken. (It is an input and no control input: a step that is fed the
+    # element must not take one.)
     attrs: dict[str, Any] = {"component": component, "dtype": source.dtype.base_dtype}
     with op.graph.control_dependencies(None):
         if op.type in _ITERATORS:
