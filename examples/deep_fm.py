@@ -51,8 +51,9 @@ class DeepFM:
         name, columns = f"feature_{feature}", self._args.units + 1
         if self._args.tables:
             table = tf.get_embedding_variable(
-                name, embedding_dim=columns, key_dtype=tf.int64, partitioner=tf.fixed_size_partitioner(self._parts)
-            )
+                name, embedding_dim=columns, key_dtype=tf.int64, initializer=tf.random_uniform_initializer(-0.01, 0.01),
+                partitioner=tf.fixed_size_partitioner(self._parts),
+            )  # fmt: skip
             return tf.nn.embedding_lookup(table, ids)
         rows = self._args.rows // FEATURES
         table = tf.get_variable(

@@ -81,8 +81,9 @@ class WordVectors:
     def _rows(self, name: str, words: tf.Tensor) -> tf.Tensor:
         if self._args.tables:
             table = tf.get_embedding_variable(
-                name, self._args.units, key_dtype=tf.string, partitioner=tf.fixed_size_partitioner(self._parts)
-            )
+                name, self._args.units, key_dtype=tf.string, initializer=tf.random_uniform_initializer(-0.1, 0.1),
+                partitioner=tf.fixed_size_partitioner(self._parts),
+            )  # fmt: skip
             return tf.nn.embedding_lookup(table, words)
         table = tf.get_variable(
             name, [self._args.rows, self._args.units], initializer=tf.random_uniform_initializer(-0.1, 0.1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply_one
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
@@ -27,7 +27,7 @@ def coming_ids(ids: Tensor) -> Tensor | None:
     A vector or more, without elements while the next element is not there. It may have more ids than will be looked up:
     of what a program does with an element, cuts along rows are followed, columns that are picked are picked here, too.
     """
-    way: list[Operation] = []
+    way: list[Tensor] = []
     source: Tensor = ids
     while True:
         op = source.op
@@ -36,15 +36,15 @@ def coming_ids(ids: Tensor) -> Tensor | None:
         index = 0 if _is_cast(op) else _SAME_VALUES.get(op.type)
         if index is None or op._control_flow_context is not None:
             return None
-        way.append(op)
+        way.append(source)
         source = op.inputs[index]
     if source.dtype.base_dtype.name not in _KINDS or source.op._control_flow_context is not None:
         return None
     coming = _peeked(source)
     if source.op.type in _ITERATORS:
-        for op in reversed(way):
-            pick = _column(op)
-            if pick is None and op.type not in ("Identity", "Cast"):
+        for tensor in reversed(way):
+            pick = _column(tensor)
+            if pick is None and tensor.op.type not in ("Identity", "Cast"):
                 break
             coming = coming if pick is None else pick(coming)
     wanted = ids.dtype.base_dtype
@@ -77,8 +77,13 @@ def _peeked(source: Tensor) -> Tensor:
     return made
 
 
-def _column(op: Operation) -> Callable[[Tensor], Tensor] | None:
-    """How the op picks columns, if that is what it does: all rows stay."""
+def _column(tensor: Tensor) -> Callable[[Tensor], Tensor] | None:
+    """How an op picks columns, if that is what it does: all rows stay."""
+    op = tensor.op
+    if op.type == "Unpack" and op.attrs["axis"] > 0:
+        return lambda coming: apply_list("Unpack", coming, num=op.attrs["num"], axis=op.attrs["axis"])[
+            tensor.value_index
+        ]
     if op.type == "StridedSlice":
         attrs = op.attrs
         all_rows = attrs["begin_mask"] & 1 and attrs["end_mask"] & 1 and not attrs["shrink_axis_mask"] & 1
