@@ -150,7 +150,9 @@ def tfra_cases(rows: int) -> dict[str, Case]:
         @tf.function
         def step(ids: Any, table: Any = table, optimizer: Any = optimizer, gradient: Any = gradient) -> None:
             with tf.GradientTape() as tape:
-                found, trainable = tfra.dynamic_embedding.embedding_lookup(table, ids, return_trainable=True)
+                # Inside of a function, the look-up's shadow variable is found by name.
+                found = tfra.dynamic_embedding.embedding_lookup(table, ids, name="looked_up")
+                trainable = table.get_trainable_by_name("looked_up")
                 loss = tf.reduce_sum(found * gradient)
             optimizer.apply_gradients(zip(tape.gradient(loss, [trainable]), [trainable], strict=True))
 
