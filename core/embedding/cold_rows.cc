@@ -105,13 +105,32 @@ void ColdRows::write(uint32_t place, const char* row) {
 void ColdRows::read(uint32_t place, char* row) const {
   uint32_t end[2];
   transfer(preadv, "read rows of an embedding table", place, row, end);
+  check(place, row, end);
+}
+
+void ColdRows::read(uint32_t place, const Key& key, char* row) const {
+  read(place, row);
+  check_key(place, key, row);
+}
+
+bool ColdRows::read_at_once(uint32_t place, const Key& key, char* row) const {
+  uint32_t end[2];
+  const iovec pieces[2] = {{row, row_bytes_}, {end, sizeof(end)}};
+  const auto at = static_cast<off_t>(static_cast<size_t>(place) * record_);
+  // File systems that cannot tell refuse, too.
+  if (preadv2(fd_, pieces, 2, at, RWF_NOWAIT) != static_cast<ssize_t>(record_)) return false;
+  check(place, row, end);
+  check_key(place, key, row);
+  return true;
+}
+
+void ColdRows::check(uint32_t place, const char* row, const uint32_t (&end)[2]) const {
   if (end[1] != place || end[0] != checksum(place, row))
     fail(Code::data_loss, "row ", place, " of an embedding table is damaged in the file ", path_,
          ": its checksum does not fit");
 }
 
-void ColdRows::read(uint32_t place, const Key& key, char* row) const {
-  read(place, row);
+void ColdRows::check_key(uint32_t place, const Key& key, const char* row) const {
   if (RowLayout::header(row).key != (text_ ? texts_[place] : key.id))
     fail(Code::data_loss, "row ", place, " of an embedding table in the file ", path_, " is that of another key");
 }

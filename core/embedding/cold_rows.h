@@ -46,6 +46,8 @@ class ColdRows {
   void read(uint32_t place, char* row) const;
   // The same for the row that a key was found at: DataLoss if the row there is another's.
   void read(uint32_t place, const Key& key, char* row) const;
+  // The same, but only if that needs no waiting for the disk; else false.
+  bool read_at_once(uint32_t place, const Key& key, char* row) const;
   // Tells the system that a row will be read soon.
   void prefetch(uint32_t place) const;
   // Writes a row; throws ResourceExhausted if the disk is full: nothing has changed then.
@@ -69,6 +71,9 @@ class ColdRows {
   size_t slot_of(const Key& key) const;
   void rebuild(size_t slots);
   uint32_t checksum(uint32_t place, const char* row) const;
+  // Throws DataLoss if a record is not that of the key at the place.
+  void check(uint32_t place, const char* row, const uint32_t (&end)[2]) const;
+  void check_key(uint32_t place, const Key& key, const char* row) const;
   // Reads or writes the record of a place, whole.
   void transfer(ssize_t (*move)(int, const iovec*, int, off_t), const char* what, uint32_t place, char* row,
                 uint32_t (&end)[2]) const;

@@ -140,8 +140,8 @@ class EmbeddingTable : public Resource {
   // Removes the least frequently updated rows beyond so many; returns how many.
   int64_t keep_most(Shard& shard, int64_t most);
   void prefetch_loop();
-  // Brings the rows of a group back from disk.
-  void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now);
+  // Brings the rows of a group back from disk; those for which it would have to wait only if it may.
+  void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now, bool wait);
   // Takes over the rows of a segment; `shards` are those of the table, or fresh ones. With an average and its clock,
   // values become what that is then.
   void load_segment(const std::string& path, int64_t part, int64_t parts, const Slot* average,

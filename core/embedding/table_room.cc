@@ -8,17 +8,17 @@
 namespace thalweg::embedding {
 namespace {
 
-// Rows looked at when one has to go.
-constexpr int kSampled = 16;
+// Rows looked at when one has to go for good, or to disk.
+constexpr int kSampled = 16, kSampledForDisk = 8;
 // Batches waiting to be fetched ahead; the oldest goes first.
 constexpr size_t kMostPrefetches = 16;
 
 // A row that is used least, among some drawn at random, but neither `kept` nor one of the update `now`; kNone if there
 // is none.
 template <typename Less>
-uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, const Less& less) {
+uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, int sampled, const Less& less) {
   uint32_t best = Shard::kNone;
-  for (int i = 0, found = 0; i < 8 * kSampled && found < kSampled; ++i) {
+  for (int i = 0, found = 0; i < 8 * sampled && found < sampled; ++i) {
     auto number = static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * shard.end() >> 32);
     const RowHeader& head = shard.header(number);
     if (!head.live() || head.step == now || number == kept) continue;
@@ -116,7 +116,7 @@ bool EmbeddingTable::room_for_one(Shard& shard, uint32_t now) {
   std::string on_disk;
   while (shard.all_rows() >= most) {
     const auto seed = combine64(now, static_cast<uint64_t>(evictions_.load(std::memory_order_relaxed)));
-    const uint32_t victim = shard.rows() > 0 ? drawn(shard, now, Shard::kNone, seed, rarer) : Shard::kNone;
+    const uint32_t victim = shard.rows() > 0 ? drawn(shard, now, Shard::kNone, seed, kSampled, rarer) : Shard::kNone;
     const uint32_t place = shard.cold() ? drawn_on_disk(shard, seed, &on_disk) : ColdRows::kNone;
     if (victim == Shard::kNone && place == ColdRows::kNone) return false;
     if (place != ColdRows::kNone &&
@@ -138,7 +138,8 @@ void EmbeddingTable::spill(Shard& shard, uint32_t now, uint32_t kept) {
   if (shard.cold() == nullptr)
     shard.set_cold(std::make_unique<ColdRows>(options_.folder, options_.key == DType::string, layout_.stride()));
   for (uint64_t i = 0; shard.rows() > budget; ++i) {
-    uint32_t victim = drawn(shard, now, kept, combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3), older);
+    const uint64_t seed = combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3);
+    const uint32_t victim = drawn(shard, now, kept, seed, kSampledForDisk, older);
     if (victim == Shard::kNone) break;
     shard.demote(victim);
   }
@@ -238,19 +239,15 @@ void EmbeddingTable::prefetch_loop() {
     auto layout_lock = shared_layout();
     const uint32_t now = step_.load(std::memory_order_relaxed);
     Batch batch(keys, shards_.size());
-    // First the disk learns of all rows, so that it can fetch many at a time.
-    for (size_t s = 0; s < shards_.size(); ++s) {
-      std::shared_lock lock(shards_[s]->mutex);
-      const ColdRows* cold = shards_[s]->cold();
-      if (cold == nullptr) continue;
-      for (uint32_t position : batch.group(s))
-        if (uint32_t place = cold->find(batch.key(position)); place != ColdRows::kNone) cold->prefetch(place);
-    }
-    for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, batch.group(s), now);
+    // First the rows that are in the system's memory. The disk learns of all others, so that it can fetch many at a
+    // time.
+    for (const bool wait : {false, true})
+      for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, batch.group(s), now, wait);
   }
 }
 
-void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now) {
+void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
+                                 bool wait) {
   // Rows are read under a shared lock: look-ups do not wait for the disk.
   std::vector<std::pair<uint32_t, uint32_t>> found;  // position, place
   std::string bytes;
@@ -267,7 +264,13 @@ void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<con
       if (place == ColdRows::kNone) continue;
       try {
         bytes.resize((found.size() + 1) * stride);
-        cold->read(place, key, bytes.data() + found.size() * stride);
+        char* row = bytes.data() + found.size() * stride;
+        if (wait) {
+          cold->read(place, key, row);
+        } else if (!cold->read_at_once(place, key, row)) {
+          cold->prefetch(place);
+          continue;
+        }
         found.emplace_back(position, place);
       } catch (const Error&) {
         // The look-up that needs the row reports what is wrong with it.

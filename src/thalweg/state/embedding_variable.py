@@ -239,7 +239,7 @@ class EmbeddingVariable(Variable):
     # All rows at once.
 
     def _export(self, slots: Sequence[str]) -> Exported:
-        attrs = {"Tkeys": self._key_dtype, "slots": list(slots), "average": self._average}
+        attrs: dict[str, Any] = {"Tkeys": self._key_dtype, "slots": list(slots), "average": self._average}
         return Exported(*apply("EmbeddingTableExport", self._handle, **attrs))
 
     def export(self, slots: Sequence[str] = (), name: str | None = None) -> Exported:
