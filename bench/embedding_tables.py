@@ -12,7 +12,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -151,7 +150,9 @@ def tfra_cases(rows: int) -> dict[str, Case]:
         @tf.function
         def step(ids: Any, table: Any = table, optimizer: Any = optimizer, gradient: Any = gradient) -> None:
             with tf.GradientTape() as tape:
-                found, trainable = tfra.dynamic_embedding.embedding_lookup(table, ids, return_trainable=True)
+                # Inside of a function, the look-up's shadow variable is found by name.
+                found = tfra.dynamic_embedding.embedding_lookup(table, ids, name="looked_up")
+                trainable = table.get_trainable_by_name("looked_up")
                 loss = tf.reduce_sum(found * gradient)
             optimizer.apply_gradients(zip(tape.gradient(loss, [trainable]), [trainable], strict=True))
 
@@ -218,101 +219,6 @@ def compare(rows: int, rounds: int, peers: dict[str, str]) -> None:
         print(f"  {case:8} {system:10} {1e3 * min(found):8.3f}   x{min(found) / own:.2f}")
 
 
-# --- Thalweg alone: checkpoints of changes, and rows beyond the budget of memory ---
-
-
-def zipf(rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Ids with a power law (exponent 1.05), spread over all rows."""
-    return (rng.zipf(1.05, BATCH) - 1) % rows * 1_000_003
-
-
-def measure_deltas(rows: int) -> None:
-    """The size of a checkpoint after 5% of the rows have changed, and how much training slows down meanwhile."""
-    import threading
-
-    import thalweg as tf
-
-    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default(), tf.Session() as session:
-        table = tf.get_embedding_variable("table", DIM, initializer=tf.zeros_initializer())
-        ids = tf.placeholder(tf.int64, [None])
-        step = tf.train.AdagradOptimizer(0.1).minimize(tf.reduce_sum(table.lookup(ids)))
-        saver = tf.train.Saver(max_to_keep=2)
-        session.run(tf.global_variables_initializer())
-        keys = keys_of(rows)
-        for begin in range(0, rows, BATCH):
-            session.run(step, {ids: keys[begin : begin + BATCH]})
-        began = time.perf_counter()
-        saver.save(session, folder + "/m", 0, write_meta_graph=False)
-        full = time.perf_counter() - began
-        rng = np.random.default_rng(0)
-        for begin in range(0, rows // 20, BATCH):
-            session.run(step, {ids: keys[begin : begin + BATCH]})
-        sizes = {}
-
-        def train(until: Callable[[], bool]) -> float:
-            count, start = 0, time.perf_counter()
-            while not until():
-                session.run(step, {ids: keys[rng.integers(0, rows // 20, BATCH)]})
-                count += 1
-            return count / (time.perf_counter() - start)
-
-        end = time.perf_counter() + 5
-        alone = train(lambda: time.perf_counter() > end)
-        done = threading.Event()
-
-        def save() -> None:
-            saver.save(session, folder + "/m", 1, write_meta_graph=False)
-            done.set()
-
-        began = time.perf_counter()
-        saving = threading.Thread(target=save)
-        saving.start()
-        during = train(done.is_set)
-        delta = time.perf_counter() - began
-        saving.join()
-        for name in os.listdir(folder):
-            if ".rows-" in name:
-                sizes[name.rsplit("-", 1)[1]] = os.path.getsize(os.path.join(folder, name))
-        print(
-            f"full checkpoint: {max(sizes.values()) / 1e6:.1f} MB in {full:.2f} s; after 5% changed: "
-            f"{min(sizes.values()) / 1e6:.1f} MB in {delta:.2f} s while training ({during / alone:.2f} of its speed)"
-        )
-
-
-def measure_tiers(rows: int) -> None:
-    """Training on Zipf ids with everything in memory, and with an eighth of it, with and without fetching ahead."""
-    import thalweg as tf
-
-    speeds = {}
-    row_bytes = 16 + 2 * 4 * DIM + 6
-    for name, budget, ahead in (("memory", 0, False), ("tiers", rows * row_bytes // 8, False),
-                                ("tiers, fetched ahead", rows * row_bytes // 8, True)):  # fmt: skip
-        with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default(), tf.Session() as session:
-            options = tf.EmbeddingOptions(ram_bytes=budget, folder=folder if budget else "")
-            table = tf.get_embedding_variable("table", DIM, initializer=tf.zeros_initializer(), options=options)
-            ids = tf.placeholder(tf.int64, [None])
-            step = tf.train.AdagradOptimizer(0.1).minimize(tf.reduce_sum(table.lookup(ids)))
-            fetch = tf.nn.prefetch_rows(table, ids)
-            session.run(tf.global_variables_initializer())
-            for begin in range(0, rows, BATCH):
-                session.run(step, {ids: np.arange(begin, min(rows, begin + BATCH)) * 1_000_003})
-            rng = np.random.default_rng(1)
-            coming = [zipf(rows, rng) for _ in range(220)]
-            for i in range(20):
-                session.run(step, {ids: coming[i]})
-            began = time.perf_counter()
-            for i in range(20, 219):
-                if ahead:
-                    session.run(fetch, {ids: coming[i + 1]})
-                session.run(step, {ids: coming[i]})
-            speeds[name] = 199 / (time.perf_counter() - began)
-            found = session.run(table.statistics())
-            print(
-                f"{name}: {speeds[name]:.1f} steps/s ({speeds[name] / speeds['memory']:.2f}), {found['rows']} rows, "
-                f"{found['disk_rows']} of them on disk"
-            )
-
-
 def main() -> None:
     """Parses the arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -321,18 +227,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", nargs="*", default=[], help="system=/path/to/python")
     parser.add_argument("--optimizers", nargs="*", choices=("adagrad", "adam"), default=["adagrad", "adam"])
-    parser.add_argument("--only", choices=("compare", "deltas", "tiers"))
     args = parser.parse_args()
     OPTIMIZERS[:] = args.optimizers
     if args.worker:
         worker(args.worker, args.rows)
         return
-    if args.only in (None, "compare"):
-        compare(args.rows, args.rounds, dict(peer.split("=", 1) for peer in args.peers))
-    if args.only in (None, "deltas"):
-        measure_deltas(args.rows)
-    if args.only in (None, "tiers"):
-        measure_tiers(args.rows)
+    compare(args.rows, args.rounds, dict(peer.split("=", 1) for peer in args.peers))
 
 
 if __name__ == "__main__":

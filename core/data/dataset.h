@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,11 @@ class DatasetIterator {
   // The position, so that `restore` on a fresh iterator of an equal dataset goes on from there.
   virtual void save(StateWriter& out) = 0;
   virtual void restore(StateReader& in) = 0;
+  // A component of the element that the next pull returns, if that is there already. Shares its memory.
+  virtual std::optional<Tensor> peek(size_t component) {
+    (void)component;
+    return std::nullopt;
+  }
   // Whether a pull after a wake costs next to nothing, so that the thread that woke may do it.
   virtual bool buffered() const { return false; }
 };

@@ -84,6 +84,12 @@ void Traversal::request(std::shared_ptr<AsyncContext> ctx, Deliver deliver) {
   drive(static_cast<int64_t>(waiting));
 }
 
+std::optional<Tensor> Traversal::peek(size_t component) {
+  std::lock_guard lock(mutex_);  // Nobody begins to drive meanwhile.
+  if (driving_ || !queue_.empty() || !iterator_) return std::nullopt;
+  return iterator_->peek(component);
+}
+
 void Traversal::drive(int64_t most) {
   while (true) {
     Request request;

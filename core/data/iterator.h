@@ -22,6 +22,8 @@ class Traversal final : public Waker, public std::enable_shared_from_this<Traver
   static std::shared_ptr<Traversal> begin(const Dataset& dataset, Device& device);
   void request(std::shared_ptr<AsyncContext> ctx, Deliver deliver);
   void wake() override;
+  // A component of the next element, if that is there already and nobody is taking it.
+  std::optional<Tensor> peek(size_t component);
 
   // Drops the iterators; later requests fail.
   void close();

@@ -1,4 +1,6 @@
 // The ops on iterators: making them, starting them over, taking elements, passing them as strings, saving their place.
+#include <algorithm>
+
 #include "data/boxed_tensor.h"
 #include "data/iterator.h"
 #include "function/function.h"
@@ -147,6 +149,32 @@ struct GetNextAsOptional : AsyncKernel {
   void start(std::shared_ptr<AsyncContext> ctx) override { request(std::move(ctx), deliver_optional); }
 };
 
+// A component of the element that comes after the one that `after` is from, or a tensor without elements if it is not
+// there yet. Does not wait.
+struct IteratorPeek : Kernel {
+  explicit IteratorPeek(const Construction& c) : component(c.attr<int64_t>("component")) {}
+  void compute(Context& ctx) override {
+    auto& iterator = ctx.resource<IteratorResource>(0);
+    const Signature& signature = iterator.signature();
+    require(component >= 0 && component < static_cast<int64_t>(signature.types.size()), "the iterator has ",
+            signature.types.size(), " components, there is no number ", component);
+    const auto at = static_cast<size_t>(component);
+    require(signature.types[at] == ctx.output_dtype(0), "component ", component, " has type ", signature.types[at],
+            ", the op declares ", ctx.output_dtype(0));
+    std::optional<Tensor> coming;
+    if (iterator.initialized()) coming = iterator.traversal()->peek(at);
+    if (!coming) {
+      std::vector<int64_t> dims = signature.shapes[at].dims;
+      std::replace(dims.begin(), dims.end(), int64_t{-1}, int64_t{0});
+      if (dims.empty()) dims.push_back(0);
+      dims[0] = 0;
+      coming = Tensor(ctx.output_dtype(0), Shape(dims));
+    }
+    ctx.set_output(0, std::move(*coming));
+  }
+  const int64_t component;
+};
+
 // The only element of a dataset.
 class OnlyElement final : public UnaryDataset {
  public:
@@ -239,6 +267,7 @@ REGISTER(kernel("IteratorV2").make<MakeHandle>());
 REGISTER(kernel("Iterator").make<MakeHandle>());
 REGISTER(kernel("OneShotIterator").make<OneShot>());
 REGISTER(kernel("MakeIterator").function<make_iterator>());
+REGISTER(kernel("_IteratorPeek").make<IteratorPeek>());
 REGISTER(kernel("IteratorGetNext").make<GetNext>());
 REGISTER(kernel("IteratorGetNextSync").make<GetNext>());
 REGISTER(kernel("IteratorGetNextAsOptional").make<GetNextAsOptional>());

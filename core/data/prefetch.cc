@@ -51,6 +51,11 @@ class Prefetching final : public DatasetIterator {
     return pulled;
   }
   bool buffered() const override { return true; }
+  std::optional<Tensor> peek(size_t component) override {
+    std::lock_guard lock(mutex_);
+    if (items_.empty() || items_.front().error || component >= items_.front().element.size()) return std::nullopt;
+    return items_.front().element[component];
+  }
 
   void save(StateWriter& out) override {
     Background::Pause pause(*task_);

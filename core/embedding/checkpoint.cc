@@ -51,7 +51,7 @@ std::vector<Segment> parsed(const std::string& list, const std::string& prefix) 
                     &full) != 5 ||
         std::string_view(id).find('/') != std::string_view::npos)
       fail(Code::data_loss, "checkpoint ", prefix, " has a list of files with rows that makes no sense");
-    out.push_back({prefix + "." + id, bytes, rows, removed, full != 0});
+    out.push_back({prefix + "." + id, bytes, rows, removed, full != 0, false});
     at = end + 1;
   }
   if (out.empty() || !out.front().full)
@@ -89,18 +89,26 @@ void remove_leftovers(const std::string& prefix, const std::string& key, const s
   for (const std::string& name : removed) unlink((folder + "/" + name).c_str());
 }
 
-// Gives the files of a chain names under another prefix; false if that is impossible.
+// Gives the files of a chain names under another prefix; false if that is impossible. A merged file has no checkpoint
+// that would take it along when it goes: it gives up its first name.
 bool link_chain(std::vector<Segment>& chain, const std::string& prefix) {
   for (Segment& segment : chain) {
     const std::string path = prefix + "." + id_of(segment.path);
     if (path == segment.path) {
       if (!exists(path)) return false;
-      continue;
+    } else {
+      if (link(segment.path.c_str(), path.c_str()) != 0 && !(errno == EEXIST && exists(segment.path))) return false;
+      if (segment.merged) unlink(segment.path.c_str());
     }
-    if (link(segment.path.c_str(), path.c_str()) != 0 && !(errno == EEXIST && exists(segment.path))) return false;
     segment.path = path;
+    segment.merged = false;
   }
   return true;
+}
+
+void remove_merged(const std::vector<Segment>& chain) {
+  for (const Segment& segment : chain)
+    if (segment.merged) unlink(segment.path.c_str());
 }
 
 bool should_merge(const std::vector<Segment>& chain) {
@@ -116,13 +124,16 @@ void start_merging(const std::shared_ptr<EmbeddingTable>& table, const std::stri
   table->run_in_background([weak = std::weak_ptr(table), chain, prefix, stem] {
     std::vector<std::string> paths;
     for (const Segment& segment : chain) paths.push_back(segment.path);
-    Segment merged{prefix + "." + stem + hexadecimal(entropy64()), 0, 0, 0, true};
+    Segment merged{prefix + "." + stem + hexadecimal(entropy64()), 0, 0, 0, true, true};
+    bool unfit = false;
     try {
-      merge_segments(paths, merged.path);
+      merged.rows = merge_segments(paths, merged.path);
       merged.bytes = static_cast<int64_t>(ReadableFile(merged.path).size());
-      for (const Segment& segment : chain) merged.rows += segment.rows;
-    } catch (const Error&) {
-      return;  // A checkpoint that was removed meanwhile, or a full disk: the chain goes on as it is.
+    } catch (const Error& error) {
+      // A checkpoint that was removed meanwhile, or a full disk: the chain goes on as it is. One that is damaged, or
+      // has rows of several forms, does not.
+      if (error.code() != Code::data_loss) return;
+      unfit = true;
     }
     auto table = weak.lock();
     if (!table) return;
@@ -130,8 +141,9 @@ void start_merging(const std::shared_ptr<EmbeddingTable>& table, const std::stri
     std::vector<Segment>& now = table->chain;
     bool same = now.size() >= chain.size();
     for (size_t i = 0; same && i < chain.size(); ++i) same = id_of(now[i].path) == id_of(chain[i].path);
-    if (!same) {
-      unlink(merged.path.c_str());
+    if (unfit || !same) {
+      if (!unfit) remove_merged({merged});
+      if (same) now.clear();
       return;
     }
     now.erase(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(chain.size()));
@@ -152,9 +164,14 @@ std::string save_checkpoint(const std::shared_ptr<EmbeddingTable>& table, const 
   std::lock_guard lock(table->saving);
   const std::string stem = stem_of(key);
   std::vector<Segment> chain = table->chain;
-  if (full || !link_chain(chain, prefix)) chain.clear();
+  if (full || !link_chain(chain, prefix)) {
+    remove_merged(table->chain);
+    chain.clear();
+  }
   table->chain.clear();  // Until the new segment is there.
-  chain.push_back(table->save(chain.empty(), prefix + "." + stem + hexadecimal(entropy64())));
+  const Segment saved = table->save(chain.empty(), prefix + "." + stem + hexadecimal(entropy64()));
+  if (saved.full) chain.clear();
+  chain.push_back(saved);
   table->chain = chain;
   sync_directory(directory_of(prefix));
   remove_leftovers(prefix, key, chain);
@@ -190,36 +207,59 @@ std::vector<std::vector<Segment>> lists_of(CheckpointReader& reader, const std::
   return out;
 }
 
+// Some rows of a tensor with one row for each key.
+template <typename T>
+void copy_rows(const Tensor& from, std::span<const int64_t> rows, T* to) {
+  const int64_t width = from.num_elements() / std::max<int64_t>(from.dim(0), 1);
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(from.flat<T>() + rows[i] * width, width, to + static_cast<int64_t>(i) * width);
+}
+
 // Rows as tensors, as an export, another program or TensorFlow wrote them.
 void restore_tensors(EmbeddingTable& table, CheckpointReader& reader, const std::string& name, int64_t part,
                      int64_t parts) {
-  std::vector<Tensor> read = reader.read({{name + "-keys", "", table.options().key}, {name + "-values", "", {}}});
+  const std::string start = name + "-slot-";
+  std::vector<CheckpointReader::Request> wanted{{name + "-keys", "", table.options().key}, {name + "-values", "", {}}};
+  std::vector<Slot> slots;
+  for (const std::string& found : reader.names()) {
+    if (!found.starts_with(start)) continue;
+    wanted.push_back({found, "", DType::float32});
+    slots.push_back({found.substr(start.size()), 0, Slot::Kind::constant, true});
+  }
+  const bool counted = reader.has(name + "-counts");
+  if (counted) wanted.push_back({name + "-counts", "", DType::int64});
+  const std::vector<Tensor> read = reader.read(wanted);
   const Tensor &keys = read[0], &values = read[1];
+  const int64_t dim = table.options().dim;
   require(values.dtype() == DType::float32 && values.rank() == 2 && keys.rank() == 1 && values.dim(0) == keys.dim(0) &&
-              values.dim(1) == table.options().dim,
-          "embedding table '", table.name(), "' has rows of ", table.options().dim, " floats; the checkpoint has keys ",
-          keys.shape(), " and values ", values.dtype(), values.shape());
+              values.dim(1) == dim,
+          "embedding table '", table.name(), "' has rows of ", dim, " floats; the checkpoint has keys ", keys.shape(),
+          " and values ", values.dtype(), values.shape());
+  for (size_t i = 2; i < read.size(); ++i) {
+    const bool is_slot = i < 2 + slots.size();
+    require(read[i].shape() == (is_slot ? values.shape() : keys.shape()), "embedding table '", table.name(),
+            "' has the tensor ", wanted[i].name, read[i].shape(), " in the checkpoint, beside keys ", keys.shape(),
+            " and values ", values.shape());
+  }
   std::vector<int64_t> mine;
   for (int64_t i = 0; i < keys.num_elements(); ++i)
     if (parts <= 1 || part_of(key_at(keys, i), parts) == part) mine.push_back(i);
   const auto n = static_cast<int64_t>(mine.size());
-  EmbeddingTable::Rows rows{Tensor(keys.dtype(), Shape{n}),
-                            Tensor(DType::float32, Shape{n, values.dim(1)}),
-                            Tensor(DType::int64, Shape{n}),
-                            Tensor(DType::int64, Shape{n}),
-                            {}};
+  EmbeddingTable::Rows rows{Tensor(keys.dtype(), Shape{n}), Tensor(DType::float32, Shape{n, dim}),
+                            Tensor(DType::int64, Shape{n}), Tensor(DType::int64, Shape{n}),
+                            Tensor(DType::float32, Shape{static_cast<int64_t>(slots.size()), n, dim})};
   std::fill_n(rows.counts.flat<int64_t>(), n, 0);
   std::fill_n(rows.steps.flat<int64_t>(), n, 0);
-  for (int64_t i = 0; i < n; ++i) {
-    if (keys.dtype() == DType::string)
-      rows.keys.strings()[i] = keys.strings()[mine[i]];
-    else
-      rows.keys.flat<int64_t>()[i] = keys.flat<int64_t>()[mine[i]];
-    std::copy_n(values.flat<float>() + mine[i] * values.dim(1), values.dim(1),
-                rows.values.flat<float>() + i * values.dim(1));
-  }
+  if (keys.dtype() == DType::string)
+    for (int64_t i = 0; i < n; ++i) rows.keys.strings()[i] = keys.strings()[mine[static_cast<size_t>(i)]];
+  else
+    copy_rows(keys, mine, rows.keys.flat<int64_t>());
+  copy_rows(values, mine, rows.values.flat<float>());
+  for (size_t s = 0; s < slots.size(); ++s)
+    copy_rows(read[2 + s], mine, rows.slots.flat<float>() + static_cast<int64_t>(s) * n * dim);
+  if (counted) copy_rows(read.back(), mine, rows.counts.flat<int64_t>());
   table.initialize();
-  table.import_rows(rows, {});
+  table.import_rows(rows, slots);
 }
 
 }  // namespace
@@ -228,13 +268,19 @@ int64_t restore_checkpoint(const std::shared_ptr<EmbeddingTable>& table, const s
                            const std::string& name, int64_t part, int64_t parts, bool follow) {
   auto reader = open_checkpoint(prefix);
   auto lists = lists_of(*reader, prefix, name);
-  if (lists.empty()) {
-    if (!reader->has(name + "-keys") || !reader->has(name + "-values"))
-      fail(Code::not_found, "checkpoint ", prefix, " has neither files with rows of '", name, "' (", name,
-           "/rows-...) nor its rows as tensors (", name, "-keys and ", name, "-values)");
+  std::string average;
+  if (lists.empty() && reader->has(name + "-keys") && reader->has(name + "-values")) {
     restore_tensors(*table, *reader, name, part, parts);
     return 1;
   }
+  if (lists.empty() && name.find('/') != std::string::npos) {
+    // The moving average of a table is in the files of the table.
+    average = name.substr(name.rfind('/') + 1);
+    lists = lists_of(*reader, prefix, name.substr(0, name.rfind('/')));
+  }
+  if (lists.empty())
+    fail(Code::not_found, "checkpoint ", prefix, " has neither files with rows of '", name, "' (", name,
+         "/rows-...) nor its rows as tensors (", name, "-keys and ", name, "-values)");
   std::vector<std::string> paths, ids;
   for (const auto& list : lists) {
     for (const Segment& segment : list) {
@@ -249,7 +295,7 @@ int64_t restore_checkpoint(const std::shared_ptr<EmbeddingTable>& table, const s
     std::lock_guard lock(table->saving);
     known = table->loaded;
   }
-  bool continues = follow && !known.empty() && table->initialized();
+  bool continues = follow && average.empty() && !known.empty() && table->initialized();
   if (continues) {
     const std::set<std::string> before(known.begin(), known.end()), after(ids.begin(), ids.end());
     for (const std::string& id : known) continues &= after.contains(id);
@@ -261,11 +307,11 @@ int64_t restore_checkpoint(const std::shared_ptr<EmbeddingTable>& table, const s
       for (const Segment& segment : list) continues &= before.contains(ids[at++]) || !segment.full;
   }
   if (!continues) missing = paths;
-  if (!missing.empty()) table->load(missing, part, parts, !continues);
+  if (!missing.empty()) table->load(missing, part, parts, !continues, average);
   std::lock_guard lock(table->saving);
   table->loaded = ids;
-  const bool same_parts = static_cast<int64_t>(lists.size()) == std::max<int64_t>(parts, 1);
-  table->chain = same_parts && !follow ? lists[static_cast<size_t>(part)] : std::vector<Segment>{};
+  const bool same_rows = average.empty() && static_cast<int64_t>(lists.size()) == std::max<int64_t>(parts, 1);
+  table->chain = same_rows && !follow ? lists[static_cast<size_t>(part)] : std::vector<Segment>{};
   return static_cast<int64_t>(missing.size());
 }
 

@@ -20,8 +20,9 @@ std::string save_checkpoint(const std::shared_ptr<EmbeddingTable>& table, const 
                             const std::string& key, bool full);
 
 // Gives the table the rows of part `part` of `parts` that a checkpoint has under `name`, however many parts it was
-// saved in: as lists of files (`name/rows-...`), or as tensors (`name-keys`, `name-values`). With `follow`, only files
-// that have come since the last restore are read, if they continue it. Returns how many files were read.
+// saved in: as lists of files (`name/rows-...`), or as tensors (`name-keys`, `name-values`, perhaps `name-counts` and
+// `name-slot-...`). `table/average` are the rows of the table with its moving averages as values. With `follow`, only
+// files that have come since the last restore are read, if they continue it. Returns how many files were read.
 int64_t restore_checkpoint(const std::shared_ptr<EmbeddingTable>& table, const std::string& prefix,
                            const std::string& name, int64_t part, int64_t parts, bool follow);
 

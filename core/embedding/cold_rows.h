@@ -8,6 +8,9 @@
 // Rows with text keys keep their text in memory. The lock is that of the shard; `read` may run under a shared one.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -37,8 +40,14 @@ class ColdRows {
   void set_epoch(uint32_t place, uint32_t epoch) { epochs_[place] = static_cast<uint8_t>(epoch); }
   bool in_use(uint32_t place) const { return epochs_[place] != kFree; }
   uint32_t end() const { return end_; }
+  // Changes whenever a row comes or leaves: what was read before may not be the row any more.
+  uint64_t version() const { return version_; }
   // Reads a row; throws DataLoss if it is not what was written there.
   void read(uint32_t place, char* row) const;
+  // The same for the row that a key was found at: DataLoss if the row there is another's.
+  void read(uint32_t place, const Key& key, char* row) const;
+  // The same, but only if that needs no waiting for the disk; else false.
+  bool read_at_once(uint32_t place, const Key& key, char* row) const;
   // Tells the system that a row will be read soon.
   void prefetch(uint32_t place) const;
   // Writes a row; throws ResourceExhausted if the disk is full: nothing has changed then.
@@ -47,7 +56,8 @@ class ColdRows {
   void erase(const Key& key);
   // The texts of all rows have a new owner.
   void abandon_texts() { texts_.assign(texts_.size(), 0); }
-  // Moves records from the end into free places while most are free.
+  // Moves records from the end into free places while most are free. A record that cannot be moved ends it, and stays
+  // where it is: whoever needs the row learns what is wrong with it.
   void compact();
 
  private:
@@ -60,6 +70,13 @@ class ColdRows {
   // The slot of a key, or the empty one where its probing ends.
   size_t slot_of(const Key& key) const;
   void rebuild(size_t slots);
+  uint32_t checksum(uint32_t place, const char* row) const;
+  // Throws DataLoss if a record is not that of the key at the place.
+  void check(uint32_t place, const char* row, const uint32_t (&end)[2]) const;
+  void check_key(uint32_t place, const Key& key, const char* row) const;
+  // Reads or writes the record of a place, whole.
+  void transfer(ssize_t (*move)(int, const iovec*, int, off_t), const char* what, uint32_t place, char* row,
+                uint32_t (&end)[2]) const;
   void write(uint32_t place, const char* row);
 
   int fd_;
@@ -72,7 +89,9 @@ class ColdRows {
   std::vector<uint64_t> texts_;   // by place: the keys of rows with texts, as in their headers
   std::vector<uint32_t> free_;
   uint32_t end_ = 0;
+  uint64_t version_ = 0;
   int64_t live_ = 0;
+  int64_t compact_below_ = std::numeric_limits<int64_t>::max();  // rows; lower after a failure
 };
 
 // The text of a row with a text key.

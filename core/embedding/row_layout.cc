@@ -58,11 +58,51 @@ void RowLayout::encode(const float* from, char* value, uint64_t random) const {
   }
 }
 
-void RowLayout::initialize_slots(char* row) const {
-  for (size_t i = 0; i < slots_.size(); ++i) {
+void RowLayout::add_slot(Slot slot) {
+  if (slot.kind == Slot::Kind::average) averages_.push_back(static_cast<int>(slots_.size()));
+  slots_.push_back(std::move(slot));
+  offsets_.push_back(offsets_.back() + width(static_cast<int>(slots_.size()) - 1));
+}
+
+void RowLayout::keep_slots(size_t count) {
+  slots_.resize(count);
+  offsets_.resize(count + 1);
+  std::erase_if(averages_, [&](int slot) { return slot >= static_cast<int>(count); });
+}
+
+void RowLayout::set_initial(int slot, float initial) {
+  slots_[static_cast<size_t>(slot)].initial = initial;
+  slots_[static_cast<size_t>(slot)].provisional = false;
+}
+
+void RowLayout::initialize_slots(char* row, size_t from) const {
+  for (size_t i = from; i < slots_.size(); ++i) {
     float* to = slot(row, static_cast<int>(i));
-    std::fill(to, to + dim_, slots_[i].initial);
+    if (slots_[i].kind == Slot::Kind::average)
+      decode(value(row), to);
+    else
+      std::fill_n(to, width(static_cast<int>(i)), slots_[i].initial);
   }
+}
+
+void RowLayout::average(const char* row, int number, double now, float* out) const {
+  double then;
+  std::memcpy(&then, slot(row, number + 1), sizeof(then));
+  const auto weight = static_cast<float>(std::exp(std::min(now - then, 0.0)));
+  const float* average = slot(row, number);
+  decode(value(row), out);
+  for (int64_t i = 0; i < dim_; ++i) out[i] += weight * (average[i] - out[i]);
+}
+
+void RowLayout::settle(char* row, int number, double now) const {
+  double then;
+  std::memcpy(&then, slot(row, number + 1), sizeof(then));
+  if (then == now) return;
+  thread_local std::vector<float> settled;
+  settled.resize(static_cast<size_t>(dim_));
+  average(row, number, now, settled.data());
+  std::copy(settled.begin(), settled.end(), slot(row, number));
+  std::memcpy(slot(row, number + 1), &now, sizeof(now));
 }
 
 void first_value(const FirstValue& first, uint64_t id, float* out, int64_t n) {

@@ -15,6 +15,23 @@ namespace {
 
 constexpr size_t kPage = 4096, kHuge = size_t{2} << 20;
 
+void* mapped(size_t bytes) {
+  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void* remapped(void* data, size_t before, size_t bytes) {
+#ifdef __SANITIZE_THREAD__
+  // The sanitizer does not learn of addresses that mremap frees, and takes their next use for a race.
+  void* found = mapped(bytes);
+  if (found == MAP_FAILED) return found;
+  std::memcpy(found, data, before);
+  munmap(data, before);
+  return found;
+#else
+  return mremap(data, before, bytes, MREMAP_MAYMOVE);
+#endif
+}
+
 }  // namespace
 
 RowMemory::~RowMemory() {
@@ -35,9 +52,7 @@ void RowMemory::reserve(size_t bytes) {
   size_t wanted = std::max(bytes, bytes_ + bytes_ / 4);
   const size_t unit = wanted >= 2 * kHuge ? kHuge : kPage;
   wanted = (wanted + unit - 1) / unit * unit;
-  void* found = data_ == nullptr
-                    ? mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-                    : mremap(data_, bytes_, wanted, MREMAP_MAYMOVE);
+  void* found = data_ == nullptr ? mapped(wanted) : remapped(data_, bytes_, wanted);
   if (found == MAP_FAILED)
     fail(Code::resource_exhausted, "an embedding table needs ", wanted,
          " bytes for the rows of one of its shards: ", std::strerror(errno));

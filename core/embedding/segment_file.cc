@@ -8,7 +8,8 @@
 namespace thalweg::embedding {
 namespace {
 
-constexpr std::string_view kMagic = "THWROWS1";
+// The last character is the version: in the first, slots had neither kinds nor clocks.
+constexpr std::string_view kMagic = "THWROWS2", kFirstMagic = "THWROWS1";
 constexpr size_t kBlock = 1 << 20;
 // No block that a writer makes is larger; a length beyond it is damage.
 constexpr uint32_t kLargestBlock = 1u << 31;
@@ -43,11 +44,13 @@ std::string encoded(const SegmentHeader& header) {
     put<uint32_t>(&out, static_cast<uint32_t>(slot.name.size()));
     out += slot.name;
     put<float>(&out, slot.initial);
+    put<uint8_t>(&out, static_cast<uint8_t>(slot.kind));
+    put<double>(&out, slot.clock);
   }
   return out;
 }
 
-bool decode(std::string_view from, SegmentHeader* out) {
+bool decode(std::string_view from, bool first_version, SegmentHeader* out) {
   uint8_t text, precision, full;
   uint32_t slots;
   if (!take(&from, &text) || !take(&from, &precision) || !take(&from, &full) || !take(&from, &out->dim) ||
@@ -61,8 +64,11 @@ bool decode(std::string_view from, SegmentHeader* out) {
     uint32_t size;
     std::string_view name;
     float initial;
+    uint8_t kind = 0;
+    double clock = 0;
     if (!take(&from, &size) || !take(&from, size, &name) || !take(&from, &initial)) return false;
-    out->slots.push_back({std::string(name), initial});
+    if (!first_version && (!take(&from, &kind) || !take(&from, &clock) || kind > 2)) return false;
+    out->slots.push_back({std::string(name), initial, static_cast<Slot::Kind>(kind), false, clock});
   }
   return from.empty();
 }
@@ -81,7 +87,8 @@ RowLayout SegmentHeader::layout() const {
 bool SegmentHeader::same_form(const SegmentHeader& other) const {
   bool same =
       key == other.key && dim == other.dim && precision == other.precision && slots.size() == other.slots.size();
-  for (size_t i = 0; same && i < slots.size(); ++i) same = slots[i].name == other.slots[i].name;
+  for (size_t i = 0; same && i < slots.size(); ++i)
+    same = slots[i].name == other.slots[i].name && slots[i].kind == other.slots[i].kind;
   return same;
 }
 
@@ -126,14 +133,15 @@ SegmentReader::SegmentReader(const std::string& path) : file_(path) {
   char magic[8];
   uint32_t size, crc;
   read(magic, sizeof(magic));
-  if (std::string_view(magic, sizeof(magic)) != kMagic) damaged("it does not begin like a file with rows");
+  const std::string_view begin(magic, sizeof(magic));
+  if (begin != kMagic && begin != kFirstMagic) damaged("it does not begin like a file with rows");
   read(&size, sizeof(size));
   read(&crc, sizeof(crc));
   if (size > file_.size()) damaged("its header is longer than the file");
   std::string body(size, '\0');
   read(body.data(), size);
   if (unmask_crc(crc) != crc32c(body.data(), body.size())) damaged("the checksum of its header does not fit");
-  if (!decode(body, &header_)) damaged("its header makes no sense");
+  if (!decode(body, begin == kFirstMagic, &header_)) damaged("its header makes no sense");
   payload_ = header_.layout().payload_bytes();
 }
 
@@ -198,7 +206,7 @@ bool SegmentReader::next(Record* record) {
   return true;
 }
 
-void merge_segments(std::span<const std::string> paths, const std::string& path) {
+int64_t merge_segments(std::span<const std::string> paths, const std::string& path) {
   SegmentHeader header = SegmentReader(paths.back()).header();
   header.full = true;
   SegmentWriter writer(path, header);
@@ -231,6 +239,7 @@ void merge_segments(std::span<const std::string> paths, const std::string& path)
   }
   writer.add_rows(buffer, count);
   writer.finish();
+  return writer.rows();
 }
 
 }  // namespace thalweg::embedding

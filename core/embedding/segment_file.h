@@ -78,7 +78,7 @@ class SegmentReader {
 };
 
 // Writes one full segment with what several together say; the first of them is full. Uses memory for the keys of the
-// others only.
-void merge_segments(std::span<const std::string> paths, const std::string& path);
+// others only. Returns the number of rows.
+int64_t merge_segments(std::span<const std::string> paths, const std::string& path);
 
 }  // namespace thalweg::embedding

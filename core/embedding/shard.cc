@@ -8,14 +8,16 @@ namespace thalweg::embedding {
 namespace {
 
 constexpr size_t kFirstSlots = 16;
+// As many removed keys are remembered however few rows there are.
+constexpr size_t kFewRemovals = 1024;
 
 // A copy of a text, with its length in front; its address stands for the key in the row.
-uint64_t keep_text(std::string_view text) {
-  char* copy = new char[sizeof(uint32_t) + text.size()];
+std::unique_ptr<char[]> copy_of(std::string_view text) {
+  auto copy = std::make_unique<char[]>(sizeof(uint32_t) + text.size());
   auto size = static_cast<uint32_t>(text.size());
-  std::memcpy(copy, &size, sizeof(size));
-  std::memcpy(copy + sizeof(size), text.data(), text.size());
-  return reinterpret_cast<uint64_t>(copy);
+  std::memcpy(copy.get(), &size, sizeof(size));
+  std::memcpy(copy.get() + sizeof(size), text.data(), text.size());
+  return copy;
 }
 
 void append_row(std::string* out, bool text, const Key& key, const char* row, size_t payload) {
@@ -105,7 +107,7 @@ void Shard::rebuild(size_t slots) {
     if (header(i).live()) occupy(key(i).hash, i);
 }
 
-uint32_t Shard::insert(const Key& key, uint32_t step) {
+uint32_t Shard::make_room(uint64_t hash) {
   if (static_cast<size_t>(live_ + 1) * 5 > index_.size() * 4) rebuild(index_.size() + index_.size() / 4 + 1);
   uint32_t number = end_;
   if (free_.empty()) {
@@ -118,9 +120,17 @@ uint32_t Shard::insert(const Key& key, uint32_t step) {
     number = free_.back();
     free_.pop_back();
   }
+  occupy(hash, number);
+  ++live_;
+  return number;
+}
+
+uint32_t Shard::insert(const Key& key, uint32_t step) {
+  auto text = text_ ? copy_of(key.text) : nullptr;
+  const uint32_t number = make_room(key.hash);
   char* at = row(number);
   RowHeader& head = header(number);
-  head.key = text_ ? keep_text(key.text) : key.id;
+  head.key = text_ ? reinterpret_cast<uint64_t>(text.release()) : key.id;
   if (text_) text_bytes_ += key.text.size() + sizeof(uint32_t);
   head.step = step;
   head.set(0, epoch_, true);
@@ -132,8 +142,6 @@ uint32_t Shard::insert(const Key& key, uint32_t step) {
     layout_->encode(value.data(), RowLayout::value(at), key.id);
   }
   layout_->initialize_slots(at);
-  occupy(key.hash, number);
-  ++live_;
   return number;
 }
 
@@ -148,8 +156,17 @@ void Shard::before_change(uint32_t number) {
   head.set(head.count(), epoch_, true);
 }
 
+int64_t Shard::all_rows() const { return live_ + (cold_ ? cold_->rows() : 0); }
+
 void Shard::note_removed(const Key& key) {
   if (!remembers_) return;
+  // Where nobody saves any more, removals would fill the memory. A segment with all rows costs little more than one
+  // with as many removals.
+  if (removed_ids_.size() + removed_texts_.size() >= kFewRemovals + static_cast<size_t>(all_rows())) {
+    forget_removals();
+    forgot_ = true;
+    return;
+  }
   if (text_)
     removed_texts_.emplace_back(key.text);
   else
@@ -160,10 +177,12 @@ void Shard::erase(uint32_t number) {
   before_change(number);
   note_removed(key(number));
   release(number);
-  if (text_) {
-    text_bytes_ -= text(number).size() + sizeof(uint32_t);
-    delete[] reinterpret_cast<char*>(header(number).key);
-  }
+  if (text_) drop_text(header(number).key);
+}
+
+void Shard::drop_text(uint64_t kept) {
+  text_bytes_ -= text_of({kept, 0, 0}).size() + sizeof(uint32_t);
+  delete[] reinterpret_cast<char*>(kept);
 }
 
 // Takes the row out of the index, and its number to the free ones.
@@ -202,10 +221,14 @@ void Shard::clear() {
   live_ = 0;
   text_bytes_ = 0;
   stride_ = layout_->stride();
-  remembers_ = false;
+  forget_removals();
+  end_cut();
+}
+
+void Shard::forget_removals() {
+  remembers_ = forgot_ = false;
   removed_ids_ = {};
   removed_texts_ = {};
-  end_cut();
 }
 
 size_t Shard::bytes() const {
@@ -213,11 +236,7 @@ size_t Shard::bytes() const {
          (cold_ ? cold_->index_bytes() : 0);
 }
 
-int Shard::slots_within(size_t payload) const {
-  return static_cast<int>((payload - layout_->value_bytes()) / 4 / static_cast<size_t>(layout_->dim()));
-}
-
-void Shard::prepare_slots(size_t old_payload) {
+void Shard::prepare_slots(size_t had) {
   memory_.reserve(static_cast<size_t>(end_) * layout_->stride());
   if (cold_ == nullptr) return;
   wider_ = std::make_unique<ColdRows>(options_->folder, text_, layout_->stride());
@@ -225,7 +244,7 @@ void Shard::prepare_slots(size_t old_payload) {
   for (uint32_t place = 0; place < cold_->end(); ++place) {
     if (!cold_->in_use(place)) continue;
     cold_->read(place, bytes.data());
-    fill_slots(bytes.data(), slots_within(old_payload));
+    layout_->initialize_slots(bytes.data(), had);
     wider_->add(key_of_row(RowLayout::header(bytes.data())), bytes.data(), cold_->epoch(place));
   }
 }
@@ -235,22 +254,18 @@ void Shard::cancel_slots() {
   wider_.reset();
 }
 
-void Shard::add_slots(size_t old_payload) {
+void Shard::add_slots(size_t had) {
   const size_t old_stride = stride_;
   stride_ = layout_->stride();
   for (uint32_t i = end_; i-- > 0;) {
     char* to = row(i);
-    std::memmove(to, memory_.data() + static_cast<size_t>(i) * old_stride, sizeof(RowHeader) + old_payload);
-    if (header(i).live()) fill_slots(to, slots_within(old_payload));
+    std::memmove(to, memory_.data() + static_cast<size_t>(i) * old_stride,
+                 sizeof(RowHeader) + layout_->payload_bytes(had));
+    if (header(i).live()) layout_->initialize_slots(to, had);
   }
   if (cold_ == nullptr) return;
   cold_->abandon_texts();
   cold_ = std::move(wider_);
-}
-
-void Shard::fill_slots(char* row, int from) const {
-  for (int s = from; s < static_cast<int>(layout_->slots().size()); ++s)
-    std::fill_n(layout_->slot(row, s), layout_->dim(), layout_->slots()[static_cast<size_t>(s)].initial);
 }
 
 void Shard::begin_cut(bool full) {
@@ -259,6 +274,7 @@ void Shard::begin_cut(bool full) {
   cut_cursor_ = 0;
   cut_end_ = end_;
   remembers_ = true;
+  forgot_ = false;
   epoch_ = 3 - epoch_;
 }
 
@@ -312,31 +328,49 @@ void Shard::abandon_cut() {
     if (cold_->in_use(i) && cold_->epoch(i) != 0) cold_->set_epoch(i, epoch_);
 }
 
-uint32_t Shard::promote(const Key& key, uint32_t step) {
+bool Shard::cut_awaits(uint32_t place) const {
+  const bool ahead = cut_active_ && (cut_cursor_ <= cut_end_ || place >= cut_cursor_ - cut_end_);
+  const uint32_t epoch = cold_->epoch(place);
+  return ahead && epoch != epoch_ && (cut_full_ || epoch == 3 - epoch_);
+}
+
+uint32_t Shard::promote(const Key& key) {
   const uint32_t place = cold_ ? cold_->find(key) : ColdRows::kNone;
   if (place == ColdRows::kNone) return kNone;
   std::string bytes(stride_, '\0');
-  cold_->read(place, bytes.data());
-  const uint32_t was = cold_->epoch(place);
-  const uint32_t number = insert(key, step);
-  if (text_) {
-    // The row brings its text along.
-    text_bytes_ -= key.text.size() + sizeof(uint32_t);
-    delete[] reinterpret_cast<char*>(header(number).key);
-  }
-  std::memcpy(row(number), bytes.data(), stride_);
+  cold_->read(place, key, bytes.data());
+  return install(key, place, bytes.data());
+}
+
+uint32_t Shard::install(const Key& key, uint32_t place, const char* bytes) {
+  const uint32_t number = make_room(key.hash);
+  std::memcpy(row(number), bytes, stride_);  // Its text comes along.
   RowHeader& head = header(number);
-  head.set(head.count(), was, true);
-  // The row has a new number, perhaps one that the cut has passed: it is copied here or not at all.
-  const bool ahead = cut_active_ && (cut_cursor_ <= cut_end_ || place >= cut_cursor_ - cut_end_);
-  if (ahead && was != epoch_ && (cut_full_ || was == 3 - epoch_)) {
+  if (cut_awaits(place)) {
     append_record(number, &copies_);
     ++copied_;
-    head.set(head.count(), 0, true);
   }
+  // The row has a new number, which the cut may pass or has passed: it must not be written there again.
+  head.set(head.count(), cut_active_ ? epoch_ : cold_->epoch(place), true);
   cold_->erase(key);
-  if (!cut_active_) cold_->compact();
+  compact_disk();
   return number;
+}
+
+void Shard::erase_on_disk(uint32_t place, const char* row) {
+  const RowHeader& head = RowLayout::header(row);
+  const Key key = key_of_row(head);
+  if (cut_awaits(place)) {
+    append_row(&copies_, text_, key, row, layout_->payload_bytes());
+    ++copied_;
+  }
+  note_removed(key);
+  cold_->erase(key);
+  if (text_) drop_text(head.key);
+}
+
+void Shard::compact_disk() {
+  if (cold_ && !cut_active_) cold_->compact();
 }
 
 void Shard::demote(uint32_t number) {
@@ -364,8 +398,7 @@ void Shard::mark_saved() {
   if (cold_)
     for (uint32_t i = 0; i < cold_->end(); ++i)
       if (cold_->in_use(i)) cold_->set_epoch(i, 0);
-  removed_ids_.clear();
-  removed_texts_.clear();
+  forget_removals();
   remembers_ = true;
 }
 

@@ -35,6 +35,8 @@ class Shard {
 
   // Rows in memory.
   int64_t rows() const { return live_; }
+  // Those on disk, too.
+  int64_t all_rows() const;
   uint32_t end() const { return end_; }
   char* row(uint32_t number) { return memory_.data() + static_cast<size_t>(number) * stride_; }
   const char* row(uint32_t number) const { return memory_.data() + static_cast<size_t>(number) * stride_; }
@@ -57,17 +59,23 @@ class Shard {
   // Removes a row; it will be missing from the next checkpoint.
   void erase(uint32_t number);
   // Brings a row back from disk, because it is about to change; kNone if it is not there. Throws DataLoss.
-  uint32_t promote(const Key& key, uint32_t step);
+  uint32_t promote(const Key& key);
+  // The same for a row that was found at a place, and read, since the last change of the rows on disk.
+  uint32_t install(const Key& key, uint32_t place, const char* bytes);
+  // Removes a row that is on disk; `row` has its bytes. The others keep their places.
+  void erase_on_disk(uint32_t place, const char* row);
+  // Makes the file of rows on disk smaller if most of it is free; not during a cut.
+  void compact_disk();
   // Moves a row to disk; not during a cut. Throws ResourceExhausted: the row is still in memory then.
   void demote(uint32_t number);
   void clear();
   size_t bytes() const;
 
-  // Gives the rows the table's layout, which has got more slots at its end. There must be no cut. What can fail is in
-  // the first, which the second takes back.
-  void prepare_slots(size_t old_payload);
+  // Gives the rows the table's layout, which has got more slots behind the `had` ones. There must be no cut. What can
+  // fail is in the first, which the second takes back.
+  void prepare_slots(size_t had);
   void cancel_slots();
-  void add_slots(size_t old_payload);
+  void add_slots(size_t had);
 
   // Takes part in a cut: of all rows, or of those that have changed since the last one.
   void begin_cut(bool full);
@@ -86,7 +94,8 @@ class Shard {
   void set_cold(std::unique_ptr<ColdRows> cold);
   uint32_t epoch() const { return epoch_; }
   bool in_cut() const { return cut_active_; }
-  void note_removed(const Key& key);
+  // Whether removed keys have become too many to remember: the next segment must have all rows then.
+  bool forgot_removals() const { return forgot_; }
 
  private:
   size_t home(uint64_t hash) const {
@@ -94,12 +103,16 @@ class Shard {
   }
   static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 16 & 0xff) << 24; }
   bool has_key(uint32_t number, const Key& key) const;
+  void note_removed(const Key& key);
+  // Whether the cut under way still has to write the row at a place on disk.
+  bool cut_awaits(uint32_t place) const;
   void rebuild(size_t slots);
   void occupy(uint64_t hash, uint32_t number);
   void release(uint32_t number);
-  // Gives the slots from number `from` on their first values.
-  void fill_slots(char* row, int from) const;
-  int slots_within(size_t payload) const;
+  // A number for a row, in the index; the caller writes the row.
+  uint32_t make_room(uint64_t hash);
+  void forget_removals();
+  void drop_text(uint64_t kept);
 
   const Options* options_;
   const RowLayout* layout_;
@@ -114,6 +127,7 @@ class Shard {
 
   uint32_t epoch_ = 1;
   bool remembers_ = false;  // removals, for the next delta
+  bool forgot_ = false;     // some of them
   std::vector<uint64_t> removed_ids_;
   std::vector<std::string> removed_texts_;
   bool cut_active_ = false, cut_full_ = false;

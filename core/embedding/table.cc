@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "embedding/batch.h"
 #include "embedding/cold_rows.h"
@@ -16,11 +17,17 @@ constexpr size_t kIndexAhead = 24, kRowAhead = 12;
 // Batches of fewer keys stay on one thread.
 constexpr size_t kSerial = 2048;
 
+// A power of two. The thread sanitizer knows at most 64 locks that a thread holds, and a cut takes those of all shards.
+#ifdef __SANITIZE_THREAD__
+constexpr int64_t kShards = 32;
+#else
+constexpr int64_t kShards = 64;
+#endif
+
 size_t shards_for(const Options& options) {
   // Few rows at most: few shards, so that each has room for some.
-  if (options.eviction.max_rows > 0)
-    return std::bit_floor(static_cast<size_t>(std::clamp<int64_t>(options.eviction.max_rows / 256, 1, 64)));
-  return 64;
+  const int64_t most = options.eviction.max_rows;
+  return std::bit_floor(static_cast<size_t>(most > 0 ? std::clamp<int64_t>(most / 256, 1, kShards) : kShards));
 }
 
 // Calls visit(position) for the keys of a group, in order, with the memory that it will need fetched ahead: first the
@@ -92,6 +99,7 @@ void EmbeddingTable::initialize() {
   chain.clear();
   loaded.clear();
   step_ = 0;
+  for (auto& clock : clocks_) clock = 0;
   initialized_.store(true, std::memory_order_release);
 }
 
@@ -113,18 +121,49 @@ void EmbeddingTable::for_groups(const Batch& batch, const std::function<void(siz
   if (first) std::rethrow_exception(first);
 }
 
-void EmbeddingTable::lookup(const Tensor& keys, float* out) {
+EmbeddingTable::Reading EmbeddingTable::reading(const std::string& average) const {
+  if (average.empty()) return {};
+  for (size_t i = 0; i < layout_.averages().size(); ++i) {
+    const int slot = layout_.averages()[i];
+    if (layout_.slots()[static_cast<size_t>(slot)].name == average) return {slot, clocks_[i].load()};
+  }
+  // Nothing has been averaged yet: averages begin with the values.
+  return {};
+}
+
+void EmbeddingTable::settle(char* row) const {
+  for (size_t i = 0; i < layout_.averages().size(); ++i)
+    layout_.settle(row, layout_.averages()[i], clocks_[i].load(std::memory_order_relaxed));
+}
+
+void EmbeddingTable::average(const std::string& name, double decay) {
+  require_initialized();
+  require(decay >= 0 && decay <= 1, "the decay of an average must be between 0 and 1, got ", decay);
+  const Slot slots[] = {{name, 0, Slot::Kind::average}, {name + "/clock", 0, Slot::Kind::clock}};
+  int numbers[2];
+  auto layout_lock = with_slots(slots, numbers);
+  const auto& all = layout_.averages();
+  const auto found = std::find(all.begin(), all.end(), numbers[0]);
+  require(found != all.end(), "embedding table '", name_, "' has a slot '", name, "' that is not an average");
+  // Less is left of the old average than floats tell apart: a clock that stops at no number.
+  const double passed = std::log(std::max(decay, 1e-30));
+  std::atomic<double>& clock = clocks_[static_cast<size_t>(found - all.begin())];
+  clock.fetch_add(passed, std::memory_order_relaxed);
+}
+
+void EmbeddingTable::lookup(const Tensor& keys, float* out, const std::string& average) {
   require_initialized();
   check_keys(keys);
   auto layout_lock = shared_layout();
   Batch batch(keys, shards_.size());
-  for_groups(batch, [&](size_t shard) { lookup_group(shard, batch, out); });
+  const Reading read = reading(average);
+  for_groups(batch, [&](size_t shard) { lookup_group(shard, batch, read, out); });
 }
 
-void EmbeddingTable::lookup_group(size_t number, const Batch& batch, float* out) {
+void EmbeddingTable::lookup_group(size_t number, const Batch& batch, const Reading& read, float* out) {
   Shard& shard = *shards_[number];
   const auto group = batch.group(number);
-  const size_t bytes = sizeof(RowHeader) + layout_.value_bytes();
+  const size_t bytes = read.slot < 0 ? sizeof(RowHeader) + layout_.value_bytes() : layout_.stride();
   const int64_t dim = options_.dim;
   int64_t hits = 0;
   std::string row;
@@ -133,15 +172,15 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, float* out)
     const Key key = batch.key(position);
     float* to = out + static_cast<int64_t>(position) * dim;
     if (const uint32_t found = shard.find(key); found != Shard::kNone) {
-      layout_.decode(RowLayout::value(shard.row(found)), to);
+      read(layout_, shard.row(found), to);
       ++hits;
       return;
     }
     const uint32_t place = shard.cold() ? shard.cold()->find(key) : ColdRows::kNone;
     if (place != ColdRows::kNone) {
       row.resize(layout_.stride());
-      shard.cold()->read(place, row.data());
-      layout_.decode(RowLayout::value(row.data()), to);
+      shard.cold()->read(place, key, row.data());
+      read(layout_, row.data(), to);
       ++hits;
       return;
     }
@@ -157,27 +196,40 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, float* out)
 }
 
 std::shared_lock<std::shared_mutex> EmbeddingTable::with_slots(std::span<const Slot> slots, std::span<int> numbers) {
+  // Whether an optimizer says only now what a slot begins with.
+  auto is_news = [&](const Slot& slot, int number) {
+    return number >= 0 && layout_.slots()[static_cast<size_t>(number)].provisional && !slot.provisional;
+  };
   for (;;) {
     auto shared = shared_layout();
     bool complete = true;
-    for (size_t i = 0; i < slots.size(); ++i) complete &= (numbers[i] = layout_.find_slot(slots[i].name)) >= 0;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      numbers[i] = layout_.find_slot(slots[i].name);
+      complete &= numbers[i] >= 0 && !is_news(slots[i], numbers[i]);
+    }
     if (complete) return shared;
     shared.unlock();
     // No checkpoint is being written while rows change their form.
     std::lock_guard saving_lock(saving);
     auto exclusive = exclusive_layout();
-    const size_t payload = layout_.payload_bytes(), had = layout_.slots().size();
-    for (const Slot& slot : slots)
-      if (layout_.find_slot(slot.name) < 0) layout_.add_slot(slot);
+    const size_t had = layout_.slots().size();
+    for (const Slot& slot : slots) {
+      const int number = layout_.find_slot(slot.name);
+      if (number < 0)
+        layout_.add_slot(slot);
+      else if (is_news(slot, number))
+        layout_.set_initial(number, slot.initial);
+    }
     if (layout_.slots().size() == had) continue;
     try {
-      for (auto& shard : shards_) shard->prepare_slots(payload);
+      for (auto& shard : shards_) shard->prepare_slots(had);
     } catch (...) {
       for (auto& shard : shards_) shard->cancel_slots();
       layout_.keep_slots(had);
       throw;
     }
-    for (auto& shard : shards_) shard->add_slots(payload);
+    for (auto& shard : shards_) shard->add_slots(had);
+    while (clocks_.size() < layout_.averages().size()) clocks_.emplace_back(0.0);
     chain.clear();  // Segments have rows of one form: the next one is full.
   }
 }
@@ -185,7 +237,7 @@ std::shared_lock<std::shared_mutex> EmbeddingTable::with_slots(std::span<const S
 uint32_t EmbeddingTable::find_or_make(Shard& shard, const Key& key, uint32_t now, bool admit_all) {
   uint32_t number = shard.find(key);
   if (number != Shard::kNone) return number;
-  number = shard.promote(key, now);
+  number = shard.promote(key);
   if (number != Shard::kNone) {
     promotions_.fetch_add(1, std::memory_order_relaxed);
     if (now != kNoStep) {
@@ -255,6 +307,7 @@ void EmbeddingTable::apply_group(size_t shard_number, const Batch& batch, const 
       gradient = sum.data();
     }
     char* row = shard.row(number);
+    settle(row);
     void* state[1 + kMostSlots];
     const bool direct = layout_.precision() == Precision::float32;
     if (!direct) layout_.decode(RowLayout::value(row), value.data());
@@ -276,6 +329,7 @@ void EmbeddingTable::insert(const Tensor& keys, const float* values) {
     for (uint32_t position : batch.group(s)) {
       const uint32_t number = find_or_make(shard, batch.key(position), kNoStep, true);
       shard.before_change(number);
+      settle(shard.row(number));
       layout_.encode(values + static_cast<int64_t>(position) * options_.dim, RowLayout::value(shard.row(number)),
                      batch.key(position).id);
     }
@@ -286,7 +340,6 @@ void EmbeddingTable::remove(const Tensor& keys) {
   require_initialized();
   check_keys(keys);
   auto layout_lock = shared_layout();
-  const uint32_t now = step_.load(std::memory_order_relaxed);
   Batch batch(keys, shards_.size());
   for_groups(batch, [&](size_t s) {
     Shard& shard = *shards_[s];
@@ -294,20 +347,22 @@ void EmbeddingTable::remove(const Tensor& keys) {
     for (uint32_t position : batch.group(s)) {
       const Key key = batch.key(position);
       uint32_t number = shard.find(key);
-      if (number == Shard::kNone) number = shard.promote(key, now);
+      if (number == Shard::kNone) number = shard.promote(key);
       if (number != Shard::kNone) shard.erase(number);
     }
   });
 }
 
-EmbeddingTable::Rows EmbeddingTable::export_rows(std::span<const std::string> slots) {
+EmbeddingTable::Rows EmbeddingTable::export_rows(std::span<const std::string> slots, const std::string& average) {
   require_initialized();
   auto layout_lock = shared_layout();
   std::vector<int> numbers;
   for (const std::string& slot : slots) {
     numbers.push_back(layout_.find_slot(slot));
-    require(numbers.back() >= 0, "embedding table '", name_, "' has no slot '", slot, "'");
+    require(numbers.back() >= 0 && layout_.slots()[static_cast<size_t>(numbers.back())].kind == Slot::Kind::constant,
+            "embedding table '", name_, "' has no slot '", slot, "' of an optimizer");
   }
+  const Reading read = reading(average);
   const bool text = options_.key == DType::string;
   const int64_t dim = options_.dim;
   std::vector<int64_t> ids;
@@ -323,7 +378,7 @@ EmbeddingTable::Rows EmbeddingTable::export_rows(std::span<const std::string> sl
     else
       ids.push_back(static_cast<int64_t>(key.id));
     values.resize(values.size() + static_cast<size_t>(dim));
-    layout_.decode(RowLayout::value(row), values.data() + values.size() - dim);
+    read(layout_, row, values.data() + values.size() - dim);
     counts.push_back(head.count());
     steps.push_back(head.step);
     for (size_t s = 0; s < numbers.size(); ++s) {
@@ -375,6 +430,7 @@ void EmbeddingTable::import_rows(const Rows& rows, std::span<const Slot> slots) 
       const uint32_t number = find_or_make(shard, key, kNoStep, true);
       shard.before_change(number);
       char* row = shard.row(number);
+      settle(row);
       RowHeader& head = shard.header(number);
       head.step = step;
       head.set(
@@ -394,12 +450,12 @@ void EmbeddingTable::import_rows(const Rows& rows, std::span<const Slot> slots) 
 
 Statistics EmbeddingTable::statistics() const {
   Statistics out;
+  auto layout_lock = shared_layout();
   for (const auto& shard : shards_) {
     std::shared_lock lock(shard->mutex);
-    out.rows += shard->rows();
+    out.rows += shard->all_rows();
     out.bytes += static_cast<int64_t>(shard->bytes());
     if (shard->cold() == nullptr) continue;
-    out.rows += shard->cold()->rows();
     out.disk_rows += shard->cold()->rows();
     out.disk_bytes += shard->cold()->file_bytes();
   }

@@ -36,6 +36,7 @@ struct Segment {
   std::string path;
   int64_t bytes = 0, rows = 0, removed = 0;
   bool full = false;
+  bool merged = false;  // A file that no checkpoint lists yet.
 };
 
 struct Statistics {
@@ -58,13 +59,16 @@ class EmbeddingTable : public Resource {
   // Removes all rows, and makes the table usable.
   void initialize();
 
-  // Writes one row of floats for each key.
-  void lookup(const Tensor& keys, float* out);
+  // Writes one row of floats for each key: its value, or its moving average of that name.
+  void lookup(const Tensor& keys, float* out, const std::string& average = {});
   // Applies a rule to the rows of the keys; gradients of equal keys are summed first. `slots` are those of the rule.
   void apply(const Tensor& keys, const float* gradients, std::span<const Slot> slots, const RowStep& step);
   // Sets values of rows, which are created where they do not exist, without admission.
   void insert(const Tensor& keys, const float* values);
   void remove(const Tensor& keys);
+  // Moves the averages of all rows towards their values: average = decay * average + (1 - decay) * value. The first
+  // call makes an average of that name, which begins with the values.
+  void average(const std::string& name, double decay);
   // Evicts by the table's own rules; returns how many rows.
   int64_t evict(const Eviction& rules);
   Statistics statistics() const;
@@ -75,16 +79,18 @@ class EmbeddingTable : public Resource {
   struct Rows {
     Tensor keys, values, counts, steps, slots;  // slots: [slot, row, element]
   };
-  Rows export_rows(std::span<const std::string> slots);
+  Rows export_rows(std::span<const std::string> slots, const std::string& average = {});
   // Adds or replaces rows with everything that belongs to them.
   void import_rows(const Rows& rows, std::span<const Slot> slots);
 
   // Checkpoints (table_segments.cc; checkpoint.h has the rest). Writes what has changed since the last segment, or
-  // everything, to a new file, which is on the disk afterwards. The caller holds `saving`.
+  // everything (also if more rows were removed than are remembered), to a new file, which is on the disk afterwards.
+  // The caller holds `saving`.
   Segment save(bool full, const std::string& path);
   // Reads segments, in order, and takes over the rows of part `part` of `parts`. With `replace` they take the place of
-  // all rows, in one instant.
-  void load(std::span<const std::string> paths, int64_t part, int64_t parts, bool replace);
+  // all rows, in one instant. With the name of an average, values become what the averages were.
+  void load(std::span<const std::string> paths, int64_t part, int64_t parts, bool replace,
+            const std::string& average = {});
   // Runs work on a thread of the table, which waits for it before it ends; not if the last work is not done yet.
   void run_in_background(std::function<void()> work);
   std::mutex saving;                // held while a checkpoint is written
@@ -93,7 +99,7 @@ class EmbeddingTable : public Resource {
 
  private:
   void require_initialized() const;
-  std::shared_lock<std::shared_mutex> shared_layout() {
+  std::shared_lock<std::shared_mutex> shared_layout() const {
     std::lock_guard gate(gate_);
     return std::shared_lock(layout_mutex_);
   }
@@ -104,7 +110,21 @@ class EmbeddingTable : public Resource {
   void check_keys(const Tensor& keys) const;
   // Runs body(shard number) for all shards with keys in the batch, in parallel; the first error is thrown.
   void for_groups(const Batch& batch, const std::function<void(size_t)>& body);
-  void lookup_group(size_t shard, const Batch& batch, float* out);
+  // What is read of rows: their values, or an average and its clock.
+  struct Reading {
+    int slot = -1;
+    double now = 0;
+    void operator()(const RowLayout& layout, const char* row, float* out) const {
+      if (slot < 0)
+        layout.decode(RowLayout::value(row), out);
+      else
+        layout.average(row, slot, now, out);
+    }
+  };
+  Reading reading(const std::string& average) const;
+  // Brings the averages of a row up to date; must be called before its value changes.
+  void settle(char* row) const;
+  void lookup_group(size_t shard, const Batch& batch, const Reading& reading, float* out);
   void apply_group(size_t shard, const Batch& batch, const float* gradients, std::span<const int> slots,
                    const RowStep& step, uint32_t now);
   // The numbers of slots in the layout, which gets those that it does not have. Takes and returns with layout_mutex_.
@@ -117,18 +137,24 @@ class EmbeddingTable : public Resource {
   // Moves rows to disk until the others fit the budget of memory.
   void spill(Shard& shard, uint32_t now, uint32_t kept);
   void sweep(size_t rows, uint32_t now);
-  bool outlived(const Shard& shard, uint32_t number, const Eviction& rules, uint32_t now, std::vector<float>& scratch);
+  // Removes the least frequently updated rows beyond so many; returns how many.
+  int64_t keep_most(Shard& shard, int64_t most);
   void prefetch_loop();
-  // Takes over the rows of a segment; `shards` are those of the table, or fresh ones.
-  void load_segment(const std::string& path, int64_t part, int64_t parts, std::vector<std::unique_ptr<Shard>>& shards);
+  // Brings the rows of a group back from disk; those for which it would have to wait only if it may.
+  void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now, bool wait);
+  // Takes over the rows of a segment; `shards` are those of the table, or fresh ones. With an average and its clock,
+  // values become what that is then.
+  void load_segment(const std::string& path, int64_t part, int64_t parts, const Slot* average,
+                    std::vector<std::unique_ptr<Shard>>& shards);
 
   const std::string name_;
   const Options options_;
   // Exclusive to change layout_, to empty the table, or to exchange its shards. Whoever wants it exclusively waits with
   // the gate closed: shared locks would otherwise let each other in for ever.
-  std::shared_mutex layout_mutex_;
-  std::mutex gate_;
+  mutable std::shared_mutex layout_mutex_;
+  mutable std::mutex gate_;
   RowLayout layout_;
+  std::deque<std::atomic<double>> clocks_;      // of the layout's averages
   std::vector<std::unique_ptr<Shard>> shards_;  // a power of two
   std::unique_ptr<CountingFilter> filter_;
   std::atomic<bool> initialized_{false};

@@ -8,17 +8,17 @@
 namespace thalweg::embedding {
 namespace {
 
-// Rows looked at when one has to go.
-constexpr int kSampled = 16;
+// Rows looked at when one has to go for good, or to disk.
+constexpr int kSampled = 16, kSampledForDisk = 8;
 // Batches waiting to be fetched ahead; the oldest goes first.
 constexpr size_t kMostPrefetches = 16;
 
 // A row that is used least, among some drawn at random, but neither `kept` nor one of the update `now`; kNone if there
 // is none.
 template <typename Less>
-uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, const Less& less) {
+uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, int sampled, const Less& less) {
   uint32_t best = Shard::kNone;
-  for (int i = 0, found = 0; i < 8 * kSampled && found < kSampled; ++i) {
+  for (int i = 0, found = 0; i < 8 * sampled && found < sampled; ++i) {
     auto number = static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * shard.end() >> 32);
     const RowHeader& head = shard.header(number);
     if (!head.live() || head.step == now || number == kept) continue;
@@ -33,17 +33,97 @@ bool rarer(const RowHeader& a, const RowHeader& b) {
   return a.count() != b.count() ? a.count() < b.count() : a.step < b.step;
 }
 
+// Decides whether rows leave by the table's rules.
+class Judge {
+ public:
+  Judge(const RowLayout& layout, const Eviction& rules, uint32_t now)
+      : layout_(layout),
+        rules_(rules),
+        now_(now),
+        value_(static_cast<size_t>(layout.dim())),
+        row_(layout.stride(), 0) {}
+
+  bool outlived(const char* row) {
+    const RowHeader& head = RowLayout::header(row);
+    const int64_t idle = static_cast<int64_t>(now_) - head.step;
+    if (rules_.steps_to_live > 0 && idle >= rules_.steps_to_live) return true;
+    if (idle < std::max<int64_t>(rules_.idle_steps, 1)) return false;
+    if (rules_.min_count > 0 && head.count() < rules_.min_count) return true;
+    if (!(rules_.min_norm > 0)) return false;
+    layout_.decode(RowLayout::value(row), value_.data());
+    float squares = 0;
+    for (float x : value_) squares += x * x;
+    return squares < rules_.min_norm * rules_.min_norm;
+  }
+  // Removes a row in memory if it has outlived; returns how many were removed.
+  int64_t evict(Shard& shard, uint32_t number) {
+    if (!shard.header(number).live() || !outlived(shard.row(number))) return 0;
+    shard.erase(number);
+    return 1;
+  }
+  // The same on disk. A row that cannot be read stays: the look-up that needs it reports what is wrong with it.
+  int64_t evict_on_disk(Shard& shard, uint32_t place) {
+    if (!shard.cold()->in_use(place)) return 0;
+    try {
+      shard.cold()->read(place, row_.data());
+    } catch (const Error&) {
+      return 0;
+    }
+    if (!outlived(row_.data())) return 0;
+    shard.erase_on_disk(place, row_.data());
+    return 1;
+  }
+
+ private:
+  const RowLayout& layout_;
+  const Eviction& rules_;
+  const uint32_t now_;
+  std::vector<float> value_;
+  std::string row_;
+};
+
+// The least frequently updated of some rows on disk, drawn at random; its bytes are in `row` then. kNone if none can be
+// read.
+uint32_t drawn_on_disk(const Shard& shard, uint64_t seed, std::string* row) {
+  constexpr int kRead = 4;
+  const ColdRows& cold = *shard.cold();
+  uint32_t best = ColdRows::kNone;
+  std::string bytes(shard.stride(), '\0');
+  for (int i = 0, found = 0; cold.rows() > 0 && i < 8 * kRead && found < kRead; ++i) {
+    auto place = static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * cold.end() >> 32);
+    if (!cold.in_use(place)) continue;
+    ++found;
+    try {
+      cold.read(place, bytes.data());
+    } catch (const Error&) {
+      continue;
+    }
+    if (best != ColdRows::kNone && !rarer(RowLayout::header(bytes.data()), RowLayout::header(row->data()))) continue;
+    best = place;
+    row->assign(bytes);
+  }
+  return best;
+}
+
+// In the cursor of sweeps: from here on, places on disk.
+constexpr uint32_t kOnDisk = 1u << 31;
+
 }  // namespace
 
 bool EmbeddingTable::room_for_one(Shard& shard, uint32_t now) {
   if (options_.eviction.max_rows <= 0) return true;
   const int64_t most = std::max<int64_t>(options_.eviction.max_rows / static_cast<int64_t>(shards_.size()), 1);
-  const int64_t cold = shard.cold() ? shard.cold()->rows() : 0;
-  while (shard.rows() + cold >= most) {
+  std::string on_disk;
+  while (shard.all_rows() >= most) {
     const auto seed = combine64(now, static_cast<uint64_t>(evictions_.load(std::memory_order_relaxed)));
-    const uint32_t victim = shard.rows() > 0 ? drawn(shard, now, Shard::kNone, seed, rarer) : Shard::kNone;
-    if (victim == Shard::kNone) return false;
-    shard.erase(victim);
+    const uint32_t victim = shard.rows() > 0 ? drawn(shard, now, Shard::kNone, seed, kSampled, rarer) : Shard::kNone;
+    const uint32_t place = shard.cold() ? drawn_on_disk(shard, seed, &on_disk) : ColdRows::kNone;
+    if (victim == Shard::kNone && place == ColdRows::kNone) return false;
+    if (place != ColdRows::kNone &&
+        (victim == Shard::kNone || rarer(RowLayout::header(on_disk.data()), shard.header(victim))))
+      shard.erase_on_disk(place, on_disk.data());
+    else
+      shard.erase(victim);
     evictions_.fetch_add(1, std::memory_order_relaxed);
   }
   return true;
@@ -58,92 +138,81 @@ void EmbeddingTable::spill(Shard& shard, uint32_t now, uint32_t kept) {
   if (shard.cold() == nullptr)
     shard.set_cold(std::make_unique<ColdRows>(options_.folder, options_.key == DType::string, layout_.stride()));
   for (uint64_t i = 0; shard.rows() > budget; ++i) {
-    uint32_t victim = drawn(shard, now, kept, combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3), older);
+    const uint64_t seed = combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3);
+    const uint32_t victim = drawn(shard, now, kept, seed, kSampledForDisk, older);
     if (victim == Shard::kNone) break;
     shard.demote(victim);
   }
 }
 
-bool EmbeddingTable::outlived(const Shard& shard, uint32_t number, const Eviction& rules, uint32_t now,
-                              std::vector<float>& scratch) {
-  const RowHeader& head = shard.header(number);
-  if (!head.live()) return false;
-  const int64_t idle = static_cast<int64_t>(now) - head.step;
-  if (rules.steps_to_live > 0 && idle >= rules.steps_to_live) return true;
-  if (idle < std::max<int64_t>(rules.idle_steps, 1)) return false;
-  if (rules.min_count > 0 && head.count() < rules.min_count) return true;
-  if (!(rules.min_norm > 0)) return false;
-  layout_.decode(RowLayout::value(shard.row(number)), scratch.data());
-  float squares = 0;
-  for (float x : scratch) squares += x * x;
-  return squares < rules.min_norm * rules.min_norm;
-}
-
-// Looks at the next rows of one shard, which takes turns: the cursor has its number in the upper bits.
+// Looks at the next rows of one shard, which takes turns: the cursor has its number in the upper bits. Of the rows on
+// disk only some are looked at, because they are read for it.
 void EmbeddingTable::sweep(size_t rows, uint32_t now) {
-  std::vector<float> scratch(static_cast<size_t>(options_.dim));
   uint64_t cursor = sweep_cursor_.load(std::memory_order_relaxed);
   Shard& shard = *shards_[(cursor >> 32) % shards_.size()];
   auto at = static_cast<uint32_t>(cursor);
   std::unique_lock lock(shard.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
+  Judge judge(layout_, options_.eviction, now);
   int64_t evicted = 0;
-  for (; rows > 0 && at < shard.end(); --rows, ++at) {
-    if (!outlived(shard, at, options_.eviction, now, scratch)) continue;
-    shard.erase(at);
-    ++evicted;
-  }
+  for (; rows > 0 && at < shard.end(); --rows, ++at) evicted += judge.evict(shard, at);
+  if (at < kOnDisk && at >= shard.end()) at = kOnDisk;
+  const uint32_t end = kOnDisk + (shard.cold() ? shard.cold()->end() : 0);
+  for (size_t reads = (rows + 63) / 64; reads > 0 && at >= kOnDisk && at < end; --reads, ++at)
+    evicted += judge.evict_on_disk(shard, at - kOnDisk);
   evictions_.fetch_add(evicted, std::memory_order_relaxed);
-  const uint64_t next = at < shard.end() ? (cursor & ~uint64_t{0xffffffff}) | at : ((cursor >> 32) + 1) << 32;
+  const bool done = at >= end;
+  if (done) shard.compact_disk();
+  const uint64_t next = done ? ((cursor >> 32) + 1) << 32 : (cursor & ~uint64_t{0xffffffff}) | at;
   sweep_cursor_.compare_exchange_strong(cursor, next, std::memory_order_relaxed);
 }
 
 int64_t EmbeddingTable::evict(const Eviction& rules) {
   require_initialized();
   auto layout_lock = shared_layout();
-  const uint32_t now = step_.load(std::memory_order_relaxed);
-  std::vector<float> scratch(static_cast<size_t>(options_.dim));
+  Judge judge(layout_, rules, step_.load(std::memory_order_relaxed));
   int64_t evicted = 0;
   constexpr uint32_t kAtOnce = 4096;
   for (auto& shard : shards_) {
     for (uint32_t begin = 0;; begin += kAtOnce) {
       std::unique_lock lock(shard->mutex);
       if (begin >= shard->end()) break;
-      for (uint32_t i = begin; i < std::min(begin + kAtOnce, shard->end()); ++i) {
-        if (!outlived(*shard, i, rules, now, scratch)) continue;
-        shard->erase(i);
-        ++evicted;
-      }
+      for (uint32_t i = begin; i < std::min(begin + kAtOnce, shard->end()); ++i) evicted += judge.evict(*shard, i);
     }
-    if (shard->cold() == nullptr) continue;
-    // Rows on disk have not been updated for long: they come back to be judged.
     std::unique_lock lock(shard->mutex);
-    std::string bytes(layout_.stride(), '\0');
-    for (uint32_t place = 0; place < shard->cold()->end(); ++place) {
-      if (!shard->cold()->in_use(place)) continue;
-      shard->cold()->read(place, bytes.data());
-      const RowHeader head = RowLayout::header(bytes.data());
-      if (rules.steps_to_live <= 0 || static_cast<int64_t>(now) - head.step < rules.steps_to_live) continue;
-      shard->erase(shard->promote(shard->key_of_row(head), head.step));
-      ++evicted;
-    }
-  }
-  if (rules.max_rows > 0) {
-    const int64_t most = std::max<int64_t>(rules.max_rows / static_cast<int64_t>(shards_.size()), 1);
-    for (auto& shard : shards_) {
-      std::unique_lock lock(shard->mutex);
-      if (shard->rows() <= most) continue;
-      std::vector<uint32_t> numbers;
-      for (uint32_t i = 0; i < shard->end(); ++i)
-        if (shard->header(i).live()) numbers.push_back(i);
-      auto last = numbers.begin() + (shard->rows() - most);
-      std::nth_element(numbers.begin(), last, numbers.end(),
-                       [&](uint32_t a, uint32_t b) { return rarer(shard->header(a), shard->header(b)); });
-      for (auto i = numbers.begin(); i != last; ++i, ++evicted) shard->erase(*i);
-    }
+    for (uint32_t i = 0; shard->cold() && i < shard->cold()->end(); ++i) evicted += judge.evict_on_disk(*shard, i);
+    shard->compact_disk();
+    if (rules.max_rows > 0)
+      evicted += keep_most(*shard, std::max<int64_t>(rules.max_rows / static_cast<int64_t>(shards_.size()), 1));
   }
   evictions_.fetch_add(evicted, std::memory_order_relaxed);
   return evicted;
+}
+
+int64_t EmbeddingTable::keep_most(Shard& shard, int64_t most) {
+  const int64_t extra = shard.all_rows() - most;
+  if (extra <= 0) return 0;
+  std::vector<std::pair<RowHeader, uint32_t>> all;  // rows on disk have numbers from kOnDisk on
+  for (uint32_t i = 0; i < shard.end(); ++i)
+    if (shard.header(i).live()) all.emplace_back(shard.header(i), i);
+  std::string row(shard.stride(), '\0');
+  for (uint32_t i = 0; shard.cold() && i < shard.cold()->end(); ++i) {
+    if (!shard.cold()->in_use(i)) continue;
+    shard.cold()->read(i, row.data());
+    all.emplace_back(RowLayout::header(row.data()), kOnDisk + i);
+  }
+  std::nth_element(all.begin(), all.begin() + extra, all.end(),
+                   [](const auto& a, const auto& b) { return rarer(a.first, b.first); });
+  for (auto i = all.begin(); i != all.begin() + extra; ++i) {
+    if (i->second < kOnDisk) {
+      shard.erase(i->second);
+      continue;
+    }
+    shard.cold()->read(i->second - kOnDisk, row.data());
+    shard.erase_on_disk(i->second - kOnDisk, row.data());
+  }
+  shard.compact_disk();
+  return extra;
 }
 
 void EmbeddingTable::prefetch(const Tensor& keys) {
@@ -170,30 +239,61 @@ void EmbeddingTable::prefetch_loop() {
     auto layout_lock = shared_layout();
     const uint32_t now = step_.load(std::memory_order_relaxed);
     Batch batch(keys, shards_.size());
-    // First the disk learns of all rows, so that it can fetch many at a time.
-    for (size_t s = 0; s < shards_.size(); ++s) {
-      std::shared_lock lock(shards_[s]->mutex);
-      const ColdRows* cold = shards_[s]->cold();
-      if (cold == nullptr) continue;
-      for (uint32_t position : batch.group(s))
-        if (uint32_t place = cold->find(batch.key(position)); place != ColdRows::kNone) cold->prefetch(place);
-    }
-    for (size_t s = 0; s < shards_.size(); ++s) {
-      Shard& shard = *shards_[s];
-      std::unique_lock lock(shard.mutex);
-      if (shard.cold() == nullptr) continue;
+    // First the rows that are in the system's memory. The disk learns of all others, so that it can fetch many at a
+    // time.
+    for (const bool wait : {false, true})
+      for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, batch.group(s), now, wait);
+  }
+}
+
+void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
+                                 bool wait) {
+  // Rows are read under a shared lock: look-ups do not wait for the disk.
+  std::vector<std::pair<uint32_t, uint32_t>> found;  // position, place
+  std::string bytes;
+  uint64_t version = 0;
+  const size_t stride = layout_.stride();
+  {
+    std::shared_lock lock(shard.mutex);
+    const ColdRows* cold = shard.cold();
+    if (cold == nullptr) return;
+    version = cold->version();
+    for (uint32_t position : group) {
+      const Key key = batch.key(position);
+      const uint32_t place = cold->find(key);
+      if (place == ColdRows::kNone) continue;
       try {
-        for (uint32_t position : batch.group(s)) {
-          const uint32_t number = shard.promote(batch.key(position), now);
-          if (number == Shard::kNone) continue;
-          promotions_.fetch_add(1, std::memory_order_relaxed);
-          shard.header(number).step = now;  // So that it is not the first to go.
-          spill(shard, now, number);
+        bytes.resize((found.size() + 1) * stride);
+        char* row = bytes.data() + found.size() * stride;
+        if (wait) {
+          cold->read(place, key, row);
+        } else if (!cold->read_at_once(place, key, row)) {
+          cold->prefetch(place);
+          continue;
         }
+        found.emplace_back(position, place);
       } catch (const Error&) {
         // The look-up that needs the row reports what is wrong with it.
       }
     }
+  }
+  if (found.empty()) return;
+  std::unique_lock lock(shard.mutex);
+  try {
+    for (size_t i = 0; i < found.size(); ++i) {
+      const Key key = batch.key(found[i].first);
+      if (shard.cold() == nullptr || shard.find(key) != Shard::kNone) continue;
+      const bool same = shard.cold()->version() == version;
+      const uint32_t number =
+          same ? shard.install(key, found[i].second, bytes.data() + i * stride) : shard.promote(key);
+      if (number == Shard::kNone) continue;
+      if (same) ++version;  // Its own leaving; if the file was compacted, the places are no longer right.
+      promotions_.fetch_add(1, std::memory_order_relaxed);
+      shard.header(number).step = now;  // So that it is not the first to go.
+    }
+    spill(shard, now, Shard::kNone);
+  } catch (const Error&) {
+    // A full disk: the update that needs room reports it.
   }
 }
 

@@ -86,12 +86,25 @@ void table_is_initialized(Context& ctx) {
   ctx.set_output(0, Tensor::scalar(ctx.resource<EmbeddingTable>(0).initialized()));
 }
 
-void table_lookup(Context& ctx) {
-  auto& table = ctx.resource<EmbeddingTable>(0);
-  const Tensor& keys = ctx.input(1);
-  Tensor& out = ctx.allocate(0, shape_of_rows(keys, table.options().dim));
-  table.lookup(keys, out.flat<float>());
-}
+struct TableLookup : Kernel {
+  explicit TableLookup(const Construction& c) : average(c.attr<std::string>("average", "")) {}
+  void compute(Context& ctx) override {
+    auto& table = ctx.resource<EmbeddingTable>(0);
+    const Tensor& keys = ctx.input(1);
+    Tensor& out = ctx.allocate(0, shape_of_rows(keys, table.options().dim));
+    table.lookup(keys, out.flat<float>(), average);
+  }
+  std::string average;
+};
+
+struct TableAverage : Kernel {
+  explicit TableAverage(const Construction& c) : name(c.attr<std::string>("average")) {}
+  void compute(Context& ctx) override {
+    require(ctx.input(1).rank() == 0, "decay must be a scalar, got shape ", ctx.input(1).shape());
+    ctx.resource<EmbeddingTable>(0).average(name, *ctx.input(1).flat<float>());
+  }
+  std::string name;
+};
 
 void table_insert(Context& ctx) {
   auto& table = ctx.resource<EmbeddingTable>(0);
@@ -115,12 +128,13 @@ void table_statistics(Context& ctx) {
 }
 
 struct TableExport : Kernel {
-  explicit TableExport(const Construction& c) : slots(c.attr<std::vector<std::string>>("slots")) {}
+  explicit TableExport(const Construction& c)
+      : slots(c.attr<std::vector<std::string>>("slots")), average(c.attr<std::string>("average", "")) {}
   void compute(Context& ctx) override {
     auto& table = ctx.resource<EmbeddingTable>(0);
     require(table.options().key == ctx.output_dtype(0), "embedding table '", table.name(), "' has keys of type ",
             table.options().key, ", the op exports ", ctx.output_dtype(0));
-    EmbeddingTable::Rows rows = table.export_rows(slots);
+    EmbeddingTable::Rows rows = table.export_rows(slots, average);
     ctx.set_output(0, std::move(rows.keys));
     ctx.set_output(1, std::move(rows.values));
     ctx.set_output(2, std::move(rows.counts));
@@ -128,6 +142,7 @@ struct TableExport : Kernel {
     ctx.set_output(4, std::move(rows.slots));
   }
   std::vector<std::string> slots;
+  std::string average;
 };
 
 struct TableImport : Kernel {
@@ -143,7 +158,7 @@ struct TableImport : Kernel {
     const Shape expected{static_cast<int64_t>(names.size()), rows.keys.dim(0), table.options().dim};
     require(rows.slots.shape() == expected, "slots must have shape ", expected, ", got ", rows.slots.shape());
     std::vector<embedding::Slot> slots;
-    for (const std::string& name : names) slots.push_back({name, 0});
+    for (const std::string& name : names) slots.push_back({name, 0, embedding::Slot::Kind::constant, true});
     table.import_rows(rows, slots);
   }
   std::vector<std::string> names;
@@ -202,7 +217,8 @@ struct TableRestore : Kernel {
 REGISTER(kernel("EmbeddingTableHandle").make<TableHandle>());
 REGISTER(kernel("EmbeddingTableInitialize").function<table_initialize>());
 REGISTER(kernel("EmbeddingTableIsInitialized").function<table_is_initialized>());
-REGISTER(kernel("EmbeddingTableLookup").function<table_lookup>());
+REGISTER(kernel("EmbeddingTableLookup").make<TableLookup>());
+REGISTER(kernel("EmbeddingTableAverage").make<TableAverage>());
 REGISTER(kernel("EmbeddingTableInsert").function<table_insert>());
 REGISTER(kernel("EmbeddingTableRemove").function<table_remove>());
 REGISTER(kernel("EmbeddingTablePrefetch").function<table_prefetch>());

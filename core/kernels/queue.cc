@@ -107,6 +107,31 @@ struct Close : AsyncKernel {
 void size(Context& ctx) { ctx.set_output(0, Tensor::scalar(static_cast<int32_t>(ctx.resource<Queue>(0).size()))); }
 void is_closed(Context& ctx) { ctx.set_output(0, Tensor::scalar(ctx.resource<Queue>(0).closed())); }
 
+// A component of the elements that the next dequeue of `n` will take, as far as they are there: all their values, one
+// after the other. Does not wait.
+struct Peek : Kernel {
+  explicit Peek(const Construction& c) : component(c.attr<int64_t>("component")) {}
+  void compute(Context& ctx) override {
+    Queue& queue = ctx.resource<Queue>(0);
+    require(component >= 0 && component < static_cast<int64_t>(queue.dtypes().size()), "queue '", queue.name(),
+            "' has elements of ", queue.dtypes().size(), " components, there is no number ", component);
+    const DType dtype = ctx.output_dtype(0);
+    require(queue.dtypes()[static_cast<size_t>(component)] == dtype, "component ", component, " of queue '",
+            queue.name(), "' has type ", queue.dtypes()[static_cast<size_t>(component)], ", the op declares ", dtype);
+    const std::vector<Tensor> coming = queue.peek(to_int64(ctx.input(1)), static_cast<size_t>(component));
+    int64_t values = 0;
+    for (const Tensor& tensor : coming) values += tensor.num_elements();
+    Tensor& out = ctx.allocate(0, Shape{values});
+    auto* to = static_cast<char*>(out.raw());
+    for (const Tensor& tensor : coming) {
+      copy_elements(dtype, to, tensor.raw(), tensor.num_elements());
+      to += static_cast<size_t>(tensor.num_elements()) * size_of(dtype);
+    }
+  }
+  const int64_t component;
+};
+
+REGISTER(kernel("_QueuePeek").make<Peek>());
 REGISTER(kernel("QueueEnqueueV2").make<Enqueue<false>>());
 REGISTER(kernel("QueueEnqueueManyV2").make<Enqueue<true>>());
 REGISTER(kernel("QueueDequeueV2").make<Dequeue>());

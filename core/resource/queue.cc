@@ -295,6 +295,17 @@ int64_t Queue::size() {
   return count();
 }
 
+std::vector<Tensor> Queue::peek(int64_t count, size_t component) {
+  std::lock_guard lock(mutex_);
+  std::vector<Tensor> out;
+  for (int64_t i = 0; i < count; ++i) {
+    const Tuple* element = coming(i);
+    if (element == nullptr) break;
+    out.push_back((*element)[component]);
+  }
+  return out;
+}
+
 bool Queue::closed() {
   std::lock_guard lock(mutex_);
   return closed_;

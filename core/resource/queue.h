@@ -63,12 +63,20 @@ class Queue : public Waitable {
 
   int64_t size();
   bool closed();
+  // A component of the elements that the next `count` dequeues will probably take, as far as they are there and their
+  // order is known. Shares their memory.
+  std::vector<Tensor> peek(int64_t count, size_t component);
 
  protected:
   // For subclasses, under the lock.
   virtual int64_t count() const = 0;
   virtual void put(Tuple tuple) = 0;
   virtual Tuple take() = 0;
+  // The element that leaves after so many others; null if that is not known.
+  virtual const Tuple* coming(int64_t others) const {
+    (void)others;
+    return nullptr;
+  }
   // Takes elements back that were taken one after the other, so that they are as if they had never left.
   virtual void put_back(std::vector<Tuple> tuples) = 0;
   // How many elements may leave now.

@@ -20,6 +20,9 @@ class FifoQueue : public Queue {
     elements_.pop_front();
     return first;
   }
+  const Tuple* coming(int64_t others) const override {
+    return others < count() ? &elements_[static_cast<size_t>(others)] : nullptr;
+  }
   void put_back(std::vector<Tuple> tuples) override {
     for (size_t i = tuples.size(); i-- > 0;) elements_.push_front(std::move(tuples[i]));
   }

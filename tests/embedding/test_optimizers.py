@@ -104,11 +104,6 @@ def test_what_needs_all_rows_at_once_is_refused() -> None:
     loss = tf.reduce_sum(table.lookup([1]) + other)
     with pytest.raises(NotImplementedError, match="summed over steps"):
         tf.train.GradientAccumulationOptimizer(tf.train.GradientDescentOptimizer(1.0), 2).minimize(loss)
-    average = tf.train.ExponentialMovingAverage(0.9)
-    average.apply()
-    assert average.average(other) is not None and average.average(table) is None
-    with pytest.raises(NotImplementedError, match="moving averages"):
-        average.apply([table])
 
 
 def test_synchronous_replicas_sum_rows() -> None:

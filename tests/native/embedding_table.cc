@@ -1,14 +1,12 @@
 // Embedding tables: rows, admission, eviction and cuts under many threads; readers never see half a row.
-#include <unistd.h>
-
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "check.h"
 #include "embedding/cold_rows.h"
 #include "embedding/segment_file.h"
 #include "embedding/table.h"
+#include "embedding_fixture.h"
 
 namespace {
 
@@ -16,37 +14,7 @@ using namespace thalweg;
 using embedding::EmbeddingTable;
 using embedding::Options;
 
-Tensor keys_of(std::vector<int64_t> keys) { return Tensor::vector<int64_t>(keys); }
-
-// Adds the gradient to the value and to the only slot.
-void add(const void*, const void* const* in, void* const* out, const void* gradients, int64_t n) {
-  for (int k = 0; k < 2; ++k)
-    for (int64_t i = 0; i < n; ++i)
-      static_cast<float*>(out[k])[i] = static_cast<const float*>(in[k])[i] + static_cast<const float*>(gradients)[i];
-}
-const embedding::Slot kSlot[] = {{"sum", 0.0f}};
-const embedding::RowStep kAdd{nullptr, add};
-
-Options options(int64_t dim) {
-  Options out;
-  out.dim = dim;
-  return out;
-}
-
-std::vector<float> look_up(EmbeddingTable& table, const Tensor& keys) {
-  std::vector<float> out(static_cast<size_t>(keys.num_elements() * table.options().dim));
-  table.lookup(keys, out.data());
-  return out;
-}
-
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/thalweg-rows-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
+using namespace embedding_tests;
 
 TEST(rows_appear_with_updates_and_equal_keys_are_summed) {
   EmbeddingTable table("t", options(2));

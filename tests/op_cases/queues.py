@@ -26,6 +26,7 @@ covered_elsewhere(
     *(f"Resource{op}" for op in _ACCUMULATOR_OPS),
     *_SPARSE_ACCUMULATOR_OPS,
     *(f"_Resource{op}" for op in _SPARSE_ACCUMULATOR_OPS),
+    "_QueuePeek",
     "Stage",
     "Unstage",
     "StagePeek",

@@ -43,6 +43,8 @@ _define(
     _ELEMENTS,
     _declared_shapes,
 )
+_define("_IteratorPeek", Effect.READS, "iterator: resource, after: Tafter -> coming: dtype",
+        "component: int >= 0, Tafter: type, dtype: type", shapes.unknown)  # fmt: skip
 _define("IteratorGetNextAsOptional", Effect.WRITES, "iterator: resource -> optional: variant", _ELEMENTS)
 _define("IteratorToStringHandle", Effect.READS, "resource_handle: resource -> string_handle: string")
 _define(

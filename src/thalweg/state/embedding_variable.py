@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -16,6 +17,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.state.embedding_ops import STATISTICS
+from thalweg.state.coming_ids import coming_ids
 from thalweg.state.embedding_options import EmbeddingOptions, constant_of, first_value_attrs
 from thalweg.state.policies import VariableAggregation, VariableSynchronization
 from thalweg.state.variable import Variable
@@ -60,6 +62,7 @@ class EmbeddingVariable(Variable):
     """
 
     is_embedding_table = True
+    _average = ""  # The name of the moving average that is read instead of the values.
 
     def __init__(
         self, name: str | None = None, embedding_dim: int | None = None, key_dtype: Any = dtypes.int64,
@@ -172,12 +175,28 @@ class EmbeddingVariable(Variable):
         return tensor
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
-        """The rows of the ids; of those without a row, the first value that it would get."""
+        """The rows of the ids; of those without a row, the first value that it would get.
+
+        Where rows may be on disk, and the ids come from a dataset or a queue that has the next ones, a look-up starts
+        to fetch their rows.
+        """
         keys = self.keys_tensor(indices)
-        with name_scope(name or "Lookup") as scope, self._own_device():
-            return apply_one("EmbeddingTableLookup", self._handle, keys, name=scope)
+        with name_scope(name or "Lookup") as scope, control_dependencies(self._fetch_ahead(keys)), self._own_device():
+            return apply_one("EmbeddingTableLookup", self._handle, keys, average=self._average, name=scope)
 
     lookup = sparse_read
+
+    def _fetch_ahead(self, keys: Tensor) -> list[Operation]:
+        if not self._handle.op.attrs["ram_bytes"]:
+            return []
+        coming = coming_ids(keys)
+        if coming is None:
+            return []
+        coming = apply_one("Reshape", coming, [-1])
+        if self._num_parts > 1:
+            where = self.part_of(coming, self._num_parts)
+            coming = apply_list("DynamicPartition", coming, where, num_partitions=self._num_parts)[self._part]
+        return [self.prefetch(coming)]
 
     def part_of(self, keys: Tensor, num_parts: int) -> Tensor:
         """Which of several parts has each id."""
@@ -220,7 +239,8 @@ class EmbeddingVariable(Variable):
     # All rows at once.
 
     def _export(self, slots: Sequence[str]) -> Exported:
-        return Exported(*apply("EmbeddingTableExport", self._handle, Tkeys=self._key_dtype, slots=list(slots)))
+        attrs: dict[str, Any] = {"Tkeys": self._key_dtype, "slots": list(slots), "average": self._average}
+        return Exported(*apply("EmbeddingTableExport", self._handle, **attrs))
 
     def export(self, slots: Sequence[str] = (), name: str | None = None) -> Exported:
         """All ids and rows as tensors, with the counts and steps of updates, and with some slots `[slot, row, :]`."""
@@ -245,6 +265,20 @@ class EmbeddingVariable(Variable):
                 zeros if steps is None else convert_to_tensor(steps, dtypes.int64), slot_values, slots=list(slots),
                 name=scope,
             )  # fmt: skip
+
+    # Moving averages, which lie beside the values in the rows.
+
+    def averaged(self, name: str) -> EmbeddingVariable:
+        """The same ids with the moving averages of that name as values, for look-ups and exports."""
+        view = copy.copy(self)
+        view._average = name
+        view._full_name = f"{self._full_name}/{name}"
+        return view
+
+    def move_average(self, name: str, decay: Any) -> Operation:
+        """Moves the averages of all rows towards their values; takes no longer the more rows there are."""
+        with self._own_device():
+            return apply_op("EmbeddingTableAverage", self._handle, decay, average=name)
 
     # Slots of optimizers.
 

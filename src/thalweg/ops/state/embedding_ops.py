@@ -41,6 +41,11 @@ def _insert_shape(c: ShapeContext) -> list[TensorShape]:
     return []
 
 
+def _average_shape(c: ShapeContext) -> list[TensorShape]:
+    shapes.with_rank(c.input(1), 0)
+    return []
+
+
 def _export_shape(c: ShapeContext) -> list[TensorShape]:
     rows = TensorShape._of((None, _dim(c)))
     vector = shapes.ANY_VECTOR
@@ -76,8 +81,10 @@ define(
 define("EmbeddingTableInitialize", "table: resource ->", shape=shapes.no_outputs, effect=Effect.WRITES)
 define("EmbeddingTableIsInitialized", "table: resource -> is_initialized: bool", shape=shapes.scalar,
        effect=Effect.READS)  # fmt: skip
-define("EmbeddingTableLookup", "table: resource, keys: Tkeys -> values: float", f"Tkeys: {_KEY}", shape=_rows_shape,
-       effect=Effect.READS)  # fmt: skip
+define("EmbeddingTableLookup", "table: resource, keys: Tkeys -> values: float",
+       f"Tkeys: {_KEY}, average: string = ''", shape=_rows_shape, effect=Effect.READS)  # fmt: skip
+define("EmbeddingTableAverage", "table: resource, decay: float ->", "average: string", shape=_average_shape,
+       effect=Effect.WRITES)  # fmt: skip
 define("EmbeddingTableInsert", "table: resource, keys: Tkeys, values: float ->", f"Tkeys: {_KEY}",
        shape=_insert_shape, effect=Effect.WRITES)  # fmt: skip
 for _op in ("EmbeddingTableRemove", "EmbeddingTablePrefetch"):
@@ -88,7 +95,7 @@ define("EmbeddingTableStatistics", "table: resource -> statistics: int64",
 define(
     "EmbeddingTableExport",
     "table: resource -> keys: Tkeys, values: float, counts: int64, steps: int64, slot_values: float",
-    f"Tkeys: {_KEY}, slots: list(string) = []",
+    f"Tkeys: {_KEY}, slots: list(string) = [], average: string = ''",
     shape=_export_shape,
     effect=Effect.READS,
 )
@@ -108,9 +115,9 @@ define("EmbeddingTableRestore", "table: resource, prefix: string -> files_read: 
        f"{_PART}, follow: bool = false", shape=_file_shape, effect=Effect.WRITES)  # fmt: skip
 not_differentiable(
     "EmbeddingTableHandle", "EmbeddingTableInitialize", "EmbeddingTableIsInitialized", "EmbeddingTableInsert",
-    "EmbeddingTableRemove", "EmbeddingTablePrefetch", "EmbeddingTableEvict", "EmbeddingTableStatistics",
-    "EmbeddingTableExport", "EmbeddingTableImport", "EmbeddingTablePart", "EmbeddingTableSave",
-    "EmbeddingTableRestore",
+    "EmbeddingTableAverage", "EmbeddingTableRemove", "EmbeddingTablePrefetch", "EmbeddingTableEvict",
+    "EmbeddingTableStatistics", "EmbeddingTableExport", "EmbeddingTableImport", "EmbeddingTablePart",
+    "EmbeddingTableSave", "EmbeddingTableRestore",
 )  # fmt: skip
 
 

@@ -60,3 +60,12 @@ for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
             effect=_effect,
         )
         not_differentiable(f"Queue{_name}{_version}")
+
+define(
+    "_QueuePeek",
+    "handle: resource, n: int32, after: Tafter -> coming: dtype",
+    "component: int >= 0, Tafter: type, dtype: type",
+    shape=lambda c: shapes.ANY_VECTOR,
+    effect=Effect.READS,
+)
+not_differentiable("_QueuePeek")

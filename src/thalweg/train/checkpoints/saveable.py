@@ -107,7 +107,9 @@ def _saveables_of(value: Any, name: str) -> list[SaveableObject]:
     if isinstance(value, SaveableObject):
         return [value]
     if isinstance(value, EmbeddingVariable):
-        return [EmbeddingSaveable(value, value._full_name if name == value.op.name else name)]
+        # Parts are saved under the name of the whole; so are their moving averages, `<name>/<average>`.
+        own = name == value.op.name or name.startswith(f"{value.op.name}/")
+        return [EmbeddingSaveable(value, value._full_name + name[len(value.op.name) :] if own else name)]
     if isinstance(value, (list, tuple, PartitionedVariable)) and all(isinstance(p, EmbeddingVariable) for p in value):
         return [EmbeddingSaveable(part, name) for part in value]
     if isinstance(value, Variable):

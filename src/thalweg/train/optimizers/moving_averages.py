@@ -123,19 +123,14 @@ class ExponentialMovingAverage:
 
         Args:
             var_list: Variables, whose averages start at their initial values, and tensors, whose averages start at
-                zero; all trainable variables but embedding variables with open ids if None.
+                zero; all trainable variables if None. The averages of embedding variables with open ids lie in their
+                rows, and start at the values that these have when the operation first runs.
 
         Raises:
             TypeError: If one of them is not of a floating-point type.
-            NotImplementedError: If one of them is an embedding variable with open ids.
         """
-        if var_list is None:
-            averaged = [var for var in trainable_variables() if not isinstance(var, EmbeddingVariable)]
-        else:
-            averaged = list(var_list)
+        averaged = trainable_variables() if var_list is None else list(var_list)
         for var in averaged:
-            if isinstance(var, EmbeddingVariable):
-                raise NotImplementedError(f"The rows of the embedding variable {var.op.name} have no moving averages.")
             if var.dtype.base_dtype not in _AVERAGED:
                 raise TypeError(f"The variables must be half, float, or double: {var.name}")
             if var.ref() not in self._averages:
@@ -143,8 +138,11 @@ class ExponentialMovingAverage:
                     self._averages[var.ref()] = self._shadow(var)
         with name_scope(self._name) as scope:
             decay = self._current_decay()
-            updates = []
+            updates: list[Any] = []
             for var in averaged:
+                if isinstance(var, EmbeddingVariable):
+                    updates.append(var.move_average(self._name, cast(decay, dtypes.float32)))
+                    continue
                 debias = self._zero_debias and not isinstance(var, Variable)
                 updates.append(assign_moving_average(self._averages[var.ref()], var, decay, debias))
             return constants.group(*updates, name=scope)
@@ -152,6 +150,8 @@ class ExponentialMovingAverage:
     def _shadow(self, var: Any) -> Variable:
         if isinstance(var, Variable):
             add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
+            if isinstance(var, EmbeddingVariable):
+                return var.averaged(self._name)
             return slots.create_slot(var, var.initialized_value(), self._name)
         return slots.create_zeros_slot(var, self._name, colocate_with_primary=False)
 
@@ -168,6 +168,8 @@ class ExponentialMovingAverage:
 
     def average_name(self, var: Any) -> str:
         """The name of the shadow variable, also before `apply` creates it: for restoring checkpoints."""
+        if isinstance(var, EmbeddingVariable):
+            return f"{var.op.name}/{self._name}"
         if var.ref() in self._averages:
             return self._averages[var.ref()].op.name
         name: str = get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
