@@ -48,6 +48,17 @@ class Sweep:
     held: bool = False
 
 
+def named(path: str) -> Callable[..., Any]:
+    """A function of a module by its dotted name."""
+
+    def call(module: Any, *tensors: Any) -> Any:
+        for part in path.split("."):
+            module = getattr(module, part)
+        return module(*tensors)
+
+    return call
+
+
 def normal(*shape: int) -> Source:
     """Normally distributed values (rounded multiples of 20 for integers)."""
 

@@ -2,29 +2,18 @@
 
 from functools import partial
 
-from op_sweep import Sweep, normal, uniform
+from op_sweep import Sweep, named, normal, uniform
 
 COUNTS = {"1k": 1000, "64k": 1 << 16, "2M": 1 << 21}
-
-
-def _named(path):
-    """A function of a module by its dotted name."""
-
-    def call(module, *tensors):
-        for part in path.split("."):
-            module = getattr(module, part)
-        return module(*tensors)
-
-    return call
 
 
 def _unary(op, tf_name, torch_name, source=normal, dtypes="f32 f64 f16", **options):
     return Sweep(
         op,
-        _named(tf_name),
+        named(tf_name),
         {name: [source(n)] for name, n in COUNTS.items()},
         dtypes,
-        _named(torch_name) if torch_name else None,
+        named(torch_name) if torch_name else None,
         **options,
     )
 
@@ -32,10 +21,10 @@ def _unary(op, tf_name, torch_name, source=normal, dtypes="f32 f64 f16", **optio
 def _binary(op, tf_name, torch_name, dtypes="f32 f64 f16", source=normal, second=None, **options):
     return Sweep(
         op,
-        _named(tf_name),
+        named(tf_name),
         {name: [source(n), (second or source)(n)] for name, n in COUNTS.items()},
         dtypes,
-        _named(torch_name) if torch_name else None,
+        named(torch_name) if torch_name else None,
         **options,
     )
 
