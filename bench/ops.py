@@ -65,7 +65,8 @@ def run_case(name, case, workers, options, tolerance):
     if len(samples) > 1 and "thalweg" in samples:
         for _ in range(options.rounds):
             for framework in samples:
-                samples[framework] += workers[framework].ask(do="round", seconds=options.warm)["samples"]
+                answer = workers[framework].ask(do="round", seconds=options.warm, cpu_time=options.cpu_time)
+                samples[framework] += answer["samples"]
     # The lower quartile: other load only ever adds time.
     return {f: statistics.quantiles(s, n=4)[0] if len(s) > 1 else s[0] for f, s in samples.items() if s}, problems
 
@@ -101,12 +102,14 @@ def parse_options():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--warm", type=float, default=0.03, help="seconds of warming up, and of each round")
+    parser.add_argument("--cpu-time", action="store_true", help="the processor's time: busy machines, one thread")
     parser.add_argument("--records", action="store_true", help="the samples of the op cases instead")
     parser.add_argument("--keep", action="store_true", help="write bench/ops.txt")
     parser.add_argument("--all", action="store_true", help="print the winners as well")
     options = parser.parse_args()
     options.quick = False
-    options.cores = sorted(os.sched_getaffinity(0))[: options.threads]
+    cores = sorted(os.sched_getaffinity(0))
+    options.cores = cores if options.cpu_time else cores[: options.threads]
     options.frameworks = ("thalweg", *options.against)
     folder = Path(options.peers) if options.peers else None
     options.pythons = {f: peers.python_of(f, folder, options.pip) for f in options.frameworks}
