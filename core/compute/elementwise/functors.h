@@ -255,7 +255,12 @@ THALWEG_BINARY(Minimum, kNumbers,
                if constexpr (std::is_floating_point_v<Plain<T>>) return select((a < b) | (a != a), a, b);
                return select(a < b, a, b);)
 
-THALWEG_BINARY(Atan2, kUnrecorded, return vector_math::atan2(a, b);)
+struct Atan2 {
+  template <typename T>
+  THALWEG_VECTOR static T apply(T a, T b) {
+    return vector_math::atan2(a, b);
+  }
+};
 THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
 
 // --- Functions of one argument ---------------------------------------------------------------------------------------

@@ -32,16 +32,12 @@ inline constexpr double kErfinvMiddle<double>[] = {
     3.032470102601617e-07,   -1.679775686972679e-05,  4.5273523938420906e-05, -3.5957655865673615e-05,
     -0.00013425952664347502, 0.0006008359553333692,   -0.0013730404082202257, 0.002349562461162725,
     -0.003710135803565861,   0.0055693342119964235,   0.8851584844828513,     2.951328578343118};
-template <typename V>
-inline constexpr V kErfinvFar[] = {8.5072015e-06f,  -3.34212e-05f, 1.0314135e-04f, -2.543808e-04f,
-                                   -2.6901002e-04f, 1.136538e+00f, 4.9761915e+00f};
-template <>
-inline constexpr double kErfinvFar<double>[] = {
-    1.5406693318720883e-10, -1.3293062012669374e-09, 4.343235535368576e-09, -8.602142606373381e-09,
-    1.448547990186695e-08,  -2.4981356969630555e-08, 4.729063956304302e-08, -1.202422372376375e-07,
-    4.3444568296935486e-07, -1.8158869350127766e-06, 7.597427330049752e-06, -2.9895545282672762e-05,
-    0.00010362208442820505, -0.0002562023112046951,  -0.000269071246849701, 1.1365383104872218,
-    4.9761913900163};
+constexpr double kErfinvFar[] = {1.5406693318720883e-10,  -1.3293062012669374e-09, 4.343235535368576e-09,
+                                 -8.602142606373381e-09,  1.448547990186695e-08,   -2.4981356969630555e-08,
+                                 4.729063956304302e-08,   -1.202422372376375e-07,  4.3444568296935486e-07,
+                                 -1.8158869350127766e-06, 7.597427330049752e-06,   -2.9895545282672762e-05,
+                                 0.00010362208442820505,  -0.0002562023112046951,  -0.000269071246849701,
+                                 1.1365383104872218,      4.9761913900163};
 template <typename V>
 inline constexpr V kI0Near[] = {1.8943222e-03f,   -4.367326e-03f, 1.5755572e-03f,  -1.7134183e-03f, 1.3964549e-02f,
                                 -2.4693772e-02f,  2.908353e-02f,  -4.0242404e-02f, 5.7111863e-02f,  -7.0382036e-02f,
@@ -153,16 +149,16 @@ THALWEG_VECTOR double erf(double x) {
   return x == x ? result : x;
 }
 
-// erfinv(x) / x, from w = -log(1 - x^2), up to 39: a polynomial in w, or in its square root further out.
-constexpr double kErfinvLimit = 39.0;
+// erfinv(x) / x, from w = -log(1 - x^2), up to 16 for float and 39 for double: a polynomial in w, or in its square root
+// further out.
 template <typename V>
 THALWEG_VECTOR V erfinv_quotient(V w) {
-  constexpr V root_five = V(2.23606797749979);
+  constexpr V root_five = V(2.23606797749979), middle = (V(4) + root_five) * V(0.5);
+  constexpr V per_middle = V(2) / (V(4) - root_five), per_far = V(1) / V(1.125);
   const V near = polynomial(kErfinvNear<V>, w * V(0.4) - V(1));
   const V s = std::sqrt(w);
-  const V middle = polynomial(kErfinvMiddle<V>, (s - (V(4) + root_five) * V(0.5)) / ((V(4) - root_five) * V(0.5)));
-  const V far = polynomial(kErfinvFar<V>, (s - V(5.125)) / V(1.125));
-  const V beyond = s > V(4) ? far : middle;
+  V beyond = polynomial(kErfinvMiddle<V>, (s - middle) * per_middle);
+  if constexpr (sizeof(V) == 8) beyond = s > V(4) ? polynomial(kErfinvFar, (s - V(5.125)) * per_far) : beyond;
   return w < V(5) ? near : beyond;
 }
 
@@ -178,7 +174,8 @@ THALWEG_VECTOR V erfinv(V x) {
 
 template <typename V>
 THALWEG_VECTOR bool ndtri_holds(V p) {
-  return (p > V(1e-16)) & (p < V(1));
+  constexpr V smallest = sizeof(V) == 4 ? V(1e-7) : V(1e-16);
+  return (p > smallest) & (p < V(1));
 }
 template <typename V>
 THALWEG_VECTOR V ndtri(V p) {
@@ -246,7 +243,7 @@ THALWEG_VECTOR double lgamma(double x) {
   p = fma(p, z, 1.0 / 12);
   const double stirling = (y - 0.5) * log(y) - y + 0.91893853320467274178 + p * inverse;
   const double wide = stirling - log(is_large ? 1.0 : product);
-  const double near = (x - 1.0) * (x - 2.0) * polynomial(kLgamma, (x - 1.625) / 0.875);
+  const double near = (x - 1.0) * (x - 2.0) * polynomial(kLgamma, (x - 1.625) * (1.0 / 0.875));
   return (x > 0.75) & (x < 2.5) ? near : wide;
 }
 
