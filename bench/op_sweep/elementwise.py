@@ -49,6 +49,11 @@ def _coin(*shape):
     return uniform(0, 2, *shape)
 
 
+def _orders(*shape):
+    """Whole numbers of any type: polygamma is NaN for others."""
+    return lambda dtype, rng: rng.integers(1, 4, shape).astype(dtype)
+
+
 def _small_integers(*shape):
     return uniform(1.0, 9.0, *shape)
 
@@ -137,7 +142,7 @@ SWEEPS = [
             ("LogicalAnd", "logical_and", "logical_and", "bool", _coin),
         )
     ),
-    _binary("Polygamma", "math.polygamma", None, "f32", lambda *s: uniform(1, 3, *s)),
+    _binary("Polygamma", "math.polygamma", None, "f32", _orders, lambda *s: uniform(1, 3, *s)),
     _binary("BitwiseAnd", "bitwise.bitwise_and", "bitwise_and", "i32 u8"),
     _binary("LeftShift", "bitwise.left_shift", "bitwise_left_shift", "i32", lambda *s: uniform(0, 8, *s)),
     Sweep(
