@@ -3,6 +3,8 @@
     {"do": "prepare", "case": "chain"}   builds and warms up   {"check": 1.25, "work": {}} or {"error": "…"}
     {"do": "round", "seconds": 0.3}      measures for a while  {"samples": [2.1e-5, …]} (seconds, or bytes, per step)
 
+With `"cpu_time": true` a round's samples are the processor's time, of all threads: for busy machines.
+
 A fourth argument names another package of cases. A step with `results` is checked by digests of all of them.
 
 Runs under Python environments that do not have Thalweg, so it imports nothing of it and only NumPy besides.
@@ -93,20 +95,21 @@ class Worker:
             return {"check": [digest(array) for array in self.step.results()], "work": work}
         return {"check": checksum(result), "work": work}
 
-    def round(self, seconds):
+    def round(self, seconds, cpu_time=False):
         """Measures the step for about so many seconds, at least once."""
         if self.case.self_measured:
             return {"samples": [self.step()]}
         step, samples = self.step, []
+        clock = time.process_time if cpu_time else time.perf_counter
         gc.collect()
         gc.disable()
         try:
-            end = time.perf_counter() + seconds
-            while not samples or time.perf_counter() < end:
-                start = time.perf_counter()
+            end = clock() + seconds
+            while not samples or clock() < end:
+                start = clock()
                 for _ in range(self.calls):
                     step()
-                samples.append((time.perf_counter() - start) / self.calls)
+                samples.append((clock() - start) / self.calls)
         finally:
             gc.enable()
         return {"samples": samples}
@@ -134,7 +137,7 @@ def main():
             if order["do"] == "prepare":
                 answer(worker.prepare(**{key: value for key, value in order.items() if key != "do"}))
             else:
-                answer(worker.round(order["seconds"]))
+                answer(worker.round(order["seconds"], order.get("cpu_time", False)))
         except Exception:
             answer({"error": traceback.format_exc()})
     if hasattr(worker.step, "end"):

@@ -48,6 +48,17 @@ class Sweep:
     held: bool = False
 
 
+def named(path: str) -> Callable[..., Any]:
+    """A function of a module by its dotted name."""
+
+    def call(module: Any, *tensors: Any) -> Any:
+        for part in path.split("."):
+            module = getattr(module, part)
+        return module(*tensors)
+
+    return call
+
+
 def normal(*shape: int) -> Source:
     """Normally distributed values (rounded multiples of 20 for integers)."""
 
@@ -147,6 +158,7 @@ def _graph_builder(sweep: Sweep, size: str, dtype: str) -> Any:
             outputs = [x for x in _flat(sweep.call(tf, *tensors)) if hasattr(x, "op")]
             if any(hasattr(x, "indices") for x in outputs):
                 outputs = [y for x in outputs for y in ((x.indices, x.values) if hasattr(x, "indices") else (x,))]
+            outputs = [x for x in outputs if x.op.type != "Placeholder"]  # indices that an op passes on
             initializer = tf.global_variables_initializer()
         sess = session(tf, setting, graph)
         sess.run(initializer)

@@ -2,29 +2,18 @@
 
 from functools import partial
 
-from op_sweep import Sweep, normal, uniform
+from op_sweep import Sweep, named, normal, uniform
 
 COUNTS = {"1k": 1000, "64k": 1 << 16, "2M": 1 << 21}
-
-
-def _named(path):
-    """A function of a module by its dotted name."""
-
-    def call(module, *tensors):
-        for part in path.split("."):
-            module = getattr(module, part)
-        return module(*tensors)
-
-    return call
 
 
 def _unary(op, tf_name, torch_name, source=normal, dtypes="f32 f64 f16", **options):
     return Sweep(
         op,
-        _named(tf_name),
+        named(tf_name),
         {name: [source(n)] for name, n in COUNTS.items()},
         dtypes,
-        _named(torch_name) if torch_name else None,
+        named(torch_name) if torch_name else None,
         **options,
     )
 
@@ -32,10 +21,10 @@ def _unary(op, tf_name, torch_name, source=normal, dtypes="f32 f64 f16", **optio
 def _binary(op, tf_name, torch_name, dtypes="f32 f64 f16", source=normal, second=None, **options):
     return Sweep(
         op,
-        _named(tf_name),
+        named(tf_name),
         {name: [source(n), (second or source)(n)] for name, n in COUNTS.items()},
         dtypes,
-        _named(torch_name) if torch_name else None,
+        named(torch_name) if torch_name else None,
         **options,
     )
 
@@ -58,6 +47,11 @@ def _above_one(*shape):
 
 def _coin(*shape):
     return uniform(0, 2, *shape)
+
+
+def _orders(*shape):
+    """Whole numbers of any type: polygamma is NaN for others."""
+    return lambda dtype, rng: rng.integers(1, 4, shape).astype(dtype)
 
 
 def _small_integers(*shape):
@@ -148,7 +142,7 @@ SWEEPS = [
             ("LogicalAnd", "logical_and", "logical_and", "bool", _coin),
         )
     ),
-    _binary("Polygamma", "math.polygamma", None, "f32", lambda *s: uniform(1, 3, *s)),
+    _binary("Polygamma", "math.polygamma", None, "f32", _orders, lambda *s: uniform(1, 3, *s)),
     _binary("BitwiseAnd", "bitwise.bitwise_and", "bitwise_and", "i32 u8"),
     _binary("LeftShift", "bitwise.left_shift", "bitwise_left_shift", "i32", lambda *s: uniform(0, 8, *s)),
     Sweep(

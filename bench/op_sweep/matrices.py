@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from op_sweep import Sweep, normal
+from op_sweep import Sweep, named, normal
 
 REAL = "f32 f64"
 
@@ -36,12 +36,39 @@ def _with_sides(source, columns):
     return {size: [source(*shape), normal(*shape[:-1], columns)] for size, shape in SQUARES.items()}
 
 
+MATRICES = {"8": (8, 8), "64": (64, 64), "500x16": (500, 16, 16)}
+VECTORS = ((64, 64), (512, 512), (2048, 2048))
+
+
+def _product(op, operands, dtypes=REAL, transposed="", **options):
+    """A product of two matrices, of which those named in `transposed` are given transposed."""
+
+    def graph(tf, a, b):
+        flags = {f"transpose_{name}": True for name in transposed}
+        return tf.matmul(a, b, **flags)
+
+    def torch(t, a, b):
+        return (a.mT if "a" in transposed else a) @ (b.mT if "b" in transposed else b)
+
+    inputs = {size: [normal(*a), normal(*b)] for size, (a, b) in operands.items()}
+    return Sweep(op, graph, inputs, dtypes, torch, **options)
+
+
+def _linear(op, name, inputs, torch=None, dtypes=REAL, **options):
+    """A function of `tf.linalg`; `torch` is a function, or the name of one of `torch.linalg`."""
+    call = named(f"linalg.{torch}") if isinstance(torch, str) else torch
+    return Sweep(op, named(f"linalg.{name}"), inputs, dtypes, call, **options)
+
+
+def _lower_system(t, a, b):
+    return t.linalg.solve_triangular(a, b, upper=False)
+
+
 SWEEPS = [
-    Sweep(
+    _product(
         "MatMul",
-        lambda tf, a, b: tf.matmul(a, b),
         {
-            f"{m}x{k}x{n}": [normal(m, k), normal(k, n)]
+            f"{m}x{k}x{n}": ((m, k), (k, n))
             for m, k, n in (
                 (16, 16, 16),
                 (64, 64, 64),
@@ -53,78 +80,23 @@ SWEEPS = [
                 (1, 512, 512),
             )
         },
-        "f32 f64",
-        lambda t, a, b: a @ b,
     ),
-    Sweep(
-        "MatMul whole",
-        lambda tf, a, b: tf.matmul(a, b),
-        {"256x256x256": [normal(256, 256), normal(256, 256)]},
-        "i32 f16",
-        lambda t, a, b: a @ b,
-        tolerance=2e-2,
-    ),
-    Sweep(
-        "MatMul ab'",
-        lambda tf, a, b: tf.matmul(a, b, transpose_b=True),
-        {"512x512x512": [normal(512, 512), normal(512, 512)]},
-        REAL,
-        lambda t, a, b: a @ b.T,
-    ),
-    Sweep(
-        "MatMul a'b",
-        lambda tf, a, b: tf.matmul(a, b, transpose_a=True),
-        {"512x512x512": [normal(512, 512), normal(512, 512)]},
-        REAL,
-        lambda t, a, b: a.T @ b,
-    ),
-    Sweep(
-        "MatMul Ax",
-        lambda tf, a, b: tf.matmul(a, b),
-        {f"{m}x{n}": [normal(m, n), normal(n, 1)] for m, n in ((64, 64), (512, 512), (2048, 2048), (20000, 50))},
-        "f32 f64",
-        lambda t, a, b: a @ b,
-    ),
-    Sweep(
-        "MatMul A'x",
-        lambda tf, a, b: tf.matmul(a, b, transpose_a=True),
-        {f"{m}x{n}": [normal(m, n), normal(m, 1)] for m, n in ((64, 64), (512, 512), (2048, 2048), (20000, 50))},
-        "f32 f64",
-        lambda t, a, b: a.T @ b,
-    ),
-    Sweep(
-        "MatMul x'A",
-        lambda tf, a, b: tf.matmul(b, a),
-        {f"{m}x{n}": [normal(m, n), normal(1, m)] for m, n in ((64, 64), (512, 512), (2048, 2048))},
-        "f32 f64",
-        lambda t, a, b: b @ a,
-    ),
-    Sweep(
-        "MatMul x'A'",
-        lambda tf, a, b: tf.matmul(b, a, transpose_b=True),
-        {f"{m}x{n}": [normal(m, n), normal(1, n)] for m, n in ((64, 64), (512, 512), (2048, 2048))},
-        "f32 f64",
-        lambda t, a, b: b @ a.T,
-    ),
-    Sweep(
-        "MatMul vector",
-        lambda tf, a, b: tf.matmul(a, b),
-        {"512x512": [normal(512, 512), normal(512, 1)]},
-        "f16 c64",
-        lambda t, a, b: a @ b,
-        tolerance=2e-2,
-    ),
-    Sweep(
+    _product("MatMul whole", {"256x256x256": ((256, 256), (256, 256))}, "i32 f16", tolerance=2e-2),
+    _product("MatMul ab'", {"512x512x512": ((512, 512), (512, 512))}, transposed="b"),
+    _product("MatMul a'b", {"512x512x512": ((512, 512), (512, 512))}, transposed="a"),
+    _product("MatMul Ax", {f"{m}x{n}": ((m, n), (n, 1)) for m, n in (*VECTORS, (20000, 50))}),
+    _product("MatMul A'x", {f"{m}x{n}": ((m, n), (m, 1)) for m, n in (*VECTORS, (20000, 50))}, transposed="a"),
+    _product("MatMul x'A", {f"{m}x{n}": ((1, m), (m, n)) for m, n in VECTORS}),
+    _product("MatMul x'A'", {f"{m}x{n}": ((1, n), (m, n)) for m, n in VECTORS}, transposed="b"),
+    _product("MatMul vector", {"512x512": ((512, 512), (512, 1))}, "f16 c64", tolerance=2e-2),
+    _product(
         "BatchMatMul",
-        lambda tf, a, b: tf.matmul(a, b),
         {
-            "64x32x32x32": [normal(64, 32, 32), normal(64, 32, 32)],
-            "8x128x64x128": [normal(8, 128, 64), normal(8, 64, 128)],
-            "1000x4x4x4": [normal(1000, 4, 4), normal(1000, 4, 4)],
-            "100x50x50x1": [normal(100, 50, 50), normal(100, 50, 1)],
+            "64x32x32x32": ((64, 32, 32), (64, 32, 32)),
+            "8x128x64x128": ((8, 128, 64), (8, 64, 128)),
+            "1000x4x4x4": ((1000, 4, 4), (1000, 4, 4)),
+            "100x50x50x1": ((100, 50, 50), (100, 50, 1)),
         },
-        "f32 f64",
-        lambda t, a, b: a @ b,
     ),
     Sweep(
         "Einsum",
@@ -133,77 +105,38 @@ SWEEPS = [
         "f32",
         lambda t, a, b: t.einsum("bij,bkj->bik", a, b),
     ),
-    Sweep(
-        "Cholesky",
-        lambda tf, x: tf.linalg.cholesky(x),
-        _squares(_definite),
-        "f32 f64",
-        lambda t, x: t.linalg.cholesky(x),
-    ),
-    Sweep(
-        "MatrixInverse",
-        lambda tf, x: tf.linalg.inv(x),
-        _squares(_regular),
-        "f32 f64 c64",
-        lambda t, x: t.linalg.inv(x),
-        tolerance=1e-2,
-    ),
-    Sweep(
+    _linear("Cholesky", "cholesky", _squares(_definite), "cholesky"),
+    _linear("MatrixInverse", "inv", _squares(_regular), "inv", "f32 f64 c64", tolerance=1e-2),
+    _linear(
         "MatrixDeterminant",
-        lambda tf, x: tf.linalg.det(x),
-        {"8": [_definite(8, 8)], "64": [_definite(64, 64)], "500x16": [_definite(500, 16, 16)]},
-        "f32 f64",
-        lambda t, x: t.linalg.det(x),
+        "det",
+        {size: [_definite(*shape)] for size, shape in MATRICES.items()},
+        "det",
         tolerance=1e-2,
     ),
-    Sweep(
-        "LogMatrixDeterminant",
-        lambda tf, x: tf.linalg.slogdet(x),
-        _squares(_definite),
-        "f32 f64",
-        lambda t, x: tuple(t.linalg.slogdet(x)),
-    ),
-    Sweep(
-        "MatrixSolve",
-        lambda tf, a, b: tf.linalg.solve(a, b),
-        _with_sides(_regular, 4),
-        "f32 f64",
-        lambda t, a, b: t.linalg.solve(a, b),
-        tolerance=1e-2,
-    ),
-    Sweep(
-        "MatrixTriangularSolve",
-        lambda tf, a, b: tf.linalg.triangular_solve(a, b),
-        _with_sides(_lower, 4),
-        "f32 f64",
-        lambda t, a, b: t.linalg.solve_triangular(a, b, upper=False),
-    ),
-    Sweep(
-        "MatrixTriangularSolve wide",
-        lambda tf, a, b: tf.linalg.triangular_solve(a, b),
-        {"256": [_lower(256, 256), normal(256, 256)]},
-        "f32 f64",
-        lambda t, a, b: t.linalg.solve_triangular(a, b, upper=False),
+    _linear("LogMatrixDeterminant", "slogdet", _squares(_definite), lambda t, x: tuple(t.linalg.slogdet(x))),
+    _linear("MatrixSolve", "solve", _with_sides(_regular, 4), "solve", tolerance=1e-2),
+    _linear("MatrixTriangularSolve", "triangular_solve", _with_sides(_lower, 4), _lower_system),
+    _linear(
+        "MatrixTriangularSolve wide", "triangular_solve", {"256": [_lower(256, 256), normal(256, 256)]}, _lower_system
     ),
     Sweep(
         "MatrixTriangularSolve adjoint",
         lambda tf, a, b: tf.linalg.triangular_solve(a, b, adjoint=True),
         {"256": [_lower(256, 256), normal(256, 4)]},
-        "f32 f64",
+        REAL,
         lambda t, a, b: t.linalg.solve_triangular(a.mT, b, upper=True),
     ),
-    Sweep(
+    _linear(
         "CholeskySolve",
-        lambda tf, a, b: tf.linalg.cholesky_solve(a, b),
+        "cholesky_solve",
         {"256": [_lower(256, 256), normal(256, 4)]},
-        "f32 f64",
         lambda t, a, b: t.cholesky_solve(b, a),
     ),
-    Sweep(
+    _linear(
         "MatrixSolveLs",
-        lambda tf, a, b: tf.linalg.lstsq(a, b),
+        "lstsq",
         {"64x8": [normal(64, 8), normal(64, 2)], "1000x50": [normal(1000, 50), normal(1000, 2)]},
-        "f32 f64",
         lambda t, a, b: t.linalg.lstsq(a, b)[0],
         tolerance=1e-2,
     ),
@@ -211,22 +144,21 @@ SWEEPS = [
         "MatrixSolveLs l2",
         lambda tf, a, b: tf.linalg.lstsq(a, b, l2_regularizer=0.1),
         {"1000x50": [normal(1000, 50), normal(1000, 2)]},
-        "f32 f64",
+        REAL,
         tolerance=1e-2,
     ),
-    Sweep(
+    # Vectors are known up to their signs: only times are compared.
+    _linear(
         "Qr",
-        lambda tf, x: tf.linalg.qr(x),
+        "qr",
         {"8": [normal(8, 8)], "64": [normal(64, 64)], "256x64": [normal(256, 64)], "500x16": [normal(500, 16, 16)]},
-        "f32 f64",
         lambda t, x: tuple(t.linalg.qr(x)),
         compared=False,
     ),
-    Sweep(
+    _linear(
         "Svd",
-        lambda tf, x: tf.linalg.svd(x),
+        "svd",
         {"8": [normal(8, 8)], "64": [normal(64, 64)], "128x32": [normal(128, 32)], "200x16": [normal(200, 16, 16)]},
-        "f32 f64",
         lambda t, x: tuple(t.linalg.svd(x, full_matrices=False)),
         compared=False,
     ),
@@ -234,57 +166,27 @@ SWEEPS = [
         "Svd values",
         lambda tf, x: tf.linalg.svd(x, compute_uv=False),
         {"64": [normal(64, 64)], "128x32": [normal(128, 32)]},
-        "f32 f64",
+        REAL,
         lambda t, x: t.linalg.svdvals(x),
     ),
-    Sweep(
+    _linear(
         "SelfAdjointEig",
-        lambda tf, x: tf.linalg.eigh(x),
-        {
-            "8": [_definite(8, 8)],
-            "64": [_definite(64, 64)],
-            "128": [_definite(128, 128)],
-            "200x16": [_definite(200, 16, 16)],
-        },
-        "f32 f64",
+        "eigh",
+        {size: [_definite(*shape)] for size, shape in (MATRICES | {"128": (128, 128)}).items()},
         lambda t, x: tuple(t.linalg.eigh(x)),
         compared=False,
     ),
-    Sweep(
-        "SelfAdjointEig values",
-        lambda tf, x: tf.linalg.eigvalsh(x),
-        {"64": [_definite(64, 64)]},
-        "f32 f64",
-        lambda t, x: t.linalg.eigvalsh(x),
-    ),
-    Sweep(
-        "Lu",
-        lambda tf, x: tf.linalg.lu(x),
-        {
-            "8": [_regular(8, 8)],
-            "64": [_regular(64, 64)],
-            "256": [_regular(256, 256)],
-            "500x16": [_regular(500, 16, 16)],
-        },
-        "f32 f64",
-        lambda t, x: t.linalg.lu_factor(x)[0],
-        compared=False,
-    ),
-    Sweep(
+    _linear("SelfAdjointEig values", "eigvalsh", {"64": [_definite(64, 64)]}, "eigvalsh"),
+    _linear("Lu", "lu", _squares(_regular), lambda t, x: t.linalg.lu_factor(x)[0], compared=False),
+    _linear(
         "MatrixExponential",
-        lambda tf, x: tf.linalg.expm(x),
+        "expm",
         {"8": [normal(8, 8)], "32": [normal(32, 32)]},
+        "matrix_exp",
         "f64",
-        lambda t, x: t.linalg.matrix_exp(x),
         tolerance=1e-2,
     ),
-    Sweep(
-        "MatrixSquareRoot",
-        lambda tf, x: tf.linalg.sqrtm(x),
-        {"8": [_definite(8, 8)], "32": [_definite(32, 32)]},
-        "f32 f64",
-        tolerance=1e-2,
-    ),
+    _linear("MatrixSquareRoot", "sqrtm", {"8": [_definite(8, 8)], "32": [_definite(32, 32)]}, tolerance=1e-2),
     *(
         Sweep(
             op,

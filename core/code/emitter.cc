@@ -20,9 +20,9 @@ bool is_commutative(Opcode op) {
 
 }  // namespace
 
-Emitter::Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, std::span<const int> roots,
-                 int first_slot)
-    : list_(std::move(list)), calls_(calls), values_(list_.size()), next_slot_(first_slot) {
+Emitter::Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, std::vector<Block> blocks,
+                 std::span<const int> roots, int first_slot)
+    : list_(std::move(list)), calls_(calls), blocks_(std::move(blocks)), values_(list_.size()), next_slot_(first_slot) {
   std::fill_n(holds_, kRegisters, -1);
   pool_.assign(4, ~uint64_t{0});  // at the offset 0, for `invert`
   const int size = static_cast<int>(list_.size());
@@ -33,12 +33,18 @@ Emitter::Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, 
     if (!value.live) continue;
     for (int operand : {list_[i].a, list_[i].b, list_[i].c})
       if (operand >= 0) values_[operand].live = true;
+    if (list_[i].op != kBlock) continue;
+    for (const std::vector<int>& vectors : blocks_[list_[i].immediate].operands)
+      for (int vector : vectors) values_[vector].live = true;
   }
   for (int i = 0; i < size; ++i) {
     const Instruction& instruction = list_[i];
     if (!values_[i].live) continue;
     for (int operand : {instruction.a, instruction.b, instruction.c})
       if (operand >= 0) values_[operand].uses.push_back(i);
+    if (instruction.op == kBlock)
+      for (const std::vector<int>& vectors : blocks_[instruction.immediate].operands)
+        for (int vector : vectors) values_[vector].uses.push_back(i);
     if (instruction.op != Opcode::constant) continue;
     values_[i].home = Operand::at(kPool, static_cast<int32_t>(pool_.size() * sizeof(uint64_t)));
     auto bits = static_cast<uint64_t>(instruction.immediate);
@@ -152,6 +158,11 @@ bool Emitter::translate(int first, int last) {
   for (now_ = first; now_ < last; ++now_) {
     const Instruction& i = list_[now_];
     if (i.op == Opcode::parameter || i.op == Opcode::constant || !values_[now_].live) continue;
+    if (i.op == kPart) {
+      const Block& block = blocks_[list_[i.a].immediate];
+      values_[now_].home = slot(block.places[block.operands.size()] + static_cast<int>(i.immediate));
+      continue;
+    }
     if (!translate(i)) return false;
     for (int value : {i.a, i.b, i.c})
       if (value >= 0 && dies_now(value)) drop(values_[value].reg);
@@ -160,6 +171,10 @@ bool Emitter::translate(int first, int last) {
 }
 
 bool Emitter::translate(const Instruction& i) {
+  if (i.op == kBlock) {
+    run_block(i);
+    return true;
+  }
   switch (i.op) {
     case Opcode::mul:
       if (i.lane == Lane::int64) {
@@ -406,8 +421,7 @@ void Emitter::divide(const Instruction& i) {
   out_.vex(wide ? kBroadcast64 : kBroadcast32, to, 0, Operand::of(to));
 }
 
-void Emitter::call(const Instruction& i) {
-  const Call& function = calls_[i.immediate];
+void Emitter::leave_registers() {
   for (int r = 0; r < kRegisters; ++r) {
     if (holds_[r] < 0) continue;
     const Value& value = values_[holds_[r]];
@@ -416,6 +430,43 @@ void Emitter::call(const Instruction& i) {
     else
       drop(r);
   }
+}
+
+int Emitter::row_of_slots(std::span<const int> values) const {
+  if (values.empty()) return -1;
+  const Operand& first = values_[values[0]].home;
+  for (size_t k = 0; k < values.size(); ++k) {
+    const Operand& home = values_[values[k]].home;
+    if (home.base != kSlots || home.offset != first.offset + static_cast<int>(k) * kVectorBytes) return -1;
+  }
+  return first.offset / kVectorBytes;
+}
+
+void Emitter::run_block(const Instruction& i) {
+  const Block& block = blocks_[i.immediate];
+  for (size_t k = 0; k < block.operands.size(); ++k) {
+    const std::vector<int>& vectors = block.operands[k];
+    block.places[k] = row_of_slots(vectors);
+    if (block.places[k] >= 0 || vectors.empty()) continue;
+    block.places[k] = next_slot_;
+    next_slot_ += static_cast<int>(vectors.size());
+    for (size_t v = 0; v < vectors.size(); ++v)
+      store(in_register(vectors[v]), slot(block.places[k] + static_cast<int>(v)));
+  }
+  leave_registers();
+  block.places[block.operands.size()] = next_slot_;
+  next_slot_ += block.num_parts;
+  out_.set(rdi, static_cast<int64_t>(reinterpret_cast<uintptr_t>(block.state)));
+  out_.move(rsi, kSlots);
+  out_.set(rax, static_cast<int64_t>(reinterpret_cast<uintptr_t>(block.function)));
+  out_.bytes({0xc5, 0xf8, 0x77, 0xff, 0xd0});  // vzeroupper; call rax
+  out_.bytes({0x85, 0xc0});                    // test eax, eax
+  failures_.push_back(out_.jump(Assembler::kZero));
+}
+
+void Emitter::call(const Instruction& i) {
+  const Call& function = calls_[i.immediate];
+  leave_registers();
   const Operand to = new_slot();
   out_.address(rdi, operand(i.a));
   if (function.binary) {

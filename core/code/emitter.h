@@ -6,14 +6,14 @@
 // come back when they are needed; the one that is needed last goes first. Constants are read from a pool that r12
 // points to. Where there are more arrays than registers for their addresses, these are read from a table at r15 into
 // rax. The code also changes rax, rcx and rdx only for integer products and quotients, conversions and calls; calls
-// change all registers that the calling convention lets them.
+// and blocks change all registers that the calling convention lets them.
 #pragma once
 
 #include <climits>
 #include <vector>
 
 #include "code/assembler.h"
-#include "code/recording.h"
+#include "code/block.h"
 
 namespace thalweg::code {
 
@@ -24,7 +24,8 @@ class Emitter {
 
   // Instructions are translated if they compute one of the `roots`, which stay readable to the end, or may fail.
   // `first_slot` is the first that values may be put into.
-  Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, std::span<const int> roots, int first_slot);
+  Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, std::vector<Block> blocks,
+          std::span<const int> roots, int first_slot);
 
   Assembler& out() { return out_; }
   const std::vector<Instruction>& list() const { return list_; }
@@ -50,7 +51,7 @@ class Emitter {
   void load(int reg, const Operand& from) { out_.vex({0, 1, 0x10}, reg, 0, from); }
   void store(int reg, const Operand& to) { out_.vex({0, 1, 0x11}, reg, 0, to); }
 
-  // After an integer quotient: the jumps that are taken if the divisor is zero.
+  // The jumps that are taken if an integer's divisor is zero, or a block fails.
   const std::vector<size_t>& failures() const { return failures_; }
   int num_slots() const { return next_slot_; }
   // The bytes of the pool that r12 must point to.
@@ -72,6 +73,11 @@ class Emitter {
   void product(const Instruction& i);
   void divide(const Instruction& i);
   void call(const Instruction& i);
+  void run_block(const Instruction& i);
+  // The first of the slots that the values lie in one behind the other, or -1.
+  int row_of_slots(std::span<const int> values) const;
+  // Before a call: stores what is needed later, and forgets all registers.
+  void leave_registers();
   void invert(int reg);
 
   bool dies_now(int value) const;
@@ -80,7 +86,8 @@ class Emitter {
   int free_register();
   void hold(int reg, int value);
   void drop(int reg);
-  Operand new_slot() { return Operand::at(kSlots, kVectorBytes * next_slot_++); }
+  static Operand slot(int number) { return Operand::at(kSlots, kVectorBytes * number); }
+  Operand new_slot() { return slot(next_slot_++); }
   // The place of a value in memory, for the very next instruction.
   Operand reach(const Operand& home);
   bool in_memory(int value) const { return values_[value].home.base >= 0; }
@@ -88,6 +95,7 @@ class Emitter {
 
   std::vector<Instruction> list_;
   const std::vector<Call>& calls_;
+  const std::vector<Block> blocks_;
   Assembler out_;
   std::vector<Value> values_;
   int holds_[kRegisters];

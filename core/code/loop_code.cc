@@ -2,7 +2,7 @@
 //
 // The code is a function of (slots, limit). Instructions whose operands never change are computed before the loop.
 // Variables, and then the most used other operands, stay in registers as far as there are enough, unless the loop
-// calls functions, which may change all of them.
+// calls functions or runs blocks, which may change all of them.
 #include "code/loop_code.h"
 
 #include <algorithm>
@@ -21,13 +21,14 @@ constexpr int kMostPinned = 9;   // leaves six for values of an iteration
 
 // The instructions in another order: first those that are computed once.
 struct Order {
-  Order(const Recording& recording, const LoopPlan& plan) : place(recording.instructions().size()) {
+  Order(const BlockRecording& recording, const LoopPlan& plan)
+      : place(recording.instructions().size()), blocks(recording.blocks()) {
     const auto& from = recording.instructions();
     std::vector<char> is_once(from.size());
     for (size_t i = 0; i < from.size(); ++i) {
       const Instruction& instruction = from[i];
-      bool once =
-          instruction.op != Opcode::call && instruction.op != Opcode::quotient && instruction.op != Opcode::remainder;
+      bool once = instruction.op != Opcode::call && instruction.op != kBlock && instruction.op != Opcode::quotient &&
+                  instruction.op != Opcode::remainder;
       if (instruction.op == Opcode::parameter) once = instruction.immediate >= plan.num_variables;
       for (int operand : {instruction.a, instruction.b, instruction.c})
         if (operand >= 0) once = once && is_once[operand];
@@ -44,11 +45,15 @@ struct Order {
   void add(Instruction instruction, size_t number) {
     for (int* operand : {&instruction.a, &instruction.b, &instruction.c})
       if (*operand >= 0) *operand = place[*operand];
+    if (instruction.op == kBlock)
+      for (std::vector<int>& vectors : blocks[instruction.immediate].operands)
+        for (int& vector : vectors) vector = place[vector];
     place[number] = static_cast<int>(list.size());
     list.push_back(instruction);
   }
   std::vector<int> place;  // of the recording's instructions in the list
   std::vector<Instruction> list;
+  std::vector<Block> blocks;
   int loop = 0, body = 0;  // where these begin
 };
 
@@ -112,12 +117,12 @@ void move_together(Emitter& emitter, std::vector<Move> moves, const Operand& spa
 
 }  // namespace
 
-std::unique_ptr<LoopCode> LoopCode::compile(const Recording& recording, const LoopPlan& plan) {
+std::unique_ptr<LoopCode> LoopCode::compile(const BlockRecording& recording, const LoopPlan& plan) {
   const Order order(recording, plan);
   std::vector<int> roots{order.place[plan.predicate]};
   for (int value : plan.next) roots.push_back(order.place[value]);
   const int spare_slot = plan.num_parameters;
-  Emitter emitter(order.list, recording.calls(), roots, spare_slot + 1);
+  Emitter emitter(order.list, recording.calls(), order.blocks, roots, spare_slot + 1);
   std::vector<int> variables(plan.num_variables, -1);
   for (int i = 0; i < static_cast<int>(order.list.size()); ++i) {
     const Instruction& instruction = order.list[i];
@@ -133,7 +138,7 @@ std::unique_ptr<LoopCode> LoopCode::compile(const Recording& recording, const Lo
   if (!emitter.translate(0, order.loop)) return nullptr;
   for (int i = 0; i < order.loop; ++i) emitter.retire(i);
   std::vector<int> registers(plan.num_variables, -1);
-  if (recording.calls().empty()) registers = pin_values(emitter, order, plan, variables);
+  if (recording.calls().empty() && order.blocks.empty()) registers = pin_values(emitter, order, plan, variables);
 
   const size_t top = out.here();
   out.add(kLeft, -1);
@@ -178,7 +183,7 @@ LoopCode::Outcome LoopCode::run(Slot* slots, int64_t limit) const {
 
 #else
 
-std::unique_ptr<LoopCode> LoopCode::compile(const Recording&, const LoopPlan&) { return nullptr; }
+std::unique_ptr<LoopCode> LoopCode::compile(const BlockRecording&, const LoopPlan&) { return nullptr; }
 LoopCode::Outcome LoopCode::run(Slot*, int64_t) const { return Outcome::failed; }
 
 #endif

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "code/block.h"
 #include "code/executable.h"
-#include "code/recording.h"
 #include "code/slot.h"
 
 namespace thalweg::code {
@@ -24,11 +24,12 @@ struct LoopPlan {
 
 class LoopCode {
  public:
-  static std::unique_ptr<LoopCode> compile(const Recording& recording, const LoopPlan& plan);
+  static std::unique_ptr<LoopCode> compile(const BlockRecording& recording, const LoopPlan& plan);
 
   int num_slots() const { return num_slots_; }
   // The first slots are the parameters; those of the variables are changed, up to the beginning of an iteration that
-  // did not take place: because the condition was false, `limit` iterations were done, or it divides by zero.
+  // did not take place: because the condition was false, `limit` iterations were done, or it divides by zero or a
+  // block fails in it.
   enum class Outcome : int { ended, limit, failed };
   Outcome run(Slot* slots, int64_t limit) const;
 

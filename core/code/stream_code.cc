@@ -96,7 +96,7 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, int 
     roots.insert(roots.end(), results.begin(), results.end());
     bodies.push_back({count, first, static_cast<int>(turns.list.size()), std::move(results)});
   }
-  Emitter emitter(turns.list, recording.calls(), roots, num_splats);
+  Emitter emitter(turns.list, recording.calls(), {}, roots, num_splats);
   for (size_t i = 0; i < turns.list.size(); ++i) {
     if (turns.list[i].op != Opcode::parameter) continue;
     const auto number = static_cast<int>(turns.list[i].immediate);

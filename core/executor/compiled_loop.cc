@@ -2,6 +2,7 @@
 #include "executor/compiled_loop.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "executor/step.h"
 
@@ -12,6 +13,8 @@ using code::Slot;
 
 // The code runs for so many iterations, some tens of microseconds, before it looks whether the step goes on.
 constexpr int64_t kIterations = 16384;
+// With products and the like an iteration may take some microseconds.
+constexpr int64_t kIterationsOfBlocks = 256;
 
 template <typename Stored>
 void fill_lanes(const Tensor& from, Slot* slots, const LoopValue& value) {
@@ -29,6 +32,11 @@ void fill_lanes(const Tensor& from, Slot* slots, const LoopValue& value) {
   }
 }
 void fill(const Tensor& from, Slot* slots, const LoopValue& value) {
+  if (value.is_outside()) {
+    const void* address = from.raw();
+    std::memcpy(slots[value.pointer].bytes, &address, sizeof(address));
+    return;
+  }
   value.has_wide_lanes() ? fill_lanes<int64_t>(from, slots, value) : fill_lanes<int32_t>(from, slots, value);
 }
 
@@ -43,6 +51,15 @@ void read_lanes(const Slot* slots, const LoopValue& value, Tensor& to) {
       to.flat<Stored>()[i] = lane;
   }
 }
+
+// Lanes behind the last element repeat it.
+template <typename Stored>
+void repeat_last(void* result, int64_t count) {
+  auto* elements = static_cast<Stored*>(result);
+  for (int64_t i = count; i * static_cast<int64_t>(sizeof(Stored)) % code::kVectorBytes != 0; ++i)
+    elements[i] = elements[count - 1];
+}
+
 Tensor read(const Slot* slots, const LoopValue& value) {
   Tensor to(value.dtype, value.shape);
   value.has_wide_lanes() ? read_lanes<int64_t>(slots, value, to) : read_lanes<int32_t>(slots, value, to);
@@ -50,6 +67,26 @@ Tensor read(const Slot* slots, const LoopValue& value) {
 }
 
 }  // namespace
+
+int LoopBlock::run(const void* state, void* memory) noexcept {
+  const auto& block = *static_cast<const LoopBlock*>(state);
+  auto* slots = static_cast<Slot*>(memory);
+  const void* operands[kMostOperands] = {};
+  for (size_t k = 0; k < block.pointers.size(); ++k) {
+    if (block.pointers[k] != code::kNone)
+      std::memcpy(&operands[k], slots[block.pointers[k]].bytes, sizeof(void*));
+    else if (block.places[k] >= 0)
+      operands[k] = slots[block.places[k]].bytes;
+  }
+  void* result = slots[block.places.back()].bytes;
+  try {
+    block.work.run(operands, result);
+  } catch (...) {
+    return 0;  // The node will report it.
+  }
+  block.wide ? repeat_last<int64_t>(result, block.count) : repeat_last<int32_t>(result, block.count);
+  return 1;
+}
 
 bool CompiledLoop::fits(std::span<const Tensor> variables, std::span<const Tensor> invariants) const {
   for (size_t i = 0; i < operands_.size(); ++i) {
@@ -70,7 +107,7 @@ bool CompiledLoop::run(std::span<Tensor> variables, std::span<const Tensor> inva
   code::LoopCode::Outcome outcome;
   do {
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
-    outcome = code_->run(slots, kIterations);
+    outcome = code_->run(slots, blocks_.empty() ? kIterations : kIterationsOfBlocks);
     if (outcome == code::LoopCode::Outcome::limit) step.tick();
   } while (outcome == code::LoopCode::Outcome::limit);
   for (size_t i = 0; i < num_variables_; ++i) variables[i] = read(slots, operands_[i]);

@@ -2,6 +2,7 @@
 #include "executor/loop_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "code/recorded.h"
@@ -14,7 +15,7 @@ using code::kNone;
 using code::Lane;
 using code::Opcode;
 
-constexpr size_t kMostVectors = 8;  // of a value
+constexpr size_t kMostVectors = 32;  // of a value
 constexpr size_t kMostInstructions = 4000;
 
 std::optional<Lane> lane_of(DType dtype) {
@@ -42,6 +43,12 @@ size_t num_vectors(const Shape& shape, int64_t lanes) {
   return n > static_cast<int64_t>(kMostVectors) * lanes ? 0 : static_cast<size_t>((n + lanes - 1) / lanes);
 }
 
+// Whether a value of shape `a` has an element for each of shape `b`: they differ by leading ones at most.
+bool has_same_elements(const Shape& a, const Shape& b) {
+  if (a.num_elements() != b.num_elements() || a.rank() > b.rank()) return false;
+  return std::equal(a.begin(), a.end(), b.begin() + (b.rank() - a.rank()));
+}
+
 // The shape of an op on these values: one shape, or scalars beside it.
 const Shape* common_shape(std::span<const LoopValue> operands) {
   const Shape* shape = nullptr;
@@ -52,7 +59,8 @@ const Shape* common_shape(std::span<const LoopValue> operands) {
       shape = &s;
   }
   for (const LoopValue& value : operands)
-    if (!(value.shape == *shape) && !(value.is_splat() && value.shape.rank() <= shape->rank())) return nullptr;
+    if (!has_same_elements(value.shape, *shape) && !(value.is_splat() && value.shape.rank() <= shape->rank()))
+      return nullptr;
   return shape;
 }
 
@@ -65,7 +73,8 @@ std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor>
   for (std::span<const Tensor> tensors : {variables, invariants}) {
     for (const Tensor& tensor : tensors) {
       const int first = num_parameters_;
-      const std::optional<LoopValue> value = parameter(tensor);
+      std::optional<LoopValue> value = parameter(tensor);
+      if (!value && tensors.data() == invariants.data()) value = outside(tensor);
       if (!value) return nullptr;
       values.push_back({*value});
       made->operands_.push_back(*value);
@@ -81,7 +90,8 @@ std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor>
     std::vector<LoopValue> operands;
     for (const LoopSource& input : item.inputs) operands.push_back(values[input.source][input.output]);
     const size_t inputs = std::min(operands.size(), item.def.input_dtypes.size());
-    values.push_back(outputs(item.def, std::span(operands).first(inputs), std::span(operands).subspan(inputs)));
+    const std::span<const LoopValue> all(operands);
+    values.push_back(outputs(item.def, item.kernel.get(), all.first(inputs), all.subspan(inputs)));
     if (values.back().empty() || recording_.instructions().size() > kMostInstructions) return nullptr;
   }
   if (program_.num_condition_ == program_.items_.size())
@@ -100,6 +110,7 @@ std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor>
   plan.num_parameters = num_parameters_;
   made->num_variables_ = variables.size();
   made->constants_ = std::move(constants_);
+  made->blocks_ = std::move(blocks_);
   made->code_ = code::LoopCode::compile(recording_, plan);
   if (made->code_ == nullptr) return nullptr;
   return made;
@@ -115,16 +126,22 @@ std::optional<LoopValue> LoopBuilder::parameter(const Tensor& like) {
   return value;
 }
 
+LoopValue LoopBuilder::outside(const Tensor& like) {
+  LoopValue value{like.dtype(), like.shape(), {}, false, {}};
+  value.pointer = num_parameters_++;
+  return value;
+}
+
 std::optional<LoopValue> LoopBuilder::constant(const Tensor& tensor) {
   const std::optional<Lane> lane = lane_of(tensor.dtype());
-  if (!lane || tensor.num_elements() == 0) return std::nullopt;
-  if (tensor.num_elements() > 1) {
+  if (!lane || tensor.num_elements() != 1) {
     const int first = num_parameters_;
-    std::optional<LoopValue> value = parameter(tensor);
-    if (!value) return std::nullopt;
-    LoopValue slots = *value;
+    LoopValue value = parameter(tensor).value_or(LoopValue{});
+    if (value.vectors.empty()) value = outside(tensor);
+    LoopValue slots = value;
     for (size_t v = 0; v < slots.vectors.size(); ++v) slots.vectors[v] = first + static_cast<int>(v);
     constants_.emplace_back(std::move(slots), tensor);
+    value.constant = tensor;
     return value;
   }
   uint64_t bits = 0;
@@ -132,7 +149,9 @@ std::optional<LoopValue> LoopBuilder::constant(const Tensor& tensor) {
     bits = *tensor.flat<bool>() ? ~uint64_t{0} : 0;
   else
     std::memcpy(&bits, tensor.raw(), size_of(tensor.dtype()));
-  return LoopValue{tensor.dtype(), tensor.shape(), {recording_.constant(*lane, bits)}, false, {}};
+  LoopValue value{tensor.dtype(), tensor.shape(), {recording_.constant(*lane, bits)}, false, {}};
+  value.constant = tensor;
+  return value;
 }
 
 LoopValue LoopBuilder::filled(DType dtype, const Shape& shape, int number) {
@@ -159,7 +178,8 @@ LoopValue LoopBuilder::filled(DType dtype, const Shape& shape, int number) {
   return value;
 }
 
-std::vector<LoopValue> LoopBuilder::outputs(const NodeDef& def, Operands operands, Operands guards) {
+std::vector<LoopValue> LoopBuilder::outputs(const NodeDef& def, const Kernel* kernel, Operands operands,
+                                            Operands guards) {
   std::optional<LoopValue> result;
   if (def.op == "Merge") {
     result = merge(operands);
@@ -173,6 +193,7 @@ std::vector<LoopValue> LoopBuilder::outputs(const NodeDef& def, Operands operand
       for (const LoopValue& value : values)
         if (!std::equal(value.branches.begin(), value.branches.end(), branches.begin())) return {};
     if (def.op == "Switch") return choose(operands);
+    const bool in_branch = !branches.empty();
     int taken = kNone;
     for (const auto& [predicate, branch] : branches) {
       const int truth = branch ? predicate
@@ -181,7 +202,8 @@ std::vector<LoopValue> LoopBuilder::outputs(const NodeDef& def, Operands operand
       taken = taken == kNone ? truth : recording_.add({Opcode::bit_and, Lane::truth, taken, truth});
     }
     recording_.guard(taken);
-    result = node(def, operands);
+    // A block costs too much to be computed for a branch that is not taken.
+    result = node(def, in_branch ? nullptr : kernel, operands);
     recording_.guard(kNone);
     if (result) result->branches = std::move(branches);
   }
@@ -192,7 +214,7 @@ std::vector<LoopValue> LoopBuilder::outputs(const NodeDef& def, Operands operand
 
 std::vector<LoopValue> LoopBuilder::choose(Operands operands) {
   const LoopValue& predicate = operands[1];
-  if (predicate.dtype != DType::boolean || !predicate.is_splat()) return {};
+  if (predicate.dtype != DType::boolean || !predicate.is_splat() || operands[0].is_outside()) return {};
   std::vector<LoopValue> found(2, operands[0]);
   for (int branch : {0, 1}) {
     // The predicate may be what is passed on, or computed in the branch that the conditional is in.
@@ -211,9 +233,10 @@ std::optional<LoopValue> LoopBuilder::merge(Operands operands) {
   std::vector<std::pair<int, bool>> expected = otherwise.branches;
   expected.back().second = true;
   if (otherwise.branches.back().second || then.branches != expected) return std::nullopt;
-  if (then.dtype != otherwise.dtype || !(then.shape == otherwise.shape)) return std::nullopt;
+  if (then.dtype != otherwise.dtype || !(then.shape == otherwise.shape) || then.is_outside()) return std::nullopt;
   if (!then.is_splat() && then.wide != otherwise.wide) return std::nullopt;
   LoopValue result = then;
+  result.constant.reset();
   result.branches.pop_back();
   for (size_t v = 0; v < then.vectors.size(); ++v)
     result.vectors[v] =
@@ -221,17 +244,74 @@ std::optional<LoopValue> LoopBuilder::merge(Operands operands) {
   return result;
 }
 
-std::optional<LoopValue> LoopBuilder::node(const NodeDef& def, Operands operands) {
-  if (def.output_dtypes.size() != 1 || !lane_of(def.output_dtypes[0])) return std::nullopt;
+std::optional<LoopValue> LoopBuilder::node(const NodeDef& def, const Kernel* kernel, Operands operands) {
+  if (def.output_dtypes.size() != 1) return std::nullopt;
   if (def.op == "Const") return constant(def.attr<Tensor>("value"));
-  if (operands.empty()) return std::nullopt;
+  if (operands.empty() || !lane_of(def.output_dtypes[0])) return std::nullopt;
   if (def.op == "Identity" || def.op == "StopGradient" || def.op == "PreventGradient") return operands[0];
-  if (def.op == "ZerosLike" || def.op == "OnesLike")
+  if ((def.op == "ZerosLike" || def.op == "OnesLike") && !operands[0].is_outside())
     return filled(operands[0].dtype, operands[0].shape, def.op == "OnesLike" ? 1 : 0);
+  const bool is_fused = def.op == "_FusedElementwise";
+  if (is_fused && def.find("reduction") != nullptr) return kernel == nullptr ? std::nullopt : reduced(def, operands);
+  if (dynamic_cast<const ShapedKernel*>(kernel) != nullptr) return shaped(kernel, def.output_dtypes[0], operands);
+  for (const LoopValue& value : operands)
+    if (value.is_outside()) return std::nullopt;
   if (def.op == "Cast") return cast(def, operands[0]);
   if ((def.op == "Select" || def.op == "SelectV2") && operands.size() == 3) return select(def, operands);
-  if (def.op == "_FusedElementwise") return def.find("reduction") == nullptr ? fused(def, operands) : std::nullopt;
-  return elementwise(def, operands);
+  return is_fused ? fused(def, operands) : elementwise(def, operands);
+}
+
+std::optional<LoopValue> LoopBuilder::shaped(const Kernel* kernel, DType dtype, Operands operands,
+                                             std::unique_ptr<Kernel> owned) {
+  const auto* const known = dynamic_cast<const ShapedKernel*>(kernel);
+  if (known == nullptr || dtype == DType::boolean || operands.size() > LoopBlock::kMostOperands) return std::nullopt;
+  auto block = std::make_unique<LoopBlock>();
+  code::Block recorded{&LoopBlock::run, block.get(), nullptr, {}, 0};
+  std::vector<ShapedOperand> shapes;
+  for (const LoopValue& value : operands) {
+    // In slots, truth values are as wide as numbers.
+    if (value.dtype == DType::boolean && !value.is_outside()) return std::nullopt;
+    shapes.push_back({value.dtype, value.shape, value.constant});
+    recorded.operands.push_back(value.vectors);
+    block->pointers.push_back(value.pointer);
+  }
+  try {
+    std::optional<ShapedWork> work = known->for_shapes(shapes);
+    if (!work) return std::nullopt;
+    block->work = std::move(*work);
+  } catch (const Error&) {
+    return std::nullopt;  // The node will report it.
+  }
+  LoopValue result{dtype, block->work.shape, {}, false, {}};
+  recorded.num_parts = static_cast<int>(num_vectors(result.shape, lanes_of(result)));
+  if (recorded.num_parts == 0) return std::nullopt;
+  block->count = result.shape.num_elements();
+  block->wide = result.has_wide_lanes();
+  block->places.assign(operands.size() + 1, kNone);
+  recorded.places = block->places.data();
+  block->kernel = std::move(owned);
+  result.vectors = recording_.block(std::move(recorded), *lane_of(dtype));
+  blocks_.push_back(std::move(block));
+  return result;
+}
+
+// The reduction of what a chain of element-wise ops computes.
+std::optional<LoopValue> LoopBuilder::reduced(const NodeDef& def, Operands operands) {
+  for (const LoopValue& value : operands.first(operands.size() - 1))
+    if (value.is_outside()) return std::nullopt;
+  const std::optional<LoopValue> chain = fused(def, operands.first(operands.size() - 1));
+  if (!chain) return std::nullopt;
+  const LoopValue& axes = operands.back();
+  NodeDef reduction;
+  reduction.name = def.name;
+  reduction.op = def.attr<std::string>("reduction");
+  reduction.attrs["T"] = DType::float32;
+  reduction.attrs["keep_dims"] = def.attr<bool>("keep_dims", false);
+  reduction.input_dtypes = {DType::float32, axes.dtype};
+  reduction.output_dtypes = {DType::float32};
+  std::unique_ptr<Kernel> kernel = Registry::global().create(reduction, program_.device_);
+  const Kernel* const made = kernel.get();
+  return shaped(made, DType::float32, std::array{*chain, axes}, std::move(kernel));
 }
 
 bool LoopBuilder::are_lanewise(size_t first) const {

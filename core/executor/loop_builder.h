@@ -1,9 +1,10 @@
 // LoopBuilder: records the nodes of a lowered loop as instructions, and makes machine code of them.
 //
 // Nodes are element-wise ops, casts, selections and constants on float32, float64, int32, int64 and bool, whose
-// functors record their own instructions (kernel/registry.h); functions without instructions are called. Of a
-// conditional both branches are computed, and the Merge selects. The shapes of the variables must stay the same from
-// iteration to iteration.
+// functors record their own instructions (kernel/registry.h); functions without instructions are called. Products,
+// reductions and whatever else can compute on plain memory (kernel/shaped_kernel.h) are blocks. Of a conditional both
+// branches are computed, and the Merge selects. The shapes of the variables must stay the same from iteration to
+// iteration.
 #pragma once
 
 #include <memory>
@@ -25,13 +26,19 @@ class LoopBuilder {
  private:
   using Operands = std::span<const LoopValue>;
   std::optional<LoopValue> parameter(const Tensor& like);
+  // A value that stays where it is: only blocks read it.
+  LoopValue outside(const Tensor& like);
   std::optional<LoopValue> constant(const Tensor& value);
   // The results of a node; nothing if it has no instructions, or its operands are of different branches.
-  std::vector<LoopValue> outputs(const NodeDef& def, Operands operands, Operands guards);
+  std::vector<LoopValue> outputs(const NodeDef& def, const Kernel* kernel, Operands operands, Operands guards);
   std::vector<LoopValue> choose(Operands operands);
   std::optional<LoopValue> merge(Operands operands);
   // The result of a node; none if it has no instructions.
-  std::optional<LoopValue> node(const NodeDef& def, Operands operands);
+  std::optional<LoopValue> node(const NodeDef& def, const Kernel* kernel, Operands operands);
+  // The result of a kernel on plain memory; `owned` is the kernel if no node of the loop has it.
+  std::optional<LoopValue> shaped(const Kernel* kernel, DType dtype, Operands operands,
+                                  std::unique_ptr<Kernel> owned = nullptr);
+  std::optional<LoopValue> reduced(const NodeDef& def, Operands operands);
   std::optional<LoopValue> elementwise(const NodeDef& def, Operands operands);
   std::optional<LoopValue> fused(const NodeDef& def, Operands operands);
   std::optional<LoopValue> cast(const NodeDef& def, const LoopValue& from);
@@ -41,9 +48,10 @@ class LoopBuilder {
   bool are_lanewise(size_t first) const;
 
   const LoopProgram& program_;
-  code::Recording recording_;
+  code::BlockRecording recording_;
   int num_parameters_ = 0;
   std::vector<std::pair<LoopValue, Tensor>> constants_;
+  std::vector<std::unique_ptr<LoopBlock>> blocks_;
 };
 
 }  // namespace thalweg

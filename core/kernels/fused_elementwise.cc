@@ -6,7 +6,8 @@
 //
 // Operands of one shape, and scalars, are computed by machine code made for the chain (elementwise_code.h), or, where
 // there is none, block by block: all ops on one block, whose intermediate results stay in the first-level cache, then
-// the next block. Operands that have to be broadcast otherwise are computed op by op. All three give the same bits.
+// the next block. Operands that are rows or columns of the result are computed in the same way, one row of it after the
+// other. Operands that have to be broadcast otherwise are computed op by op. All three give the same bits.
 //
 // With the attribute `reduction`, an op type, the result is reduced along the axes in the last input, and `keep_dims`.
 // Where the last dimension is reduced, each row is computed into the cache and reduced from there.
@@ -28,6 +29,8 @@ constexpr int64_t kFewElements = 16;
 constexpr size_t kFewValues = 64;
 // From here on code is made for a chain: it takes some 20 microseconds, once.
 constexpr int64_t kWorthCode = 1024;
+// Rows of a result with broadcast operands are worth computing one by one from this length on.
+constexpr int64_t kWorthRows = 64;
 
 struct FusedElementwise : DivisibleKernel {
   struct Op {
@@ -96,7 +99,28 @@ struct FusedElementwise : DivisibleKernel {
     }
   }
 
+  // How the result lies: a matrix, of which each operand is the whole (strides: columns, 1), a row (0, 1), a column (1,
+  // 0) or a scalar. One row, unless operands are broadcast.
+  struct Layout {
+    Shape shape;
+    int64_t columns = 0;
+    std::vector<int64_t> row_strides, strides;  // of the inputs; strides also of the ops' results
+  };
+
   void compute(Context& ctx) override {
+    const std::optional<Layout> layout = find_layout(ctx);
+    if (!layout) return compute_in_parts(ctx, nullptr);
+    if (reduction) return compute_reduced(ctx, *layout);
+    // A block of the output is written after all inputs of the same elements are read, so the output may alias an
+    // input.
+    for (int i = 0; i < num_inputs; ++i)
+      if (ctx.input(i).writable() && ctx.input(i).shape() == layout->shape)
+        return in_blocks(ctx, *layout, ctx.forward_or_allocate({i}, 0, layout->shape));
+    in_blocks(ctx, *layout, ctx.allocate(0, layout->shape));
+  }
+
+  // None if operands do not fit, or are broadcast in a way that rows and columns do not show.
+  std::optional<Layout> find_layout(Context& ctx) const {
     const Shape* shape = nullptr;
     for (int i = 0; i < num_inputs; ++i) {
       const Shape& s = ctx.input(i).shape();
@@ -104,59 +128,98 @@ struct FusedElementwise : DivisibleKernel {
           (s.num_elements() == shape->num_elements() && s.rank() > shape->rank()))
         shape = &s;
     }
+    Layout layout{*shape, shape->num_elements(), std::vector<int64_t>(num_inputs), {}};
+    layout.strides.resize(num_inputs + ops.size());
+    bool is_flat = true;
     for (int i = 0; i < num_inputs; ++i) {
       const Tensor& t = ctx.input(i);
-      if (!(t.shape() == *shape) && !(t.num_elements() == 1 && t.rank() <= shape->rank()))
-        return compute_in_parts(ctx, nullptr);
+      layout.strides[i] = shape->num_elements() != 1 && t.shape() == *shape;
+      is_flat = is_flat && (t.shape() == *shape || (t.num_elements() == 1 && t.rank() <= shape->rank()));
     }
-    const Shape result = *shape;
-    if (reduction) return compute_reduced(ctx, result);
-    // A block of the output is written after all inputs of the same elements are read, so the output may alias an
-    // input.
-    for (int i = 0; i < num_inputs; ++i)
-      if (ctx.input(i).writable() && ctx.input(i).shape() == result)
-        return in_blocks(ctx, ctx.forward_or_allocate({i}, 0, result));
-    in_blocks(ctx, ctx.allocate(0, result));
+    if (!is_flat && !find_rows(ctx, layout)) return std::nullopt;
+    for (size_t i = 0; i < ops.size(); ++i)
+      layout.strides[num_inputs + i] =
+          layout.strides[ops[i].left] | (ops[i].right < 0 ? 0 : layout.strides[ops[i].right]);
+    return layout;
   }
 
-  // The operands of one run: their strides, the code for them, and the values of scalars.
+  // The layout of operands that are rows and columns of the result.
+  bool find_rows(Context& ctx, Layout& layout) const {
+    Shape& shape = layout.shape;
+    for (int i = 0; i < num_inputs; ++i) {
+      if (!Broadcast::possible(shape, ctx.input(i).shape())) return false;
+      shape = Broadcast(shape, ctx.input(i).shape()).shape();
+    }
+    const int rank = shape.rank();
+    layout.columns = 1;
+    for (int first = rank - 1; first > 0; --first) {  // the first dimension of the columns
+      layout.columns *= shape[first];
+      if (layout.columns < kWorthRows) continue;
+      bool fits = true;
+      for (int i = 0; i < num_inputs && fits; ++i) {
+        const Shape& s = ctx.input(i).shape();
+        bool whole_rows = true, whole_columns = true, one_row = true, one_column = true;
+        for (int d = 0; d < rank; ++d) {
+          const int64_t size = d < rank - s.rank() ? 1 : s[d - (rank - s.rank())];
+          (d < first ? whole_rows : whole_columns) &= size == shape[d];
+          (d < first ? one_row : one_column) &= size == 1;
+        }
+        fits = (whole_rows || one_row) && (whole_columns || one_column);
+        layout.strides[i] = whole_columns;
+        layout.row_strides[i] = one_row ? 0 : whole_columns ? layout.columns : 1;
+      }
+      if (fits) return true;
+    }
+    return false;
+  }
+
+  // The operands of one run: how they lie, and the code for them.
   struct Run {
-    std::vector<int64_t> strides;
+    const Layout& layout;
     const ElementwiseCode* code;
-    std::vector<float> scalars;
   };
-  Run prepare(Context& ctx, const Shape& shape) {
-    Run run{std::vector<int64_t>(num_inputs + ops.size()), nullptr, {}};
-    find_strides(ctx, shape, run.strides.data());
-    if (shape.num_elements() >= kWorthCode) run.code = code_for(run.strides);
-    if (run.code != nullptr) run.scalars = find_scalars(ctx, run.strides);
-    return run;
+  Run prepare(const Layout& layout) {
+    const bool is_worth_it = layout.shape.num_elements() >= kWorthCode;
+    return {layout, is_worth_it ? code_for(layout.strides) : nullptr};
   }
   // to[0, end - begin) = the elements [begin, end) of the result.
   void run_range(Context& ctx, const Run& run, int64_t begin, int64_t end, float* to) const {
+    const Layout& layout = run.layout;
     std::vector<const float*> at(num_inputs + ops.size());
-    if (run.code != nullptr) {
-      for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + begin * run.strides[i];
-      const int64_t count = (end - begin) / ElementwiseCode::kWidth * ElementwiseCode::kWidth;
-      run.code->run(at.data(), run.scalars.data(), to, count);
+    std::vector<float> scalars;
+    std::unique_ptr<float[]> memory;
+    while (begin < end) {
+      const int64_t row = begin / layout.columns, column = begin - row * layout.columns;
+      int64_t count = std::min(end, (row + 1) * layout.columns) - begin;
       begin += count;
-      to += count;
-    }
-    if (begin == end) return;
-    const int64_t length = std::min(kBlock, end - begin);
-    std::unique_ptr<float[]> memory(new float[num_places * length]);
-    for (int64_t first = begin; first < end; first += kBlock) {
-      run_block(ctx, run.strides.data(), first, std::min(kBlock, end - first), to, length, memory.get(), at.data());
-      to += kBlock;
+      for (int i = 0; i < num_inputs; ++i)
+        at[i] = ctx.input(i).flat<float>() + row * layout.row_strides[i] + column * layout.strides[i];
+      if (run.code != nullptr) {
+        find_scalars(at.data(), layout.strides, scalars);
+        const int64_t vectors = count / ElementwiseCode::kWidth * ElementwiseCode::kWidth;
+        run.code->run(at.data(), scalars.data(), to, vectors);
+        for (int i = 0; i < num_inputs; ++i) at[i] += vectors * layout.strides[i];
+        to += vectors;
+        count -= vectors;
+      }
+      if (count > 0 && !memory) memory.reset(new float[num_places * kBlock]);
+      while (count > 0) {
+        const int64_t some = std::min(kBlock, count);
+        run_block(layout.strides.data(), some, to, kBlock, memory.get(), at.data());
+        for (int i = 0; i < num_inputs; ++i) at[i] += some * layout.strides[i];
+        to += some;
+        count -= some;
+      }
     }
   }
 
-  void compute_reduced(Context& ctx, const Shape& shape) {
+  void compute_reduced(Context& ctx, const Layout& chain) {
     auto& kernel = static_cast<ReductionKernel&>(*reduction);
+    const Shape& shape = chain.shape;
     const ReductionLayout layout(shape, ctx.input(num_inputs), kernel.keep_dims);
     const bool by_rows = layout.inner_reduced && layout.reduced.empty() && layout.kept.size() <= 1;
     if (by_rows && shape.num_elements() >= kWorthCode) {
-      const Run run = prepare(ctx, shape);
+      const Run run = prepare(chain);
       Tensor& out = ctx.allocate(0, layout.shape);
       const auto produce = [&](int64_t first, int64_t count, float* to) {
         run_range(ctx, run, first, first + count, to);
@@ -165,7 +228,7 @@ struct FusedElementwise : DivisibleKernel {
                                   kernel.variant_of_finish(), out);
     }
     Tensor middle(DType::float32, shape);
-    in_blocks(ctx, middle);
+    in_blocks(ctx, chain, middle);
     reduce(ctx, std::move(middle), nullptr);
   }
   void reduce(Context& ctx, Tensor middle, const Part& part) {
@@ -177,20 +240,19 @@ struct FusedElementwise : DivisibleKernel {
 
   // Hot, as the loops over rows are: the linker puts them side by side. Far apart, calls of one element take twice as
   // long on some processors, which predict the targets of indirect calls nearby only.
-  [[gnu::hot]] void in_blocks(Context& ctx, Tensor& out) {
+  [[gnu::hot]] void in_blocks(Context& ctx, const Layout& layout, Tensor& out) {
     const int64_t total = out.num_elements();
     const size_t values = num_inputs + ops.size();
     if (values <= kFewValues && total <= kFewElements) {
       // Scalars, mostly: nothing is allocated for them.
-      int64_t strides[kFewValues];
       const float* at[kFewValues];
       float memory[kFewValues * kFewElements];
-      find_strides(ctx, out.shape(), strides);
-      run_block(ctx, strides, 0, total, out.flat<float>(), kFewElements, memory, at);
+      for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>();
+      run_block(layout.strides.data(), total, out.flat<float>(), kFewElements, memory, at);
       return;
     }
     float* to = out.flat<float>();
-    const Run run = prepare(ctx, out.shape());
+    const Run run = prepare(layout);
     parallel_for(total, std::max<int64_t>(kBlock, kElementGrain / static_cast<int64_t>(ops.size())),
                  [&](int64_t begin, int64_t end) { run_range(ctx, run, begin, end, to + begin); });
   }
@@ -212,10 +274,10 @@ struct FusedElementwise : DivisibleKernel {
   }
 
   // The values that are scalars, also those that ops make of scalars; zero for the others.
-  std::vector<float> find_scalars(Context& ctx, const std::vector<int64_t>& strides) const {
-    std::vector<float> found(strides.size());
+  void find_scalars(const float* const* at, const std::vector<int64_t>& strides, std::vector<float>& found) const {
+    found.assign(strides.size(), 0.0f);
     for (int i = 0; i < num_inputs; ++i)
-      if (strides[i] == 0) found[i] = *ctx.input(i).flat<float>();
+      if (strides[i] == 0) found[i] = *at[i];
     for (size_t i = 0; i < ops.size(); ++i) {
       const size_t value = num_inputs + i;
       if (strides[value] != 0) continue;
@@ -224,21 +286,12 @@ struct FusedElementwise : DivisibleKernel {
       else
         ops[i].rows.binary(&found[ops[i].left], 0, &found[ops[i].right], 0, &found[value], 1);
     }
-    return found;
   }
 
-  // The stride of each value: 1, or 0 for a scalar.
-  void find_strides(Context& ctx, const Shape& shape, int64_t* strides) const {
-    for (int i = 0; i < num_inputs; ++i) strides[i] = shape.num_elements() != 1 && ctx.input(i).shape() == shape;
-    for (size_t i = 0; i < ops.size(); ++i)
-      strides[num_inputs + i] = strides[ops[i].left] | (ops[i].right < 0 ? 0 : strides[ops[i].right]);
-  }
-
-  // All ops on the elements [first, first + count), whose results go to `to`. `memory` has num_places buffers of
-  // `length` floats, `at` a pointer per value.
-  void run_block(Context& ctx, const int64_t* strides, int64_t first, int64_t count, float* to, int64_t length,
-                 float* memory, const float** at) const {
-    for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>() + first * strides[i];
+  // All ops on `count` elements, whose results go to `to`. `memory` has num_places buffers of `length` floats, `at` a
+  // pointer per value, of which the inputs' are set.
+  void run_block(const int64_t* strides, int64_t count, float* to, int64_t length, float* memory,
+                 const float** at) const {
     for (size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
       const size_t value = num_inputs + i;

@@ -5,6 +5,7 @@
 #include "compute/products/sgemm.h"
 #include "compute/weights/weight_cache.h"
 #include "executor/interruptible.h"
+#include "kernel/shaped_kernel.h"
 #include "tensor/reduced_floats.h"
 
 namespace thalweg {
@@ -112,7 +113,7 @@ struct PackWeights : Kernel {
   bool transposed;
 };
 
-struct MatMul : Kernel {
+struct MatMul : Kernel, ShapedKernel {
   explicit MatMul(const Construction& c)
       : transpose_a(c.attr<bool>("transpose_a", false)),
         transpose_b(c.attr<bool>("transpose_b", false)),
@@ -132,6 +133,24 @@ struct MatMul : Kernel {
     Tensor& out = ctx.allocate(0, Shape{a.dim(0), b.columns});
     const Interruptible interruptible(ctx, static_cast<double>(out.num_elements()) * b.inner);
     b.multiply(a, out, false);
+  }
+  std::optional<ShapedWork> for_shapes(std::span<const ShapedOperand> x) const override {
+    // SparseMatMul computes narrower types in float32.
+    if (!packed_size.empty() || x.size() < 2 || x[0].dtype != x[1].dtype || size_of(x[0].dtype) < 4)
+      return std::nullopt;
+    const Shape &a = x[0].shape, &b = x[1].shape;
+    if (a.rank() != 2 || b.rank() != 2 || a.num_elements() == 0 || b.num_elements() == 0) return std::nullopt;
+    ProductShape s;
+    s.rows = a[transpose_a ? 1 : 0];
+    s.inner = a[transpose_a ? 0 : 1];
+    s.columns = b[transpose_b ? 0 : 1];
+    s.batch = 1;
+    if (b[transpose_b ? 1 : 0] != s.inner) return std::nullopt;
+    const MatrixLayout la = layout_of(a[0], a[1], transpose_a, 0), lb = layout_of(b[0], b[1], transpose_b, 0);
+    const auto multiply = [=, dtype = x[0].dtype](const void* const* from, void* to) {
+      product(dtype, s, la, from[0], lb, from[1], to);
+    };
+    return ShapedWork{Shape{s.rows, s.columns}, multiply};
   }
 
  protected:
@@ -184,7 +203,7 @@ struct FusedMatMul : MatMul {
   }
   void compute(Context& ctx) override {
     if (summed && accumulate(ctx)) {
-      if (!activations.empty()) finish<float>(ctx, nullptr);
+      if (!activations.empty()) finish_output<float>(ctx, nullptr);
       return;
     }
     if (biased) {
@@ -201,7 +220,21 @@ struct FusedMatMul : MatMul {
       require(ctx.input(2).shape() == ctx.output(0).shape(), "a matrix of shape ", ctx.input(2).shape(),
               " cannot be added to a product of shape ", ctx.output(0).shape());
     dispatch(ctx.output_dtype(0), Floats{},
-             [&]<typename T>() { finish<T>(ctx, biased || summed ? ctx.input(2).flat<T>() : nullptr); });
+             [&]<typename T>() { finish_output<T>(ctx, biased || summed ? ctx.input(2).flat<T>() : nullptr); });
+  }
+  std::optional<ShapedWork> for_shapes(std::span<const ShapedOperand> x) const override {
+    std::optional<ShapedWork> work = MatMul::for_shapes(x);
+    if (!work || (x[0].dtype != DType::float32 && x[0].dtype != DType::float64)) return std::nullopt;
+    const int64_t rows = work->shape[0], columns = work->shape[1];
+    if (biased && !(x[2].shape == Shape{columns})) return std::nullopt;
+    if (summed && !(x[2].shape == work->shape)) return std::nullopt;
+    work->run = [=, this, dtype = x[0].dtype, multiply = std::move(work->run)](const void* const* from, void* to) {
+      multiply(from, to);
+      dispatch(dtype, WideFloats{}, [&]<typename T>() {
+        finish<T>(static_cast<T*>(to), rows, columns, biased || summed ? static_cast<const T*>(from[2]) : nullptr);
+      });
+    };
+    return work;
   }
   // Adds the product to the matrix, in place if the input holds the only reference. False if types or sizes rule it
   // out.
@@ -241,11 +274,14 @@ struct FusedMatMul : MatMul {
   }
   // Adds the terms, one per column or one per element, and applies the activation.
   template <typename T>
-  void finish(Context& ctx, const T* terms) const {
-    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  void finish_output(Context& ctx, const T* terms) const {
     Tensor out = ctx.output(0);
-    const int64_t rows = out.dim(0), columns = out.dim(1), terms_stride = summed ? columns : 0;
-    T* elements = out.flat<T>();
+    finish<T>(out.flat<T>(), out.dim(0), out.dim(1), terms);
+  }
+  template <typename T>
+  void finish(T* elements, int64_t rows, int64_t columns, const T* terms) const {
+    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const int64_t terms_stride = summed ? columns : 0;
     parallel_for(rows, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, columns)),
                  [&](int64_t begin, int64_t end) {
                    constexpr int64_t kBlock = 256;

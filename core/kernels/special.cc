@@ -1,17 +1,11 @@
-// Kernels of the special functions: computed in double, one element at a time.
+// Kernels of the special functions: vector code for the arguments that it holds for, and double for the others.
 #include "compute/elementwise/elementwise.h"
 #include "compute/elementwise/special_functions.h"
+#include "compute/elementwise/vector_math_special.h"
 
 namespace thalweg {
 namespace {
 
-template <double (*function)(double)>
-struct OneArgument {
-  template <typename T>
-  static T apply(T x) {
-    return static_cast<T>(function(static_cast<double>(x)));
-  }
-};
 template <double (*function)(double, double)>
 struct TwoArguments {
   template <typename T>
@@ -19,6 +13,39 @@ struct TwoArguments {
     return static_cast<T>(function(static_cast<double>(a), static_cast<double>(b)));
   }
 };
+
+// Results of float need no more terms than their precision does.
+template <double (*function)(double, double, double)>
+struct WithPrecision {
+  template <typename T>
+  static T apply(T a, T b) {
+    return static_cast<T>(function(static_cast<double>(a), static_cast<double>(b), sizeof(T) == 4 ? 1e-9 : 2.2e-16));
+  }
+};
+
+#define THALWEG_SPECIAL(Name, function, holds, Computed)                      \
+  struct Name {                                                               \
+    template <typename T>                                                     \
+    THALWEG_VECTOR static bool is_near(T x) {                                 \
+      return vector_math::holds(static_cast<Computed>(x));                    \
+    }                                                                         \
+    template <typename T>                                                     \
+    static T far(T x) {                                                       \
+      return static_cast<T>(special::function(static_cast<double>(x)));       \
+    }                                                                         \
+    template <typename T>                                                     \
+    THALWEG_VECTOR static T apply(T x) {                                      \
+      return static_cast<T>(vector_math::function(static_cast<Computed>(x))); \
+    }                                                                         \
+  };
+// Differences of large terms are taken in double.
+THALWEG_SPECIAL(Lgamma, lgamma, gamma_holds, double)
+THALWEG_SPECIAL(Digamma, digamma, gamma_holds, double)
+THALWEG_SPECIAL(Erfinv, erfinv, erfinv_holds, T)
+THALWEG_SPECIAL(Ndtri, ndtri, ndtri_holds, T)
+THALWEG_SPECIAL(BesselI0e, bessel_i0e, bessel_holds, T)
+THALWEG_SPECIAL(BesselI1e, bessel_i1e, bessel_holds, T)
+#undef THALWEG_SPECIAL
 
 // Its arguments have one shape, or are scalars.
 void betainc(Context& ctx) {
@@ -46,12 +73,12 @@ void betainc(Context& ctx) {
   });
 }
 
-REGISTER(kernel("Lgamma").types("T", Floats{}).make<Unary<OneArgument<special::lgamma>, Floats>>());
-REGISTER(kernel("Digamma").types("T", Floats{}).make<Unary<OneArgument<special::digamma>, Floats>>());
-REGISTER(kernel("Erfinv").types("T", Floats{}).make<Unary<OneArgument<special::erfinv>, Floats>>());
-REGISTER(kernel("Ndtri").types("T", Floats{}).make<Unary<OneArgument<special::ndtri>, Floats>>());
-REGISTER(kernel("Igamma").types("T", Floats{}).make<Binary<TwoArguments<special::igamma>, Floats>>());
-REGISTER(kernel("Igammac").types("T", Floats{}).make<Binary<TwoArguments<special::igammac>, Floats>>());
+REGISTER(kernel("Lgamma").types("T", Floats{}).make<Unary<Lgamma, Floats>>());
+REGISTER(kernel("Digamma").types("T", Floats{}).make<Unary<Digamma, Floats>>());
+REGISTER(kernel("Erfinv").types("T", Floats{}).make<Unary<Erfinv, Floats>>());
+REGISTER(kernel("Ndtri").types("T", Floats{}).make<Unary<Ndtri, Floats>>());
+REGISTER(kernel("Igamma").types("T", Floats{}).make<Binary<WithPrecision<special::igamma>, Floats>>());
+REGISTER(kernel("Igammac").types("T", Floats{}).make<Binary<WithPrecision<special::igammac>, Floats>>());
 REGISTER(
     kernel("IgammaGradA").types("T", WideFloats{}).make<Binary<TwoArguments<special::igamma_grad_a>, WideFloats>>());
 REGISTER(kernel("RandomGammaGrad")
@@ -59,8 +86,8 @@ REGISTER(kernel("RandomGammaGrad")
              .make<Binary<TwoArguments<special::gamma_sample_grad>, WideFloats>>());
 REGISTER(kernel("Zeta").types("T", WideFloats{}).make<Binary<TwoArguments<special::zeta>, WideFloats>>());
 REGISTER(kernel("Polygamma").types("T", WideFloats{}).make<Binary<TwoArguments<special::polygamma>, WideFloats>>());
-REGISTER(kernel("BesselI0e").types("T", Floats{}).make<Unary<OneArgument<special::bessel_i0e>, Floats>>());
-REGISTER(kernel("BesselI1e").types("T", Floats{}).make<Unary<OneArgument<special::bessel_i1e>, Floats>>());
+REGISTER(kernel("BesselI0e").types("T", Floats{}).make<Unary<BesselI0e, Floats>>());
+REGISTER(kernel("BesselI1e").types("T", Floats{}).make<Unary<BesselI1e, Floats>>());
 REGISTER(kernel("Betainc").types("T", WideFloats{}).function<betainc>());
 
 }  // namespace

@@ -147,3 +147,42 @@ def test_several_threads_run_one_chain() -> None:
         together = list(threads.map(lambda array: session.run(y, {x: array}), arrays))
         for array, result in zip(arrays, together, strict=True):
             assert_same_bits(result, session.run(y, {x: array}))
+
+
+BROADCAST = [
+    [(40, 100), (100,), (40, 1), ()],
+    [(40, 100), (1, 100), (40, 1)],
+    [(33, 65), (65,), (33, 65)],
+    [(4, 10, 70), (70,), (4, 10, 1), (1, 1, 1)],
+    [(4, 10, 70), (10, 70), (4, 1, 1)],
+    [(100,), (40, 1)],  # an outer product
+    [(4, 1, 70), (1, 10, 70)],  # neither rows nor columns: op by op
+    [(300, 5), (5,)],  # rows too short
+    [(0, 100), (100,)],
+]
+
+
+@pytest.mark.parametrize("shapes", BROADCAST, ids=str)
+@pytest.mark.parametrize("reduced", [None, -1, 0])
+def test_rows_and_columns_are_broadcast(shapes: list[tuple[int, ...]], reduced: int | None) -> None:
+    rng = np.random.default_rng(11)
+    inputs = [tf.placeholder(tf.float32, shape) for shape in shapes]
+    total = inputs[0]
+    for x in inputs[1:]:
+        total = tf.tanh(total * x) + tf.square(x) * 0.5 - total
+    total = tf.nn.relu(total) * inputs[-1] + tf.exp(inputs[0])
+    if reduced is not None:
+        total = tf.reduce_sum(total, reduced)
+    feeds = {x: rng.standard_normal(shape).astype(np.float32) for x, shape in zip(inputs, shapes, strict=True)}
+    assert "_FusedElementwise" in ops_after([total], inputs)
+    assert_same_bits(*run_both(total, feeds))
+
+
+def test_broadcast_operands_that_do_not_fit_are_an_error_of_their_op() -> None:
+    x, y = tf.placeholder(tf.float32, [None, None]), tf.placeholder(tf.float32, [None])
+    total = tf.tanh(tf.multiply(x, y, name="scaled")) + 1.0
+    with tf.Session() as session:
+        session.run(total, {x: np.ones([20, 100]), y: np.ones(100)})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes") as error:
+            session.run(total, {x: np.ones([20, 100]), y: np.ones(99)})
+        assert error.value.op.name == "scaled"

@@ -59,6 +59,36 @@ def test_a_callable_takes_its_feeds_in_order(session: Any) -> None:
         session.make_callable(x - y, x)
 
 
+def test_a_callable_follows_changes_of_the_graph_and_fails_as_run_does(session: Any) -> None:
+    x = tf.placeholder(tf.int32, [None], name="x")
+    log: list[int] = []
+    watched = tf.py_func(lambda: log.append(1) or np.int64(0), [], tf.int64)
+    y = tf.floordiv(tf.constant([12, 12]), x, name="quotient")
+    calls = [session.make_callable(fetches, [x]) for fetches in (y, [y, y.op], {"y": y})] + [
+        session.make_callable(y, ["x:0"])
+    ]
+    for _ in range(3):
+        np.testing.assert_array_equal(calls[0]([2, 3]), [6, 4])
+        values = calls[1]([4, 6])
+        np.testing.assert_array_equal(values[0], [3, 2])
+        assert values[1] is None
+        np.testing.assert_array_equal(calls[2]([1, 12])["y"], [12, 1])
+        np.testing.assert_array_equal(calls[3]([1, 12]), [12, 1])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="division by zero") as error:
+            calls[0]([2, 0])
+        assert error.value.op is y.op
+        with pytest.raises(ValueError, match="shape"):
+            calls[0](3)
+        with pytest.raises(TypeError, match="1 values"):
+            calls[0]()
+    y.op._add_control_input(watched.op)
+    np.testing.assert_array_equal(calls[0]([2, 3]), [6, 4])
+    assert log == [1]
+    session.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        calls[0]([2, 3])
+
+
 def test_a_partial_run_is_fed_and_fetched_piece_by_piece(session: Any) -> None:
     a, b, c = (tf.placeholder(tf.float32, [], name=n) for n in "abc")
     r1 = a + b

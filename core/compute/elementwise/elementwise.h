@@ -10,7 +10,7 @@
 // compiler vectorizes them. A functor may also declare:
 //
 //   static constexpr bool modular     integers of one width give the same bits, signed or not: compile half as many
-//   static constexpr float near_limit apply(float) holds up to this magnitude; far(float) beyond
+//   static bool is_near(T), T far(T)  apply(T) holds where the former is true; the latter elsewhere
 //   static void row(a, stride_a, b, stride_b, out, n)   the whole loop, for float
 //   template <T> static void check(a, b)   throws for operands that are refused as a whole (division by zero)
 #pragma once
@@ -112,18 +112,17 @@ template <typename F, typename T, typename R>
 [[gnu::hot]] void unary_row(const void* from, void* to, int64_t n) {
   const T* in = static_cast<const T*>(from);
   R* out = static_cast<R*>(to);
-  if constexpr (std::is_same_v<T, float> && requires { F::near_limit; }) {
-    // Block by block: one large argument makes only its own block slow.
+  if constexpr (requires { F::far(T()); }) {
+    // Block by block: one argument beyond the limits makes only its own block slow.
     for (int64_t begin = 0; begin < n; begin += 1024) {
       int64_t end = std::min(n, begin + 1024);
       bool all_near = true;
-      for (int64_t i = begin; i < end; ++i) all_near &= !(std::fabs(in[i]) > F::near_limit);
+      for (int64_t i = begin; i < end; ++i) all_near &= F::is_near(in[i]);
       if (all_near) {
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) out[i] = F::apply(in[i]);
       } else {
-        for (int64_t i = begin; i < end; ++i)
-          out[i] = std::fabs(in[i]) > F::near_limit ? F::far(in[i]) : F::apply(in[i]);
+        for (int64_t i = begin; i < end; ++i) out[i] = F::is_near(in[i]) ? F::apply(in[i]) : F::far(in[i]);
       }
     }
   } else {

@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <concepts>
 #include <limits>
 #include <type_traits>
 
 #include "compute/elementwise/vector_math.h"
 #include "compute/elementwise/vector_math_double.h"
 #include "compute/elementwise/vector_math_inverse.h"
+#include "compute/elementwise/vector_math_special.h"
 #include "tensor/tensor.h"
 
 namespace thalweg::functors {
@@ -253,16 +255,20 @@ THALWEG_BINARY(Minimum, kNumbers,
                if constexpr (std::is_floating_point_v<Plain<T>>) return select((a < b) | (a != a), a, b);
                return select(a < b, a, b);)
 
-THALWEG_BINARY(Atan2, kUnrecorded, if constexpr (std::is_same_v<T, float>) return vector_math::atan2(a, b);
-               else return std::atan2(a, b);)
+struct Atan2 {
+  template <typename T>
+  THALWEG_VECTOR static T apply(T a, T b) {
+    return vector_math::atan2(a, b);
+  }
+};
 THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
 
 // --- Functions of one argument ---------------------------------------------------------------------------------------
 
 // Float and double take the vector form, everything else the standard library's.
-#define THALWEG_FUNCTION(Name, function)                                          \
+#define THALWEG_FUNCTION(Name, function, types)                                   \
   struct Name {                                                                   \
-    static constexpr RecordedTypes recorded = kFloat32;                           \
+    static constexpr RecordedTypes recorded = types;                              \
     template <typename T>                                                         \
     THALWEG_VECTOR static T apply(T x) {                                          \
       if constexpr (std::is_same_v<Plain<T>, float> || std::is_same_v<T, double>) \
@@ -271,48 +277,42 @@ THALWEG_BINARY(NextAfter, kUnrecorded, return std::nextafter(a, b);)
         return std::function(x);                                                  \
     }                                                                             \
   };
-// Float alone does.
-#define THALWEG_FLOAT_FUNCTION(Name, types, function) \
-  struct Name {                                       \
-    static constexpr RecordedTypes recorded = types;  \
-    template <typename T>                             \
-    THALWEG_VECTOR static T apply(T x) {              \
-      if constexpr (std::is_same_v<Plain<T>, float>)  \
-        return vector_math::function(x);              \
-      else                                            \
-        return std::function(x);                      \
-    }                                                 \
+#define THALWEG_TRIGONOMETRIC(Name, function)                                                                \
+  struct Name {                                                                                              \
+    template <std::floating_point T>                                                                         \
+    static T far(T x) {                                                                                      \
+      return std::function(x);                                                                               \
+    }                                                                                                        \
+    template <std::floating_point T>                                                                         \
+    THALWEG_VECTOR static bool is_near(T x) {                                                                \
+      return !(std::fabs(x) > (sizeof(T) == 4 ? T(vector_math::kTrigLimit) : T(vector_math::kTrigLimit64))); \
+    }                                                                                                        \
+    template <typename T>                                                                                    \
+    THALWEG_VECTOR static T apply(T x) {                                                                     \
+      if constexpr (std::floating_point<T>)                                                                  \
+        return vector_math::function(x);                                                                     \
+      else                                                                                                   \
+        return std::function(x);                                                                             \
+    }                                                                                                        \
   };
-#define THALWEG_TRIGONOMETRIC(Name, function)                    \
-  struct Name {                                                  \
-    static constexpr float near_limit = vector_math::kTrigLimit; \
-    static float far(float x) { return std::function(x); }       \
-    template <typename T>                                        \
-    THALWEG_VECTOR static T apply(T x) {                         \
-      if constexpr (std::is_same_v<T, float>)                    \
-        return vector_math::function(x);                         \
-      else                                                       \
-        return std::function(x);                                 \
-    }                                                            \
-  };
-THALWEG_FUNCTION(Exp, exp)
-THALWEG_FUNCTION(Log, log)
-THALWEG_FUNCTION(Tanh, tanh)
-THALWEG_FLOAT_FUNCTION(Erf, kFloat32, erf)
+THALWEG_FUNCTION(Exp, exp, kFloat32)
+THALWEG_FUNCTION(Log, log, kFloat32)
+THALWEG_FUNCTION(Tanh, tanh, kFloat32)
+THALWEG_FUNCTION(Erf, erf, kFloat32)
 THALWEG_TRIGONOMETRIC(Sin, sin)
 THALWEG_TRIGONOMETRIC(Cos, cos)
 THALWEG_TRIGONOMETRIC(Tan, tan)
 THALWEG_UNARY(Sqrt, kFloats, return sqrt(x);)
 THALWEG_UNARY(Rsqrt, kFloats, return T(1) / sqrt(x);)
-THALWEG_FLOAT_FUNCTION(Asin, kUnrecorded, asin)
-THALWEG_FLOAT_FUNCTION(Acos, kUnrecorded, acos)
-THALWEG_FLOAT_FUNCTION(Atan, kUnrecorded, atan)
-THALWEG_FLOAT_FUNCTION(Sinh, kUnrecorded, sinh)
-THALWEG_FLOAT_FUNCTION(Cosh, kUnrecorded, cosh)
-THALWEG_FLOAT_FUNCTION(Asinh, kUnrecorded, asinh)
-THALWEG_FLOAT_FUNCTION(Acosh, kUnrecorded, acosh)
-THALWEG_FLOAT_FUNCTION(Atanh, kUnrecorded, atanh)
-THALWEG_UNARY(Erfc, kUnrecorded, return std::erfc(x);)
+THALWEG_FUNCTION(Asin, asin, kUnrecorded)
+THALWEG_FUNCTION(Acos, acos, kUnrecorded)
+THALWEG_FUNCTION(Atan, atan, kUnrecorded)
+THALWEG_FUNCTION(Sinh, sinh, kUnrecorded)
+THALWEG_FUNCTION(Cosh, cosh, kUnrecorded)
+THALWEG_FUNCTION(Asinh, asinh, kUnrecorded)
+THALWEG_FUNCTION(Acosh, acosh, kUnrecorded)
+THALWEG_FUNCTION(Atanh, atanh, kUnrecorded)
+THALWEG_FUNCTION(Erfc, erfc, kUnrecorded)
 THALWEG_UNARY(Ceil, kFloats, return ceil(x);)
 THALWEG_UNARY(Floor, kFloats, return floor(x);)
 THALWEG_UNARY(Rint, kFloats, return nearbyint(x);)

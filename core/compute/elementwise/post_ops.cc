@@ -1,10 +1,10 @@
-// The activations that may follow a contraction.
+// The activations that may follow a contraction, with the bits of the ops of the same names.
 #include "compute/elementwise/post_ops.h"
 
 #include <cmath>
 #include <map>
 
-#include "compute/elementwise/vector_math.h"
+#include "compute/elementwise/vector_math_double.h"
 #include "error.h"
 
 namespace thalweg {
@@ -23,29 +23,19 @@ void activate(const PostOp& op, T* x, int64_t count) {
   auto each = [&](auto function) {
     for (int64_t i = 0; i < count; ++i) x[i] = function(x[i]);
   };
-  constexpr bool kFloat = std::is_same_v<T, float>;
   switch (op.kind) {
     case PostOp::relu:
       return each([](T v) { return v < T(0) ? T(0) : v; });  // NaN stays NaN.
     case PostOp::relu6:
       return each([](T v) { return v < T(0) ? T(0) : v > T(6) ? T(6) : v; });
     case PostOp::elu:
-      return each([](T v) {
-        if constexpr (kFloat) return v < T(0) ? vector_math::expm1(v) : v;
-        return v < T(0) ? static_cast<T>(std::expm1(v)) : v;
-      });
+      return each([](T v) { return v < T(0) ? vector_math::expm1(v) : v; });
     case PostOp::leaky_relu:
       return each([alpha = static_cast<T>(op.alpha)](T v) { return v < T(0) ? v * alpha : v; });
     case PostOp::tanh:
-      return each([](T v) {
-        if constexpr (kFloat) return vector_math::tanh(v);
-        return static_cast<T>(std::tanh(v));
-      });
+      return each([](T v) { return vector_math::tanh(v); });
     case PostOp::sigmoid:
-      return each([](T v) {
-        if constexpr (kFloat) return 1.0f / (1.0f + vector_math::exp(-v));
-        return static_cast<T>(T(1) / (T(1) + std::exp(-v)));
-      });
+      return each([](T v) { return vector_math::sigmoid(v); });
     case PostOp::sum:
       return;
   }

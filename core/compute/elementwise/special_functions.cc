@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "compute/elementwise/vector_math_double.h"
+
 namespace thalweg::special {
 namespace {
 
@@ -36,8 +38,19 @@ double erfc_inverse(double q) {
 // x^a e^-x / gamma(a + 1), without overflow on the way.
 double gamma_prefactor(double a, double x) { return std::exp(a * std::log(x) - x - lgamma(a + 1)); }
 
-// The sum over n of x^n / ((a + 1) ... (a + n)), and its derivative by a.
-std::pair<double, double> gamma_series(double a, double x) {
+// The sum over n of x^n / ((a + 1) ... (a + n)).
+double gamma_series(double a, double x, double precision) {
+  double term = 1, sum = 1;
+  for (int n = 1; n < kMaxTerms; ++n) {
+    term *= x / (a + n);
+    sum += term;
+    if (a + n > x && term < precision * 0.1 * sum) break;
+  }
+  return sum;
+}
+
+// The same, and its derivative by a.
+std::pair<double, double> gamma_series_slope(double a, double x) {
   double term = 1, sum = 1, log_slope = 0, slope = 0;
   for (int n = 1; n < kMaxTerms; ++n) {
     term *= x / (a + n);
@@ -50,7 +63,7 @@ std::pair<double, double> gamma_series(double a, double x) {
 }
 
 // Q(a, x) by Lentz's evaluation of its continued fraction, for x > a + 1 or so.
-double igammac_fraction(double a, double x) {
+double igammac_fraction(double a, double x, double precision) {
   constexpr double tiny = 1e-300;
   double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
   for (int i = 1; i < kMaxTerms; ++i) {
@@ -62,7 +75,7 @@ double igammac_fraction(double a, double x) {
     c = std::fabs(c) < tiny ? tiny : c;
     double delta = d * c;
     h *= delta;
-    if (std::fabs(delta - 1) < kEpsilon) break;
+    if (std::fabs(delta - 1) < precision) break;
   }
   return std::exp(a * std::log(x) - x - lgamma(a)) * h;
 }
@@ -87,13 +100,21 @@ double zeta_positive(double x, double q) {
                                             1.338253653068468e-11,  -3.389680296322583e-13, 8.586062056277845e-15,
                                             -2.174868698558062e-16, 5.509002828360230e-18,  -1.395446468581252e-19};
   double sum = 0, enough = std::max(10.0, x);
+  if (x <= 12 && q < enough) {
+    // A fixed number of terms, in vectors.
+    double terms[12];
+    for (int k = 0; k < 12; ++k) terms[k] = vector_math::exp(-x * vector_math::log(q + k));
+    for (int k = 11; k >= 0; --k) sum += terms[k];
+    if (std::isinf(sum)) return sum;
+    q += 12;
+  }
   // At most a few dozen terms count before the quotient of neighbours, ((w) / (w + 1))^x, has made them negligible.
   for (int k = 0; k < 100 && q < enough; ++k, q += 1) {
     double term = std::pow(q, -x);
     sum += term;
     if (term < kEpsilon * 0.01 * sum || std::isinf(sum)) return sum;
   }
-  double power = std::pow(q, -x);
+  const double power = std::pow(q, -x);
   sum += power * q / (x - 1) + power / 2;
   double factor = x * power / q;
   for (int k = 0; k < 12; ++k) {
@@ -192,24 +213,24 @@ double ndtri(double p) {
   return p < 0.5 ? -root * erfc_inverse(2 * p) : root * erfc_inverse(2 * (1 - p));
 }
 
-double igamma(double a, double x) {
+double igamma(double a, double x, double precision) {
   if (outside_gamma_domain(a, x)) return kNan;
   if (x == 0) return 0;
   if (std::isinf(a)) return std::isinf(x) ? kNan : 0;
   if (std::isinf(x)) return 1;
   if (a > kLargeA) return 1 - igammac_large(a, x);
-  if (x > 1 && x > a + 1) return 1 - igammac_fraction(a, x);
-  return gamma_prefactor(a, x) * gamma_series(a, x).first;
+  if (x > 1 && x > a + 1) return 1 - igammac_fraction(a, x, precision);
+  return gamma_prefactor(a, x) * gamma_series(a, x, precision);
 }
 
-double igammac(double a, double x) {
+double igammac(double a, double x, double precision) {
   if (outside_gamma_domain(a, x)) return kNan;
   if (x == 0) return 1;
   if (std::isinf(a)) return std::isinf(x) ? kNan : 1;
   if (std::isinf(x)) return 0;
   if (a > kLargeA) return igammac_large(a, x);
-  if (x > 1 && x > a + 1) return igammac_fraction(a, x);
-  return 1 - gamma_prefactor(a, x) * gamma_series(a, x).first;
+  if (x > 1 && x > a + 1) return igammac_fraction(a, x, precision);
+  return 1 - gamma_prefactor(a, x) * gamma_series(a, x, precision);
 }
 
 double igamma_grad_a(double a, double x) {
@@ -221,7 +242,7 @@ double igamma_grad_a(double a, double x) {
     return (igammac_large(a - step, x) - igammac_large(a + step, x)) / (2 * step);
   }
   if (x > a + 40 * std::sqrt(a) + 800) return 0;  // P is 1 to the last digit on both sides.
-  auto [sum, slope] = gamma_series(a, x);
+  auto [sum, slope] = gamma_series_slope(a, x);
   return gamma_prefactor(a, x) * ((std::log(x) - digamma(a + 1)) * sum + slope);
 }
 
@@ -233,7 +254,7 @@ double gamma_sample_grad(double a, double x) {
     // x is nearly a + sqrt(a) z for a standard normal z.
     return 1 + (x - a) / (2 * a);
   }
-  auto [sum, slope] = gamma_series(a, x);
+  auto [sum, slope] = gamma_series_slope(a, x);
   return -x / a * ((std::log(x) - digamma(a + 1)) * sum + slope);
 }
 

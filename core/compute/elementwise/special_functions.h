@@ -6,12 +6,14 @@
 
 namespace thalweg::special {
 
-double lgamma(double x);                       // log |gamma(x)|, without the standard one's global sign
-double digamma(double x);                      // d log gamma(x) / dx
-double erfinv(double x);                       // y with erf(y) = x
-double ndtri(double p);                        // y with normal distribution function(y) = p
-double igamma(double a, double x);             // the regularized lower incomplete gamma function P(a, x)
-double igammac(double a, double x);            // 1 - P(a, x), precise where that is small
+double lgamma(double x);   // log |gamma(x)|, without the standard one's global sign
+double digamma(double x);  // d log gamma(x) / dx
+double erfinv(double x);   // y with erf(y) = x
+double ndtri(double p);    // y with normal distribution function(y) = p
+// The regularized lower incomplete gamma function P(a, x), and 1 - P(a, x), precise where that is small. Series end
+// where a term is below `precision`.
+double igamma(double a, double x, double precision);
+double igammac(double a, double x, double precision);
 double igamma_grad_a(double a, double x);      // dP(a, x) / da
 double gamma_sample_grad(double a, double x);  // dx / da along constant P(a, x): how a sample moves with its parameter
 double zeta(double x, double q);               // sum of 1 / (q + k)^x over k >= 0

@@ -118,6 +118,64 @@ THALWEG_VECTOR double tanh(double x) {
   return std::copysign(x == x ? result : x, x);
 }
 
+// x = q pi/2 + r with |r| <= pi/4, for |x| <= kTrigLimit64: pi/2 has a hundred bits more than x needs there.
+constexpr double kTrigLimit64 = 1048576.0;
+struct TrigReduction64 {
+  double r;
+  uint64_t quadrant;
+};
+THALWEG_VECTOR TrigReduction64 reduce_trig(double x) {
+  double shifted = fma(x, 0.6366197723675814, kRounder64);
+  double q = shifted - kRounder64;
+  double r = fma(q, -1.5707963267948966, x);
+  r = fma(q, -6.123233995736766e-17, r);
+  return {fma(q, 1.4973849048591833e-33, r), bits_of(shifted)};
+}
+THALWEG_VECTOR double sin_reduced(double r) {
+  double z = r * r;
+  double p = fma(2.8114572543455206e-15, z, -7.647163731819816e-13);
+  p = fma(p, z, 1.6059043836821613e-10);
+  p = fma(p, z, -2.505210838544172e-08);
+  p = fma(p, z, 2.7557319223985893e-06);
+  p = fma(p, z, -0.0001984126984126984);
+  p = fma(p, z, 0.008333333333333333);
+  p = fma(p, z, -0.16666666666666666);
+  return fma(p * z, r, r);
+}
+THALWEG_VECTOR double cos_reduced(double r) {
+  double z = r * r;
+  double p = fma(-1.5619206968586225e-16, z, 4.779477332387385e-14);
+  p = fma(p, z, -1.1470745597729725e-11);
+  p = fma(p, z, 2.08767569878681e-09);
+  p = fma(p, z, -2.755731922398589e-07);
+  p = fma(p, z, 2.48015873015873e-05);
+  p = fma(p, z, -0.001388888888888889);
+  p = fma(p, z, 0.041666666666666664);
+  p = fma(p, z, -0.5);
+  return fma(p, z, 1.0);
+}
+
+THALWEG_VECTOR double sin(double x) {
+  auto [r, quadrant] = reduce_trig(x);
+  double value = (quadrant & 1u) != 0 ? cos_reduced(r) : sin_reduced(r);
+  double result = double_from(bits_of(value) ^ ((quadrant & 2u) << 62));
+  return x == 0.0 ? x : result;
+}
+
+THALWEG_VECTOR double cos(double x) {
+  auto [r, quadrant] = reduce_trig(x);
+  double value = (quadrant & 1u) != 0 ? sin_reduced(r) : cos_reduced(r);
+  return double_from(bits_of(value) ^ (((quadrant + 1u) & 2u) << 62));
+}
+
+THALWEG_VECTOR double tan(double x) {
+  auto [r, quadrant] = reduce_trig(x);
+  double s = sin_reduced(r), c = cos_reduced(r);
+  bool odd = (quadrant & 1u) != 0;
+  double result = (odd ? -c : s) / (odd ? s : c);
+  return x == 0.0 ? x : result;
+}
+
 THALWEG_VECTOR double sigmoid(double x) {
   double e = exp(-std::fabs(x));
   double numerator = x < 0.0 ? e : 1.0;

@@ -1,129 +1,163 @@
-// Inverse trigonometric and hyperbolic functions of float as vector code; the contract is that of vector_math.h.
+// Inverse trigonometric and hyperbolic functions of float and double as vector code; the contract is that of
+// vector_math.h.
 #pragma once
 
-#include "compute/elementwise/vector_math.h"
+#include "compute/elementwise/polynomial.h"
 
 namespace thalweg::vector_math {
 
+// (atan(t) / t - 1) / t^2 and (asin(s) / s - 1) / s^2, by the square of the argument.
+template <typename V>
+inline constexpr V kAtan[] = {-6.0753614e-02f, 1.059272e-01f, -1.4243391e-01f, 1.9998464e-01f, -3.3333316e-01f};
+template <>
+inline constexpr double kAtan<double>[] = {0.01628357235648259,   -0.0345685906686069,  0.045515165635903104,
+                                           -0.052304374642516874, 0.05878926715756726,  -0.066664246872465,
+                                           0.07692296363979952,   -0.09090908753118594, 0.11111111105147764,
+                                           -0.14285714285659748,  0.19999999999999804,  -0.3333333333333333};
+template <typename V>
+inline constexpr V kAsin[] = {4.223057e-02f, 2.4140976e-02f, 4.5478344e-02f, 7.495233e-02f, 1.6666754e-01f};
+template <>
+inline constexpr double kAsin<double>[] = {
+    0.02961201126495512,  -0.01924167174674304, 0.019554513336123378, 0.0030448799094556773, 0.009319560794767446,
+    0.009621842970100282, 0.011566459612121669, 0.01396378001220357,  0.017352816540325496,  0.02237215744350722,
+    0.03038194447553234,  0.044642857142551895, 0.07500000000000118,  0.16666666666666666};
+
+template <typename V>
+inline constexpr bool kIsWide = sizeof(V) == 8;
+
+constexpr double kTanEighth = 0.41421356237309505, kTanThreeEighths = 2.414213562373095;
+// Their sum is pi / 2 with half as many bits again.
+template <typename V>
+inline constexpr V kHalfPi = V(1.5707963267948966);
+template <typename V>
+inline constexpr V kHalfPiRest = kIsWide<V> ? V(6.123233995736766e-17) : V(-4.37113883e-08);
+// Below the one f(x) is x, above the other 1 + x is x.
+template <typename V>
+inline constexpr V kTiny = kIsWide<V> ? V(1e-8) : V(1e-4);
+template <typename V>
+inline constexpr V kHuge = kIsWide<V> ? V(1e17) : V(1e9);
+
 // atan(t) for |t| <= tan(pi / 8), as t + the rest.
-THALWEG_VECTOR float atan_rest(float t) {
-  float z = t * t;
-  float p = fma(-0.06075361371040344f, z, 0.10592719912528992f);
-  p = fma(p, z, -0.14243391156196594f);
-  p = fma(p, z, 0.19998463988304138f);
-  p = fma(p, z, -0.33333316445350647f);
-  return p * z * t;
+template <typename V>
+THALWEG_VECTOR V atan_rest(V t) {
+  V z = t * t;
+  return polynomial(kAtan<V>, z) * z * t;
 }
 
-constexpr float kTanEighth = 0.41421356f, kTanThreeEighths = 2.41421356f;
-constexpr float kHalfPi = 1.57079633f, kHalfPiRest = -4.37113883e-08f;  // their sum is pi / 2 to 50 bits
-
 // Around 0, 1 or infinity, whichever is nearest: atan(a) = c + atan((a - tan c) / (1 + a tan c)).
-THALWEG_VECTOR float atan(float x) {
-  float a = std::fabs(x);
-  bool far = a > kTanThreeEighths, middle = a > kTanEighth;
-  float numerator = far ? -1.0f : middle ? a - 1.0f : a;
-  float denominator = far ? a : middle ? a + 1.0f : 1.0f;
-  float base = far ? kHalfPi : middle ? 0.5f * kHalfPi : 0.0f;
-  float base_rest = far ? kHalfPiRest : middle ? 0.5f * kHalfPiRest : 0.0f;
-  float t = numerator / denominator;
+template <typename V>
+THALWEG_VECTOR V atan(V x) {
+  V a = std::fabs(x);
+  bool far = a > V(kTanThreeEighths), middle = a > V(kTanEighth);
+  V numerator = far ? V(-1) : middle ? a - V(1) : a;
+  V denominator = far ? a : middle ? a + V(1) : V(1);
+  V base = far ? kHalfPi<V> : middle ? V(0.5) * kHalfPi<V> : V(0);
+  V base_rest = far ? kHalfPiRest<V> : middle ? V(0.5) * kHalfPiRest<V> : V(0);
+  V t = numerator / denominator;
   return std::copysign(base + (t + (atan_rest(t) + base_rest)), x);
 }
 
 // The angle of the point (x, y), with the signs of zeros and the corners at infinity of the standard library.
-THALWEG_VECTOR float atan2(float y, float x) {
-  float ax = std::fabs(x), ay = std::fabs(y);
+template <typename V>
+THALWEG_VECTOR V atan2(V y, V x) {
+  V ax = std::fabs(x), ay = std::fabs(y);
   bool steep = ay > ax;
-  float numerator = steep ? ax : ay, denominator = steep ? ay : ax;
-  float ratio = numerator / denominator;
-  ratio = numerator == denominator ? 1.0f : ratio;  // also of two infinities
-  ratio = denominator == 0.0f ? 0.0f : ratio;
-  bool middle = ratio > kTanEighth;
-  float t = middle ? (ratio - 1.0f) / (ratio + 1.0f) : ratio;
-  float base = middle ? 0.5f * kHalfPi : 0.0f, base_rest = middle ? 0.5f * kHalfPiRest : 0.0f;
+  V numerator = steep ? ax : ay, denominator = steep ? ay : ax;
+  V ratio = numerator / denominator;
+  ratio = numerator == denominator ? V(1) : ratio;  // also of two infinities
+  ratio = denominator == V(0) ? V(0) : ratio;
+  bool middle = ratio > V(kTanEighth);
+  V t = middle ? (ratio - V(1)) / (ratio + V(1)) : ratio;
+  V base = middle ? V(0.5) * kHalfPi<V> : V(0), base_rest = middle ? V(0.5) * kHalfPiRest<V> : V(0);
   // The angle is turn + sign * (base + t + ...): the large terms are added last.
-  float rest = t + (atan_rest(t) + base_rest);
-  base = steep ? kHalfPi - base : base;
-  rest = steep ? kHalfPiRest - rest : rest;
-  bool back = to_bits(x) >> 31;
-  float angle = back ? (2.0f * kHalfPi - base) + (2.0f * kHalfPiRest - rest) : base + rest;
-  angle = (x == x) & (y == y) ? angle : kNan;
+  V rest = t + (atan_rest(t) + base_rest);
+  base = steep ? kHalfPi<V> - base : base;
+  rest = steep ? kHalfPiRest<V> - rest : rest;
+  bool back = std::copysign(V(1), x) < V(0);
+  V angle = back ? (V(2) * kHalfPi<V> - base) + (V(2) * kHalfPiRest<V> - rest) : base + rest;
+  angle = (x == x) & (y == y) ? angle : std::numeric_limits<V>::quiet_NaN();
   return std::copysign(angle, y);
 }
 
 // asin(s) for |s| <= 1/2, from its square, as s + the rest.
-THALWEG_VECTOR float asin_rest(float s, float z) {
-  float p = fma(0.04223056882619858f, z, 0.02414097636938095f);
-  p = fma(p, z, 0.04547834396362305f);
-  p = fma(p, z, 0.07495232671499252f);
-  p = fma(p, z, 0.16666753590106964f);
-  return p * z * s;
+template <typename V>
+THALWEG_VECTOR V asin_rest(V s, V z) {
+  return polynomial(kAsin<V>, z) * z * s;
 }
 
-THALWEG_VECTOR float asin(float x) {
-  float a = std::fabs(x);
-  bool large = a > 0.5f;
-  float z = large ? 0.5f * (1.0f - a) : a * a;  // NaN stays NaN, and a > 1 gives one.
-  float s = large ? std::sqrt(z) : a;
-  float rest = asin_rest(s, z);
-  float result = large ? kHalfPi - 2.0f * (s + (rest - 0.5f * kHalfPiRest)) : s + rest;
+template <typename V>
+THALWEG_VECTOR V asin(V x) {
+  V a = std::fabs(x);
+  bool large = a > V(0.5);
+  V z = large ? V(0.5) * (V(1) - a) : a * a;  // NaN stays NaN, and a > 1 gives one.
+  V s = large ? std::sqrt(z) : a;
+  V rest = asin_rest(s, z);
+  V result = large ? kHalfPi<V> - V(2) * (s + (rest - V(0.5) * kHalfPiRest<V>)) : s + rest;
   return std::copysign(result, x);
 }
 
-THALWEG_VECTOR float acos(float x) {
-  float a = std::fabs(x);
-  bool large = a > 0.5f;
-  float z = large ? 0.5f * (1.0f - a) : a * a;
-  float s = large ? std::sqrt(z) : x;
-  float rest = asin_rest(s, z);
-  float twice = 2.0f * (s + rest);
-  float outside = x < 0.0f ? 2.0f * kHalfPi - (twice - 2.0f * kHalfPiRest) : twice;
-  return large ? outside : kHalfPi - (s + (rest - kHalfPiRest));
+template <typename V>
+THALWEG_VECTOR V acos(V x) {
+  V a = std::fabs(x);
+  bool large = a > V(0.5);
+  V z = large ? V(0.5) * (V(1) - a) : a * a;
+  V s = large ? std::sqrt(z) : x;
+  V rest = asin_rest(s, z);
+  V twice = V(2) * (s + rest);
+  V outside = x < V(0) ? V(2) * kHalfPi<V> - (twice - V(2) * kHalfPiRest<V>) : twice;
+  return large ? outside : kHalfPi<V> - (s + (rest - kHalfPiRest<V>));
 }
 
-THALWEG_VECTOR float sinh(float x) {
-  float a = std::fabs(x);
-  float e = expm1(a > 40.0f ? 40.0f : a);
-  float near = 0.5f * (e + e / (e + 1.0f));
-  float root = exp(0.5f * a);  // e^a alone overflows before its half does.
-  float far = (0.5f * root) * root;
-  float result = a > 40.0f ? far : near;
-  result = a < 1e-4f ? a : result;
+template <typename V>
+THALWEG_VECTOR V sinh(V x) {
+  V a = std::fabs(x);
+  bool is_far = a > V(40);
+  V e = expm1(is_far ? V(0.5) * a : a);  // e^a overflows before its half does: there it is the root's square.
+  V near = V(0.5) * (e + e / (e + V(1)));
+  V far = (V(0.5) * (e + V(1))) * (e + V(1));
+  V result = is_far ? far : near;
+  result = a < kTiny<V> ? a : result;
   return std::copysign(x == x ? result : x, x);
 }
 
-THALWEG_VECTOR float cosh(float x) {
-  float a = std::fabs(x);
-  float e = exp(a > 40.0f ? 40.0f : a);
-  float near = 0.5f * e + 0.5f / e;
-  float root = exp(0.5f * a);
-  float far = (0.5f * root) * root;
-  float result = a > 40.0f ? far : near;
+template <typename V>
+THALWEG_VECTOR V cosh(V x) {
+  V a = std::fabs(x);
+  bool is_far = a > V(40);
+  V e = exp(is_far ? V(0.5) * a : a);
+  V near = V(0.5) * e + V(0.5) / e;
+  V far = (V(0.5) * e) * e;
+  V result = is_far ? far : near;
   return x == x ? result : x;
 }
 
-constexpr float kLogTwo = 0.693147182f;
+constexpr double kLogTwo = 0.6931471805599453;
 
-THALWEG_VECTOR float asinh(float x) {
-  float a = std::fabs(x);
-  float b = a > 1e4f ? 1e4f : a, square = b * b;
-  float near = log1p(b + square / (1.0f + std::sqrt(square + 1.0f)));
-  float result = a > 1e4f ? log(a) + kLogTwo : near;
-  result = a < 1e-4f ? a : result;
+template <typename V>
+THALWEG_VECTOR V asinh(V x) {
+  V a = std::fabs(x);
+  bool huge = a > kHuge<V>;
+  V b = huge ? kHuge<V> : a, square = b * b;
+  V near = b + square / (V(1) + std::sqrt(square + V(1)));
+  V result = log1p(huge ? a : near) + (huge ? V(kLogTwo) : V(0));
+  result = a < kTiny<V> ? a : result;
   return std::copysign(x == x ? result : x, x);
 }
 
-THALWEG_VECTOR float acosh(float x) {
-  float b = x > 1e4f ? 1e4f : x, t = b - 1.0f;
-  float near = log1p(t + std::sqrt(t * (t + 2.0f)));
-  float result = x > 1e4f ? log(x) + kLogTwo : near;
-  return x >= 1.0f ? result : kNan;
+template <typename V>
+THALWEG_VECTOR V acosh(V x) {
+  bool huge = x > kHuge<V>;
+  V b = huge ? kHuge<V> : x, t = b - V(1);
+  V near = t + std::sqrt(t * (t + V(2)));
+  V result = log1p(huge ? x : near) + (huge ? V(kLogTwo) : V(0));
+  return x >= V(1) ? result : std::numeric_limits<V>::quiet_NaN();
 }
 
-THALWEG_VECTOR float atanh(float x) {
-  float a = std::fabs(x);
-  float result = 0.5f * log1p((a + a) / (1.0f - a));
-  result = a < 1e-4f ? a : result;
+template <typename V>
+THALWEG_VECTOR V atanh(V x) {
+  V a = std::fabs(x);
+  V result = V(0.5) * log1p((a + a) / (V(1) - a));
+  result = a < kTiny<V> ? a : result;
   return std::copysign(x == x ? result : x, x);
 }
 

@@ -18,6 +18,7 @@ using lanes::Vector;
 
 constexpr int64_t kGrain = 32 * 1024;  // elements of the matrix that are worth a thread of their own
 constexpr int64_t kTile = 2048;        // sums that stay in the first-level cache
+constexpr int64_t kCached = 64 << 10;  // bytes of a matrix that is read column by column, whatever their distance
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t depth_of(int64_t inner) { return ceil_div(ceil_div(inner, ceil_div(inner, kLongestWhole)), 8) * 8; }
@@ -72,6 +73,33 @@ void multiply_rows(const MatrixVector<T>& x, const T* v, bool parallel) {
   parallel_for(blocks, parallel ? std::max<int64_t>(1, kGrain / (kRows * x.inner)) : blocks, body);
 }
 
+// The sums of G vectors of rows, in registers over all columns.
+template <typename T, int G>
+inline void add_columns_in_registers(const T* matrix, int64_t stride, const T* v, int64_t count, T* sums) {
+  constexpr int64_t W = kLanes<T>;
+  Vector<T> held[G] = {};
+  for (int64_t p = 0; p < count; ++p) {
+    const T* column = matrix + p * stride;
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) held[g] = load<T>(column + g * W) * v[p] + held[g];
+  }
+#pragma GCC unroll 8
+  for (int g = 0; g < G; ++g) store<T>(held[g], sums + g * W);
+}
+
+// The same for a matrix in the nearest caches; the last rows again, together with some before them.
+template <typename T>
+void add_cached_columns(const MatrixVector<T>& x, const T* v) {
+  constexpr int64_t W = kLanes<T>, kGroups = 8;
+  int64_t row = 0;
+  for (; row + kGroups * W <= x.rows; row += kGroups * W)
+    add_columns_in_registers<T, kGroups>(x.matrix + row, x.column_stride, v, x.inner, x.result + row);
+  for (; row < x.rows; row += W) {
+    const int64_t at = std::min(row, x.rows - W);
+    add_columns_in_registers<T, 1>(x.matrix + at, x.column_stride, v, x.inner, x.result + at);
+  }
+}
+
 // sums[i] += column p of the matrix * v[p], for columns [first, end) without gaps in order.
 template <typename T>
 void add_columns(const MatrixVector<T>& x, const T* v, int64_t row, int64_t count, int64_t first, int64_t end,
@@ -106,7 +134,16 @@ void add_columns(const MatrixVector<T>& x, const T* v, int64_t row, int64_t coun
 template <typename T>
 void multiply_columns(const MatrixVector<T>& x, const T* v, bool parallel) {
   const int64_t depth = depth_of(x.inner), blocks = ceil_div(x.inner, depth), tiles = ceil_div(x.rows, kTile);
-  if (tiles >= 4 || blocks == 1) {
+  if (blocks == 1 && x.rows * x.inner * static_cast<int64_t>(sizeof(T)) <= kCached) return add_cached_columns(x, v);
+  if (blocks == 1) {
+    parallel_for(tiles, parallel ? std::max<int64_t>(1, kGrain / (kTile * x.inner)) : tiles,
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t row = begin * kTile; row < std::min(end * kTile, x.rows); row += kTile)
+                     add_columns(x, v, row, std::min(kTile, x.rows - row), 0, x.inner, x.result + row);
+                 });
+    return;
+  }
+  if (tiles >= 4) {
     parallel_for(tiles, parallel ? std::max<int64_t>(1, kGrain / (kTile * x.inner)) : tiles,
                  [&](int64_t begin, int64_t end) {
                    std::vector<T> sums(kTile);

@@ -71,9 +71,9 @@ struct alignas(kWidestTotal) Totals {
 // One reduction: a tensor, the layout of kept and reduced dimensions, and the loops.
 class Reducing {
  public:
-  Reducing(const Tensor& in, const ReductionLayout& layout, const ReductionLoops& loops, int variant, Tensor& out)
-      : in_(static_cast<const char*>(in.raw())),
-        out_(static_cast<char*>(out.raw())),
+  Reducing(const void* in, const ReductionLayout& layout, const ReductionLoops& loops, int variant, void* out)
+      : in_(static_cast<const char*>(in)),
+        out_(static_cast<char*>(out)),
         layout_(layout),
         loops_(loops),
         variant_(variant) {}
@@ -282,7 +282,12 @@ void compute_reduction(Context& ctx, const ReductionLayout& layout, const Reduct
       loops.finish(&total, 1, 0, variant, static_cast<char*>(out.raw()) + i * static_cast<int64_t>(loops.width));
     return;
   }
-  const Reducing reducing(ctx.input(0), layout, loops, variant, out);
+  reduce_elements(ctx.input(0).raw(), layout, loops, variant, out.raw());
+}
+
+void reduce_elements(const void* in, const ReductionLayout& layout, const ReductionLoops& loops, int variant,
+                     void* out) {
+  const Reducing reducing(in, layout, loops, variant, out);
   layout.inner_reduced ? reducing.rows() : reducing.columns();
 }
 

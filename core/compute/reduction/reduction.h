@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kernel/registry.h"
+#include "kernel/shaped_kernel.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
@@ -209,6 +210,9 @@ constexpr ReductionLoops reduction_loops() {
 
 // Output 0 = input 0 reduced over the axes in input 1.
 void compute_reduction(Context& ctx, const ReductionLayout& layout, const ReductionLoops& loops, int variant);
+// The same for elements in memory, of which there is at least one.
+void reduce_elements(const void* in, const ReductionLayout& layout, const ReductionLoops& loops, int variant,
+                     void* out);
 
 // Writes the elements [first, first + count) of a tensor of float32 that is reduced while it is computed.
 using ProduceRow = std::function<void(int64_t first, int64_t count, float* to)>;
@@ -218,7 +222,7 @@ void reduce_produced_rows(const ProduceRow& produce, int64_t rows, int64_t colum
                           int variant, Tensor& out);
 
 // What a kernel that computes the input of a reduction needs to know of it.
-struct ReductionKernel : Kernel {
+struct ReductionKernel : Kernel, ShapedKernel {
   explicit ReductionKernel(const Construction& c) : keep_dims(c.attr<bool>("keep_dims", false)) {}
   virtual ReductionLoops float_loops() const = 0;
   virtual int variant_of_finish() const = 0;
@@ -246,6 +250,15 @@ struct Reduction : ReductionKernel {
     ReductionLoops loops;
     dispatch(input.dtype(), TypeList{}, [&]<typename T>() { loops = reduction_loops<Reducer, T>(); });
     compute_reduction(ctx, layout, loops, variant);
+  }
+  std::optional<ShapedWork> for_shapes(std::span<const ShapedOperand> x) const override {
+    if (x.size() != 2 || !x[1].constant.defined() || x[0].shape.num_elements() == 0) return std::nullopt;
+    const ReductionLayout layout(x[0].shape, x[1].constant, keep_dims);
+    if (layout.trivial && Reducer<float>::kIdentityOnOne) return std::nullopt;
+    ReductionLoops loops;
+    dispatch(x[0].dtype, TypeList{}, [&]<typename T>() { loops = reduction_loops<Reducer, T>(); });
+    return ShapedWork{layout.shape,
+                      [=](const void* const* from, void* to) { reduce_elements(from[0], layout, loops, variant, to); }};
   }
 };
 

@@ -36,12 +36,11 @@ std::vector<int64_t> checked_dense_shape(const Tensor& shape, std::string_view w
   return sizes;
 }
 
-SparseInput::SparseInput(Context& ctx, int first, std::string_view what) {
-  const Tensor& at = ctx.input(first);
-  values = ctx.input(first + 1);
+SparseInput::SparseInput(const Tensor& at, const Tensor& elements, const Tensor& dense_shape, std::string_view what) {
+  values = elements;
   require(at.rank() == 2, what, ": indices must be a matrix, got shape ", at.shape());
   require(values.rank() == 1, what, ": values must be a vector, got shape ", values.shape());
-  sizes = checked_dense_shape(ctx.input(first + 2), what);
+  sizes = checked_dense_shape(dense_shape, what);
   count = at.dim(0);
   rank = at.dim(1);
   require(count == values.dim(0), what, ": ", count, " indices for ", values.dim(0), " values");

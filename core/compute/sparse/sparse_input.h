@@ -22,7 +22,9 @@ std::vector<int64_t> checked_dense_shape(const Tensor& shape, std::string_view w
 struct SparseInput {
   // Inputs `first` (indices [n, rank], int32 or int64), `first + 1` (values [n]) and `first + 2` (dense shape [rank]).
   // Throws if they do not fit each other, or for an index outside of the shape.
-  SparseInput(Context& ctx, int first, std::string_view what = "input");
+  SparseInput(Context& ctx, int first, std::string_view what = "input")
+      : SparseInput(ctx.input(first), ctx.input(first + 1), ctx.input(first + 2), what) {}
+  SparseInput(const Tensor& indices, const Tensor& values, const Tensor& dense_shape, std::string_view what);
 
   const int64_t* row(int64_t i) const { return indices + i * rank; }
   // The row-major number of each element in the whole, or in an array of some of its dimensions only.

@@ -2,20 +2,23 @@
 
 A node joins the group of its readers when all of them are in one group: so a group has one output, nothing outside of
 it needs a value from inside, and no cycle can arise. The members must compute in float32, on one device, and have
-operands of one shape, or scalars, as far as shapes are known before the step runs; the kernel
-(core/kernels/fused_elementwise.cc) copes with shapes that turn out otherwise. Results are those of the separate
+operands of one shape, scalars, or rows and columns that are broadcast, as far as shapes are known before the step runs;
+the kernel (core/kernels/fused_elementwise.cc) copes with shapes that turn out otherwise. Members have the shape of the
+last one, or are scalars: nothing is computed again for each row. Results are those of the separate
 operations, bit for bit: the same functions run, in one loop of machine code or over blocks that stay in the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from thalweg.graph.dtypes import float32
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.step_graph import Node, StepGraph, standing_for
 
 _LARGEST_GROUP = 32
+_SHORTEST_ROW = 64  # The kernel computes shorter rows op by op.
 
 
 def fuse_elementwise(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
@@ -49,8 +52,36 @@ def _op(node: Node) -> str:
 
 
 def _agree(a: TensorShape, b: TensorShape) -> bool:
-    """Whether two shapes may be equal, or one a scalar's."""
-    return a.rank == 0 or b.rank == 0 or a.is_compatible_with(b)
+    """Whether two shapes may be equal, or one a scalar's, or one a row or a column of the other."""
+    return a.rank == 0 or b.rank == 0 or a.is_compatible_with(b) or _broadcasts_rows(a.dims_tuple, b.dims_tuple)
+
+
+def _broadcasts_rows(a: Sequence[int | None] | None, b: Sequence[int | None] | None) -> bool:
+    """Whether the result can be seen as a matrix of which both are the whole, a row or a column."""
+    if a is None or b is None:
+        return False
+    rank = max(len(a), len(b))
+    a, b = [1] * (rank - len(a)) + list(a), [1] * (rank - len(b)) + list(b)
+    if any(x != y and 1 not in (x, y) and None not in (x, y) for x, y in zip(a, b, strict=True)):
+        return False
+    whole = [x if y in (1, x) or (y is None and x != 1) else y for x, y in zip(a, b, strict=True)]
+    for first in range(rank - 1, 0, -1):
+        columns = whole[first:]
+        if None in columns or math.prod(columns) < _SHORTEST_ROW:  # type: ignore[arg-type]  # None was ruled out
+            continue
+        if all(
+            _is_whole_or_one(dims[:first], whole[:first]) and _is_whole_or_one(dims[first:], columns) for dims in (a, b)
+        ):
+            return True
+    return False
+
+
+def _is_whole_or_one(dims: Sequence[int | None], whole: Sequence[int | None]) -> bool:
+    return dims == whole or all(d == 1 for d in dims)
+
+
+def _has_size_of(shape: TensorShape, last: TensorShape) -> bool:
+    return shape.rank == 0 or shape.is_compatible_with(last)
 
 
 def _groups(graph: StepGraph, fusible: dict[str, Node]) -> dict[str, list[str]]:
@@ -73,6 +104,7 @@ def _groups(graph: StepGraph, fusible: dict[str, Node]) -> dict[str, list[str]]:
             and name not in named
             and sizes[last] < _LARGEST_GROUP
             and node.device == fusible[last].device
+            and _has_size_of(graph.shape((name, 0)), graph.shape((last, 0)))
         )
         last_of[name] = last if joins and last is not None else name
         sizes[last_of[name]] = sizes.get(last_of[name], 0) + 1

@@ -22,7 +22,7 @@ from thalweg.placement.placer import LOCAL_DEVICE
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.platform.forks import watch_lock
 from thalweg.runtime.engine import Engine, EngineStep, LocalEngine
-from thalweg.runtime.fetches import FetchPlan, feed_tensors, resolve_feeds
+from thalweg.runtime.fetches import FetchPlan, resolve_feeds
 from thalweg.runtime.install import register_python_kernels
 from thalweg.runtime.native_errors import with_operation
 from thalweg.runtime.targets import connector
@@ -205,10 +205,8 @@ class BaseSession:
                     if step.single:
                         return step.compiled.run_one(values, self._timeout_ms)
                     return step.build(step.compiled.run(values, self._timeout_ms))
-                except errors.OpError as e:
-                    raise with_operation(e, self._graph) from None
-                except OverflowError as e:
-                    raise _wrong_number(e) from None
+                except (errors.OpError, OverflowError) as e:
+                    raise self._explained(e) from None
             return self._run_new(fetches, feed_dict, key)
         return self._run_with_options(fetches, feed_dict, options, run_metadata)
 
@@ -220,10 +218,8 @@ class BaseSession:
             if plain:
                 self._steps_by_call[key] = step
             return plan.build(step.compiled.run(values, self._timeout_ms))
-        except errors.OpError as e:
-            raise with_operation(e, self._graph) from None
-        except OverflowError as e:
-            raise _wrong_number(e) from None
+        except (errors.OpError, OverflowError) as e:
+            raise self._explained(e) from None
 
     def _resolve(self, fetches: Any, feed_dict: Any) -> tuple[FetchPlan, tuple[Tensor, ...], list[Any], _Step]:
         self._check_open()
@@ -362,21 +358,14 @@ class BaseSession:
         """Returns a function that runs the step: it takes the values of `feed_list` as arguments, in order."""
         if feed_list is not None and not isinstance(feed_list, (list, tuple)):
             raise TypeError("Argument `feed_list` must be a list or tuple.")
-        keys = list(feed_list or ())
+        from thalweg.runtime.step_callable import step_callable  # Start-up time: few programs use it.
 
-        def call(*values: Any, **options: Any) -> Any:
-            if len(values) != len(keys):
-                raise TypeError(
-                    f"The callable takes {len(keys)} values, one per tensor of feed_list; got {len(values)}."
-                )
-            if options and not accept_options:
-                raise TypeError("Pass accept_options=True to make_callable to use `options` or `run_metadata`.")
-            return self.run(fetches, dict(zip(keys, values, strict=True)), **options)
+        runs_as_here = type(self).run is BaseSession.run
+        return step_callable(self, fetches, list(feed_list or ()), accept_options, runs_as_here)
 
-        FetchPlan(self._graph, fetches)
-        for key in keys:
-            feed_tensors(self._graph, key)
-        return call
+    def _explained(self, error: errors.OpError | OverflowError) -> Exception:
+        """The error of a step as the caller gets it."""
+        return _wrong_number(error) if isinstance(error, OverflowError) else with_operation(error, self._graph)
 
     def _run_repeatedly(self, fetches: Any, should_stop: Callable[[], bool]) -> None:
         """Runs a step without feeds again and again until it fails, or `should_stop`, asked now and then, says so.

@@ -11,14 +11,14 @@ from thalweg.graph.composite import SparseTensor, is_sparse
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.definitions import shape_functions as shapes
-from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
+from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.division import division_type
 from thalweg.ops.math.math_gradients import conj
-from thalweg.ops.sparse.kernel_arrays import Array, check_sparse, positions, require, sparse_input, sparse_shapes
+from thalweg.ops.sparse.kernel_arrays import sparse_input, sparse_shapes
 from thalweg.ops.sparse.tensors import as_sparse
 
 
@@ -184,35 +184,11 @@ def _values_shape(c: ShapeContext) -> TensorShape:
     return TensorShape._of((sparse_input(c, 0)[0],))
 
 
-_CWISE = {"SparseDenseCwiseMul": np.multiply, "SparseDenseCwiseDiv": np.divide, "SparseDenseCwiseAdd": np.add}
-
-
-def _cwise_kernel(op_type: str) -> Any:
-    def kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-        indices, values, shape, dense = inputs
-        sizes = check_sparse(indices, values, shape, "sparse operand")
-        fits = dense.ndim <= len(sizes) and all(
-            d in (1, s) for d, s in zip(dense.shape[::-1], sizes[::-1], strict=False)
-        )
-        require(fits, f"cannot broadcast the dense operand of shape {list(dense.shape)} to {list(sizes)}")
-        at = indices[:, len(sizes) - dense.ndim :] * (np.array(dense.shape, np.int64) != 1)
-        picked = dense[tuple(at.T)] if dense.ndim else np.broadcast_to(dense, values.shape)
-        if op_type.endswith("Div") and values.dtype.kind in "iu":
-            require(np.all(picked != 0), "integer division by zero")
-            quotient = np.abs(values) // np.abs(picked)
-            return (quotient * np.sign(values) * np.sign(picked)).astype(values.dtype)
-        with np.errstate(all="ignore"):
-            return _CWISE[op_type](values, picked).astype(values.dtype)
-
-    return kernel
-
-
-for _op in _CWISE:
+for _op in ("SparseDenseCwiseMul", "SparseDenseCwiseDiv", "SparseDenseCwiseAdd"):
     define(
         _op, "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T", "T: numbertype",
         shape=_values_shape,
     )  # fmt: skip
-    python_kernel(_op)(_cwise_kernel(_op))
 
 
 @gradient("SparseDenseCwiseMul", "SparseDenseCwiseDiv", "SparseDenseCwiseAdd")
@@ -277,24 +253,6 @@ define(
     "SparseSoftmax", "sp_indices: int64, sp_values: T, sp_shape: int64 -> output: T", "T: {half, float, double}",
     shape=_values_shape,
 )  # fmt: skip
-
-
-def _row_sums(values: Array, group: Array, count: int) -> Array:
-    return np.bincount(group, values, count).astype(np.float64)
-
-
-@python_kernel("SparseSoftmax")
-def _softmax_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    indices, values, shape = inputs
-    sizes = check_sparse(indices, values, shape)
-    require(len(sizes) >= 2, f"softmax needs a sparse value of rank 2 or more, got shape {list(sizes)}")
-    rows, group = np.unique(positions(indices[:, :-1], sizes[:-1]), return_inverse=True)
-    wide = values.astype(np.float64)
-    largest = np.full(len(rows), -np.inf)
-    np.maximum.at(largest, group, wide)
-    with np.errstate(all="ignore"):
-        powers = np.exp(wide - largest[group])
-        return (powers / _row_sums(powers, group, len(rows))[group]).astype(values.dtype)
 
 
 @export("sparse_softmax", "sparse.softmax")

@@ -18,9 +18,6 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import (
     Array,
-    check_dense_shape,
-    check_sparse,
-    positions,
     require,
     sparse_input,
     sparse_shapes,
@@ -230,34 +227,6 @@ define(
 )  # fmt: skip
 
 
-@python_kernel("SparseConcat")
-def _concat_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    n = len(inputs) // 3
-    parts = [
-        (inputs[i], inputs[n + i], check_sparse(inputs[i], inputs[n + i], inputs[2 * n + i], f"input {i}"))
-        for i in range(n)
-    ]
-    sizes = list(parts[0][2])
-    axis = attrs["concat_dim"]
-    require(-len(sizes) <= axis < len(sizes), f"concat_dim {axis} is out of range for rank {len(sizes)}")
-    axis %= len(sizes)
-    shifted, offset = [], 0
-    for i, (indices, _, shape) in enumerate(parts):
-        fits = len(shape) == len(sizes) and all(
-            a == b for d, (a, b) in enumerate(zip(shape, sizes, strict=True)) if d != axis
-        )
-        require(fits, f"input {i} has shape {list(shape)}, which does not fit {list(parts[0][2])} beside axis {axis}")
-        indices = indices.copy()
-        indices[:, axis] += offset
-        shifted.append(indices)
-        offset += shape[axis]
-    sizes[axis] = offset
-    check_dense_shape(np.array(sizes, dtype=object))
-    joined, values = np.concatenate(shifted), np.concatenate([part[1] for part in parts])
-    order = np.argsort(positions(joined, tuple(sizes)), kind="stable")
-    return joined[order], values[order], np.array(sizes, np.int64)
-
-
 @export("sparse_concat", "sparse.concat")
 def sparse_concat(
     axis: Any = None,
@@ -333,31 +302,6 @@ define(
     "num_split: int >= 1, T: type", shape=_split_shape,
 )  # fmt: skip
 not_differentiable("SparseSplit")
-
-
-@python_kernel("SparseSplit")
-def _split_kernel(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    given, indices, values, shape = inputs
-    sizes = check_sparse(indices, values, shape)
-    require(given.size == 1, f"split_dim must be a scalar, got shape {list(given.shape)}")
-    axis, n = int(given.ravel()[0]), attrs["num_split"]
-    require(-len(sizes) <= axis < len(sizes), f"split_dim {axis} is out of range for rank {len(sizes)}")
-    axis %= len(sizes)
-    require(1 <= n <= sizes[axis], f"num_split {n} must be between 1 and {sizes[axis]}, the size of dimension {axis}")
-    # The first pieces are one longer where the size does not divide.
-    ends = np.cumsum([sizes[axis] // n + (i < sizes[axis] % n) for i in range(n)])
-    piece = np.searchsorted(ends, indices[:, axis], side="right")
-    out: list[list[Array]] = [[], [], []]
-    start = 0
-    for i, end in enumerate(ends.tolist()):
-        mine = indices[piece == i].copy()
-        mine[:, axis] -= start
-        part = np.array(sizes, np.int64)
-        part[axis] = end - start
-        for listed, array in zip(out, (mine, values[piece == i], part), strict=True):
-            listed.append(array)
-        start = end
-    return [*out[0], *out[1], *out[2]]
 
 
 @export("sparse_split", "sparse.split")
