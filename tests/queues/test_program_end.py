@@ -115,7 +115,7 @@ def count(n):
 element = tf.data.make_one_shot_iterator(tf.data.Dataset.range(2).map(count).prefetch(1)).get_next()
 session = tf.Session()
 libc = ctypes.CDLL(None)
-libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(3), ctypes.c_void_p(1))  # the thread sanitizer needs a handle of a library
+libc.__cxa_atexit(libc.sleep, ctypes.c_void_p(3), ctypes.c_void_p(1))  # the thread sanitizer needs a library
 print(session.run(element))
 """
 
