@@ -11,7 +11,7 @@ CORE = Path(__file__).parents[2] / "core"
 
 # From the bottom to the top. Folders in one line do not include each other. A file in core/ itself goes by its name.
 ORDER = """
-    error
+    error, kept_statics
     strings, memory, regex, code
     thread
     tensor
