@@ -253,7 +253,7 @@ def test_functional_loops(op: str) -> None:
     before = executable_bytes()
     with tf.Session() as session:
         session.run(loop)
-        assert executable_bytes() == before + 1 or platform.machine() != "x86_64"
+        assert executable_bytes() > before or platform.machine() != "x86_64"
 
 
 def test_functional_loops_with_resources_and_errors() -> None:
