@@ -155,6 +155,26 @@ def test_sections_of_a_docstring() -> None:
     assert lines[-4:] == ["```pycon", ">>> 1 + 1", "2", "```"]
 
 
+def test_classes_in_signatures_are_named_in_full_where_several_have_that_name(
+    reference: names.Reference, texts: dict[str, str]
+) -> None:
+    """The site generator would not know which of them a signature means."""
+    last_parts: dict[str, set[str]] = {}
+    for name, entry in reference.entries.items():
+        if inspect.isclass(entry.value):
+            last_parts.setdefault(name.rpartition(".")[2], set()).add(name)
+    several = {name for name, full in last_parts.items() if len(full) > 1}
+    assert "Dataset" in several
+    unclear = [
+        f"{page}: {line}"
+        for page, text in texts.items()
+        for line in re.findall(r"\{py:(?:function|class|method)\} [\w.]+(.*)", text)
+        for name in re.findall(r"(?:: |-> |\[|\| |, )([A-Z]\w*)(?=[\]|,) ]|$)", line)
+        if name in several
+    ]
+    assert unclear == []
+
+
 def test_signatures_show_defaults_by_their_public_names() -> None:
     def function(x: Any, *, dtype: Any = tf.float32, act: Any = abs, state: Any = tf) -> None: ...
 
