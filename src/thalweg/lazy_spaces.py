@@ -189,8 +189,13 @@ def _watch(module: ModuleType) -> None:
 
 
 def _names_in(module: ModuleType) -> list[str]:
-    _load(module.__name__.partition(".")[2])
-    return sorted(module.__dict__)
+    space = module.__name__.partition(".")[2]
+    _load(space)
+    names = set(module.__dict__)
+    if space in _ALSO:
+        also = space_module(sys.modules[_PACKAGE], _ALSO[space])
+        names.update(name for name in dir(also) if not name.startswith("_"))
+    return sorted(names)
 
 
 def lazy_attribute(module: ModuleType, name: str) -> Any:

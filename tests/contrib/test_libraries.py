@@ -323,3 +323,9 @@ def test_relaxed_classes_are_differentiable_rows() -> None:
 def test_variables_are_counted() -> None:
     contrib.layers.fully_connected(tf.zeros([1, 2]), 3)
     assert contrib.slim.model_analyzer.analyze_vars(tf.global_variables()) == (9, 36)
+
+
+def test_a_namespace_lists_the_names_that_it_shares_with_another_one() -> None:
+    for space, name in (("distributions", "Normal"), ("distributions", "MultivariateNormalDiag"), ("signal", "stft")):
+        assert name in dir(getattr(tf.contrib, space))
+    assert "__name__" in dir(tf.contrib.distributions)
