@@ -227,6 +227,15 @@ def test_signatures_without_a_tensor_are_refused(tmp_path: Path) -> None:
         builder.add_meta_graph_and_variables(session, [SERVE], {"s": signature})
 
 
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+def test_signatures_without_a_type_are_refused(tmp_path: Path, side: str) -> None:
+    signature = tf.SignatureDef()
+    getattr(signature, side)["x"].name = "x:0"
+    builder = tf.saved_model.Builder(str(tmp_path / "m"))
+    with tf.Session() as session, pytest.raises(AssertionError, match="dtype field set: 'x'"):
+        builder.add_meta_graph_and_variables(session, [SERVE], {"s": signature})
+
+
 def test_the_main_op_initializes_everything() -> None:
     v, local = tf.get_variable("v", initializer=1.0), tf.get_local_variable("local", initializer=2.0)
     with tf.Session() as session:

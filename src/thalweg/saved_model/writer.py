@@ -227,6 +227,11 @@ def _asset_path(tensor: Any) -> str:
     return path
 
 
+def _is_of_operation(key: str, info: Any) -> bool:
+    """Whether an entry is of an operation, as those of initialization and training are, which has no type."""
+    return info.name != "" and ":" not in info.name and key.startswith("__saved_model_")
+
+
 def _validate(signatures: dict[str, Any] | None) -> None:
     for name, signature in (signatures or {}).items():
         for infos in (signature.inputs, signature.outputs):
@@ -236,7 +241,7 @@ def _validate(signatures: dict[str, Any] | None) -> None:
                         "All TensorInfo protos used in the SignatureDefs must have an encoding (such as "
                         f"name or coo_sparse) set: '{key}' of '{name}' has none."
                     )
-                if info.dtype == 0 and infos is not signature.outputs:
+                if info.dtype == 0 and not _is_of_operation(key, info):
                     raise AssertionError(
                         "All TensorInfo protos used in the SignatureDefs must have the dtype field set: "
                         f"'{key}' of '{name}' has none."

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from thalweg.contrib.public_names import tf
+from thalweg.tensorflow_modules import freeze_graph
 
 
 def optimize_for_inference(
@@ -72,6 +74,36 @@ def strip_unused(
             if key in node.attr:
                 placeholder.attr[key].CopyFrom(node.attr[key])
     return tf.graph_util.extract_sub_graph(replaced, list(output_node_names))
+
+
+def strip_unused_from_files(
+    input_graph: str,
+    input_binary: bool,
+    output_graph: str,
+    output_binary: bool,
+    input_node_names: str,
+    output_node_names: str,
+    placeholder_type_enum: Any,
+) -> int | None:
+    """Does `strip_unused` for a file with a GraphDef, binary or text, and writes the result to another one.
+
+    Names are separated by commas. Returns -1, and logs why, if the file or names are missing.
+    """
+    if not tf.gfile.Exists(input_graph):
+        tf.logging.error("Input graph file '%s' does not exist!", input_graph)
+        return -1
+    if not output_node_names:
+        tf.logging.error("You need to supply the name of a node to --output_node_names.")
+        return -1
+    graph_def = freeze_graph.read_graph_def(input_graph, input_binary)
+    stripped = strip_unused(
+        graph_def, freeze_graph.names_in(input_node_names), freeze_graph.names_in(output_node_names),
+        placeholder_type_enum,
+    )  # fmt: skip
+    folder, name = os.path.split(output_graph)
+    tf.train.write_graph(stripped, folder, name, as_text=not output_binary)
+    tf.logging.info("%d ops in the final graph.", len(stripped.node))
+    return None
 
 
 def fold_batch_norms(input_graph_def: Any) -> Any:
