@@ -47,7 +47,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 "The custom_gradient decorator currently supports keywords arguments only when eager execution is "
                 f"enabled; got {', '.join(kwargs)}."
             )
-        inputs = [apply_one("Identity", convert_to_tensor(arg)) for arg in args]
+        inputs = [convert_to_tensor(arg) for arg in args]
         before = get_default_graph()._last_id
         result, grad_fn = f(*inputs)
         results = [convert_to_tensor(value) for value in nest.flatten(result)]

@@ -124,7 +124,11 @@ def streaming_concat(
     values: Any, axis: int = 0, max_size: int | None = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """All values of all batches, one after the other."""
+    """All values of all batches, one after the other.
+
+    Raises:
+        ValueError: If the axis does not fit, or sizes of the other axes are unknown.
+    """
     with tf.variable_scope(name, "streaming_concat", (values,)):
         values = tf.convert_to_tensor(values)
         rank = values.shape.ndims
@@ -132,6 +136,9 @@ def streaming_concat(
             raise ValueError(f"axis={axis} not in [{-(rank or 0)}, {rank})")
         axis %= rank
         order = [axis, *(i for i in range(rank) if i != axis)]
+        if None in values.shape.as_list()[:axis] + values.shape.as_list()[axis + 1 :]:
+            raise ValueError(f"all dimensions of `values` other than the dimension to concatenate along must have "
+                             f"statically known size; the shape is {values.shape}, axis={axis}")
         rows = tf.transpose(values, order)
         shape = [0, *rows.shape.as_list()[1:]]
         kept = tf.Variable(
@@ -141,11 +148,11 @@ def streaming_concat(
         added = rows if max_size is None else rows[: tf.maximum(max_size - tf.shape(kept)[0], 0)]
         update = tf.assign(kept, tf.concat([kept, added], 0), validate_shape=False)
         back = [order.index(i) for i in range(rank)]
-        value = tf.transpose(tf.identity(kept), back)
+        value, update = tf.transpose(tf.identity(kept), back), tf.transpose(update, back)
         for collections, tensor in ((metrics_collections, value), (updates_collections, update)):
             for collection in collections or ():
                 tf.add_to_collection(collection, tensor)
-        return value, tf.transpose(update, back)
+        return value, update
 
 
 def streaming_covariance(
