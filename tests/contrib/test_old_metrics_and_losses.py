@@ -91,3 +91,37 @@ def test_all_values_are_joined() -> None:
 def test_thresholds_take_predictions_that_are_integers() -> None:
     value, update = tf.metrics.precision_at_thresholds([0, 1, 1], tf.constant([1, 1, 0]), [0.5])
     assert _both((value, update))[1] == [0.5]
+
+
+def test_the_covariance_of_large_values_keeps_its_digits() -> None:
+    random = np.random.RandomState(0)
+    x, y = (1000.0 + random.randn(2, 3, 8)).astype(np.float32)
+    batch = tf.placeholder(tf.float32, [2, 8])
+    covariance, update = metrics.streaming_covariance(batch[0], batch[1])
+    correlation, more = metrics.streaming_pearson_correlation(batch[0], batch[1])
+    with tf.Session() as sess:
+        sess.run(tf.local_variables_initializer())
+        assert np.isnan(sess.run(covariance))
+        for i in range(3):
+            found = sess.run([update, more], {batch: [x[i], y[i]]})
+            both = np.cov(x[: i + 1].ravel().astype(float), y[: i + 1].ravel().astype(float))
+            np.testing.assert_allclose(found, [both[0, 1], both[0, 1] / np.sqrt(both[0, 0] * both[1, 1])], rtol=1e-4)
+        assert sess.run([covariance, correlation]) == found
+
+
+def test_curves_over_thresholds() -> None:
+    labels, scores = tf.constant([0, 0, 1, 1]), tf.constant([0.1, 0.4, 0.35, 0.8])
+    value, update = metrics.streaming_curve_points(labels, scores, num_thresholds=5)
+    points = _both((value, tf.tuple([tf.constant(0)], control_inputs=[update])))[1]
+    np.testing.assert_allclose(points, [[1, 1], [0.5, 1], [0, 0.5], [0, 0.5], [0, 0]], atol=1e-5)
+    np.testing.assert_allclose(_both(metrics.recall_at_precision(labels, scores, 0.9))[1], 0.5, rtol=1e-5)
+    np.testing.assert_allclose(_both(metrics.precision_at_recall(labels, scores, 1.0))[1], 0.5, rtol=1e-5)
+    assert _both(metrics.recall_at_precision(labels, scores, 1.0, strict_mode=True))[1] == 0.0
+    np.testing.assert_allclose(
+        _both(metrics.recall_at_precision(labels, scores, 0.6, strict_mode=True))[1], 1.0, rtol=1e-5
+    )
+    for call in (metrics.recall_at_precision, metrics.precision_at_recall):
+        with pytest.raises(ValueError, match="range"):
+            call(labels, scores, 1.5)
+    with pytest.raises(ValueError, match="ROC or PR"):
+        metrics.streaming_curve_points(labels, scores, curve="X")
