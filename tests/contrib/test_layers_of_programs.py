@@ -75,9 +75,9 @@ def test_names_of_outputs_are_an_attribute() -> None:
 
 def test_refused_arguments_of_layers() -> None:
     images = tf.ones([1, 4, 4, 4])
-    with pytest.raises(ValueError, match="data_format has to be either NCHW or NHWC. Got CHWN"):
+    with pytest.raises(ValueError, match=r"data_format has to be either NCHW or NHWC. Got CHWN"):
         layers.avg_pool2d(images, 2, data_format="CHWN")
-    with pytest.raises(ValueError, match="data_format has to be either NCHW or NHWC."):
+    with pytest.raises(ValueError, match=r"data_format has to be either NCHW or NHWC."):
         layers.images_to_sequence(images, "NHCW")
     with pytest.raises(ValueError, match="Axis is out of bounds"):
         layers.group_norm(images, 2, channels_axis=5)

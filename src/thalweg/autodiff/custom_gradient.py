@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply_list, apply_one
+from thalweg.graph.apply import apply_list
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import _forget_gradient, _set_gradient, export

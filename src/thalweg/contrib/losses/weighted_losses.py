@@ -158,9 +158,7 @@ def sigmoid_cross_entropy(
 ) -> Any:
     """The cross entropy of independent classes."""
     with tf.name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels]) as scope:
-        losses = _elements(
-            tf.losses.sigmoid_cross_entropy, multi_class_labels, logits, label_smoothing=label_smoothing
-        )
+        losses = _elements(tf.losses.sigmoid_cross_entropy, multi_class_labels, logits, label_smoothing=label_smoothing)
         return compute_weighted_loss(losses, weights, scope)
 
 

@@ -16,7 +16,10 @@ def _collected(value: Any, update: Any, metrics_collections: Any, updates_collec
     return value, update
 
 
-@export("contrib.metrics.streaming_sparse_precision_at_top_k", "contrib.slim.metrics.streaming_sparse_precision_at_top_k")
+@export(
+    "contrib.metrics.streaming_sparse_precision_at_top_k",
+    "contrib.slim.metrics.streaming_sparse_precision_at_top_k",
+)
 def streaming_sparse_precision_at_top_k(
     top_k_predictions: Any, labels: Any, class_id: int | None = None, weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,

@@ -137,8 +137,10 @@ def streaming_concat(
         axis %= rank
         order = [axis, *(i for i in range(rank) if i != axis)]
         if None in values.shape.as_list()[:axis] + values.shape.as_list()[axis + 1 :]:
-            raise ValueError(f"all dimensions of `values` other than the dimension to concatenate along must have "
-                             f"statically known size; the shape is {values.shape}, axis={axis}")
+            raise ValueError(
+                f"all dimensions of `values` other than the dimension to concatenate along must have "
+                f"statically known size; the shape is {values.shape}, axis={axis}"
+            )
         rows = tf.transpose(values, order)
         shape = [0, *rows.shape.as_list()[1:]]
         kept = tf.Variable(
@@ -178,9 +180,7 @@ def streaming_covariance(
         within = tf.reduce_sum(weight * (predictions - means[0]) * (labels - means[1]))
         changes = [batch, deltas[0] * share, deltas[1] * share, within + deltas[0] * deltas[1] * count * share]
         with tf.control_dependencies([count, first, second, comoment, *changes]):
-            updated = [
-                tf.assign_add(variable, change) for variable, change in zip(variables, changes, strict=True)
-            ]
+            updated = [tf.assign_add(variable, change) for variable, change in zip(variables, changes, strict=True)]
 
         def covariance(number: Any, moment: Any) -> Any:
             return tf.where(number > 1, moment / tf.maximum(number - 1, 1e-12), tf.constant(float("nan")))
