@@ -101,6 +101,9 @@ _SINGLE_NAMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("distribute", "thalweg.dist.cluster_task"): ("ClusterTask", "start_task"),
     ("distribute", "thalweg.dist.tensorflow_clients"): ("TensorFlowClients",),
     ("distribute", "thalweg.dist.tls"): ("TLSOptions", "set_tls_options"),
+    ("distribute", "thalweg.train.replica_context"): (
+        "ReplicaContext", "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
+    ),
     ("test", "thalweg.testing.test_case"): ("TestCase", "main"),
     ("test", "thalweg.testing.benchmark"): ("Benchmark",),
     ("test", "thalweg.testing.graph_comparison"): ("assert_equal_graph_def",),

@@ -90,7 +90,8 @@ def _rate_of(kind: str, part: str, rest: str, doc: str) -> Any:
     ) -> Any:  # fmt: skip
         with tf.variable_scope(name, f"{kind}_rate_at_thresholds", (predictions, labels, weights)):
             now, after = _counts(labels, predictions, thresholds, weights, part, rest)
-            value, update = _rate(*now, f"{kind}_rate_value"), _rate(*after, f"{kind}_rate_update_op")
+            value = _rate(now[0], now[1], f"{kind}_rate_value")
+            update = _rate(after[0], after[1], f"{kind}_rate_update_op")
             return _collected(value, update, metrics_collections, updates_collections)
 
     for function, ending in ((rate, "rate"), (rate_at_thresholds, "rate_at_thresholds")):
