@@ -155,3 +155,12 @@ def test_an_evaluation_ends_by_the_counter_it_is_given() -> None:
             sess.run(steps)
             runs += 1
     assert runs == 2
+
+
+def test_initializers_refuse_integers() -> None:
+    with pytest.raises(TypeError, match="non-floating point type"):
+        layers.variance_scaling_initializer()([2, 2], dtype=tf.int32)
+
+
+def test_elu_is_a_layer() -> None:
+    assert layers.elu(tf.ones([2, 3]), 4).op.type == "Elu"

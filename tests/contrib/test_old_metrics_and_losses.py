@@ -120,6 +120,10 @@ def test_curves_over_thresholds() -> None:
     np.testing.assert_allclose(
         _both(metrics.recall_at_precision(labels, scores, 0.6, strict_mode=True))[1], 1.0, rtol=1e-5
     )
+    # The precisions are 1/3 and 1/2: the least that reaches 0.4 is at the higher threshold.
+    labels, scores = tf.constant([0, 1, 1, 0, 0, 0]), tf.constant([0.9, 0.2, 0.8, 0.1, 0.1, 0.1])
+    strict = metrics.recall_at_precision(labels, scores, 0.4, num_thresholds=3, strict_mode=True)
+    np.testing.assert_allclose(_both(strict)[1], 0.5, rtol=1e-5)
     for call in (metrics.recall_at_precision, metrics.precision_at_recall):
         with pytest.raises(ValueError, match="range"):
             call(labels, scores, 1.5)

@@ -124,6 +124,8 @@ def variance_scaling_initializer(
         raise TypeError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
 
     def initializer(shape: Any, dtype: Any = dtype, partition_info: Any = None) -> Any:
+        if not as_dtype(dtype).is_floating:
+            raise TypeError("Cannot create initializer for non-floating point type.")
         whole = shape if partition_info is None else partition_info.full_shape
         fan_in, fan_out = _fans([int(size or 0) for size in TensorShape(whole).as_list()])
         n = {"FAN_IN": fan_in, "FAN_OUT": fan_out, "FAN_AVG": (fan_in + fan_out) / 2}[mode]

@@ -83,9 +83,11 @@ def fully_connected(
 
 relu = functools.partial(fully_connected, activation_fn=tf.nn.relu)
 relu6 = functools.partial(fully_connected, activation_fn=tf.nn.relu6)
+elu = functools.partial(fully_connected, activation_fn=tf.nn.elu)
 linear = functools.partial(fully_connected, activation_fn=None)
 export_value(relu, "contrib.layers.relu", "contrib.slim.relu")
 export_value(relu6, "contrib.layers.relu6", "contrib.slim.relu6")
+export_value(elu, "contrib.layers.elu", "contrib.slim.elu")
 export_value(linear, "contrib.layers.linear", "contrib.slim.linear")
 
 

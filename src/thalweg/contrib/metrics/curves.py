@@ -54,7 +54,7 @@ def recall_at_precision(
 ) -> Any:  # fmt: skip
     """The recall at the threshold whose precision is nearest to a given one.
 
-    With `strict_mode`, at the first threshold whose precision reaches it, and 0 if none does.
+    With `strict_mode`, at the threshold with the least precision that reaches it, and 0 if none does.
 
     Raises:
         ValueError: If the precision is not in 0 to 1.
@@ -68,8 +68,8 @@ def recall_at_precision(
         if not strict_mode:
             return tf.gather(recalls, tf.argmin(tf.abs(found - precision)), name=op_name)
         reached = found >= precision
-        first = tf.gather(recalls, tf.argmax(tf.to_int32(reached)))
-        return tf.where(tf.reduce_any(reached), first, tf.zeros_like(first), name=op_name)
+        least = tf.gather(recalls, tf.argmin(tf.where(reached, found, tf.fill(tf.shape(found), 2.0))))
+        return tf.where(tf.reduce_any(reached), least, tf.zeros_like(least), name=op_name)
 
     with tf.variable_scope(name, "recall_at_precision", (predictions, labels, weights)):
         now, after = thresholds.counts(labels, predictions, _bounds(num_thresholds), weights)
