@@ -261,6 +261,7 @@ def test_unused_nodes_are_stripped_from_a_file(tmp_path: Path) -> None:
     assert strip_unused_lib.strip_unused_from_files(source, False, target, True, "x", "y", kind) is None
     lean = tf.GraphDef.FromString(Path(target).read_bytes())
     assert sorted(node.op for node in lean.node) == ["Const", "Mul", "Placeholder"]
+    assert next(node for node in lean.node if node.name == "x").attr["shape"].shape.unknown_rank
     assert strip_unused_lib.strip_unused_from_files("absent", False, target, True, "x", "y", kind) == -1
 
 

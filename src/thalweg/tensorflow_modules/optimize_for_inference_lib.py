@@ -70,6 +70,7 @@ def strip_unused(
         placeholder = replaced.node.add(op="Placeholder", name=node.name)
         kind = types[list(input_node_names).index(node.name)] if types else placeholder_type_enum
         placeholder.attr["dtype"].type = node.attr["dtype"].type if kind is None else int(kind)
+        placeholder.attr["shape"].shape.unknown_rank = True
         for key in ("shape", "_output_shapes"):
             if key in node.attr:
                 placeholder.attr[key].CopyFrom(node.attr[key])
