@@ -59,6 +59,8 @@ def test_nobody_waits_for_a_check_that_is_removed(graph: tf.Graph) -> None:
     lean = tf.graph_util.remove_training_nodes(graph.as_graph_def())
     assert names(lean) == ["a", "out"]
     assert list(lean.node[1].input) == ["a", "a"]
+    assert lean.HasField("versions")
+    assert not tf.graph_util.remove_training_nodes(tf.GraphDef(node=graph.as_graph_def().node)).HasField("versions")
     kept = tf.graph_util.remove_training_nodes(graph.as_graph_def(), protected_nodes=["check"])
     assert names(kept) == ["a", "check", "first", "out"]
 

@@ -62,7 +62,8 @@ def strip_unused(
             raise KeyError(f"The following input nodes were not found: {{'{name}'}}")
     types = placeholder_type_enum if isinstance(placeholder_type_enum, (list, tuple)) else None
     replaced = tf.GraphDef()
-    replaced.versions.CopyFrom(input_graph_def.versions)
+    if input_graph_def.HasField("versions"):
+        replaced.versions.CopyFrom(input_graph_def.versions)
     for node in input_graph_def.node:
         if node.name not in input_node_names:
             replaced.node.add().CopyFrom(node)
@@ -122,7 +123,8 @@ def fold_batch_norms(input_graph_def: Any) -> Any:
     used = {node_name_from_input(text) for node in result.node for text in node.input}
     kept = [n for n in result.node if n.op != "Const" or n.name in used or n.name not in _inputs_of(input_graph_def)]
     final = tf.GraphDef()
-    final.versions.CopyFrom(result.versions)
+    if result.HasField("versions"):
+        final.versions.CopyFrom(result.versions)
     final.node.extend(kept)
     return final
 

@@ -63,8 +63,8 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
 
 
 def _with_nodes(graph_def: Any, nodes: Iterable[Any]) -> Any:
-    library = graph_def.library if graph_def.HasField("library") else None
-    return type(graph_def)(node=nodes, library=library, versions=graph_def.versions)
+    library, versions = (getattr(graph_def, n) if graph_def.HasField(n) else None for n in ("library", "versions"))
+    return type(graph_def)(node=nodes, library=library, versions=versions)
 
 
 @export("graph_util.remove_training_nodes")
