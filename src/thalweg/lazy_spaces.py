@@ -101,6 +101,9 @@ _SINGLE_NAMES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("distribute", "thalweg.dist.cluster_task"): ("ClusterTask", "start_task"),
     ("distribute", "thalweg.dist.tensorflow_clients"): ("TensorFlowClients",),
     ("distribute", "thalweg.dist.tls"): ("TLSOptions", "set_tls_options"),
+    ("distribute", "thalweg.train.replica_context"): (
+        "ReplicaContext", "get_replica_context", "get_strategy", "has_strategy", "in_cross_replica_context",
+    ),
     ("test", "thalweg.testing.test_case"): ("TestCase", "main"),
     ("test", "thalweg.testing.benchmark"): ("Benchmark",),
     ("test", "thalweg.testing.graph_comparison"): ("assert_equal_graph_def",),
@@ -189,8 +192,13 @@ def _watch(module: ModuleType) -> None:
 
 
 def _names_in(module: ModuleType) -> list[str]:
-    _load(module.__name__.partition(".")[2])
-    return sorted(module.__dict__)
+    space = module.__name__.partition(".")[2]
+    _load(space)
+    names = set(module.__dict__)
+    if space in _ALSO:
+        also = space_module(sys.modules[_PACKAGE], _ALSO[space])
+        names.update(name for name in dir(also) if not name.startswith("_"))
+    return sorted(names)
 
 
 def lazy_attribute(module: ModuleType, name: str) -> Any:

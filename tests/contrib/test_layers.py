@@ -153,7 +153,7 @@ def test_bad_arguments_are_refused() -> None:
         layers.fully_connected(tf.zeros([1, 2]), 2.5)
     with pytest.raises(ValueError, match="undefined rank"):
         layers.batch_norm(tf.placeholder(tf.float32))
-    with pytest.raises(ValueError, match="Invalid groups"):
+    with pytest.raises(ValueError, match="6 channels is not commensurate with 4 groups"):
         layers.group_norm(tf.zeros([1, 2, 2, 6]), groups=4)
     with pytest.raises(ValueError, match="not a multiple"):
         layers.maxout(tf.zeros([1, 5]), 2)

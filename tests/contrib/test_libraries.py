@@ -250,6 +250,21 @@ def test_a_graph_is_frozen_and_made_smaller(tmp_path: Path) -> None:
         freeze_graph.freeze_graph(str(tmp_path / "graph.pbtxt"), "", False, "nope", "y", "", "", "", True, "")
 
 
+def test_unused_nodes_are_stripped_from_a_file(tmp_path: Path) -> None:
+    from thalweg.python.tools import strip_unused_lib
+
+    x = tf.subtract(tf.constant(1.0), 3.0, name="x")
+    tf.add(tf.multiply(x, 2.0, name="y"), 1.0, name="later")
+    tf.train.write_graph(tf.get_default_graph(), str(tmp_path), "all.pbtxt")
+    source, target = str(tmp_path / "all.pbtxt"), str(tmp_path / "lean.pb")
+    kind = tf.float32.as_datatype_enum
+    assert strip_unused_lib.strip_unused_from_files(source, False, target, True, "x", "y", kind) is None
+    lean = tf.GraphDef.FromString(Path(target).read_bytes())
+    assert sorted(node.op for node in lean.node) == ["Const", "Mul", "Placeholder"]
+    assert next(node for node in lean.node if node.name == "x").attr["shape"].shape.unknown_rank
+    assert strip_unused_lib.strip_unused_from_files("absent", False, target, True, "x", "y", kind) == -1
+
+
 def test_examples_of_like_length_share_a_batch() -> None:
     length = tf.train.input_producer(tf.constant([1, 2, 3, 7, 8, 9], tf.int32), shuffle=False).dequeue()
     example = tf.range(length)
@@ -323,3 +338,9 @@ def test_relaxed_classes_are_differentiable_rows() -> None:
 def test_variables_are_counted() -> None:
     contrib.layers.fully_connected(tf.zeros([1, 2]), 3)
     assert contrib.slim.model_analyzer.analyze_vars(tf.global_variables()) == (9, 36)
+
+
+def test_a_namespace_lists_the_names_that_it_shares_with_another_one() -> None:
+    for space, name in (("distributions", "Normal"), ("distributions", "MultivariateNormalDiag"), ("signal", "stft")):
+        assert name in dir(getattr(tf.contrib, space))
+    assert "__name__" in dir(tf.contrib.distributions)

@@ -50,6 +50,21 @@ def test_nodes_that_only_pass_on_are_removed(graph: tf.Graph) -> None:
     assert "second" in names(kept)
 
 
+def test_nobody_waits_for_a_check_that_is_removed(graph: tf.Graph) -> None:
+    a = tf.constant(1.0, name="a")
+    check = tf.check_numerics(a, "bad", name="check")
+    with tf.control_dependencies([check]):
+        first = tf.identity(a, name="first")
+    tf.add(first, check, name="out")
+    lean = tf.graph_util.remove_training_nodes(graph.as_graph_def())
+    assert names(lean) == ["a", "out"]
+    assert list(lean.node[1].input) == ["a", "a"]
+    assert lean.HasField("versions")
+    assert not tf.graph_util.remove_training_nodes(tf.GraphDef(node=graph.as_graph_def().node)).HasField("versions")
+    kept = tf.graph_util.remove_training_nodes(graph.as_graph_def(), protected_nodes=["check"])
+    assert names(kept) == ["a", "check", "first", "out"]
+
+
 def test_variables_become_constants(graph: tf.Graph) -> None:
     x = tf.placeholder(tf.float32, [2], name="x")
     v = tf.Variable([1.0, 2.0], name="v")

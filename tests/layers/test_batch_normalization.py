@@ -155,16 +155,28 @@ def test_an_adjustment_is_applied_while_training_before_gamma_and_beta() -> None
 @pytest.mark.parametrize(
     ("shape", "options", "match"),
     [([2, 3], {"axis": 2}, "Invalid axis"), ([2, 3], {"axis": [1, -1]}, "Duplicate"), ([2, None], {}, "undefined"),
-     (None, {}, "rank"), ([2, 3], {"fused": True}, "fused"), ([2, 3], {"virtual_batch_size": 0}, "positive"),
+     (None, {}, "rank"), ([2, 3], {"virtual_batch_size": 0}, "positive"),
      ([4, 3], {"virtual_batch_size": 2, "axis": 0}, "axis cannot include 0"),
      ([4, 3], {"virtual_batch_size": 2, "adjustment": lambda _: (1.0, 0.0)}, "adjustment"),
-     ([4, 3, 3, 4], {"virtual_batch_size": 2, "fused": True}, "virtual_batch_size"),
-     ([4, 3, 3, 4], {"adjustment": lambda _: (1.0, 0.0), "fused": True}, "adjustment"),
-     ([2, 3], {"renorm": True, "renorm_clipping": {"r": 1}}, "renorm_clipping"),
-     ([2, 3, 3, 4], {"renorm": True, "fused": True}, "renorm")],
+     ([2, 3], {"renorm": True, "renorm_clipping": {"r": 1}}, "renorm_clipping")],
 )  # fmt: skip
 def test_refusals(shape: Any, options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         tf.layers.batch_normalization(tf.placeholder(tf.float32, shape), **options)
     with pytest.raises(TypeError, match="pred"):
         tf.layers.batch_normalization(tf.zeros([2, 3]), training="yes")
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [([2, 3], {}), ([4, 3, 3, 4], {"virtual_batch_size": 2}), ([2, 3, 3, 4], {"renorm": True}),
+     ([4, 3, 3, 4], {"adjustment": lambda _: (1.0, 0.0)})],
+)  # fmt: skip
+def test_fused_is_a_wish(shape: Any, options: dict[str, Any]) -> None:
+    """Where the fused op does not fit, the composed ones are used, as in TensorFlow 1.15."""
+    y = tf.layers.batch_normalization(tf.ones(shape), fused=True, training=True, **options)
+    assert not any("FusedBatchNorm" in op.type for op in tf.get_default_graph().get_operations())
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        # Renormalization goes by the moving averages, which are those of no batch yet.
+        np.testing.assert_allclose(session.run(y), np.full(shape, float("renorm" in options)), atol=1e-3)

@@ -80,3 +80,11 @@ def test_tensors_of_operations_that_are_not_fetchable_are_not_fetchable() -> Non
     tf.cond(tf.placeholder(tf.bool, name="p"), lambda: tf.constant(1), lambda: tf.constant(2))
     with tf.Session() as session, pytest.raises(ValueError, match="not fetchable"):
         session.run("cond/Switch:0", {"p:0": True})
+
+
+def test_a_session_says_what_it_runs() -> None:
+    with tf.Graph().as_default():
+        tf.constant(1)
+        with tf.Session() as session:
+            assert repr(session) == "<tf.Session graph of 1 operations>"
+        assert repr(session) == "<tf.Session graph of 1 operations, closed>"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf import text_format
+from tensorboard.compat.proto.meta_graph_pb2 import AssetFileDef
 
 import thalweg as tf
 from tests.data.make_checkpoints import FOLDER, inputs, network
@@ -114,6 +115,26 @@ def test_initialization_and_assets(tmp_path: Path) -> None:
         assert session.run("local/Read/ReadVariableOp:0") == 5
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_asset_entries_are_unpacked_here_and_by_tensorflow(tmp_path: Path, as_text: bool) -> None:
+    """`Any.Unpack` compares type names: those of TensorFlow in files, those of our message classes in memory."""
+    (tmp_path / "words.txt").write_text("red\n")
+    path = str(tmp_path / "model")
+    with tf.Graph().as_default(), tf.Session() as session:
+        asset = tf.saved_model.Asset(str(tmp_path / "words.txt"))
+        builder = tf.saved_model.Builder(path)
+        builder.add_meta_graph_and_variables(session, [SERVE], assets_collection=tf.get_collection("asset_filepaths"))
+        file = builder.save(as_text=as_text)
+        name = asset.asset_path.name
+    assert b"type.googleapis.com/tensorflow.AssetFileDef" in Path(file).read_bytes()
+    with tf.Graph().as_default(), tf.Session() as session:
+        meta_graph = tf.saved_model.load(session, [SERVE], path)
+    (item,) = meta_graph.collection_def["saved_model_assets"].any_list.value
+    entry = AssetFileDef()
+    assert item.Unpack(entry)
+    assert (entry.filename, entry.tensor_info.name) == ("words.txt", name)
+
+
 def test_an_asset_outside_of_the_model_is_refused(tmp_path: Path) -> None:
     path = _double(tmp_path)
     message = saved_model_class().FromString(Path(path, "saved_model.pb").read_bytes())
@@ -203,6 +224,15 @@ def test_signatures_without_a_tensor_are_refused(tmp_path: Path) -> None:
     signature = tf.saved_model.build_signature_def({"x": tf.TensorInfo(dtype=1)}, {}, "m")
     builder = tf.saved_model.Builder(str(tmp_path / "m"))
     with tf.Session() as session, pytest.raises(AssertionError, match="'x'"):
+        builder.add_meta_graph_and_variables(session, [SERVE], {"s": signature})
+
+
+@pytest.mark.parametrize("side", ["inputs", "outputs"])
+def test_signatures_without_a_type_are_refused(tmp_path: Path, side: str) -> None:
+    signature = tf.SignatureDef()
+    getattr(signature, side)["x"].name = "x:0"
+    builder = tf.saved_model.Builder(str(tmp_path / "m"))
+    with tf.Session() as session, pytest.raises(AssertionError, match="dtype field set: 'x'"):
         builder.add_meta_graph_and_variables(session, [SERVE], {"s": signature})
 
 

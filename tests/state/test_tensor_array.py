@@ -75,7 +75,7 @@ def test_strings_and_handles_can_be_elements():
         (lambda: array().write(0, [1.0]).write(1, [1.0, 2.0]).stack(), "inconsistent shapes"),
         (lambda: array().write(0, [1.0]).write(1, [[1.0, 2.0]]).concat(), "inconsistent shapes"),
         (lambda: array().write(0, 1.0).write(1, 1.0).concat(), "scalar"),
-        (lambda: array(size=-1).flow, "negative"),
+        (lambda: array(size=tf.constant(-1)).flow, "negative"),
         (lambda: array(element_shape=[2]).write(0, [1.0]).flow, "element shape"),
         (lambda: array().gather([5]), "index 5"),
         (lambda: array().split([1.0, 2.0, 3.0], [1, 1]).flow, "lengths"),
@@ -94,6 +94,12 @@ def test_bad_use_is_refused(build, match):
     ) as e:
         run(build())
     assert match in str(e.value)
+
+
+@pytest.mark.parametrize("size", [-1, np.int32(-3)])
+def test_a_negative_size_is_refused_when_the_array_is_made(size):
+    with pytest.raises(ValueError, match=f"must not be negative, got {size}"):
+        array(size=size)
 
 
 def test_unwritten_elements_of_known_shape_are_zeros():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply_list, apply_one
+from thalweg.graph.apply import apply_list
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import _forget_gradient, _set_gradient, export
@@ -47,7 +47,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 "The custom_gradient decorator currently supports keywords arguments only when eager execution is "
                 f"enabled; got {', '.join(kwargs)}."
             )
-        inputs = [apply_one("Identity", convert_to_tensor(arg)) for arg in args]
+        inputs = [convert_to_tensor(arg) for arg in args]
         before = get_default_graph()._last_id
         result, grad_fn = f(*inputs)
         results = [convert_to_tensor(value) for value in nest.flatten(result)]

@@ -3,8 +3,13 @@
 from typing import Any
 
 from thalweg.dist.cluster_task import ClusterTask as ClusterTask
+from thalweg.train.replica_context import ReplicaContext as ReplicaContext
 from thalweg.dist.tls import TLSOptions as TLSOptions
 from thalweg.dist.tensorflow_clients import TensorFlowClients as TensorFlowClients
+from thalweg.train.replica_context import get_replica_context as get_replica_context
+from thalweg.train.replica_context import get_strategy as get_strategy
+from thalweg.train.replica_context import has_strategy as has_strategy
+from thalweg.train.replica_context import in_cross_replica_context as in_cross_replica_context
 from thalweg.dist.tls import set_tls_options as set_tls_options
 from thalweg.dist.cluster_task import start_task as start_task
 from thalweg.distribute import cluster_resolver as cluster_resolver

@@ -90,9 +90,6 @@ class BatchNormalization(Layer):
         """
         super().__init__(trainable=trainable, name=name, **kwargs)
         composed = {"renorm": renorm, "virtual_batch_size": virtual_batch_size, "adjustment": adjustment}
-        for argument, value in composed.items():
-            if fused and value:
-                raise ValueError(f"Passing both `fused=True` and `{argument}={value}` is not supported")
         if virtual_batch_size is not None and virtual_batch_size <= 0:
             raise ValueError(f"virtual_batch_size must be positive, got {virtual_batch_size}")
         if virtual_batch_size is not None and adjustment is not None:
@@ -152,11 +149,8 @@ class BatchNormalization(Layer):
 
     def _choose_fused(self, sizes: list[int | None]) -> None:
         possible = len(sizes) == 4 and self._axes in ([1], [3])
-        if self.fused and not possible:
-            raise ValueError(
-                f"Unsupported axis, fused batch norm only supports axis == [1] or axis == [3], got {self.axis}"
-            )
-        self.fused = possible if self.fused is None else self.fused
+        # Asked for or not, as in TensorFlow 1.15: where the fused op cannot be used, the composed ones are.
+        self.fused = possible if self.fused is None else self.fused and possible
         # The op has no version for doubles.
         if self._dtype is not None and self._dtype.name == "float64":
             self.fused = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
@@ -58,13 +58,16 @@ def l2_regularizer(scale: float, scope: str | None = None) -> Regularizer:
 @export("contrib.layers.l1_l2_regularizer")
 def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str | None = None) -> Regularizer:
     """A function of weights: the sum of an L1 and an L2 regularizer."""
-    return sum_regularizer([l1_regularizer(scale_l1), l2_regularizer(scale_l2)], scope or "l1_l2_regularizer")
+    both = [l1_regularizer(scale_l1), l2_regularizer(scale_l2)]
+    return cast(Regularizer, sum_regularizer(both, scope or "l1_l2_regularizer"))
 
 
 @export("contrib.layers.sum_regularizer")
-def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Regularizer:
-    """A function of weights: the sum of several regularizers; None if all of them return None."""
+def sum_regularizer(regularizer_list: Any, scope: str | None = None) -> Regularizer | None:
+    """A function of weights: the sum of several regularizers; None if there are none, or all of them return None."""
     given = [regularizer for regularizer in regularizer_list if regularizer is not None]
+    if not given:
+        return None
 
     def regularizer(weights: Any) -> Any:
         with name_scope(scope, "sum_regularizer", [weights]) as opened:
@@ -121,6 +124,8 @@ def variance_scaling_initializer(
         raise TypeError(f"Unknown mode {mode} [FAN_IN, FAN_OUT, FAN_AVG]")
 
     def initializer(shape: Any, dtype: Any = dtype, partition_info: Any = None) -> Any:
+        if not as_dtype(dtype).is_floating:
+            raise TypeError("Cannot create initializer for non-floating point type.")
         whole = shape if partition_info is None else partition_info.full_shape
         fan_in, fan_out = _fans([int(size or 0) for size in TensorShape(whole).as_list()])
         n = {"FAN_IN": fan_in, "FAN_OUT": fan_out, "FAN_AVG": (fan_in + fan_out) / 2}[mode]

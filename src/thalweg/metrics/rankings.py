@@ -175,9 +175,25 @@ def average_precision_at_k(
     if k < 1:
         raise ValueError(f"Invalid k={k}.")
     with name_scope(name, _scope_name("average_precision", k), [predictions, labels, weights]) as scope:
-        predictions = convert_to_tensor(predictions)
-        best = cast(top_k(predictions, k).indices, int64)
-        rows = _average_precision(_with_label_dimension(labels, predictions), best, k)
+        best = top_k(convert_to_tensor(predictions), k).indices
+        return average_precision_at_top_k(labels, best, weights, metrics_collections, updates_collections, scope)
+
+
+def average_precision_at_top_k(
+    labels: Any, predictions_idx: Any, weights: Any = None, metrics_collections: Any = None,
+    updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """Computes `average_precision_at_k` from the classes predicted, `predictions_idx`: `[D1, ... DN, k]`.
+
+    Raises:
+        ValueError: If k is unknown.
+    """
+    best = cast(predictions_idx, int64)
+    k = None if not best.shape.ndims else best.shape.as_list()[-1]
+    if k is None:
+        raise ValueError(f"The last dimension of predictions_idx, k, must be known; the shape is {best.shape}.")
+    with name_scope(name, _scope_name("average_precision", k), [best, labels, weights]) as scope:
+        rows = _average_precision(_with_label_dimension(labels, best), best, k)
         number = cast(size(rows), float64)
         if weights is not None:
             weights = broadcast_weights(cast(weights, float64), rows)

@@ -51,7 +51,7 @@ def counts(
     are the counts: the time grows with the number of elements, not with elements times thresholds.
     """
     predictions = convert_to_tensor(predictions)
-    zero, one = (convert_to_tensor(bound, predictions.dtype) for bound in (0.0, 1.0))
+    zero, one = (cast(bound, predictions.dtype) for bound in (0.0, 1.0))
     in_range = [
         assert_greater_equal(predictions, zero, message="predictions must be in [0, 1]"),
         assert_less_equal(predictions, one, message="predictions must be in [0, 1]"),

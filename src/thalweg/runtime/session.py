@@ -25,7 +25,7 @@ from thalweg.runtime.engine import Engine, EngineStep, LocalEngine
 from thalweg.runtime.fetches import FetchPlan, resolve_feeds
 from thalweg.runtime.install import register_python_kernels
 from thalweg.runtime.native_errors import with_operation
-from thalweg.runtime.targets import connector
+from thalweg.runtime.targets import connector, target_text
 from thalweg.runtime.waiting import watch
 
 for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
@@ -69,14 +69,6 @@ def _wrong_number(error: OverflowError) -> TypeError:
     return TypeError(f"The value of a feed does not fit the type of its tensor: {error}.")
 
 
-def _text(target: Any) -> str:
-    if isinstance(target, bytes):
-        return target.decode()
-    if not isinstance(target, str):
-        raise TypeError(f"Argument `target` must be a string, but got {target!r}")
-    return target
-
-
 class BaseSession:
     """The base of Session and InteractiveSession. Any number of threads may call `run` at the same time."""
 
@@ -117,7 +109,7 @@ class BaseSession:
         self._cost_requests = itertools.count(1)
         self._engine: Engine
         if target:
-            target = _text(target)
+            target = target_text(target)
             self._engine = connector(target).connect(target, config)
         else:
             self._engine = LocalEngine(config)
@@ -166,6 +158,11 @@ class BaseSession:
             self._partial_runs.clear()
         self._engine.close()
         del partial_runs
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        where = f"target={self._target!r}, " if self._target else ""
+        return f"<tf.{type(self).__name__} {where}graph of {len(self._graph.get_operations())} operations{closed}>"
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs one step and returns the values of `fetches`, in the same structure.
@@ -429,7 +426,7 @@ class BaseSession:
         """Forgets the state in named containers, or in all of them: of this process, or of a target's cluster."""
         names = [str(name) for name in containers or ()]
         if target:
-            target = _text(target)
+            target = target_text(target)
             connector(target).reset(target, names, config)
         else:
             core.reset_containers(names)

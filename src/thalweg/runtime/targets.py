@@ -43,3 +43,16 @@ def connector(target: str) -> Connector:
     if not _loaders:
         raise errors.NotFoundError(None, None, f"No session factory is registered for the target {target!r}.")
     return _loaders[0]()
+
+
+def target_text(target: Any) -> str:
+    """A target as text.
+
+    Raises:
+        TypeError: If it is neither text nor bytes.
+    """
+    if isinstance(target, bytes):
+        return target.decode()
+    if not isinstance(target, str):
+        raise TypeError(f"Argument `target` must be a string, but got {target!r}")
+    return target

@@ -13,6 +13,7 @@ from thalweg.graph.formats.write_graph import naming_damage, read_message
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path
 from thalweg.saved_model import constants
+from thalweg.saved_model.packed_messages import name_for_memory, text_for_memory
 from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
 from thalweg.train.checkpoints.import_meta_graph import import_meta_graph
 
@@ -50,18 +51,20 @@ def parse_saved_model(export_dir: Any) -> Any:
         )
     try:
         if path.endswith(".pbtxt"):
-            return _parse_text(local_path(path))
-        return read_message(saved_model_class()(), local_path(path), "SavedModel")
+            saved_model = _parse_text(local_path(path))
+        else:
+            saved_model = read_message(saved_model_class()(), local_path(path), "SavedModel")
     except ValueError as e:
         raise OSError(f"Cannot parse file {path}: {e}") from e
+    name_for_memory(saved_model)
+    return saved_model
 
 
 def _parse_text(path: str) -> Any:
     from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
     with open(path, encoding="utf-8") as file:
-        # The text form spells messages inside of google.protobuf.Any out, by type names that differ from ours.
-        text = file.read().replace("[type.googleapis.com/tensorflow.", "[type.googleapis.com/tensorboard.")
+        text = text_for_memory(file.read())
     try:
         return text_format.Parse(text, saved_model_class()())
     except text_format.ParseError as e:
@@ -94,7 +97,6 @@ def asset_paths(meta_graph: Any, export_dir: str, import_scope: str | None) -> d
     assets = list(meta_graph.asset_file_def)
     if not assets and constants.ASSETS_KEY in meta_graph.collection_def:
         for item in meta_graph.collection_def[constants.ASSETS_KEY].any_list.value:
-            # TensorFlow's message has another type name than ours, with the same fields.
             if item.TypeName().endswith(".AssetFileDef"):
                 assets.append(AssetFileDef.FromString(item.value))
     folder = os.path.join(export_dir, constants.ASSETS_DIRECTORY)

@@ -15,13 +15,12 @@ from thalweg.graph.tensor import Tensor
 from thalweg.platform import gfile, logging
 from thalweg.platform.file_paths import local_path, os_errors
 from thalweg.saved_model import constants
+from thalweg.saved_model.packed_messages import name_for_files, text_for_files
 from thalweg.saved_model.signatures import predict_signature_def
 from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
 from thalweg.train.checkpoints.checkpoint_state import write_durably
 from thalweg.train.checkpoints.saveable import all_saveable_objects
 from thalweg.train.checkpoints.saver import Saver
-
-_ASSET_TYPE = "type.googleapis.com/tensorflow.AssetFileDef"
 
 
 @export("saved_model.Builder", "saved_model.builder.SavedModelBuilder")
@@ -159,8 +158,8 @@ class SavedModelBuilder:
             path = _asset_path(tensor)
             asset = AssetFileDef(filename=self._copy_asset(path))
             asset.tensor_info.name = tensor.name
-            # Under the name that TensorFlow knows the message by.
-            packed = AnyMessage(type_url=_ASSET_TYPE, value=asset.SerializeToString())
+            packed = AnyMessage()
+            packed.Pack(asset)
             graph.add_to_collection(constants.ASSETS_KEY, packed)
 
     def _copy_asset(self, path: str) -> str:
@@ -207,8 +206,13 @@ class SavedModelBuilder:
         name = constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB
         path = os.path.join(self._export_dir, name)
         gfile.MakeDirs(self._export_dir)
-        text = text_format.MessageToString(self._saved_model).encode() if as_text else None
-        write_durably(local_path(path), self._saved_model.SerializeToString() if text is None else text)
+        if as_text:
+            content = text_for_files(text_format.MessageToString(self._saved_model)).encode()
+        else:
+            message = type(self._saved_model).FromString(self._saved_model.SerializeToString())
+            name_for_files(message)
+            content = message.SerializeToString()
+        write_durably(local_path(path), content)
         logging.info("SavedModel written to: %s", path)
         return path
 
@@ -223,6 +227,11 @@ def _asset_path(tensor: Any) -> str:
     return path
 
 
+def _is_of_operation(key: str, info: Any) -> bool:
+    """Whether an entry is of an operation, as those of initialization and training are, which has no type."""
+    return info.name != "" and ":" not in info.name and key.startswith("__saved_model_")
+
+
 def _validate(signatures: dict[str, Any] | None) -> None:
     for name, signature in (signatures or {}).items():
         for infos in (signature.inputs, signature.outputs):
@@ -232,7 +241,7 @@ def _validate(signatures: dict[str, Any] | None) -> None:
                         "All TensorInfo protos used in the SignatureDefs must have an encoding (such as "
                         f"name or coo_sparse) set: '{key}' of '{name}' has none."
                     )
-                if info.dtype == 0 and infos is not signature.outputs:
+                if info.dtype == 0 and not _is_of_operation(key, info):
                     raise AssertionError(
                         "All TensorInfo protos used in the SignatureDefs must have the dtype field set: "
                         f"'{key}' of '{name}' has none."

@@ -90,7 +90,13 @@ def uid() -> int:
 
 
 def _get_graph_from_inputs(op_input_list: Any, graph: Any = None) -> Any:
-    return graph if graph is not None else graph_of(list(op_input_list))
+    values = list(op_input_list)
+    if graph is None:
+        return graph_of(values)
+    for value in values:
+        if getattr(value, "graph", graph) is not graph:
+            raise ValueError(f"{value} is not from the passed-in graph.")
+    return graph
 
 
 def get_gradient_function(op: Any) -> Any:

@@ -7,11 +7,17 @@ from typing import Any
 from thalweg.contrib.public_names import tf
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """The names in a list that is separated by commas."""
     return [name for name in text.replace(" ", "").split(",") if name]
 
 
-def _read_graph_def(path: str, binary: bool) -> Any:
+def read_graph_def(path: str, binary: bool) -> Any:
+    """The GraphDef in a file, binary or text.
+
+    Raises:
+        OSError: If there is no such file.
+    """
     if not tf.gfile.Exists(path):
         raise OSError(f"Input graph file '{path}' does not exist!")
     graph_def = tf.GraphDef()
@@ -48,7 +54,7 @@ def freeze_graph_with_def_protos(
     Raises:
         ValueError: If no output node is named, or the checkpoint does not exist.
     """
-    outputs = _names(output_node_names)
+    outputs = names_in(output_node_names)
     if not outputs:
         raise ValueError("You need to supply the name of a node to --output_node_names.")
     if not input_saved_model_dir and not tf.train.checkpoint_exists(input_checkpoint):
@@ -71,10 +77,10 @@ def freeze_graph_with_def_protos(
             else:
                 _restore_all(sess, graph_def, input_checkpoint)
         if initializer_nodes:
-            sess.run(_names(initializer_nodes))
+            sess.run(names_in(initializer_nodes))
         frozen = tf.graph_util.convert_variables_to_constants(
-            sess, graph_def, outputs, _names(variable_names_whitelist) or None,
-            _names(variable_names_denylist or variable_names_blacklist) or None,
+            sess, graph_def, outputs, names_in(variable_names_whitelist) or None,
+            names_in(variable_names_denylist or variable_names_blacklist) or None,
         )  # fmt: skip
     if output_graph:
         with tf.gfile.GFile(output_graph, "wb") as file:
@@ -117,7 +123,7 @@ def freeze_graph(
     """Reads a graph (or MetaGraph, or SavedModel) and a checkpoint from files, and freezes them."""
     graph_def = meta_graph = saver_def = None
     if input_graph:
-        graph_def = _read_graph_def(input_graph, input_binary)
+        graph_def = read_graph_def(input_graph, input_binary)
     if input_meta_graph:
         meta_graph = tf.MetaGraphDef()
         with tf.gfile.GFile(input_meta_graph, "rb") as file:
@@ -135,5 +141,5 @@ def freeze_graph(
         graph_def, saver_def, input_checkpoint, output_node_names, restore_op_name, filename_tensor_name, output_graph,
         clear_devices, initializer_nodes, variable_names_whitelist, variable_names_blacklist,
         input_meta_graph_def=meta_graph, input_saved_model_dir=input_saved_model_dir,
-        saved_model_tags=_names(saved_model_tags), checkpoint_version=checkpoint_version,
+        saved_model_tags=names_in(saved_model_tags), checkpoint_version=checkpoint_version,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 from thalweg.contrib.public_names import tf
 from thalweg.metrics import accumulation
 from thalweg.metrics import thresholds as thresholds_of_metrics
+from thalweg.metrics.rankings import average_precision_at_top_k as _streaming_sparse_average_precision_at_top_k
 from thalweg.nn.weight_broadcasting import remove_squeezable_dimensions as remove_squeezable_dimensions
 
 
@@ -45,3 +46,6 @@ def _aggregate_variable(v: Any, collections: Any) -> Any:
     if collections:
         tf.add_to_collections(collections, value)
     return value
+
+
+__all__ = ["_streaming_sparse_average_precision_at_top_k"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from thalweg.contrib.public_names import tf
+from thalweg.tensorflow_modules import freeze_graph
 
 
 def optimize_for_inference(
@@ -60,7 +62,8 @@ def strip_unused(
             raise KeyError(f"The following input nodes were not found: {{'{name}'}}")
     types = placeholder_type_enum if isinstance(placeholder_type_enum, (list, tuple)) else None
     replaced = tf.GraphDef()
-    replaced.versions.CopyFrom(input_graph_def.versions)
+    if input_graph_def.HasField("versions"):
+        replaced.versions.CopyFrom(input_graph_def.versions)
     for node in input_graph_def.node:
         if node.name not in input_node_names:
             replaced.node.add().CopyFrom(node)
@@ -68,10 +71,41 @@ def strip_unused(
         placeholder = replaced.node.add(op="Placeholder", name=node.name)
         kind = types[list(input_node_names).index(node.name)] if types else placeholder_type_enum
         placeholder.attr["dtype"].type = node.attr["dtype"].type if kind is None else int(kind)
+        placeholder.attr["shape"].shape.unknown_rank = True
         for key in ("shape", "_output_shapes"):
             if key in node.attr:
                 placeholder.attr[key].CopyFrom(node.attr[key])
     return tf.graph_util.extract_sub_graph(replaced, list(output_node_names))
+
+
+def strip_unused_from_files(
+    input_graph: str,
+    input_binary: bool,
+    output_graph: str,
+    output_binary: bool,
+    input_node_names: str,
+    output_node_names: str,
+    placeholder_type_enum: Any,
+) -> int | None:
+    """Does `strip_unused` for a file with a GraphDef, binary or text, and writes the result to another one.
+
+    Names are separated by commas. Returns -1, and logs why, if the file or names are missing.
+    """
+    if not tf.gfile.Exists(input_graph):
+        tf.logging.error("Input graph file '%s' does not exist!", input_graph)
+        return -1
+    if not output_node_names:
+        tf.logging.error("You need to supply the name of a node to --output_node_names.")
+        return -1
+    graph_def = freeze_graph.read_graph_def(input_graph, input_binary)
+    stripped = strip_unused(
+        graph_def, freeze_graph.names_in(input_node_names), freeze_graph.names_in(output_node_names),
+        placeholder_type_enum,
+    )  # fmt: skip
+    folder, name = os.path.split(output_graph)
+    tf.train.write_graph(stripped, folder, name, as_text=not output_binary)
+    tf.logging.info("%d ops in the final graph.", len(stripped.node))
+    return None
 
 
 def fold_batch_norms(input_graph_def: Any) -> Any:
@@ -89,7 +123,8 @@ def fold_batch_norms(input_graph_def: Any) -> Any:
     used = {node_name_from_input(text) for node in result.node for text in node.input}
     kept = [n for n in result.node if n.op != "Const" or n.name in used or n.name not in _inputs_of(input_graph_def)]
     final = tf.GraphDef()
-    final.versions.CopyFrom(result.versions)
+    if result.HasField("versions"):
+        final.versions.CopyFrom(result.versions)
     final.node.extend(kept)
     return final
 

@@ -13,7 +13,7 @@ from thalweg.graph.definitions.op_registry import export
 Scope = dict[str, dict[str, Any]]
 
 _state: Final = threading.local()
-_DECORATED: Final[dict[str, frozenset[str]]] = {}
+_DECORATED: Final[dict[str, tuple[str, ...]]] = {}
 
 
 def _stack() -> list[Scope]:
@@ -53,7 +53,7 @@ def arg_scoped_arguments(func: Any) -> Any:
     """
     if not has_arg_scope(func):
         raise ValueError(f"Function {func} is not decorated with @add_arg_scope")
-    return tuple(_DECORATED[arg_scope_func_key(func)])
+    return _DECORATED[arg_scope_func_key(func)]
 
 
 @export("contrib.framework.add_arg_scope", "contrib.slim.add_arg_scope")
@@ -81,7 +81,7 @@ def add_arg_scope(func: Callable[..., Any]) -> Callable[..., Any]:
     with_default = positional[len(positional) - count :] if count else ()
     names = (*with_default, *(func.__kwdefaults__ or {}))
     # A function with **kwargs takes any argument.
-    _DECORATED[key] = frozenset(names) if not code.co_flags & 0x08 else frozenset()
+    _DECORATED[key] = names if not code.co_flags & 0x08 else ()
     func_with_args._key_op = key  # type: ignore[attr-defined]
     return func_with_args
 

@@ -44,7 +44,7 @@ def assign_from_values(var_names_to_values: dict[str, Any]) -> tuple[Any, dict[A
             if len(exact) != 1:
                 raise ValueError(f"Variable {name} doesnt uniquely identify a variable")
             found = exact
-        holder = tf.placeholder(value.dtype, name="placeholder/" + found[0].op.name)
+        holder = tf.placeholder(found[0].dtype.base_dtype, name="placeholder/" + found[0].op.name)
         assigns.append(tf.assign(found[0], tf.reshape(holder, value.shape)))
         feed[holder] = value.reshape(value.shape)
     return tf.group(*assigns), feed
@@ -88,8 +88,8 @@ def assign_from_checkpoint(
         value = reader.get_tensor(name)
         for part in parts:
             piece = value
-            if len(parts) > 1 or getattr(part, "_save_slice_info", None):
-                info = part._save_slice_info
+            info = getattr(part, "_save_slice_info", None)
+            if info is not None:
                 places = [slice(o, o + s) for o, s in zip(info.var_offset, info.var_shape, strict=True)]
                 piece = value[tuple(places)]
             holder = tf.placeholder(part.dtype.base_dtype, shape=part.shape, name="placeholder/" + part.op.name)

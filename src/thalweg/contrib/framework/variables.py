@@ -28,10 +28,8 @@ def variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Any:
-    """Finds or creates a variable, as `tf.get_variable` does, on a device and in further collections."""
+    """Finds or creates a variable, as `tf.get_variable` does, on a device and in the given collections only."""
     joined = list(collections if collections is not None else [tf.GraphKeys.GLOBAL_VARIABLES])
-    if tf.GraphKeys.GLOBAL_VARIABLES not in joined and tf.GraphKeys.LOCAL_VARIABLES not in joined:
-        joined.append(tf.GraphKeys.GLOBAL_VARIABLES)
     policies = {
         key: value
         for key, value in (("synchronization", synchronization), ("aggregation", aggregation))

@@ -29,6 +29,7 @@ from thalweg.contrib.layers.columns import create_feature_spec_for_parsing as cr
 from thalweg.contrib.layers.columns import crossed_column as crossed_column
 from thalweg.ops.sparse.tensors import from_dense as dense_to_sparse
 from thalweg.contrib.layers.shaping import dropout as dropout
+elu: Any
 from thalweg.contrib.layers.encoders import embed_sequence as embed_sequence
 from thalweg.contrib.layers.columns import embedding_column as embedding_column
 from thalweg.contrib.layers.encoders import embedding_lookup_unique as embedding_lookup_unique

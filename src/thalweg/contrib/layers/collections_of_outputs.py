@@ -26,7 +26,7 @@ def gather_tensors_aliases(tensors: Any) -> list[str]:
 
 def get_tensor_aliases(tensor: Any) -> list[str]:
     """The names of a tensor: its aliases, or its own name without the number."""
-    return list(aliases_of(tensor) or [tensor.name[:-2] if tensor.name.endswith(":0") else tensor.name])
+    return list(getattr(tensor, "aliases", None) or [tensor.name[:-2] if tensor.name.endswith(":0") else tensor.name])
 
 
 def convert_collection_to_dict(collection: str, clear_collection: bool = False) -> OrderedDict[str, Any]:
@@ -62,8 +62,10 @@ def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
     """`n` positive integers of one, or of `n`.
 
     Raises:
-        ValueError: If there are others.
+        ValueError: If there are others, or `n` is no positive integer.
     """
+    if not isinstance(n, int) or n < 1:
+        raise ValueError(f"n must be a positive integer, got {n!r}")
     values = (value,) * n if isinstance(value, int) else tuple(tf.TensorShape(value).as_list())
     if len(values) == 1:
         values = values * n

@@ -83,9 +83,11 @@ def fully_connected(
 
 relu = functools.partial(fully_connected, activation_fn=tf.nn.relu)
 relu6 = functools.partial(fully_connected, activation_fn=tf.nn.relu6)
+elu = functools.partial(fully_connected, activation_fn=tf.nn.elu)
 linear = functools.partial(fully_connected, activation_fn=None)
 export_value(relu, "contrib.layers.relu", "contrib.slim.relu")
 export_value(relu6, "contrib.layers.relu6", "contrib.slim.relu6")
+export_value(elu, "contrib.layers.elu", "contrib.slim.elu")
 export_value(linear, "contrib.layers.linear", "contrib.slim.linear")
 
 
@@ -109,7 +111,9 @@ def legacy_fully_connected(
         x = tf.convert_to_tensor(x)
         size = x.shape.as_list()[-1]
         if x.shape.ndims < 2:
-            raise ValueError("Input tensor must have rank 2 or more")
+            raise ValueError(f"rank of x must be at least 2 not: {x.shape.ndims}")
+        if size is None:
+            raise ValueError(f"last dimension of x must be known but is None: {x.shape}")
         variables = [tf.GraphKeys.GLOBAL_VARIABLES]
         weights = tf.get_variable(
             "weights", [size, num_output_units], x.dtype.base_dtype, weight_init or xavier_initializer(),

@@ -134,6 +134,7 @@ def instance_norm(
         outputs = tf.nn.batch_normalization(
             inputs, mean, variance, None if beta is None else tf.reshape(beta, shape),
             None if gamma is None else tf.reshape(gamma, shape), epsilon,
+            name="instancenorm",
         )  # fmt: skip
         outputs.set_shape(inputs.shape)
         if activation_fn is not None:
@@ -168,6 +169,9 @@ def group_norm(
     with tf.variable_scope(scope, "GroupNorm", [inputs], reuse=reuse) as sc:
         inputs = _checked(inputs)
         rank = inputs.shape.ndims
+        for each in (channels_axis, *reduction_axes):
+            if not -rank <= each < rank:
+                raise ValueError(f"Axis is out of bounds. Axis {each}, inputs {inputs.shape}.")
         axis = channels_axis % rank
         reduced = [each % rank for each in reduction_axes]
         if axis in reduced:
@@ -178,8 +182,10 @@ def group_norm(
         channels = sizes[axis]
         if channels is None:
             raise ValueError(f"Inputs {inputs.name} has undefined channel dimension: {inputs.shape}.")
-        if groups > channels or channels % groups:
+        if groups > channels:
             raise ValueError(f"Invalid groups {groups} for {channels} channels.")
+        if channels % groups:
+            raise ValueError(f"{channels} channels is not commensurate with {groups} groups.")
         beta, gamma = _offset_and_factor(
             [channels], inputs.dtype.base_dtype, center, scale, param_initializers, trainable, variables_collections
         )
@@ -197,6 +203,7 @@ def group_norm(
         outputs = tf.nn.batch_normalization(
             grouped, mean, variance, None if beta is None else tf.reshape(beta, shape),
             None if gamma is None else tf.reshape(gamma, shape), epsilon,
+            name="groupnorm",
         )  # fmt: skip
         outputs = tf.reshape(outputs, dynamic)
         outputs.set_shape(inputs.shape)

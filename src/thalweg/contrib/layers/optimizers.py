@@ -167,7 +167,7 @@ def _multiplied(pairs: Any, multipliers: dict[Any, Any]) -> list[Any]:
     for gradient, variable in pairs:
         key = variable if variable in multipliers else variable.op.name
         if gradient is not None and key in multipliers:
-            factor = tf.constant(multipliers[key], dtype=tf.float32)
+            factor = tf.cast(multipliers[key], gradient.dtype.base_dtype)
             if isinstance(gradient, tf.IndexedSlices):
                 gradient = tf.IndexedSlices(gradient.values * factor, gradient.indices, gradient.dense_shape)
             else:
@@ -198,7 +198,11 @@ def adaptive_clipping_fn(
     epsilon: float = 1e-8,
     name: str | None = None,
 ) -> Any:
-    """A function of (gradient, variable) pairs that clips to a moving average of the global norm."""
+    """A function of (gradient, variable) pairs that clips outliers to a moving average of the global norm.
+
+    Outliers are norms more than `std_factor` standard deviations of the logarithm above the average, or above
+    `static_max_norm`.
+    """
 
     def average(name: str, value: Any) -> Any:
         variable = tf.get_variable(
@@ -222,7 +226,7 @@ def adaptive_clipping_fn(
             bound = tf.minimum(bound, static_max_norm)
         if report_summary:
             tf.summary.scalar("global_norm/adaptive_max_gradient_norm", bound)
-        factor = tf.where(norm < bound, tf.ones_like(norm), bound / norm)
+        factor = tf.where(norm < bound, tf.ones_like(norm), tf.exp(mean) / norm)
         return [(None if g is None else g * factor, v) for g, v in zip(gradients, variables, strict=True)]
 
     return clip

@@ -58,6 +58,6 @@ def pool(
 
         outputs = tf.nn.pool(
             inputs, sizes(kernel_size), pooling_type, padding, sizes(dilation_rate), sizes(stride),
-            data_format=data_format,
+            data_format=data_format, name=sc,
         )  # fmt: skip
         return finished(outputs_collections, sc.rstrip("/"), outputs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from thalweg.contrib.framework.arg_scope import add_arg_scope
 from thalweg.contrib.framework.variables import model_variable
-from thalweg.contrib.layers.variable_names import collections_of, finished
+from thalweg.contrib.layers.variable_names import check_data_format, collections_of, finished
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 
@@ -164,7 +164,7 @@ def spatial_softmax(
         channels = features.shape.as_list()[1 if first else 3]
         if channels is None:
             raise ValueError("The num_channels dimension of the inputs to `spatial_softmax` should be defined.")
-        x, y = tf.meshgrid(tf.linspace(-1.0, 1.0, width), tf.linspace(-1.0, 1.0, height))
+        x, y = tf.meshgrid(tf.linspace(-1.0, 1.0, height), tf.linspace(-1.0, 1.0, width), indexing="ij")
         x, y = tf.reshape(x, [-1]), tf.reshape(y, [-1])
         if temperature is None:
             temperature = model_variable(
@@ -185,6 +185,7 @@ def images_to_sequence(
     inputs: Any, data_format: str = "NHWC", outputs_collections: Any = None, scope: Any = None
 ) -> Any:
     """Columns of images as steps: [width, batch * height, channels]."""
+    check_data_format(data_format, ("NHWC", "NCHW"))
     with tf.name_scope(scope, "ImagesToSequence", [inputs]) as sc:
         inputs = tf.convert_to_tensor(inputs)
         if data_format == "NCHW":

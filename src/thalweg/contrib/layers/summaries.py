@@ -14,7 +14,7 @@ def summarize_tensor(tensor: Any, tag: str | None = None) -> Any:
     """A scalar summary of a scalar, a histogram of anything else; None if the rank is unknown or it is no number."""
     if (tensor.shape.ndims is None) or not (tensor.dtype.is_floating or tensor.dtype.is_integer):
         return None
-    name = tag or tensor.op.name
+    name = tag or f"{tensor.op.name}_summary"
     return tf.summary.scalar(name, tensor) if tensor.shape.ndims == 0 else tf.summary.histogram(name, tensor)
 
 
@@ -23,9 +23,9 @@ def summarize_activation(op: Any) -> Any:
     """A histogram of an activation, and for rectified ones the fraction of zeros."""
     kind = op.op.type
     if kind in ("Relu", "Softplus", "Relu6"):
-        tf.summary.scalar(op.op.name + "/zeros", tf.reduce_mean(tf.to_float(tf.equal(op, 0.0))))
+        tf.summary.scalar(op.op.name + "/zeros", tf.reduce_mean(tf.to_float(tf.equal(op, tf.cast(0.0, op.dtype)))))
     if kind == "Relu6":
-        tf.summary.scalar(op.op.name + "/sixes", tf.reduce_mean(tf.to_float(tf.equal(op, 6.0))))
+        tf.summary.scalar(op.op.name + "/sixes", tf.reduce_mean(tf.to_float(tf.equal(op, tf.cast(6.0, op.dtype)))))
     return tf.summary.histogram(op.op.name + "/activation", op)
 
 

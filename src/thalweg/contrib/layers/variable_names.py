@@ -59,8 +59,10 @@ def finished(collections: Any, scope_name: str, outputs: Any) -> Any:
 
 
 def aliases_of(tensor: Any) -> list[str]:
-    """The further names of a tensor, which its graph keeps: a list to be changed."""
-    found: list[str] = tensor.graph._attachments.setdefault("tensor_aliases", {}).setdefault(tensor.name, [])
+    """The further names of a tensor, its attribute `aliases`: a list to be changed."""
+    if not hasattr(tensor, "aliases"):
+        tensor.aliases = []
+    found: list[str] = tensor.aliases
     return found
 
 
@@ -71,7 +73,8 @@ def check_data_format(data_format: Any, allowed: tuple[str | None, ...]) -> None
         ValueError: If they are others.
     """
     if data_format not in allowed:
-        raise ValueError(f"data_format has to be one of {', '.join(map(str, allowed))}; got {data_format}.")
+        known = sorted(name for name in allowed if name is not None)
+        raise ValueError(f"data_format has to be either {' or '.join(known)}. Got {data_format}.")
 
 
 def keras_format(data_format: str | None) -> str:

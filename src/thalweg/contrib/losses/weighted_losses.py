@@ -30,48 +30,105 @@ def add_loss(loss: Any, loss_collection: str = tf.GraphKeys.LOSSES) -> None:
         tf.add_to_collection(loss_collection, loss)
 
 
+def _aligned(weights: Any, losses: Any) -> Any:
+    """Weights with as many axes as the losses: those that are missing are the last ones, unlike in tf.losses.
+
+    Raises:
+        ValueError: If a rank is unknown, or the weights have more axes.
+    """
+    weights = tf.to_float(weights)
+    rank, wanted = weights.shape.ndims, losses.shape.ndims
+    if rank is None or wanted is None:
+        name = "weights" if rank is None else "losses"
+        raise ValueError(f"{name}.shape.ndims cannot be None: weights {weights.shape}, losses {losses.shape}")
+    if rank > 1 and rank > wanted and weights.shape.dims[-1].is_compatible_with(1):
+        weights, rank = tf.squeeze(weights, [-1]), rank - 1
+    for _ in range(wanted - rank if rank else 0):
+        weights = tf.expand_dims(weights, -1)
+    return weights
+
+
 @_public
 @add_arg_scope
 def compute_weighted_loss(losses: Any, weights: Any = 1.0, scope: Any = None) -> Any:
-    """The weighted mean of losses, over those whose weight is not zero."""
-    return tf.losses.compute_weighted_loss(losses, weights, scope)
+    """The weighted mean of losses, over those whose weight is not zero; added to GraphKeys.LOSSES by `add_loss`.
+
+    Raises:
+        ValueError: If the rank of losses or weights is unknown.
+    """
+    with tf.name_scope(scope, "weighted_loss", [losses, weights]) as scope:
+        losses = tf.convert_to_tensor(losses)
+        value = tf.losses.compute_weighted_loss(losses, _aligned(weights, losses), scope, loss_collection=None)
+        add_loss(value)
+        return value
+
+
+def _elements(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The losses of the elements, without weights and not in a collection."""
+    return function(*args, **kwargs, loss_collection=None, reduction=tf.losses.Reduction.NONE)
 
 
 @_public
 @add_arg_scope
 def absolute_difference(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
     """The mean absolute difference."""
-    return tf.losses.absolute_difference(labels, predictions, weights, scope)
+    with tf.name_scope(scope, "absolute_difference", [predictions, labels]) as scope:
+        return compute_weighted_loss(_elements(tf.losses.absolute_difference, labels, predictions), weights, scope)
 
 
 @_public
 @add_arg_scope
 def mean_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
     """The mean squared difference."""
-    return tf.losses.mean_squared_error(labels, predictions, weights, scope)
+    with tf.name_scope(scope, "mean_squared_error", [predictions, labels]) as scope:
+        return compute_weighted_loss(_elements(tf.losses.mean_squared_error, labels, predictions), weights, scope)
 
 
 @_public
 @add_arg_scope
 def mean_pairwise_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: Any = None) -> Any:
-    """The mean squared difference of the differences between elements of an example."""
-    return tf.losses.mean_pairwise_squared_error(labels, predictions, weights, scope)
+    """The mean squared difference of the differences between elements of an example.
+
+    Pairs of an element with itself count, unlike in `tf.losses.mean_pairwise_squared_error`.
+    """
+    with tf.name_scope(scope, "mean_pairwise_squared_error", [predictions, labels]):
+        predictions, labels = tf.to_float(predictions), tf.to_float(labels)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        differences = predictions - labels
+        weights = _aligned(weights, differences)
+        axes = list(range(1, differences.shape.ndims))
+        present = tf.reduce_sum(tf.to_float(tf.not_equal(weights, 0.0)) * tf.ones_like(differences), axes)
+        squares = tf.div_no_nan(tf.reduce_sum(tf.square(differences), axes), present)
+        mean = tf.div_no_nan(tf.reduce_sum(differences, axes), present)
+        losses = 2.0 * (squares - tf.square(mean))
+        one_weight = weights if weights.shape.ndims == 0 else tf.reshape(weights, [-1])
+        total = tf.reduce_sum(losses * one_weight)
+        value = tf.where(tf.reduce_sum(present) > 0, total, tf.zeros_like(total), name="value")
+        add_loss(value)
+        return value
 
 
 @_public
 @add_arg_scope
 def log_loss(predictions: Any, labels: Any = None, weights: Any = 1.0, epsilon: float = 1e-7, scope: Any = None) -> Any:
     """The cross entropy of probabilities."""
-    return tf.losses.log_loss(labels, predictions, weights, epsilon, scope)
+    with tf.name_scope(scope, "log_loss", [predictions, labels]) as scope:
+        losses = _elements(tf.losses.log_loss, labels, predictions, epsilon=epsilon)
+        return compute_weighted_loss(losses, weights, scope)
 
 
 @_public
 @add_arg_scope
 def hinge_loss(logits: Any, labels: Any = None, scope: Any = None) -> Any:
-    """The hinge loss of each element; not in a collection."""
+    """The hinge loss of each element; not in a collection.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
     with tf.name_scope(scope, "hinge_loss", [logits, labels]):
-        signs = 2 * tf.to_float(labels) - 1
-        return tf.nn.relu(1 - signs * tf.to_float(logits))
+        logits, labels = tf.to_float(logits), tf.to_float(labels)
+        logits.shape.assert_is_compatible_with(labels.shape)
+        return tf.nn.relu(1 - (2 * labels - 1) * logits)
 
 
 @_public
@@ -79,10 +136,19 @@ def hinge_loss(logits: Any, labels: Any = None, scope: Any = None) -> Any:
 def cosine_distance(
     predictions: Any, labels: Any = None, axis: Any = None, weights: Any = 1.0, scope: Any = None, dim: Any = None
 ) -> Any:
-    """One minus the product along an axis, of vectors of length 1."""
-    return tf.losses.cosine_distance(
-        labels, predictions, axis=dim if axis is None else axis, weights=weights, scope=scope
-    )
+    """One minus the product along an axis, of vectors of length 1.
+
+    Raises:
+        ValueError: If there is no axis, or the shapes differ.
+    """
+    axis = dim if axis is None else axis
+    if axis is None:
+        raise ValueError("You must specify 'axis'.")
+    with tf.name_scope(scope, "cosine_distance_loss", [predictions, labels]) as scope:
+        predictions, labels = tf.to_float(predictions), tf.to_float(labels)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        losses = 1 - tf.reduce_sum(predictions * labels, axis=[axis])
+        return compute_weighted_loss(losses, weights, scope)
 
 
 @_public
@@ -91,7 +157,9 @@ def sigmoid_cross_entropy(
     logits: Any, multi_class_labels: Any, weights: Any = 1.0, label_smoothing: float = 0, scope: Any = None
 ) -> Any:
     """The cross entropy of independent classes."""
-    return tf.losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
+    with tf.name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels]) as scope:
+        losses = _elements(tf.losses.sigmoid_cross_entropy, multi_class_labels, logits, label_smoothing=label_smoothing)
+        return compute_weighted_loss(losses, weights, scope)
 
 
 @_public
@@ -100,15 +168,20 @@ def softmax_cross_entropy(
     logits: Any, onehot_labels: Any, weights: Any = 1.0, label_smoothing: float = 0, scope: Any = None
 ) -> Any:
     """The cross entropy of classes, with labels as rows."""
-    return tf.losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
+    with tf.name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels]) as scope:
+        losses = _elements(tf.losses.softmax_cross_entropy, onehot_labels, logits, label_smoothing=label_smoothing)
+        return compute_weighted_loss(losses, weights, scope)
 
 
 @_public
 @add_arg_scope
 def sparse_softmax_cross_entropy(logits: Any, labels: Any, weights: Any = 1.0, scope: Any = None) -> Any:
     """The cross entropy of classes, with labels as numbers."""
-    labels = tf.reshape(labels, [-1]) if labels.shape.ndims == 2 and labels.shape.as_list()[1] == 1 else labels
-    return tf.losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)
+    with tf.name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels]) as scope:
+        labels = tf.convert_to_tensor(labels)
+        labels = tf.reshape(labels, [-1]) if labels.shape.ndims == 2 and labels.shape.as_list()[1] == 1 else labels
+        losses = _elements(tf.losses.sparse_softmax_cross_entropy, labels, logits)
+        return compute_weighted_loss(losses, weights, scope)
 
 
 @export("contrib.losses.metric_learning.pairwise_distance")

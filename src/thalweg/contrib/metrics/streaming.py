@@ -124,7 +124,11 @@ def streaming_concat(
     values: Any, axis: int = 0, max_size: int | None = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """All values of all batches, one after the other."""
+    """All values of all batches, one after the other.
+
+    Raises:
+        ValueError: If the axis does not fit, or sizes of the other axes are unknown.
+    """
     with tf.variable_scope(name, "streaming_concat", (values,)):
         values = tf.convert_to_tensor(values)
         rank = values.shape.ndims
@@ -132,6 +136,11 @@ def streaming_concat(
             raise ValueError(f"axis={axis} not in [{-(rank or 0)}, {rank})")
         axis %= rank
         order = [axis, *(i for i in range(rank) if i != axis)]
+        if None in values.shape.as_list()[:axis] + values.shape.as_list()[axis + 1 :]:
+            raise ValueError(
+                f"all dimensions of `values` other than the dimension to concatenate along must have "
+                f"statically known size; the shape is {values.shape}, axis={axis}"
+            )
         rows = tf.transpose(values, order)
         shape = [0, *rows.shape.as_list()[1:]]
         kept = tf.Variable(
@@ -141,46 +150,55 @@ def streaming_concat(
         added = rows if max_size is None else rows[: tf.maximum(max_size - tf.shape(kept)[0], 0)]
         update = tf.assign(kept, tf.concat([kept, added], 0), validate_shape=False)
         back = [order.index(i) for i in range(rank)]
-        value = tf.transpose(tf.identity(kept), back)
-        for collections, tensor in ((metrics_collections, value), (updates_collections, update)):
-            for collection in collections or ():
-                tf.add_to_collection(collection, tensor)
-        return value, tf.transpose(update, back)
-
-
-def streaming_covariance(
-    predictions: Any, labels: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
-    """The covariance of all batches."""
-    with tf.variable_scope(name, "covariance", (predictions, labels)):
-        predictions, labels = tf.to_float(predictions), tf.to_float(labels)
-        weight = tf.ones_like(predictions) if weights is None else tf.ones_like(predictions) * tf.to_float(weights)
-        sums = [tf.metrics.mean(v, weight, name=n) for v, n in (
-            (predictions, "mean_prediction"), (labels, "mean_label"), (predictions * labels, "comoment"))]  # fmt: skip
-        count, counted = _total(tf.reduce_sum(weight))
-
-        def covariance(values: Any, number: Any) -> Any:
-            first, second, product = values
-            return tf.where(
-                number > 1, (product - first * second) * number / tf.maximum(number - 1, 1), tf.constant(float("nan"))
-            )
-
-        with tf.control_dependencies([counted, *(u for _, u in sums)]):
-            update = covariance([u for _, u in sums], counted)
-        value = covariance([v for v, _ in sums], count)
+        value, update = tf.transpose(tf.identity(kept), back), tf.transpose(update, back)
         for collections, tensor in ((metrics_collections, value), (updates_collections, update)):
             for collection in collections or ():
                 tf.add_to_collection(collection, tensor)
         return value, update
 
 
-def _total(value: Any) -> tuple[Any, Any]:
-    total = tf.get_variable(
-        "count", [], tf.float32, tf.zeros_initializer(), trainable=False,
+def streaming_covariance(
+    predictions: Any, labels: Any, weights: Any = None, metrics_collections: Any = None,
+    updates_collections: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """The covariance of all batches; NaN before the second value.
+
+    Means and the co-moment are updated together, from those of the batch (Chan et al., 1979): the difference of two
+    large sums would lose digits.
+    """
+    with tf.variable_scope(name, "covariance", (predictions, labels)):
+        predictions, labels = tf.to_float(predictions), tf.to_float(labels)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        weight = tf.ones_like(predictions) if weights is None else tf.ones_like(predictions) * tf.to_float(weights)
+        names = ("count", "mean_prediction", "mean_label", "comoment")
+        variables = [_accumulator(each) for each in names]
+        count, first, second, comoment = (tf.identity(variable) for variable in variables)
+        batch = tf.reduce_sum(weight)
+        means = [tf.div_no_nan(tf.reduce_sum(weight * values), batch) for values in (predictions, labels)]
+        share = tf.div_no_nan(batch, count + batch)
+        deltas = [means[0] - first, means[1] - second]
+        within = tf.reduce_sum(weight * (predictions - means[0]) * (labels - means[1]))
+        changes = [batch, deltas[0] * share, deltas[1] * share, within + deltas[0] * deltas[1] * count * share]
+        with tf.control_dependencies([count, first, second, comoment, *changes]):
+            updated = [tf.assign_add(variable, change) for variable, change in zip(variables, changes, strict=True)]
+
+        def covariance(number: Any, moment: Any) -> Any:
+            return tf.where(number > 1, moment / tf.maximum(number - 1, 1e-12), tf.constant(float("nan")))
+
+        with tf.control_dependencies(updated):
+            update = covariance(updated[0], updated[3])
+        value = covariance(count, comoment)
+        for collections, tensor in ((metrics_collections, value), (updates_collections, update)):
+            for collection in collections or ():
+                tf.add_to_collection(collection, tensor)
+        return value, update
+
+
+def _accumulator(name: str) -> Any:
+    return tf.get_variable(
+        name, [], tf.float32, tf.zeros_initializer(), trainable=False,
         collections=[tf.GraphKeys.LOCAL_VARIABLES, tf.GraphKeys.METRIC_VARIABLES],
     )  # fmt: skip
-    return tf.identity(total), tf.assign_add(total, value)
 
 
 def streaming_pearson_correlation(

@@ -33,6 +33,7 @@ from thalweg.contrib.layers.convolutions import convolution3d as convolution3d
 from thalweg.contrib.layers.convolutions import convolution3d_transpose as convolution3d_transpose
 from thalweg.train.global_step import create_global_step as create_global_step
 from thalweg.contrib.layers.shaping import dropout as dropout
+elu: Any
 from thalweg.contrib.layers.encoders import embed_sequence as embed_sequence
 from thalweg.contrib.framework.variables import filter_variables as filter_variables
 from thalweg.contrib.layers.shaping import flatten as flatten

@@ -36,10 +36,19 @@ class StopAfterNEvalsHook(tf.train.SessionRunHook):  # type: ignore[misc]
         self._num_evals = num_evals
         self._done = 0
         self._log = log_progress
+        self._counter: Any = None
+
+    def _set_evals_completed_tensor(self, updated_eval_step: Any) -> None:
+        """Takes the tensor that counts the evaluations; without it, the hook counts by itself."""
+        self._counter = updated_eval_step
+
+    def before_run(self, run_context: Any) -> Any:
+        """Asks for the counter."""
+        return None if self._counter is None else tf.train.SessionRunArgs({"evals_completed": self._counter})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Counts."""
-        self._done += 1
+        self._done = self._done + 1 if self._counter is None else int(run_values.results["evals_completed"])
         if self._log and self._num_evals:
             tf.logging.info("Evaluation [%d/%d]", self._done, self._num_evals)
         if self._num_evals is not None and self._done >= self._num_evals:

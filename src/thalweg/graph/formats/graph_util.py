@@ -63,21 +63,23 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
 
 
 def _with_nodes(graph_def: Any, nodes: Iterable[Any]) -> Any:
-    library = graph_def.library if graph_def.HasField("library") else None
-    return type(graph_def)(node=nodes, library=library, versions=graph_def.versions)
+    library, versions = (getattr(graph_def, n) if graph_def.HasField(n) else None for n in ("library", "versions"))
+    return type(graph_def)(node=nodes, library=library, versions=versions)
 
 
 @export("graph_util.remove_training_nodes")
 def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | None = None) -> Any:
     """Returns a GraphDef without CheckNumerics nodes, and without Identity nodes that only forward a tensor.
 
-    Nodes with control inputs, or that others wait for, stay; so do the nodes named in `protected_nodes`.
+    Nobody waits for a CheckNumerics any more. An Identity with control inputs, or that others wait for, stays; so do
+    the nodes named in `protected_nodes`.
     """
     keep = set(protected_nodes or ())
+    checks = {node.name for node in input_graph.node if node.op == "CheckNumerics" and node.name not in keep}
     for node in input_graph.node:
-        controls = [_node_name(text) for text in node.input if text[:1] == "^"]
+        controls = [_node_name(text) for text in node.input if text[:1] == "^" and text[1:] not in checks]
         keep.update(controls)
-        if controls or node.op not in ("Identity", "CheckNumerics"):
+        if node.name not in checks and (controls or node.op != "Identity"):
             keep.add(node.name)
     replaced = {node.name: node.input[0] for node in input_graph.node if node.name not in keep and node.input}
     result = []
@@ -86,6 +88,8 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
             continue
         copy = type(node)()
         copy.CopyFrom(node)
+        copy.ClearField("input")
+        copy.input.extend(text for text in node.input if not (text[:1] == "^" and text[1:] in checks))
         for i, text in enumerate(copy.input):
             seen: set[str] = set()
             while text in replaced and text not in seen:

@@ -80,6 +80,8 @@ class TensorArray:
             raise ValueError("Cannot provide both a handle and dynamic_size at the same time")
         if handle is not None and clear_after_read is not None:
             raise ValueError("Cannot provide both a handle and clear_after_read at the same time")
+        if isinstance(size, (int, np.integer)) and size < 0:
+            raise ValueError(f"The size of a TensorArray must not be negative, got {size}")
         self._dtype = as_dtype(dtype).base_dtype
         self._dynamic_size = bool(dynamic_size)
         self._infer_shape = infer_shape
