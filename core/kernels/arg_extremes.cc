@@ -63,10 +63,18 @@ C extreme_of(const C* p, int64_t n) {
 template <bool kMax, typename T>
 int64_t arg_of_row(const T* row, int64_t length) {
   using C = Compared<T>;
-  constexpr int64_t kBlock = 1024;
+  constexpr int64_t kBlock = 1024, kShort = 64;
   C buffer[kBlock];
   C value = worst<kMax, C>();
   int64_t best = 0;
+  if (length < kShort) {  // Searching would take longer than it saves.
+    for (int64_t k = 0; k < length; ++k)
+      if (const C x = static_cast<C>(row[k]); beats<kMax, C>(x, value)) {
+        value = x;
+        best = k;
+      }
+    return best;
+  }
   for (int64_t begin = 0; begin < length; begin += kBlock) {
     const int64_t n = std::min(kBlock, length - begin);
     const C* p = compared_row(row + begin, buffer, n);
