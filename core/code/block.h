@@ -9,10 +9,6 @@
 
 namespace thalweg::code {
 
-// Instructions beside those of recording.h.
-constexpr Opcode kBlock{static_cast<uint8_t>(Opcode::call) + 1};  // immediate: a number of `blocks`; has no value
-constexpr Opcode kPart{static_cast<uint8_t>(Opcode::call) + 2};   // vector number `immediate` of the result of block a
-
 struct Block {
   // Gets the state and the slots of the run; returns 0 if it failed, which ends the run.
   int (*function)(const void* state, void* slots);

@@ -33,7 +33,7 @@ Emitter::Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, 
     if (!value.live) continue;
     for (int operand : {list_[i].a, list_[i].b, list_[i].c})
       if (operand >= 0) values_[operand].live = true;
-    if (list_[i].op != kBlock) continue;
+    if (list_[i].op != Opcode::block) continue;
     for (const std::vector<int>& vectors : blocks_[list_[i].immediate].operands)
       for (int vector : vectors) values_[vector].live = true;
   }
@@ -42,7 +42,7 @@ Emitter::Emitter(std::vector<Instruction> list, const std::vector<Call>& calls, 
     if (!values_[i].live) continue;
     for (int operand : {instruction.a, instruction.b, instruction.c})
       if (operand >= 0) values_[operand].uses.push_back(i);
-    if (instruction.op == kBlock)
+    if (instruction.op == Opcode::block)
       for (const std::vector<int>& vectors : blocks_[instruction.immediate].operands)
         for (int vector : vectors) values_[vector].uses.push_back(i);
     if (instruction.op != Opcode::constant) continue;
@@ -158,7 +158,7 @@ bool Emitter::translate(int first, int last) {
   for (now_ = first; now_ < last; ++now_) {
     const Instruction& i = list_[now_];
     if (i.op == Opcode::parameter || i.op == Opcode::constant || !values_[now_].live) continue;
-    if (i.op == kPart) {
+    if (i.op == Opcode::part) {
       const Block& block = blocks_[list_[i.a].immediate];
       values_[now_].home = slot(block.places[block.operands.size()] + static_cast<int>(i.immediate));
       continue;
@@ -171,10 +171,6 @@ bool Emitter::translate(int first, int last) {
 }
 
 bool Emitter::translate(const Instruction& i) {
-  if (i.op == kBlock) {
-    run_block(i);
-    return true;
-  }
   switch (i.op) {
     case Opcode::mul:
       if (i.lane == Lane::int64) {
@@ -226,6 +222,9 @@ bool Emitter::translate(const Instruction& i) {
       return true;
     case Opcode::call:
       call(i);
+      return true;
+    case Opcode::block:
+      run_block(i);
       return true;
     default:
       return arithmetic(i);

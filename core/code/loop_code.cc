@@ -27,8 +27,8 @@ struct Order {
     std::vector<char> is_once(from.size());
     for (size_t i = 0; i < from.size(); ++i) {
       const Instruction& instruction = from[i];
-      bool once = instruction.op != Opcode::call && instruction.op != kBlock && instruction.op != Opcode::quotient &&
-                  instruction.op != Opcode::remainder;
+      bool once = instruction.op != Opcode::call && instruction.op != Opcode::block &&
+                  instruction.op != Opcode::quotient && instruction.op != Opcode::remainder;
       if (instruction.op == Opcode::parameter) once = instruction.immediate >= plan.num_variables;
       for (int operand : {instruction.a, instruction.b, instruction.c})
         if (operand >= 0) once = once && is_once[operand];
@@ -45,7 +45,7 @@ struct Order {
   void add(Instruction instruction, size_t number) {
     for (int* operand : {&instruction.a, &instruction.b, &instruction.c})
       if (*operand >= 0) *operand = place[*operand];
-    if (instruction.op == kBlock)
+    if (instruction.op == Opcode::block)
       for (std::vector<int>& vectors : blocks[instruction.immediate].operands)
         for (int& vector : vectors) vector = place[vector];
     place[number] = static_cast<int>(list.size());

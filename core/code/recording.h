@@ -46,7 +46,9 @@ enum class Opcode : uint8_t {
   convert,   // from the lane of the immediate; between widths, and from and to int64, only splats
   quotient,  // of splat integers; immediate: a Division. A divisor of zero ends the run.
   remainder,
-  call,  // immediate: a number of `calls`
+  call,   // immediate: a number of `calls`
+  block,  // immediate: a number of `blocks` (code/block.h); has no value
+  part,   // vector number `immediate` of the result of block a
 };
 enum Relation : uint8_t { kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual };
 enum Rounding : uint8_t { kToEven, kDown, kUp, kToZero };

@@ -31,6 +31,7 @@ SAMPLES = [
     Args(real(2, 3, low=0.5), 0, reverse=True),
     Args(real(2, 300, low=0.5, high=1.2), 1, exclusive=True, reverse=True),
     Args(real(5, 300, low=0.5), 0),
+    Args(real(11, 5, low=0.5), 1),
 ]
 BAD = [
     Bad(Args(real(2, 3), 2), match="2"),
