@@ -72,6 +72,8 @@ class EmbeddingTable : public Resource {
   // Evicts by the table's own rules; returns how many rows.
   int64_t evict(const Eviction& rules);
   Statistics statistics() const;
+  // Whether there were look-ups or updates since the last call with this number.
+  bool in_use_since(uint64_t* last) const;
   // Fetches rows from disk in the background, for look-ups to come.
   void prefetch(const Tensor& keys);
 
@@ -99,8 +101,6 @@ class EmbeddingTable : public Resource {
 
  private:
   void require_initialized() const;
-  // Whether there were look-ups or updates since the last call with this number.
-  bool in_use_since(uint64_t* last) const;
   std::shared_lock<std::shared_mutex> shared_layout() const {
     std::lock_guard gate(gate_);
     return std::shared_lock(layout_mutex_);

@@ -265,12 +265,18 @@ void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<con
     const ColdRows* cold = shard.cold();
     if (cold == nullptr) return;
     version = cold->version();
-    std::unordered_set<uint32_t> places;
-    auto visit = [&](uint32_t position) {
+    std::vector<uint32_t> candidates;
+    visit_group(shard, batch, group, sizeof(RowHeader), [&](uint32_t position) {
       const Key key = batch.key(position);
       if (shard.find(key) != Shard::kNone) return;
+      cold->prefetch_slot(key);
+      candidates.push_back(position);
+    });
+    std::unordered_set<uint32_t> places;
+    for (const uint32_t position : candidates) {
+      const Key key = batch.key(position);
       const uint32_t place = cold->find(key);
-      if (place == ColdRows::kNone || !places.insert(place).second) return;
+      if (place == ColdRows::kNone || !places.insert(place).second) continue;
       try {
         bytes.resize((found.size() + 1) * stride);
         char* row = bytes.data() + found.size() * stride;
@@ -279,14 +285,13 @@ void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<con
         } else if (!cold->read_at_once(place, key, row)) {
           cold->prefetch(place);
           later->push_back(position);
-          return;
+          continue;
         }
         found.emplace_back(position, place);
       } catch (const Error&) {
         // The look-up that needs the row reports what is wrong with it.
       }
-    };
-    visit_group(shard, batch, group, sizeof(RowHeader), visit);
+    }
   }
   if (found.empty()) return;
   std::unique_lock lock(shard.mutex);
