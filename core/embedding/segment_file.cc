@@ -208,8 +208,7 @@ bool SegmentReader::next(Record* record) {
   return true;
 }
 
-int64_t merge_segments(std::span<const std::string> paths, const std::string& path,
-                       const std::function<void()>& rest) {
+int64_t merge_segments(std::span<const std::string> paths, const std::string& path, const std::function<void()>& rest) {
   SegmentHeader header = SegmentReader(paths.back()).header();
   header.full = true;
   SegmentWriter writer(path, header);

@@ -4,8 +4,8 @@
 // and a whole one otherwise: a program that waits for the work does not wait for pauses. In all, the pauses of one
 // BackgroundPace take a minute at most.
 //
-// A lower priority of the thread would serve as well, if it held no locks: on a busy machine it would be put aside while
-// others wait for them.
+// A lower priority of the thread would serve as well, if it held no locks: on a busy machine it would be put aside
+// while others wait for them.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ class BackgroundPace {
  private:
   using Clock = std::chrono::steady_clock;
   std::function<bool()> is_active_;
-  std::chrono::nanoseconds worked_;                 // processor time of this thread at the last rest
+  std::chrono::nanoseconds worked_;  // processor time of this thread at the last rest
   std::chrono::nanoseconds left_ = std::chrono::minutes(1);
   Clock::time_point active_until_{};
 };
