@@ -11,6 +11,7 @@
 #include "embedding/segment_file.h"
 #include "io/files.h"
 #include "random/entropy.h"
+#include "thread/background_pace.h"
 
 namespace thalweg::embedding {
 namespace {
@@ -127,7 +128,12 @@ void start_merging(const std::shared_ptr<EmbeddingTable>& table, const std::stri
     Segment merged{prefix + "." + stem + hexadecimal(entropy64()), 0, 0, 0, true, true};
     bool unfit = false;
     try {
-      merged.rows = merge_segments(paths, merged.path);
+      uint64_t used = 0;
+      BackgroundPace pace([&] {
+        const auto table = weak.lock();
+        return table && table->in_use_since(&used);
+      });
+      merged.rows = merge_segments(paths, merged.path, [&] { pace.rest(); });
       merged.bytes = static_cast<int64_t>(ReadableFile(merged.path).size());
     } catch (const Error& error) {
       // A checkpoint that was removed meanwhile, or a full disk: the chain goes on as it is. One that is damaged, or

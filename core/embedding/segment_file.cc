@@ -11,6 +11,8 @@ namespace {
 // The last character is the version: in the first, slots had neither kinds nor clocks.
 constexpr std::string_view kMagic = "THWROWS2", kFirstMagic = "THWROWS1";
 constexpr size_t kBlock = 1 << 20;
+// Records merged between two rests.
+constexpr int64_t kRecordsAtOnce = 256;
 // No block that a writer makes is larger; a length beyond it is damage.
 constexpr uint32_t kLargestBlock = 1u << 31;
 
@@ -206,7 +208,7 @@ bool SegmentReader::next(Record* record) {
   return true;
 }
 
-int64_t merge_segments(std::span<const std::string> paths, const std::string& path) {
+int64_t merge_segments(std::span<const std::string> paths, const std::string& path, const std::function<void()>& rest) {
   SegmentHeader header = SegmentReader(paths.back()).header();
   header.full = true;
   SegmentWriter writer(path, header);
@@ -220,7 +222,8 @@ int64_t merge_segments(std::span<const std::string> paths, const std::string& pa
     // Within a segment removals come first, but its rows are newer than they are.
     std::vector<std::string> removed;
     Record record;
-    while (reader.next(&record)) {
+    for (int64_t visited = 1; reader.next(&record); ++visited) {
+      if (visited % kRecordsAtOnce == 0) rest();
       if (record.removed) {
         removed.emplace_back(record.key_bytes);
         continue;

@@ -6,6 +6,8 @@
 // file appears whole, under its name, when all of it is on the disk.
 #pragma once
 
+#include <functional>
+
 #include "embedding/row_layout.h"
 #include "io/files.h"
 
@@ -78,7 +80,8 @@ class SegmentReader {
 };
 
 // Writes one full segment with what several together say; the first of them is full. Uses memory for the keys of the
-// others only. Returns the number of rows.
-int64_t merge_segments(std::span<const std::string> paths, const std::string& path);
+// others only. Calls `rest` often, with nothing locked. Returns the number of rows.
+int64_t merge_segments(
+    std::span<const std::string> paths, const std::string& path, const std::function<void()>& rest = [] {});
 
 }  // namespace thalweg::embedding

@@ -7,13 +7,12 @@
 
 #include "embedding/batch.h"
 #include "embedding/cold_rows.h"
+#include "embedding/visit_group.h"
 #include "thread/parallel.h"
 
 namespace thalweg::embedding {
 namespace {
 
-// So many keys ahead the index is fetched, and then the row.
-constexpr size_t kIndexAhead = 24, kRowAhead = 12;
 // Batches of fewer keys stay on one thread.
 constexpr size_t kSerial = 2048;
 
@@ -28,21 +27,6 @@ size_t shards_for(const Options& options) {
   // Few rows at most: few shards, so that each has room for some.
   const int64_t most = options.eviction.max_rows;
   return std::bit_floor(static_cast<size_t>(most > 0 ? std::clamp<int64_t>(most / 256, 1, kShards) : kShards));
-}
-
-// Calls visit(position) for the keys of a group, in order, with the memory that it will need fetched ahead: first the
-// slots of the index, then so many bytes of the rows.
-template <typename Visit>
-void visit_group(const Shard& shard, const Batch& batch, std::span<const uint32_t> group, size_t bytes,
-                 const Visit& visit) {
-  const size_t n = group.size();
-  for (size_t i = 0; i < std::min(kIndexAhead, n); ++i) shard.prefetch_slot(batch.hash(group[i]));
-  for (size_t i = 0; i < std::min(kRowAhead, n); ++i) shard.prefetch_row(batch.hash(group[i]), bytes);
-  for (size_t i = 0; i < n; ++i) {
-    if (i + kIndexAhead < n) shard.prefetch_slot(batch.hash(group[i + kIndexAhead]));
-    if (i + kRowAhead < n) shard.prefetch_row(batch.hash(group[i + kRowAhead]), bytes);
-    visit(group[i]);
-  }
 }
 
 }  // namespace

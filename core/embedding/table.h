@@ -72,6 +72,8 @@ class EmbeddingTable : public Resource {
   // Evicts by the table's own rules; returns how many rows.
   int64_t evict(const Eviction& rules);
   Statistics statistics() const;
+  // Whether there were look-ups or updates since the last call with this number.
+  bool in_use_since(uint64_t* last) const;
   // Fetches rows from disk in the background, for look-ups to come.
   void prefetch(const Tensor& keys);
 
@@ -140,8 +142,9 @@ class EmbeddingTable : public Resource {
   // Removes the least frequently updated rows beyond so many; returns how many.
   int64_t keep_most(Shard& shard, int64_t most);
   void prefetch_loop();
-  // Brings the rows of a group back from disk; those for which it would have to wait only if it may.
-  void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now, bool wait);
+  // Brings the rows of a group back from disk. Those for which it would have to wait are left for `later`, if given.
+  void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
+                   std::vector<uint32_t>* later);
   // Takes over the rows of a segment; `shards` are those of the table, or fresh ones. With an average and its clock,
   // values become what that is then.
   void load_segment(const std::string& path, int64_t part, int64_t parts, const Slot* average,

@@ -1,9 +1,11 @@
 // EmbeddingTable: which rows leave, for good or to disk, and which come back ahead of their use.
 #include <algorithm>
+#include <unordered_set>
 
 #include "embedding/batch.h"
 #include "embedding/cold_rows.h"
 #include "embedding/table.h"
+#include "embedding/visit_group.h"
 
 namespace thalweg::embedding {
 namespace {
@@ -18,8 +20,12 @@ constexpr size_t kMostPrefetches = 16;
 template <typename Less>
 uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, int sampled, const Less& less) {
   uint32_t best = Shard::kNone;
+  auto nth = [&](int i) {
+    return static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * shard.end() >> 32);
+  };
+  for (int i = 0; i < sampled; ++i) __builtin_prefetch(&shard.header(nth(i)));
   for (int i = 0, found = 0; i < 8 * sampled && found < sampled; ++i) {
-    auto number = static_cast<uint32_t>((combine64(seed, static_cast<uint64_t>(i)) >> 32) * shard.end() >> 32);
+    const uint32_t number = nth(i);
     const RowHeader& head = shard.header(number);
     if (!head.live() || head.step == now || number == kept) continue;
     ++found;
@@ -241,13 +247,14 @@ void EmbeddingTable::prefetch_loop() {
     Batch batch(keys, shards_.size());
     // First the rows that are in the system's memory. The disk learns of all others, so that it can fetch many at a
     // time.
-    for (const bool wait : {false, true})
-      for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, batch.group(s), now, wait);
+    std::vector<std::vector<uint32_t>> later(shards_.size());
+    for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, batch.group(s), now, &later[s]);
+    for (size_t s = 0; s < shards_.size(); ++s) fetch_group(*shards_[s], batch, later[s], now, nullptr);
   }
 }
 
 void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
-                                 bool wait) {
+                                 std::vector<uint32_t>* later) {
   // Rows are read under a shared lock: look-ups do not wait for the disk.
   std::vector<std::pair<uint32_t, uint32_t>> found;  // position, place
   std::string bytes;
@@ -258,17 +265,26 @@ void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<con
     const ColdRows* cold = shard.cold();
     if (cold == nullptr) return;
     version = cold->version();
-    for (uint32_t position : group) {
+    std::vector<uint32_t> candidates;
+    visit_group(shard, batch, group, sizeof(RowHeader), [&](uint32_t position) {
+      const Key key = batch.key(position);
+      if (shard.find(key) != Shard::kNone) return;
+      cold->prefetch_slot(key);
+      candidates.push_back(position);
+    });
+    std::unordered_set<uint32_t> places;
+    for (const uint32_t position : candidates) {
       const Key key = batch.key(position);
       const uint32_t place = cold->find(key);
-      if (place == ColdRows::kNone) continue;
+      if (place == ColdRows::kNone || !places.insert(place).second) continue;
       try {
         bytes.resize((found.size() + 1) * stride);
         char* row = bytes.data() + found.size() * stride;
-        if (wait) {
+        if (later == nullptr) {
           cold->read(place, key, row);
         } else if (!cold->read_at_once(place, key, row)) {
           cold->prefetch(place);
+          later->push_back(position);
           continue;
         }
         found.emplace_back(position, place);

@@ -1,10 +1,12 @@
 // EmbeddingTable: writing its state to segments while updates go on, and reading it back.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "embedding/cold_rows.h"
 #include "embedding/segment_file.h"
 #include "embedding/table.h"
+#include "thread/background_pace.h"
 
 namespace thalweg::embedding {
 namespace {
@@ -14,6 +16,13 @@ constexpr size_t kBlock = 1 << 20;
 constexpr size_t kRowsAtOnce = 256;
 
 }  // namespace
+
+bool EmbeddingTable::in_use_since(uint64_t* last) const {
+  const uint64_t now = step_.load(std::memory_order_relaxed) +
+                       static_cast<uint64_t>(hits_.load(std::memory_order_relaxed)) +
+                       static_cast<uint64_t>(misses_.load(std::memory_order_relaxed));
+  return std::exchange(*last, now) != now;
+}
 
 Segment EmbeddingTable::save(bool full, const std::string& path) {
   require_initialized();
@@ -36,6 +45,9 @@ Segment EmbeddingTable::save(bool full, const std::string& path) {
     if (!full) writer.add_removed(removed, removals);
     std::string buffer;
     int64_t records = 0;
+    uint64_t used = 0;
+    in_use_since(&used);
+    BackgroundPace pace([&] { return in_use_since(&used); });
     auto flush = [&] {
       writer.add_rows(buffer, records);
       buffer.clear();
@@ -49,6 +61,7 @@ Segment EmbeddingTable::save(bool full, const std::string& path) {
           if (done) shard->end_cut();
         }
         if (buffer.size() >= kBlock) flush();
+        pace.rest();
       }
     }
     flush();

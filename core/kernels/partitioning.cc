@@ -78,8 +78,14 @@ void dynamic_stitch(Context& ctx) {
             " have rows of different shapes behind indices of shapes ", ctx.input(0).shape(), " and ", indices.shape());
   }
   Tensor& merged = ctx.allocate(0, shape.with_dim(0, last + 1));
-  zero_elements(merged.dtype(), merged.raw(), merged.num_elements());
   if (merged.num_elements() == 0) return;
+  std::vector<bool> named(static_cast<size_t>(last) + 1, false);
+  for (int i = 0; i < n; ++i)
+    for (int32_t at : std::span(ctx.input(i).flat<int32_t>(), static_cast<size_t>(ctx.input(i).num_elements())))
+      named[static_cast<size_t>(at)] = true;
+  for (int64_t row = 0; row <= last; ++row)
+    if (!named[static_cast<size_t>(row)])
+      zero_elements(merged.dtype(), element_at(merged.dtype(), merged.raw(), row * row_size), row_size);
   dispatch_width(merged.dtype(), [&]<typename T>() {
     T* to = merged.flat<T>();
     for (int i = 0; i < n; ++i) {

@@ -8,6 +8,9 @@ namespace {
 
 enum class Combine { sum, mean, product, minimum, maximum };
 
+// Sums of longer rows, and of more rows for each segment, are divided among threads by columns.
+constexpr int64_t kLongRow = 256, kManyRows = 16;
+
 struct Smaller {
   template <typename T>
   static T apply(T a, T b) {
@@ -144,6 +147,32 @@ void combine_narrow(Combine how, const Tensor& data, const std::vector<int64_t>&
   }
 }
 
+// Sums of rows, with one pass over the data: the first row of a segment is added to zero where it is, so that zeros
+// need not be written before. Threads divide the segments among themselves, and each goes through the rows in order.
+template <typename T>
+void sum_rows(const T* data, const std::vector<int64_t>& ids, int64_t segments, int64_t inner, T* out) {
+  constexpr int64_t kGrainBytes = 1 << 20;
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (inner * static_cast<int64_t>(sizeof(T))));
+  parallel_for(segments, grain, [&](int64_t begin, int64_t end) {
+    std::vector<uint8_t> started(static_cast<size_t>(end - begin), 0);
+    const T* from = data;
+    for (const int64_t id : ids) {
+      if (id >= begin && id < end) {
+        T* const to = out + id * inner;
+        uint8_t& again = started[static_cast<size_t>(id - begin)];
+        if (again != 0)
+          for (int64_t i = 0; i < inner; ++i) to[i] = functors::Add::apply(to[i], from[i]);
+        else
+          for (int64_t i = 0; i < inner; ++i) to[i] = functors::Add::apply(T(0), from[i]);
+        again = 1;
+      }
+      from += inner;
+    }
+    for (int64_t id = begin; id < end; ++id)
+      if (started[static_cast<size_t>(id - begin)] == 0) std::fill_n(out + id * inner, inner, T(0));
+  });
+}
+
 // Combines data[row] into out[ids[row]]; negative ids are left out. Threads divide the columns among themselves. Sorted
 // reductions turn empty segments of extremes into zeros, and divide means.
 void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>& ids, int64_t segments, bool sorted,
@@ -157,6 +186,10 @@ void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>
     return;
   }
   const int64_t rows = static_cast<int64_t>(ids.size()), inner = out.num_elements() / segments;
+  if (how == Combine::sum && inner > 1 && inner <= kLongRow && rows <= kManyRows * segments)
+    return dispatch_for<functors::Add, Numbers>(dtype, [&]<typename T>() {
+      if constexpr (!is_reduced_float<T>) sum_rows<T>(data.flat<T>(), ids, segments, inner, out.flat<T>());
+    });
   const int64_t per_column = std::max<int64_t>(1, std::max(rows, segments));
   const BinaryLoop combine = loop_of(how, dtype);
   fill_elements(dtype, out.raw(), initial_value(how, dtype).raw(), out.num_elements());

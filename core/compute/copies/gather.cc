@@ -2,6 +2,7 @@
 #include "compute/copies/gather.h"
 
 #include "compute/copies/elements.h"
+#include "compute/copies/rows_ahead.h"
 
 namespace thalweg {
 namespace {
@@ -52,8 +53,11 @@ void gather_rows(const T* from, const I* indices, T* to, const GatherSizes& s) {
         for (int64_t k = 0; k < n; ++k) out[k] = source[index[i + k]];
       } else if constexpr (std::is_trivially_copyable_v<T>) {
         size_t bytes = static_cast<size_t>(s.inner) * sizeof(T);
-        for (int64_t k = 0; k < n; ++k)
+        const RowsAhead ahead(bytes);
+        for (int64_t k = 0; k < n; ++k) {
+          if (k + ahead.rows() < n) ahead.fetch(source + static_cast<int64_t>(index[i + k + ahead.rows()]) * s.inner);
           std::memcpy(out + k * s.inner, source + static_cast<int64_t>(index[i + k]) * s.inner, bytes);
+        }
       } else {
         for (int64_t k = 0; k < n; ++k)
           std::copy_n(source + static_cast<int64_t>(index[i + k]) * s.inner, s.inner, out + k * s.inner);

@@ -6,6 +6,7 @@
 
 #include "compute/copies/elements.h"
 #include "compute/copies/gather.h"
+#include "compute/copies/rows_ahead.h"
 #include "embedding/table.h"
 #include "tensor/reduced_floats.h"
 
@@ -92,6 +93,10 @@ struct Run {
     for (int64_t done = 0; done < n; done += kBlock)
       step_by(loop, at + done, kZeros.data(), std::min(kBlock, n - done));
   }
+  // Fetches the elements of a row from `at` on into the cache.
+  void fetch(const RowsAhead& ahead, int64_t at) const {
+    for (size_t k = 0; k < variables; ++k) ahead.fetch(element_at(dtype, in[k], at));
+  }
 
  private:
   void step_by(const StepLoop& loop, int64_t at, const void* g, int64_t n) const {
@@ -132,17 +137,23 @@ struct Run {
 // As in scatter.cc, every thread goes through the rows in order, each within columns or rows of its own.
 void step_rows(const Run& run, const StepLoop& loop, std::span<const int64_t> offsets, int64_t row, int64_t rows) {
   const int64_t n = static_cast<int64_t>(offsets.size());
+  // Columns [begin, end) of the rows that begin in [first, last).
+  auto step = [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+    const RowsAhead ahead(static_cast<size_t>(end - begin) * static_cast<size_t>(size_of(run.dtype)), run.variables);
+    auto is_own = [&](int64_t i) { return offsets[i] >= first && offsets[i] < last; };
+    for (int64_t i = 0; i < n; ++i) {
+      if (const int64_t next = i + ahead.rows(); next < n && is_own(next)) run.fetch(ahead, offsets[next] + begin);
+      if (is_own(i)) run.step(loop, offsets[i] + begin, i * row + begin, end - begin);
+    }
+  };
   if (n * row <= kElementGrain) {
-    for (int64_t i = 0; i < n; ++i) run.step(loop, offsets[i], i * row, row);
+    step(0, row, 0, rows * row);
   } else if (row >= 256) {
-    parallel_for(row, std::max<int64_t>(128, kElementGrain / n), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < n; ++i) run.step(loop, offsets[i] + begin, i * row + begin, end - begin);
-    });
+    parallel_for(row, std::max<int64_t>(128, kElementGrain / n),
+                 [&](int64_t begin, int64_t end) { step(begin, end, 0, rows * row); });
   } else {
-    parallel_for(rows, std::max<int64_t>(1, rows / (n * row / kElementGrain + 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < n; ++i)
-        if (offsets[i] >= begin * row && offsets[i] < end * row) run.step(loop, offsets[i], i * row, row);
-    });
+    parallel_for(rows, std::max<int64_t>(1, rows / (n * row / kElementGrain + 1)),
+                 [&](int64_t begin, int64_t end) { step(0, row, begin * row, end * row); });
   }
 }
 
