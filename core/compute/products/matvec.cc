@@ -27,7 +27,7 @@ int64_t depth_of(int64_t inner) { return ceil_div(ceil_div(inner, ceil_div(inner
 // Rows without gaps: squares of as many rows as lanes are transposed in registers. G groups of rows at once hide the
 // latency of the chains.
 template <typename T, int G>
-void add_rows(const MatrixVector<T>& x, const T* v, int64_t row, int64_t depth) {
+void add_rows(const MatrixVector<T>& x, const T* v, int64_t row, int64_t depth, T* result) {
   constexpr int64_t W = kLanes<T>;
   Vector<T> totals[G] = {};
   for (int64_t first = 0; first < x.inner; first += depth) {
@@ -59,10 +59,10 @@ void add_rows(const MatrixVector<T>& x, const T* v, int64_t row, int64_t depth) 
       }
     for (int g = 0; g < G; ++g) totals[g] = first == 0 ? sums[g] : totals[g] + sums[g];
   }
-  for (int g = 0; g < G; ++g) store<T>(totals[g], x.result + row + g * W);
+  for (int g = 0; g < G; ++g) store<T>(totals[g], result + g * W);
 }
 
-// The last rows again, together with some before them: their sums come out the same.
+// The last rows are computed together with some before them, whose sums are dropped.
 template <typename T>
 void multiply_rows(const MatrixVector<T>& x, const T* v, bool parallel) {
   constexpr int64_t W = kLanes<T>, kGroups = sizeof(T) == 8 ? 4 : 2, kRows = W * kGroups;
@@ -78,10 +78,16 @@ void multiply_rows(const MatrixVector<T>& x, const T* v, bool parallel) {
         for (int64_t at = 0; at < block_bytes; at += 64) __builtin_prefetch(next + at);
       }
       if (left >= kRows) {
-        add_rows<T, kGroups>(x, v, row, depth);
+        add_rows<T, kGroups>(x, v, row, depth, x.result + row);
         continue;
       }
-      for (int64_t r = row; r < x.rows; r += W) add_rows<T, 1>(x, v, std::min(r, x.rows - W), depth);
+      for (int64_t r = row; r < x.rows; r += W) {
+        // Another thread may be writing the sums of the rows before.
+        const int64_t first = std::min(r, x.rows - W);
+        T sums[W];
+        add_rows<T, 1>(x, v, first, depth, sums);
+        std::copy(sums + (r - first), sums + W, x.result + r);
+      }
     }
   };
   parallel_for(blocks, parallel ? std::max<int64_t>(1, kGrain / (kRows * x.inner)) : blocks, body);
