@@ -1,4 +1,7 @@
 // ArgMax and ArgMin: the index of the first extreme along one axis.
+#include <algorithm>
+
+#include "compute/reduction/reduction.h"
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -19,45 +22,148 @@ constexpr C worst() {
     return kMax ? Limits::lowest() : Limits::max();
 }
 
+// The type that elements are compared in.
+template <typename T>
+using Compared =
+    std::conditional_t<is_reduced_float<T>, float, std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+
+// The elements as they are compared: a copy in `buffer` if that takes a conversion.
+template <typename T>
+inline const Compared<T>* compared_row(const T* from, Compared<T>* buffer, int64_t n) {
+  if constexpr (std::is_same_v<T, bool>)
+    return reinterpret_cast<const uint8_t*>(from);
+  else
+    return widened_row(from, buffer, n);
+}
+
+// The extreme of n elements that are no NaN.
+template <bool kMax, typename C>
+C extreme_of(const C* p, int64_t n) {
+  using Vector = typename VectorOf<C>::type;
+  constexpr int kLanes = VectorOf<C>::kLanes, kVectors = 4;
+  C best = worst<kMax, C>();
+  int64_t i = 0;
+  if (n >= kVectors * kLanes) {
+    Vector lanes[kVectors];
+    for (Vector& lane : lanes) lane = Vector{} + best;
+    for (; i + kVectors * kLanes <= n; i += kVectors * kLanes)
+      for (int v = 0; v < kVectors; ++v) {
+        Vector x;
+        std::memcpy(&x, p + i + v * kLanes, sizeof(x));
+        lanes[v] = kMax ? (x > lanes[v] ? x : lanes[v]) : (x < lanes[v] ? x : lanes[v]);
+      }
+    for (const Vector& lane : lanes)
+      for (int l = 0; l < kLanes; ++l) best = beats<kMax, C>(lane[l], best) ? lane[l] : best;
+  }
+  for (; i < n; ++i) best = beats<kMax, C>(p[i], best) ? p[i] : best;
+  return best;
+}
+
+// The index of the first extreme of a row so short that a search in blocks would not pay.
+constexpr int64_t kShort = 64;
+template <bool kMax, typename T>
+[[gnu::always_inline]] inline int64_t arg_of_short_row(const T* row, int64_t length) {
+  using C = Compared<T>;
+  C value = worst<kMax, C>();
+  int64_t best = 0;
+  for (int64_t k = 0; k < length; ++k)
+    if (const C x = static_cast<C>(row[k]); beats<kMax, C>(x, value)) {
+      value = x;
+      best = k;
+    }
+  return best;
+}
+
+// The index of the first extreme of a row: a block is searched if its extreme beats those before.
+template <bool kMax, typename T>
+int64_t arg_of_row(const T* row, int64_t length) {
+  using C = Compared<T>;
+  constexpr int64_t kBlock = 1024;
+  C buffer[kBlock];
+  C value = worst<kMax, C>();
+  int64_t best = 0;
+  for (int64_t begin = 0; begin < length; begin += kBlock) {
+    const int64_t n = std::min(kBlock, length - begin);
+    const C* p = compared_row(row + begin, buffer, n);
+    const C extreme = extreme_of<kMax>(p, n);
+    if (!beats<kMax, C>(extreme, value)) continue;
+    value = extreme;
+    best = begin + (std::find(p, p + n, extreme) - p);
+  }
+  return best;
+}
+
+constexpr int64_t kTile = 256;
+
+// Extremes of up to kTile columns, and in which rows they are first; NaN never beats anything.
+template <bool kMax, typename T, typename Place>
+struct Columns {
+  using C = Compared<T>;
+  C values[kTile];
+  Place places[kTile];
+
+  explicit Columns(int64_t width) {
+    std::fill_n(values, width, worst<kMax, C>());
+    std::fill_n(places, width, Place{0});
+  }
+  void add(const T* from, int64_t width, Place place) {
+    C buffer[is_reduced_float<T> ? kTile : 1];
+    const C* row = compared_row(from, buffer, width);
+    for (int64_t i = 0; i < width; ++i) {
+      const bool better = beats<kMax, C>(row[i], values[i]);
+      values[i] = better ? row[i] : values[i];
+      places[i] = better ? place : places[i];
+    }
+  }
+};
+
+// out[i] = index of the extreme of column i of a matrix, for `width` of its `stride` columns.
+template <bool kMax, typename T, typename Place>
+void arg_of_columns(const T* base, int64_t length, int64_t stride, int64_t width, int64_t* out) {
+  // So many rows of a narrow matrix count as one: they fill the vectors.
+  const int64_t side = width == stride && width <= 32 && length >= 128 ? 64 / width : 1;
+  const int64_t groups = length / side;
+  Columns<kMax, T, Place> columns(side * width);
+  for (int64_t k = 0; k < groups; ++k) columns.add(base + k * side * stride, side * width, static_cast<Place>(k));
+  using C = Compared<T>;
+  for (int64_t i = 0; i < width; ++i) {
+    C value = columns.values[i];
+    int64_t best = columns.places[i] * side;
+    for (int64_t s = 1; s < side; ++s) {
+      const C other = columns.values[s * width + i];
+      const int64_t at = columns.places[s * width + i] * side + s;
+      // An extreme that is the worst value was not found, but there from the start.
+      const bool earlier = other == value && beats<kMax, C>(other, worst<kMax, C>()) && at < best;
+      if (!beats<kMax, C>(other, value) && !earlier) continue;
+      value = other;
+      best = at;
+    }
+    for (int64_t k = groups * side; k < length; ++k) {
+      const C x = static_cast<C>(base[k * stride + i]);
+      if (!beats<kMax, C>(x, value)) continue;
+      value = x;
+      best = k;
+    }
+    out[i] = best;
+  }
+}
+
 // out[o, i] = index of the extreme of in[o, :, i]. A NaN never beats anything, as in TensorFlow.
-template <bool kMax, typename T, typename Index>
-void arg_extreme(const T* in, int64_t outer, int64_t length, int64_t inner, Index* out) {
-  using C = std::conditional_t<is_reduced_float<T>, float, std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
-  const int64_t grain = std::max<int64_t>(1, 32 * 1024 / std::max<int64_t>(1, length * inner));
-  parallel_for(outer, grain, [=](int64_t begin, int64_t end) {
-    constexpr int64_t kTile = 256;
-    for (int64_t o = begin; o < end; ++o) {
-      const T* base = in + o * length * inner;
-      if (inner == 1) {
-        int64_t best = 0;
-        C value = worst<kMax, C>();
-        for (int64_t k = 0; k < length; ++k)
-          if (beats<kMax, C>(static_cast<C>(base[k]), value)) {
-            value = static_cast<C>(base[k]);
-            best = k;
-          }
-        out[o] = static_cast<Index>(best);
-        continue;
-      }
-      for (int64_t first = 0; first < inner; first += kTile) {
-        const int64_t width = std::min(kTile, inner - first);
-        C values[kTile];
-        int64_t indices[kTile];
-        for (int64_t i = 0; i < width; ++i) {
-          values[i] = worst<kMax, C>();
-          indices[i] = 0;
-        }
-        for (int64_t k = 0; k < length; ++k) {
-          const T* row = base + k * inner + first;
-          for (int64_t i = 0; i < width; ++i) {
-            const C x = static_cast<C>(row[i]);
-            const bool better = beats<kMax, C>(x, values[i]);
-            values[i] = better ? x : values[i];
-            indices[i] = better ? k : indices[i];
-          }
-        }
-        for (int64_t i = 0; i < width; ++i) out[o * inner + first + i] = static_cast<Index>(indices[i]);
-      }
+template <bool kMax, typename T>
+void arg_extreme(const T* in, int64_t outer, int64_t length, int64_t inner, int64_t* out) {
+  const int64_t tiles = (inner + kTile - 1) / kTile;
+  const int64_t grain = std::max<int64_t>(1, 32 * 1024 / std::max<int64_t>(1, length * std::min(inner, kTile)));
+  parallel_for(outer * tiles, grain, [=](int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t o = u / tiles, first = u % tiles * kTile, width = std::min(kTile, inner - first);
+      const T* base = in + o * length * inner + first;
+      int64_t* to = out + o * inner + first;
+      if (inner == 1)
+        *to = length < kShort ? arg_of_short_row<kMax>(base, length) : arg_of_row<kMax>(base, length);
+      else if (sizeof(Compared<T>) < 8 && length <= std::numeric_limits<int32_t>::max())
+        arg_of_columns<kMax, T, int32_t>(base, length, inner, width, to);
+      else
+        arg_of_columns<kMax, T, int64_t>(base, length, inner, width, to);
     }
   });
 }

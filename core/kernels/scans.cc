@@ -39,6 +39,23 @@ struct RunningLogSumExp {
   }
 };
 
+// Scans so many rows side by side: each is a chain of additions that wait for each other.
+template <typename Op, int kRows, typename T>
+void scan_rows(const T* in, T* out, int64_t length, bool exclusive, bool reverse) {
+  using C = Compute<T>;
+  C totals[kRows];
+  std::fill_n(totals, kRows, Op::template start<C>());
+  for (int64_t k = 0; k < length; ++k) {
+    const int64_t at = reverse ? length - 1 - k : k;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const C before = totals[r];
+      totals[r] = Op::template add<C>(before, static_cast<C>(in[r * length + at]));
+      out[r * length + at] = static_cast<T>(exclusive ? before : totals[r]);
+    }
+  }
+}
+
 template <typename Op, typename T>
 void scan(const T* in, T* out, int64_t outer, int64_t length, int64_t inner, bool exclusive, bool reverse) {
   using C = Compute<T>;
@@ -46,19 +63,17 @@ void scan(const T* in, T* out, int64_t outer, int64_t length, int64_t inner, boo
   const int64_t tiles = (inner + kTile - 1) / kTile;
   const int64_t per_unit = std::max<int64_t>(1, length * std::min(inner, kTile));
   parallel_for(outer * tiles, std::max<int64_t>(1, kElementGrain / per_unit), [=](int64_t begin, int64_t end) {
+    if (inner == 1) {
+      constexpr int kRows = 8;
+      int64_t row = begin;
+      for (; row + kRows <= end; row += kRows)
+        scan_rows<Op, kRows>(in + row * length, out + row * length, length, exclusive, reverse);
+      for (; row < end; ++row) scan_rows<Op, 1>(in + row * length, out + row * length, length, exclusive, reverse);
+      return;
+    }
     for (int64_t u = begin; u < end; ++u) {
       const int64_t first = u % tiles * kTile, width = std::min(kTile, inner - first);
       const int64_t base = u / tiles * length * inner + first;
-      if (inner == 1) {
-        C total = Op::template start<C>();
-        for (int64_t k = 0; k < length; ++k) {
-          const int64_t at = base + (reverse ? length - 1 - k : k);
-          const C before = total;
-          total = Op::template add<C>(before, static_cast<C>(in[at]));
-          out[at] = static_cast<T>(exclusive ? before : total);
-        }
-        continue;
-      }
       C totals[kTile];
       std::fill_n(totals, width, Op::template start<C>());
       for (int64_t k = 0; k < length; ++k) {

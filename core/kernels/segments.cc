@@ -74,24 +74,73 @@ void combine_scalars(const T* data, const I* ids, int64_t rows, T* out) {
   for (int64_t row = 0; row < rows; ++row)
     if (ids[row] >= 0) out[ids[row]] = F::apply(out[ids[row]], data[row]);
 }
+// One segment of sorted scalars: lanes, whose number depends on nothing but the length, so that sums keep their bits.
+template <typename F, typename T>
+T combine_run(const T* data, int64_t n, T total) {
+  constexpr int kLanes = 32;
+  int64_t i = 0;
+  if (n >= 2 * kLanes) {
+    T lanes[kLanes];
+    for (; i < kLanes; ++i) lanes[i] = data[i];
+    for (; i + kLanes <= n; i += kLanes)
+      for (int k = 0; k < kLanes; ++k) lanes[k] = F::apply(lanes[k], data[i + k]);
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) lanes[k] = F::apply(lanes[k], lanes[k + half]);
+    total = F::apply(total, lanes[0]);
+  }
+  for (; i < n; ++i) total = F::apply(total, data[i]);
+  return total;
+}
+// One segment of sorted rows, for up to 16 columns: its totals stay in registers.
+template <typename F, typename T>
+void combine_rows(const T* data, int64_t rows, int64_t inner, int64_t width, T* out) {
+  constexpr int kWidth = 16;
+  T totals[kWidth];
+  if (width < kWidth) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < width; ++i) out[i] = F::apply(out[i], data[row * inner + i]);
+    return;
+  }
+  std::copy_n(out, kWidth, totals);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int i = 0; i < kWidth; ++i) totals[i] = F::apply(totals[i], data[row * inner + i]);
+  std::copy_n(totals, kWidth, out);
+}
+template <typename F, typename T>
+void combine_sorted(const T* data, const std::vector<int64_t>& ids, int64_t inner, T* out) {
+  const int64_t rows = static_cast<int64_t>(ids.size());
+  for (int64_t row = 0, end; row < rows; row = end) {
+    for (end = row + 1; end < rows && ids[end] == ids[row];) ++end;
+    T* to = out + ids[row] * inner;
+    if (inner == 1) *to = combine_run<F>(data + row, end - row, *to);
+    for (int64_t i = 0; inner > 1 && i < inner; i += 16)
+      combine_rows<F>(data + row * inner + i, end - row, inner, std::min<int64_t>(16, inner - i), to + i);
+  }
+}
+
 template <typename F, typename List>
-void combine_scalars_of(DType dtype, const Tensor& data, const std::vector<int64_t>& ids, Tensor& out) {
-  dispatch_for<F, List>(dtype, [&]<typename T>() {
-    if constexpr (!is_reduced_float<T>)
-      combine_scalars<F, T>(data.flat<T>(), ids.data(), static_cast<int64_t>(ids.size()), out.flat<T>());
+void combine_narrow_of(const Tensor& data, const std::vector<int64_t>& ids, int64_t inner, bool sorted, Tensor& out) {
+  dispatch_for<F, List>(data.dtype(), [&]<typename T>() {
+    if constexpr (!is_reduced_float<T>) {
+      if (sorted)
+        combine_sorted<F>(data.flat<T>(), ids, inner, out.flat<T>());
+      else
+        combine_scalars<F, T>(data.flat<T>(), ids.data(), static_cast<int64_t>(ids.size()), out.flat<T>());
+    }
   });
 }
-void combine_scalars(Combine how, const Tensor& data, const std::vector<int64_t>& ids, Tensor& out) {
-  const DType dtype = data.dtype();
+// Scalars, or sorted rows of a few columns.
+void combine_narrow(Combine how, const Tensor& data, const std::vector<int64_t>& ids, int64_t inner, bool sorted,
+                    Tensor& out) {
   switch (how) {
     case Combine::product:
-      return combine_scalars_of<functors::Mul, Numbers>(dtype, data, ids, out);
+      return combine_narrow_of<functors::Mul, Numbers>(data, ids, inner, sorted, out);
     case Combine::minimum:
-      return combine_scalars_of<Smaller, Reals>(dtype, data, ids, out);
+      return combine_narrow_of<Smaller, Reals>(data, ids, inner, sorted, out);
     case Combine::maximum:
-      return combine_scalars_of<Larger, Reals>(dtype, data, ids, out);
+      return combine_narrow_of<Larger, Reals>(data, ids, inner, sorted, out);
     default:
-      return combine_scalars_of<functors::Add, Numbers>(dtype, data, ids, out);
+      return combine_narrow_of<functors::Add, Numbers>(data, ids, inner, sorted, out);
   }
 }
 
@@ -111,15 +160,15 @@ void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>
   const int64_t per_column = std::max<int64_t>(1, std::max(rows, segments));
   const BinaryLoop combine = loop_of(how, dtype);
   fill_elements(dtype, out.raw(), initial_value(how, dtype).raw(), out.num_elements());
-  if (inner == 1) combine_scalars(how, data, ids, out);
-  parallel_for(inner == 1 ? 0 : inner, std::max<int64_t>(16, kElementGrain / per_column),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = 0; row < rows; ++row) {
-                   if (ids[row] < 0) continue;
-                   void* to = element_at(dtype, out.raw(), ids[row] * inner + begin);
-                   combine(to, 1, element_at(dtype, data.raw(), row * inner + begin), 1, to, end - begin);
-                 }
-               });
+  const bool narrow = inner == 1 || (sorted && inner <= 16);
+  if (narrow) combine_narrow(how, data, ids, inner, sorted, out);
+  parallel_for(narrow ? 0 : inner, std::max<int64_t>(16, kElementGrain / per_column), [&](int64_t begin, int64_t end) {
+    for (int64_t row = 0; row < rows; ++row) {
+      if (ids[row] < 0) continue;
+      void* to = element_at(dtype, out.raw(), ids[row] * inner + begin);
+      combine(to, 1, element_at(dtype, data.raw(), row * inner + begin), 1, to, end - begin);
+    }
+  });
   if (!sorted || how == Combine::sum || how == Combine::product) return;
   std::vector<int64_t> counts(segments, 0);
   for (int64_t id : ids) ++counts[id];

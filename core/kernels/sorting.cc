@@ -3,6 +3,8 @@
 // An element and its position become one unsigned number, such that smaller numbers come first: larger elements before
 // smaller ones, equal ones by position, NaN behind everything. So every algorithm below sorts plain integers, and the
 // order is total for all values.
+#include <utility>
+
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -71,6 +73,30 @@ void select_few(const T* row, int64_t n, Key<T>* heap, int64_t k) {
   std::sort_heap(heap, heap + k);
 }
 
+// Sorts the keys of a whole row into `keys` or `spare`, which have room for n each, and says into which. Digits of
+// eight bits of the elements, the lowest first, leave equal ones in their order, which is that of their positions at
+// first.
+template <typename T>
+Key<T>* sort_row(const T* row, int64_t n, Key<T>* keys, Key<T>* spare) {
+  constexpr int kDigits = sizeof(Key<T>) / 2;
+  int32_t counts[kDigits][256] = {};
+  for (int64_t i = 0; i < n; ++i) {
+    keys[i] = key(row, i);
+    const auto order = descending(row[i]);
+    for (int d = 0; d < kDigits; ++d) ++counts[d][(order >> (8 * d)) & 255];
+  }
+  for (int d = 0; d < kDigits; ++d) {
+    const int shift = kPositionBits<Key<T>> + 8 * d;
+    auto digit = [shift](Key<T> key) { return static_cast<uint8_t>(key >> shift); };
+    if (counts[d][digit(keys[0])] == n) continue;  // all equal
+    int32_t next = 0;
+    for (int32_t& count : counts[d]) next += std::exchange(count, next);
+    for (int64_t i = 0; i < n; ++i) spare[counts[d][digit(keys[i])]++] = keys[i];
+    std::swap(keys, spare);
+  }
+  return keys;
+}
+
 // Runs row(r, scratch) for all rows, on several threads; scratch is room for `size` keys of a thread's own.
 template <typename K, typename Row>
 void for_rows(int64_t rows, int64_t cost, int64_t size, const Row& row) {
@@ -123,20 +149,28 @@ struct TopK : Kernel {
   template <typename T>
   void run(const T* in, int64_t rows, int64_t n, int64_t k, T* values, int32_t* indices) {
     const bool few = k <= n / 16;
-    for_rows<Key<T>>(rows, n, few ? k : n, [&](int64_t r, Key<T>* keys) {
-      const T* row = in + r * n;
-      if (few) {
-        select_few(row, n, keys, k);
-      } else {
-        for (int64_t i = 0; i < n; ++i) keys[i] = key(row, i);
-        select(keys, n, k, sorted_);
-      }
-      for (int64_t i = 0; i < k; ++i) {
-        int64_t at = position(keys[i]);
-        values[r * k + i] = row[at];
-        indices[r * k + i] = static_cast<int32_t>(at);
-      }
-    });
+    // By digits all of the row is sorted: worth it if most of it is wanted, and rows are longer than tables of digits.
+    const bool by_digits = sorted_ && n >= 256 && k >= n / (sizeof(Key<T>) == 8 ? 8 : 2);
+    for_rows<Key<T>>(rows, n,
+                     few         ? k
+                     : by_digits ? 2 * n
+                                 : n,
+                     [&](int64_t r, Key<T>* keys) {
+                       const T* row = in + r * n;
+                       if (few) {
+                         select_few(row, n, keys, k);
+                       } else if (by_digits) {
+                         keys = sort_row(row, n, keys, keys + n);
+                       } else {
+                         for (int64_t i = 0; i < n; ++i) keys[i] = key(row, i);
+                         select(keys, n, k, sorted_);
+                       }
+                       for (int64_t i = 0; i < k; ++i) {
+                         int64_t at = position(keys[i]);
+                         values[r * k + i] = row[at];
+                         indices[r * k + i] = static_cast<int32_t>(at);
+                       }
+                     });
   }
 
   int64_t k_;

@@ -39,13 +39,21 @@ struct WithPrecision {
     }                                                                         \
   };
 // Differences of large terms are taken in double.
-THALWEG_SPECIAL(Lgamma, lgamma, gamma_holds, double)
+THALWEG_SPECIAL(LgammaOfDouble, lgamma, gamma_holds, double)
 THALWEG_SPECIAL(Digamma, digamma, gamma_holds, double)
 THALWEG_SPECIAL(Erfinv, erfinv, erfinv_holds, T)
 THALWEG_SPECIAL(Ndtri, ndtri, ndtri_holds, T)
 THALWEG_SPECIAL(BesselI0e, bessel_i0e, bessel_holds, T)
 THALWEG_SPECIAL(BesselI1e, bessel_i1e, bessel_holds, T)
 #undef THALWEG_SPECIAL
+
+struct Lgamma : LgammaOfDouble {
+  template <typename T>
+  THALWEG_VECTOR static T apply(T x) {
+    if constexpr (sizeof(T) == 4) return static_cast<T>(vector_math::short_lgamma(x));
+    return LgammaOfDouble::apply(x);
+  }
+};
 
 // Its arguments have one shape, or are scalars.
 void betainc(Context& ctx) {

@@ -130,6 +130,16 @@ def test_error_of_double_is_a_few_units_in_the_last_place(name: str) -> None:
     assert error[worst] <= limit, f"{name}({_DOUBLES[worst]!r}) is off by {error[worst]:.2f} units"
 
 
+def test_the_logarithm_of_gamma_is_within_two_units_also_around_its_zeros() -> None:
+    x = np.concatenate([10.0 ** np.linspace(-37, 36, 50_001), np.linspace(0.01, 20, 200_001)]).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        placeholder = tf.placeholder(tf.float32, [None])
+        got = session.run(tf.lgamma(placeholder), {placeholder: x})
+    exact = special.gammaln(x.astype(np.float64))
+    error = np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    assert error.max() <= 2, f"lgamma({x[error.argmax()]!r}) is off by {error.max():.2f} units"
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_angle_of_a_point_is_that_of_the_standard_library_also_in_the_corners(dtype: Any) -> None:
     special_values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 1e38, -3e38], dtype)

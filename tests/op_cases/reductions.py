@@ -18,6 +18,7 @@ AXES = [
     Args(real(3, 1, 2, 3, 2), (1, 3), keepdims=True),
 ]  # fmt: skip
 LARGE = [Args(real(7, 1300), 1), Args(real(300, 3), 0), Args(real(600, 70), 0), Args(real(3, 90, 5, 70), (1, 3))]
+SHORT_ROWS = [Args(real(150, n), 1) for n in (2, 3, 4, 7, 8, 31)]
 BAD = [
     Bad(Args(real(2, 3), 2), match="2"),
     Bad(Args(real(2, 3), (-3,)), match="-3"),
@@ -63,6 +64,9 @@ case("Max", tf.reduce_max, _wide(np.max), samples=AXES, dtypes=REALS, bad=BAD, o
 case("Max", tf.reduce_max, _wide(np.max), samples=LARGE, dtypes=REALS)
 case("Min", tf.reduce_min, _wide(np.min), samples=AXES, dtypes=REALS, bad=BAD, order=1)
 case("Min", tf.reduce_min, _wide(np.min), samples=LARGE, dtypes=REALS)
+case("Sum", tf.reduce_sum, _wide(_same_type(np.sum)), samples=SHORT_ROWS, dtypes=ALL, tolerance=1e-6)
+case("Min", tf.reduce_min, _wide(np.min), samples=SHORT_ROWS, dtypes=REALS)
+case("All", tf.reduce_all, np.all, samples=SHORT_ROWS, dtypes="bool")
 case("Any", tf.reduce_any, np.any, samples=AXES + LARGE, dtypes="bool", bad=BAD)
 case("All", tf.reduce_all, np.all, samples=AXES + LARGE, dtypes="bool", bad=BAD)
 
@@ -82,7 +86,7 @@ case("Sum", tf.count_nonzero, lambda x, axis=None, keepdims=False: np.sum(x != 0
      samples=AXES, dtypes="float32 int32 complex64 bool")  # fmt: skip
 
 ARG = [Args(real(2, 3, 4), 0), Args(real(2, 3, 4), 1), Args(real(2, 3, 4), -1), Args(real(5)), Args(real(0, 3), 1),
-       Args(real(40, 300), 0), Args(real(3, 400), 1)]  # fmt: skip
+       Args(real(40, 300), 0), Args(real(3, 400), 1), Args(real(2, 2500), 1), Args(real(1307, 3), 0)]  # fmt: skip
 ARG_BAD = [
     Bad(Args(real(2, 3), 2), match="2"),
     Bad(Args(real(2, 3), np.array(-3)), match="-3"),
@@ -93,5 +97,10 @@ ARG_BAD = [
 ARG_TYPES = REALS + " bool"
 case("ArgMax", tf.argmax, lambda x, axis=0: np.argmax(x, axis), samples=ARG, dtypes=ARG_TYPES, bad=ARG_BAD)
 case("ArgMin", tf.argmin, lambda x, axis=0: np.argmin(x, axis), samples=ARG, dtypes=ARG_TYPES, bad=ARG_BAD)
+_RISING = np.repeat(np.arange(700.0), 2)[:, None] * [1, -1, 0, 1]
+_GAPS = np.where(np.arange(1400)[:, None] % 3 == [0, 1, 2, 3], np.nan, _RISING)
+_NAN_LAST = np.stack([np.full(1400, np.nan), np.full(1400, -np.inf), *_GAPS.T])
+case("ArgMax", tf.argmax, lambda x, axis: np.argmax(np.where(np.isnan(x), -np.inf, x), axis),
+     samples=[Args(_GAPS, 0), Args(_NAN_LAST, 1), Args(_NAN_LAST.T.copy(), 0)], dtypes="float32 float64")  # fmt: skip
 case("ArgMax", tf.argmax, lambda x, axis, output_type: np.argmax(x, axis).astype(output_type.as_numpy_dtype),
      samples=[Args(real(2, 3), 1, output_type=t) for t in (tf.int32, tf.int16, tf.uint16)])  # fmt: skip

@@ -38,6 +38,8 @@ case(
         Args(real(0, 3), 2),
         Args(_SPECIAL, 8),
         Args(np.tile(_SPECIAL, 10), 4),
+        Args(np.tile(_SPECIAL, 40), 320),
+        Args(real(2, 300, low=-100, high=100), 200),
         Args(np.array([-(2**63), 2**63 - 1, 0, -1]), 4),
         Args(real(3, 4), np.int32(2)),
     ],

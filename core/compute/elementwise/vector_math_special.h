@@ -102,6 +102,13 @@ constexpr double kLgamma[] = {
     0.00702944096992667,    -0.016208382218258804,   0.04025612320001958,     -0.11513161737597943,
     0.46580963736232694};
 
+// The same to the precision of float.
+constexpr double kLgammaShort[] = {1.5611665200047636e-05, -3.0652821355432877e-05, 1.8510694423677494e-06,
+                                   -4.521666721509415e-06, 9.875956914150032e-05,   -0.0001988349148381175,
+                                   0.0003365662125116795,  -0.000696362752761683,   0.001490247130937703,
+                                   -0.003190832941669968,  0.00702930231608839,     -0.016208111538404693,
+                                   0.040256126940427864,   -0.11513162467778085,    0.46580963736232756};
+
 // erf(x) / x by x^2, up to 1; and erfc(x) e^(x^2) (1 + 2x) by (x - 3) / (x + 3), from 1/2 on.
 template <typename V>
 inline constexpr V kErf[] = {7.875875e-05f,  -8.0168643e-04f, 5.1890872e-03f, -2.6854211e-02f,
@@ -130,12 +137,12 @@ template <typename V>
 THALWEG_VECTOR V erfc_far(V a) {
   const V b = a > V(30) ? V(30) : a;
   const V square = b * b, lost = fma(b, b, -square);
-  const V scaled = polynomial(kErfcx<V>, (b - V(3)) / (b + V(3))) / (V(1) + V(2) * b);
+  const V scaled = split_polynomial(kErfcx<V>, (b - V(3)) / (b + V(3))) / (V(1) + V(2) * b);
   return exp(-square) * (scaled - scaled * lost);
 }
 template <typename V>
 THALWEG_VECTOR V erf_near(V x) {
-  return x * polynomial(kErf<V>, x * x);
+  return x * split_polynomial(kErf<V>, x * x);
 }
 template <typename V>
 THALWEG_VECTOR V erfc(V x) {
@@ -155,10 +162,10 @@ template <typename V>
 THALWEG_VECTOR V erfinv_quotient(V w) {
   constexpr V root_five = V(2.23606797749979), middle = (V(4) + root_five) * V(0.5);
   constexpr V per_middle = V(2) / (V(4) - root_five), per_far = V(1) / V(1.125);
-  const V near = polynomial(kErfinvNear<V>, w * V(0.4) - V(1));
+  const V near = split_polynomial(kErfinvNear<V>, w * V(0.4) - V(1));
   const V s = std::sqrt(w);
-  V beyond = polynomial(kErfinvMiddle<V>, (s - middle) * per_middle);
-  if constexpr (sizeof(V) == 8) beyond = s > V(4) ? polynomial(kErfinvFar, (s - V(5.125)) * per_far) : beyond;
+  V beyond = split_polynomial(kErfinvMiddle<V>, (s - middle) * per_middle);
+  if constexpr (sizeof(V) == 8) beyond = s > V(4) ? split_polynomial(kErfinvFar, (s - V(5.125)) * per_far) : beyond;
   return w < V(5) ? near : beyond;
 }
 
@@ -243,7 +250,36 @@ THALWEG_VECTOR double lgamma(double x) {
   p = fma(p, z, 1.0 / 12);
   const double stirling = (y - 0.5) * log(y) - y + 0.91893853320467274178 + p * inverse;
   const double wide = stirling - log(is_large ? 1.0 : product);
-  const double near = (x - 1.0) * (x - 2.0) * polynomial(kLgamma, (x - 1.625) * (1.0 / 0.875));
+  const double near = (x - 1.0) * (x - 2.0) * split_polynomial(kLgamma, (x - 1.625) * (1.0 / 0.875));
+  return (x > 0.75) & (x < 2.5) ? near : wide;
+}
+
+// log(x) within 1e-10, for a normal x > 0: enough for sums that are rounded to float.
+THALWEG_VECTOR double short_log(double x) {
+  constexpr uint64_t root_half = 0x3fe6a09e667f3bcdu, mantissa = 0x000fffffffffffffu;
+  const uint64_t bits = bits_of(x) - root_half, exponent = (bits + (uint64_t{1024} << 52)) >> 52;
+  const double e = double_from(exponent | 0x4330000000000000u) - (4503599627370496.0 + 1024.0);
+  const double f = double_from((bits & mantissa) + root_half) - 1.0;
+  const double s = f / (2.0 + f), z = s * s;
+  double p = fma(2.0 / 11, z, 2.0 / 9);
+  p = fma(p, z, 2.0 / 7);
+  p = fma(p, z, 2.0 / 5);
+  p = fma(p, z, 2.0 / 3);
+  return fma(e, 0.6931471805599453, fma(p, z * s, s + s));
+}
+
+// `lgamma` with as many terms as a float needs.
+THALWEG_VECTOR double short_lgamma(double x) {
+  const double square = fma(x, x, 7.0 * x);  // x (x + 7), of which the products of the other pairs differ by constants
+  const double product = (square * (square + 6.0)) * ((square + 10.0) * (square + 12.0));
+  const bool is_large = x >= 8.0;
+  const double y = is_large ? x : x + 8.0;
+  const double inverse = 1.0 / y, z = inverse * inverse;
+  double p = fma(1.0 / 1260, z, -1.0 / 360);
+  p = fma(p, z, 1.0 / 12);
+  const double stirling = fma(y - 0.5, short_log(y), 0.91893853320467274178 - y) + p * inverse;
+  const double wide = stirling - short_log(is_large ? 1.0 : product);
+  const double near = (x - 1.0) * (x - 2.0) * split_polynomial(kLgammaShort, (x - 1.625) * (1.0 / 0.875));
   return (x > 0.75) & (x < 2.5) ? near : wide;
 }
 

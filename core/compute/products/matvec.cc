@@ -16,9 +16,10 @@ using lanes::load;
 using lanes::store;
 using lanes::Vector;
 
-constexpr int64_t kGrain = 32 * 1024;  // elements of the matrix that are worth a thread of their own
-constexpr int64_t kTile = 2048;        // sums that stay in the first-level cache
-constexpr int64_t kCached = 64 << 10;  // bytes of a matrix that is read column by column, whatever their distance
+constexpr int64_t kGrain = 32 * 1024;     // elements of the matrix that are worth a thread of their own
+constexpr int64_t kTile = 2048;           // sums that stay in the first-level cache
+constexpr int64_t kPrefetched = 8 << 10;  // bytes that are asked for before they are used, at most
+constexpr int64_t kCached = 64 << 10;     // bytes of a matrix that is read column by column, whatever their distance
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t depth_of(int64_t inner) { return ceil_div(ceil_div(inner, ceil_div(inner, kLongestWhole)), 8) * 8; }
@@ -28,22 +29,28 @@ int64_t depth_of(int64_t inner) { return ceil_div(ceil_div(inner, ceil_div(inner
 template <typename T, int G>
 void add_rows(const MatrixVector<T>& x, const T* v, int64_t row, int64_t depth) {
   constexpr int64_t W = kLanes<T>;
-  Vector<T> totals[G];
+  Vector<T> totals[G] = {};
   for (int64_t first = 0; first < x.inner; first += depth) {
     const int64_t end = std::min(x.inner, first + depth);
     Vector<T> sums[G] = {};
     int64_t p = first;
-    for (; p + W <= end; p += W) {
+    auto add_square = [&](int g, int64_t at) [[gnu::always_inline]] {
+      Vector<T> square[W];
+      const T* from = x.matrix + (row + g * W) * x.row_stride + at;
+#pragma GCC unroll 8
+      for (int64_t l = 0; l < W; ++l) square[l] = load<T>(from + l * x.row_stride);
+      lanes::transpose<T>(square);
+#pragma GCC unroll 8
+      for (int64_t k = 0; k < W; ++k) sums[g] = square[k] * v[at + k] + sums[g];
+    };
+    // Two squares at once are whole lines of the cache, which rows at distances of 4096 bytes drive out.
+    for (; p + 2 * W <= end; p += 2 * W)
       for (int g = 0; g < G; ++g) {
-        Vector<T> square[W];
-        const T* from = x.matrix + (row + g * W) * x.row_stride + p;
-#pragma GCC unroll 8
-        for (int64_t l = 0; l < W; ++l) square[l] = load<T>(from + l * x.row_stride);
-        lanes::transpose<T>(square);
-#pragma GCC unroll 8
-        for (int64_t k = 0; k < W; ++k) sums[g] = square[k] * v[p + k] + sums[g];
+        add_square(g, p);
+        add_square(g, p + W);
       }
-    }
+    for (; p + W <= end; p += W)
+      for (int g = 0; g < G; ++g) add_square(g, p);
     for (; p < end; ++p)
       for (int g = 0; g < G; ++g) {
         Vector<T> column;
@@ -58,11 +65,18 @@ void add_rows(const MatrixVector<T>& x, const T* v, int64_t row, int64_t depth) 
 // The last rows again, together with some before them: their sums come out the same.
 template <typename T>
 void multiply_rows(const MatrixVector<T>& x, const T* v, bool parallel) {
-  constexpr int64_t W = kLanes<T>, kGroups = 2, kRows = W * kGroups;
+  constexpr int64_t W = kLanes<T>, kGroups = sizeof(T) == 8 ? 4 : 2, kRows = W * kGroups;
   const int64_t depth = depth_of(x.inner), blocks = ceil_div(x.rows, kRows);
+  // Short rows are streams that end before the processor foresees them: the next ones are asked for ahead.
+  const int64_t block_bytes = kRows * x.row_stride * static_cast<int64_t>(sizeof(T));
+  const bool prefetches = block_bytes <= kPrefetched;
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       const int64_t row = b * kRows, left = x.rows - row;
+      if (prefetches && left >= 2 * kRows) {
+        const char* next = reinterpret_cast<const char*>(x.matrix + (row + kRows) * x.row_stride);
+        for (int64_t at = 0; at < block_bytes; at += 64) __builtin_prefetch(next + at);
+      }
       if (left >= kRows) {
         add_rows<T, kGroups>(x, v, row, depth);
         continue;

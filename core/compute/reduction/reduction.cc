@@ -84,6 +84,9 @@ class Reducing {
     if (layout_.num_kept >= 8 || per <= kReductionChunk) {
       parallel_for(layout_.num_kept, std::max<int64_t>(1, kReductionChunk / 2 / std::max<int64_t>(1, per)),
                    [&](int64_t begin, int64_t end) {
+                     if (layout_.reduced.empty())  // The rows follow each other.
+                       return loops_.reduce_rows(at(begin * length), end - begin, length, variant_,
+                                                 out_ + begin * static_cast<int64_t>(loops_.width));
                      Totals<1> total;
                      for (int64_t k = begin; k < end; ++k) {
                        add_runs(k, 0, runs, 0, length, &total);
@@ -244,11 +247,7 @@ void reduce_produced_rows(const ProduceRow& produce, int64_t rows, int64_t colum
       for (int64_t k = begin; k < end; k += together) {
         const int64_t count = std::min(together, end - k);
         produce(k * columns, count * columns, memory);
-        for (int64_t j = 0; j < count; ++j) {
-          loops.set_identity(&total, 1);
-          loops.add_run(memory + j * columns, columns, &total);
-          loops.finish(&total, 1, columns, variant, to + k + j);
-        }
+        loops.reduce_rows(memory, count, columns, variant, to + k);
       }
     });
     return;

@@ -20,6 +20,7 @@
 
 #include "kernel/registry.h"
 #include "kernel/shaped_kernel.h"
+#include "tensor/reduced_floats.h"
 #include "thread/parallel.h"
 
 namespace thalweg {
@@ -50,7 +51,6 @@ struct VectorOf {
 
 // Eight narrow floats, and the same widened.
 typedef uint16_t Narrow __attribute__((vector_size(16)));
-typedef _Float16 Halves __attribute__((vector_size(16)));
 typedef uint32_t WideBits __attribute__((vector_size(32)));
 typedef float Wide __attribute__((vector_size(32)));
 
@@ -62,9 +62,9 @@ inline typename VectorOf<B>::type load_lanes(const T* p) {
     std::memcpy(&narrow, p, sizeof(narrow));
     return reinterpret_cast<Wide>(__builtin_convertvector(narrow, WideBits) << 16);
   } else if constexpr (std::is_same_v<T, half>) {
-    Halves narrow;
-    std::memcpy(&narrow, p, sizeof(narrow));
-    return __builtin_convertvector(narrow, Wide);
+    Wide wide;
+    widen_row(p, reinterpret_cast<float*>(&wide), VectorOf<B>::kLanes);
+    return wide;
   } else {
     static_assert(sizeof(T) == sizeof(B));
     typename VectorOf<B>::type out;
@@ -147,6 +147,8 @@ struct ReductionLoops {
   // totals[j] = merged with column j of up to kReductionRows rows, which start at these offsets (in elements).
   void (*add_rows)(const void* base, const int64_t* offsets, int64_t rows, int64_t width, void* totals);
   void (*finish)(const void* totals, int64_t n, int64_t count, int variant, void* out);
+  // out[r] = row r of a matrix without gaps, reduced and finished: the bits of add_run and finish.
+  void (*reduce_rows)(const void* elements, int64_t rows, int64_t length, int variant, void* out);
 };
 
 template <typename R, typename T>
@@ -187,6 +189,48 @@ void finish_totals(const void* totals, int64_t n, int64_t count, int variant, vo
   for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = R::finish(from[i], count, variant);
 }
 
+// blocks[r] = the elements of row r, one after the other. A length that the compiler knows (not 0) makes vectors of it.
+template <typename R, int kLength, typename T>
+void combine_short_rows(const T* p, int64_t rows, int64_t length, typename R::Block* blocks) {
+  using Block = typename R::Block;
+  const int64_t n = kLength > 0 ? kLength : length;
+  for (int64_t r = 0; r < rows; ++r) {
+    Block block = R::block_identity();
+    for (int64_t k = 0; k < n; ++k) block = R::combine(block, R::map(static_cast<Block>(p[r * n + k])));
+    blocks[r] = block;
+  }
+}
+
+// ReductionLoops::reduce_rows by the loops of R over L; F finishes.
+template <typename R, typename L, typename F, typename T>
+void reduce_rows_of(const void* elements, int64_t rows, int64_t length, int variant, void* out) {
+  using Block = typename R::Block;
+  using Total = typename R::Total;
+  const L* from = static_cast<const L*>(elements);
+  T* to = static_cast<T*>(out);
+  // Rows that reduce_run takes one element after the other.
+  constexpr int64_t kLongest = sizeof(Block) >= 4 ? 32 * 4 / sizeof(Block) : 1;
+  constexpr int64_t kTogether = 64;
+  if constexpr (std::is_arithmetic_v<Block> && kLongest > 1) {
+    Block blocks[kTogether];
+    using W = std::conditional_t<is_reduced_float<L>, float, L>;
+    W wide[is_reduced_float<L> ? kTogether * kLongest : 1];
+    for (int64_t r = 0; r < rows && length < kLongest; r += kTogether) {
+      const int64_t n = std::min(kTogether, rows - r);
+      const W* p = widened_row(from + r * length, wide, n * length);
+      length == 2   ? combine_short_rows<R, 2>(p, n, length, blocks)
+      : length == 3 ? combine_short_rows<R, 3>(p, n, length, blocks)
+      : length == 4 ? combine_short_rows<R, 4>(p, n, length, blocks)
+                    : combine_short_rows<R, 0>(p, n, length, blocks);
+      for (int64_t i = 0; i < n; ++i)
+        to[r + i] = F::finish(R::merge(R::total_identity(), static_cast<Total>(blocks[i])), length, variant);
+    }
+    if (length < kLongest) return;
+  }
+  for (int64_t r = 0; r < rows; ++r)
+    to[r] = F::finish(R::merge(R::total_identity(), reduce_run<R>(from + r * length, length)), length, variant);
+}
+
 // The type whose loops the elements use.
 template <typename R, typename T>
 struct LoopType {
@@ -204,8 +248,9 @@ constexpr ReductionLoops reduction_loops() {
   using Loops = LoopsOf<Reducer<L>, L>;
   using Total = typename Reducer<L>::Total;
   static_assert(std::is_same_v<Total, typename Reducer<T>::Total>);
-  return {sizeof(T),       sizeof(Total),    &Loops::set_identity,         &Loops::merge,
-          &Loops::add_run, &Loops::add_rows, &finish_totals<Reducer<T>, T>};
+  return {
+      sizeof(T),       sizeof(Total),    &Loops::set_identity,          &Loops::merge,
+      &Loops::add_run, &Loops::add_rows, &finish_totals<Reducer<T>, T>, &reduce_rows_of<Reducer<L>, L, Reducer<T>, T>};
 }
 
 // Output 0 = input 0 reduced over the axes in input 1.
