@@ -59,22 +59,29 @@ C extreme_of(const C* p, int64_t n) {
   return best;
 }
 
+// The index of the first extreme of a row so short that a search in blocks would not pay.
+constexpr int64_t kShort = 64;
+template <bool kMax, typename T>
+[[gnu::always_inline]] inline int64_t arg_of_short_row(const T* row, int64_t length) {
+  using C = Compared<T>;
+  C value = worst<kMax, C>();
+  int64_t best = 0;
+  for (int64_t k = 0; k < length; ++k)
+    if (const C x = static_cast<C>(row[k]); beats<kMax, C>(x, value)) {
+      value = x;
+      best = k;
+    }
+  return best;
+}
+
 // The index of the first extreme of a row: a block is searched if its extreme beats those before.
 template <bool kMax, typename T>
 int64_t arg_of_row(const T* row, int64_t length) {
   using C = Compared<T>;
-  constexpr int64_t kBlock = 1024, kShort = 64;
+  constexpr int64_t kBlock = 1024;
   C buffer[kBlock];
   C value = worst<kMax, C>();
   int64_t best = 0;
-  if (length < kShort) {  // Searching would take longer than it saves.
-    for (int64_t k = 0; k < length; ++k)
-      if (const C x = static_cast<C>(row[k]); beats<kMax, C>(x, value)) {
-        value = x;
-        best = k;
-      }
-    return best;
-  }
   for (int64_t begin = 0; begin < length; begin += kBlock) {
     const int64_t n = std::min(kBlock, length - begin);
     const C* p = compared_row(row + begin, buffer, n);
@@ -152,7 +159,7 @@ void arg_extreme(const T* in, int64_t outer, int64_t length, int64_t inner, int6
       const T* base = in + o * length * inner + first;
       int64_t* to = out + o * inner + first;
       if (inner == 1)
-        *to = arg_of_row<kMax>(base, length);
+        *to = length < kShort ? arg_of_short_row<kMax>(base, length) : arg_of_row<kMax>(base, length);
       else if (sizeof(Compared<T>) < 8 && length <= std::numeric_limits<int32_t>::max())
         arg_of_columns<kMax, T, int32_t>(base, length, inner, width, to);
       else

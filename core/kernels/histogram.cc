@@ -12,20 +12,22 @@ constexpr int64_t kFewBins = 1024;
 template <typename T, typename I>
 void count_few(const I* values, int64_t n, int64_t size, T* bins) {
   constexpr int kTables = 4;
-  int64_t counts[kTables][kFewBins + 1] = {};  // The last one is of the values of `size` or more.
+  int32_t counts[kTables][kFewBins + 1] = {};  // The last one is of the values of `size` or more.
   auto place = [size](I value) { return std::min<int64_t>(value, size); };
   int64_t i = 0;
   for (; i + kTables <= n; i += kTables)
     for (int t = 0; t < kTables; ++t) ++counts[t][place(values[i + t])];
   for (; i < n; ++i) ++counts[0][place(values[i])];
   for (int64_t b = 0; b < size; ++b)
-    bins[b] = static_cast<T>(counts[0][b] + counts[1][b] + counts[2][b] + counts[3][b]);
+    bins[b] = static_cast<T>(int64_t{counts[0][b]} + counts[1][b] + counts[2][b] + counts[3][b]);
 }
 
 // Counts, or adds up the weights of, each value of a row; values of `size` or more are left out.
 template <typename T, typename I>
 void count_row(const I* values, int64_t n, const T* weights, int64_t size, bool binary, T* bins) {
-  if (weights == nullptr && !binary && size <= kFewBins && n >= 4 * kFewBins) return count_few(values, n, size, bins);
+  if (weights == nullptr && !binary && size <= kFewBins && n >= 4 * kFewBins &&
+      n <= std::numeric_limits<int32_t>::max())
+    return count_few(values, n, size, bins);
   for (int64_t i = 0; i < n; ++i) {
     if (values[i] >= size) continue;
     if (binary)

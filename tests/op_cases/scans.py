@@ -58,6 +58,9 @@ def _bincount(x, weights=None, minlength=0, maxlength=None):
 
 
 VALUES = np.array([[1, 1, 3], [0, 7, 1]], np.int32)
+case("Bincount", tf.bincount, _bincount, dtypes="float32 int64", samples=[
+    Args(np.arange(5003, dtype=np.int32) ** 2 % 97), Args(np.arange(5003, dtype=np.int32) % 9, maxlength=7),
+])  # fmt: skip
 case("Bincount", tf.bincount, _bincount, samples=[
     Args(VALUES), Args(VALUES, minlength=12), Args(VALUES, maxlength=3), Args(np.zeros([0], np.int32)),
     Args(np.zeros([0], np.int32), minlength=2), Args(VALUES, real(2, 3))], dtypes="float32 float64 int32 int64",

@@ -58,6 +58,10 @@ SORTED = [
     Args(real(5), ids(0, 0, 1, 3, 3)), Args(real(5, 2, 3), ids(0, 1, 1, 1, 2, dtype=np.int64)),
     Args(real(3, 40), ids(1, 1, 2)), Args(real(0, 2), ids()), Args(real(2, 0), ids(0, 1)),
 ]  # fmt: skip
+LONG_RUNS = [
+    Args(real(300), np.repeat([0, 1, 3], [70, 33, 197]).astype(np.int32)),
+    Args(real(90, 16), np.repeat([0, 2], [60, 30]).astype(np.int32)),
+]
 SORTED_BAD = [
     Bad(Args(real(3), ids(1, 0, 2)), match="not increasing"),
     Bad(Args(real(3), ids(-1, 0, 2)), match="-1"),
@@ -70,6 +74,8 @@ case("SegmentMean", tf.segment_mean, _segments("mean", 0), samples=SORTED, dtype
 case("SegmentProd", tf.segment_prod, _segments("prod", 1), samples=SORTED, dtypes=ALL, bad=SORTED_BAD, order=1)
 case("SegmentMin", tf.segment_min, _segments("min", 0), samples=SORTED, dtypes=REALS, bad=SORTED_BAD, order=1)
 case("SegmentMax", tf.segment_max, _segments("max", 0), samples=SORTED, dtypes=REALS, bad=SORTED_BAD, order=1)
+case("SegmentSum", tf.segment_sum, _segments("sum", 0), samples=LONG_RUNS, dtypes="float32 float64 int32 complex64")
+case("SegmentMax", tf.segment_max, _segments("max", 0), samples=LONG_RUNS, dtypes="float32 float64 int32")
 
 UNSORTED = [
     Args(real(5), ids(3, 0, 1, 0, -1), 4), Args(real(2, 3, 4), np.array([[0, 4, 1], [1, -2, 0]], np.int64), 5),
