@@ -138,7 +138,8 @@ def reset(world: World, rng: random.Random) -> None:
     session = world.session
     if rng.random() < 0.5:
         session.run(world.shared_initializer)
-    assert session.run(world.add_shared) >= 1
+    # Another thread may initialize the variable between the addition and the read.
+    assert session.run(world.add_shared) >= 0
 
 
 def fork(world: World, rng: random.Random) -> None:
