@@ -108,6 +108,7 @@ struct FusedElementwise : DivisibleKernel {
   };
 
   void compute(Context& ctx) override {
+    if (!reduction && has_scalars_only(ctx)) return compute_scalar(ctx);
     const std::optional<Layout> layout = find_layout(ctx);
     if (!layout) return compute_in_parts(ctx, nullptr);
     if (reduction) return compute_reduced(ctx, *layout);
@@ -117,6 +118,20 @@ struct FusedElementwise : DivisibleKernel {
       if (ctx.input(i).writable() && ctx.input(i).shape() == layout->shape)
         return in_blocks(ctx, *layout, ctx.forward_or_allocate({i}, 0, layout->shape));
     in_blocks(ctx, *layout, ctx.allocate(0, layout->shape));
+  }
+
+  bool has_scalars_only(Context& ctx) const {
+    for (int i = 0; i < num_inputs; ++i)
+      if (ctx.input(i).rank() != 0) return false;
+    return num_inputs + ops.size() <= kFewValues;
+  }
+  // A chain of scalars takes some ten nanoseconds an op: nothing is allocated but its result.
+  [[gnu::hot]] void compute_scalar(Context& ctx) {
+    static constexpr int64_t kNoStrides[kFewValues] = {};
+    const float* at[kFewValues];
+    float memory[kFewValues];
+    for (int i = 0; i < num_inputs; ++i) at[i] = ctx.input(i).flat<float>();
+    run_block(kNoStrides, 1, ctx.allocate(0, Shape{}).flat<float>(), 1, memory, at);
   }
 
   // None if operands do not fit, or are broadcast in a way that rows and columns do not show.
