@@ -649,6 +649,7 @@ from thalweg import graph_util as graph_util
 from thalweg import image as image
 from thalweg import initializers as initializers
 from thalweg import io as io
+from thalweg import keras as keras
 from thalweg import layers as layers
 from thalweg import linalg as linalg
 from thalweg import lookup as lookup

@@ -23,7 +23,7 @@ _PACKAGE: Final = "thalweg"
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 
 # Folders that are one library, and folders whose folders are.
-_LIBRARIES: Final = ("distributions", "estimator", "linalg", "ragged", "signal")
+_LIBRARIES: Final = ("distributions", "estimator", "keras", "linalg", "ragged", "signal")
 _ROOTS: Final = ("contrib",)
 
 # Names that a library exports outside of its own namespace.

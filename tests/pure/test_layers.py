@@ -36,7 +36,7 @@ ORDER = (
     "as_tensorflow notebook_views",
     "namespace cli",
     "__init__",
-    "__main__ distributions estimator linalg ragged signal",  # These use the public names, as programs do.
+    "__main__ distributions estimator keras linalg ragged signal",  # These use the public names, as programs do.
     "contrib",
     "tensorflow_modules",  # what TensorFlow's internal paths hold beside public names
 )

@@ -14,7 +14,6 @@ _CUTOFF: Final = 0.78
 
 _INSTEAD: Final[dict[str, str]] = {
     "GradientTape": "Gradients are part of the graph: use tf.gradients(y, xs).",
-    "keras": "Use tf.layers, tf.losses, tf.metrics and tf.train.MonitoredTrainingSession.",
     "Module": "Use tf.variable_scope and tf.make_template for parts that share variables.",
     "executing_eagerly": "Steps run in a tf.Session.",
     "init_scope": "Wrap what has to be outside of a function in `with tf.Graph().as_default()` or build it before.",
@@ -29,7 +28,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "contrib.eager": "Steps run in a tf.Session; gradients come from tf.gradients.",
     "contrib.tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
     "contrib.slim": "Use tf.layers and tf.variable_scope.",
-    "contrib.keras": "Use tf.layers, tf.losses, tf.metrics and tf.train.MonitoredTrainingSession.",
     "summary.create_file_writer": "Use tf.summary.FileWriter.",
     "random.Generator": "Use tf.random_normal, tf.random_uniform and their `seed`, or tf.random.stateless_normal.",
     "data.AUTOTUNE": "Use tf.data.experimental.AUTOTUNE.",

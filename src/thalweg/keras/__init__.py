@@ -1,0 +1,1 @@
+"""tf.keras: layers, models and what goes with them, for graph programs. Loaded when first used: `lazy_spaces`."""

@@ -1,0 +1,119 @@
+"""The session, the learning phase and the settings that Keras's functions share."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Final
+
+from thalweg.graph.definitions.op_registry import export
+from thalweg.keras.public_names import tf
+
+_settings: Final[dict[str, Any]] = {"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}
+_phases: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
+_given_sessions: Final[list[Any]] = []
+_own_sessions: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
+_initialized: Final[weakref.WeakKeyDictionary[Any, set[str]]] = weakref.WeakKeyDictionary()
+
+
+@export("keras.backend.floatx")
+def floatx() -> str:
+    """The type of numbers that layers use where nothing else is said."""
+    return str(_settings["floatx"])
+
+
+@export("keras.backend.set_floatx")
+def set_floatx(value: str) -> None:
+    """Sets `floatx`: 'float16', 'float32' or 'float64'."""
+    if value not in ("float16", "float32", "float64"):
+        raise ValueError(f"Unknown floatx type: {value}")
+    _settings["floatx"] = str(value)
+
+
+@export("keras.backend.epsilon")
+def epsilon() -> float:
+    """The small number that keeps divisions and logarithms finite."""
+    return float(_settings["epsilon"])
+
+
+@export("keras.backend.set_epsilon")
+def set_epsilon(value: float) -> None:
+    """Sets `epsilon`."""
+    _settings["epsilon"] = float(value)
+
+
+@export("keras.backend.image_data_format")
+def image_data_format() -> str:
+    """'channels_last' or 'channels_first', where a layer says nothing else."""
+    return str(_settings["image_data_format"])
+
+
+@export("keras.backend.set_image_data_format")
+def set_image_data_format(data_format: str) -> None:
+    """Sets `image_data_format`."""
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"Unknown data_format: {data_format}")
+    _settings["image_data_format"] = data_format
+
+
+@export("keras.backend.learning_phase")
+def learning_phase() -> Any:
+    """Whether this is training: a placeholder of the graph that is False unless fed, or what was set."""
+    graph = tf.get_default_graph()
+    if graph not in _phases:
+        with tf.name_scope(None), tf.control_dependencies(None):
+            _phases[graph] = tf.placeholder_with_default(False, shape=(), name="keras_learning_phase")
+    return _phases[graph]
+
+
+@export("keras.backend.set_learning_phase")
+def set_learning_phase(value: Any) -> None:
+    """Fixes the learning phase of the default graph: 0 for inference, 1 for training."""
+    if value not in (0, 1):
+        raise ValueError("Expected learning phase to be 0 or 1.")
+    _phases[tf.get_default_graph()] = int(value)
+
+
+@export("keras.backend.set_session")
+def set_session(session: Any) -> None:
+    """Makes Keras use this session."""
+    _given_sessions[:] = [session]
+
+
+@export("keras.backend.get_session")
+def get_session(op_input_list: Any = ()) -> Any:
+    """The session that Keras uses: the default one, the one that was set, or one of its own for the default graph.
+
+    Variables of layers that were never initialized are initialized in it.
+    """
+    session = tf.get_default_session()
+    graph = tf.get_default_graph() if session is None else session.graph
+    if session is None and _given_sessions and _given_sessions[0].graph is graph:
+        session = _given_sessions[0]
+    if session is None:
+        session = _own_sessions.get(graph)
+        if session is None:
+            session = _own_sessions[graph] = tf.Session(graph=graph)
+    _initialize(session)
+    return session
+
+
+def _initialize(session: Any) -> None:
+    done = _initialized.setdefault(session, set())
+    with session.graph.as_default():
+        fresh = [each for each in tf.global_variables() if each.name not in done]
+        if not fresh:
+            return
+        states = session.run([tf.is_variable_initialized(each) for each in fresh])
+        session.run([each.initializer for each, state in zip(fresh, states, strict=True) if not state])
+    done.update(each.name for each in fresh)
+
+
+@export("keras.backend.clear_session")
+def clear_session() -> None:
+    """Forgets the graph and the session: the next layers start anew."""
+    for session in [*_given_sessions, *_own_sessions.values()]:
+        session.close()
+    _given_sessions.clear()
+    _own_sessions.clear()
+    if tf.get_default_session() is None:
+        tf.reset_default_graph()

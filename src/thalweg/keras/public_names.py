@@ -1,0 +1,9 @@
+"""The public names, bound at run time, for a library that uses them as programs do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import thalweg
+
+tf: Any = thalweg
