@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,41 @@ def test_old_checkpoints_are_deleted(tmp_path: Path) -> None:
             everything.save(session, str(tmp_path / "all"), global_step=i, write_meta_graph=False)
         assert everything.last_checkpoints == []
     assert {f"all-{i}.index" for i in range(3)} <= files(tmp_path)
+
+
+class _SlowSession:
+    """A session whose first step waits for another save to end, as long as one could have taken."""
+
+    def __init__(self, session: tf.Session, started: threading.Event, other: threading.Thread) -> None:
+        self.graph = session.graph
+        self._session, self._started, self._other = session, started, other
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._started.is_set():
+            self._started.set()
+            self._other.join(0.5)
+        return self._session.run(*args, **kwargs)
+
+
+def test_the_latest_checkpoint_is_the_one_whose_saving_began_last(tmp_path: Path) -> None:
+    v = tf.Variable(1.0, name="v")
+    saver = tf.train.Saver()
+    prefix = str(tmp_path / "model")
+    started = threading.Event()
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+
+        def save_later() -> None:
+            started.wait()
+            saver.save(sess, prefix, global_step=2)
+
+        later = threading.Thread(target=save_later)
+        later.start()
+        saver.save(_SlowSession(sess, started, later), prefix, global_step=1)
+        later.join()
+    latest = tf.train.latest_checkpoint(str(tmp_path))
+    assert latest is not None and latest.endswith("model-2")
+    assert [os.path.basename(each) for each in saver.last_checkpoints] == ["model-1", "model-2"]
 
 
 def test_some_checkpoints_are_kept_for_good(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -125,6 +126,7 @@ class Saver:
         self._filename = filename
         self._consistent = consistent
         self._gates: list[StepGate] = []
+        self._saving = threading.RLock()
         self._release: Any = None
         self._last_checkpoints: list[tuple[str, float]] = []
         self._checkpoints_to_be_deleted: list[tuple[str, float]] = []
@@ -260,7 +262,7 @@ class Saver:
         strip_default_attrs: bool = False,
         save_debug_info: bool = False,
     ) -> str | None:
-        """Saves the variables of a session.
+        """Saves the variables of a session. Threads that save with one Saver do so one after the other.
 
         Args:
             sess: The session.
@@ -289,32 +291,34 @@ class Saver:
         latest_filename = latest_filename or "checkpoint"
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
-        prefix = self._prefix(sess, save_path, global_step)
         if global_step is None and os.path.basename(save_path) == latest_filename and not self._sharded:
             raise ValueError(
                 f"'latest_filename' collides with 'save_path': '{latest_filename}' and '{save_path}'. Guard against "
                 "collisions by choosing another name."
             )
-        path: str | None = None
-        if not self._is_empty:
-            path = self._run_save(sess, prefix)
-        # Before the `checkpoint` file: a checkpoint that it names is complete, whenever the process is killed.
-        if write_meta_graph:
-            with sess.graph.as_default(), staged(meta_graph_filename(prefix, meta_graph_suffix)) as meta_graph:
-                self.export_meta_graph(
-                    meta_graph,
-                    strip_default_attrs=strip_default_attrs,
-                    save_debug_info=save_debug_info,
+        # From the step's number on: a save that began earlier must not be named as the latest after a later one.
+        with self._saving:
+            prefix = self._prefix(sess, save_path, global_step)
+            path: str | None = None
+            if not self._is_empty:
+                path = self._run_save(sess, prefix)
+            # Before the `checkpoint` file: a checkpoint that it names is complete, whenever the process is killed.
+            if write_meta_graph:
+                with sess.graph.as_default(), staged(meta_graph_filename(prefix, meta_graph_suffix)) as meta_graph:
+                    self.export_meta_graph(
+                        meta_graph,
+                        strip_default_attrs=strip_default_attrs,
+                        save_debug_info=save_debug_info,
+                    )
+            if path is not None and write_state:
+                self._record_last_checkpoint(path)
+                write_checkpoint_state(
+                    os.path.dirname(save_path), path, self.last_checkpoints, latest_filename, self._save_relative_paths
                 )
-        if path is not None and write_state:
-            self._record_last_checkpoint(path)
-            write_checkpoint_state(
-                os.path.dirname(save_path), path, self.last_checkpoints, latest_filename, self._save_relative_paths
-            )
-            self._delete_old_checkpoints(meta_graph_suffix)
-            if global_step is not None:
-                remove_orphans(save_path)
-        return path
+                self._delete_old_checkpoints(meta_graph_suffix)
+                if global_step is not None:
+                    remove_orphans(save_path)
+            return path
 
     def _prefix(self, sess: Any, save_path: str, global_step: Any) -> str:
         if global_step is None:
