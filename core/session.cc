@@ -104,13 +104,16 @@ void Session::drop(const std::string& name) {
 Session::Running::Running(Session& session, Step* step) : session_(session), step_(step) {
   std::lock_guard lock(session.mutex_);
   if (session.closed_) fail(Code::cancelled, "the session has been closed");
-  session.running_.insert(step);
+  after_ = session.running_;
+  if (after_ != nullptr) after_->before_ = this;
+  session.running_ = this;
   Forks::step_begins();
 }
 
 Session::Running::~Running() {
   std::lock_guard lock(session_.mutex_);
-  session_.running_.erase(step_);
+  (before_ != nullptr ? before_->after_ : session_.running_) = after_;
+  if (after_ != nullptr) after_->before_ = before_;
   Forks::step_ends();
 }
 
@@ -118,7 +121,8 @@ void Session::cancel_steps() {
   // Aborting under the lock keeps each step alive meanwhile: its guard needs the lock to unregister it.
   std::lock_guard lock(mutex_);
   closed_ = true;
-  for (Step* step : running_) step->abort(Error(Code::cancelled, "the session was closed while this step was running"));
+  for (Running* each = running_; each != nullptr; each = each->after_)
+    each->step_->abort(Error(Code::cancelled, "the session was closed while this step was running"));
 }
 
 void Session::close() {

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -54,8 +53,10 @@ class Session {
     Running(const Running&) = delete;
 
    private:
+    friend class Session;
     Session& session_;
-    Step* step_;
+    Step* const step_;
+    Running *before_ = nullptr, *after_ = nullptr;  // in the session's list of them
   };
   void close();
   bool closed();
@@ -73,7 +74,7 @@ class Session {
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Kernel>> stateful_;
   std::map<std::string, std::shared_ptr<Function>> functions_;
-  std::set<Step*> running_;
+  Running* running_ = nullptr;  // the first in the list
   bool closed_ = false;
 };
 

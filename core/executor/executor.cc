@@ -209,7 +209,6 @@ void Executor::tick() {
 Executor::Advanced Executor::advance() {
   // Host memory used on behalf of a device with its own memory is not charged to the device's account.
   AccountScope account(plan_->device().memory ? nullptr : plan_->device().account);
-  FlushDenormals flush;
   while (true) {
     if (!interrupted()) {
       try {
@@ -259,18 +258,19 @@ std::vector<Tensor> Executor::collect() {
 void Executor::begin(std::span<Tensor> feeds) {
   const Pace::Mode mode = plan_->pace().begin(finished_ != nullptr && driver_ == nullptr);
   measured_ = mode.measured && stats_ == nullptr;
-  team_ = mode.team && (stats_ == nullptr || stats_->allows_team() || plan_->pace().needs_team());
-  is_special_ = measured_ || team_;
+  const bool team = mode.team && (stats_ == nullptr || stats_->allows_team() || plan_->pace().needs_team());
+  team_.store(team, std::memory_order_relaxed);
+  is_special_ = measured_ || team;
   if (is_special_) {
     const Account* account = plan_->device().account;
     bytes_before_ = most_bytes_ = account != nullptr ? account->bytes_in_use() : 0;
     began_ = steady_nanoseconds();
   }
   if (measured_) samples_.assign(plan_->nodes().size(), {});
-  in_order_ = plan_->sequential() && !team_;
+  in_order_ = plan_->sequential() && !team;
   state_ = plan_->take_state();
   if (stats_ && !called_) stats_->fed(*plan_, feeds);
-  state_->begin(feeds, team_);
+  state_->begin(feeds, team);
 }
 
 void Executor::note_pace() {
@@ -282,6 +282,7 @@ void Executor::note_pace() {
 }
 
 std::vector<Tensor> Executor::run(std::span<Tensor> feeds) {
+  FlushDenormals flush;
   begin(feeds);
   if (team_) {
     run_in_team();
@@ -312,7 +313,7 @@ void Executor::start(std::vector<Tensor> feeds, Finished finished) {
 bool Executor::prepare(std::span<Tensor> feeds, Finished finished) {
   finished_ = std::move(finished);
   expected_ = plan_->num_arrivals();
-  caller_is_ = kOver;  // Nobody waits for the end.
+  caller_is_.store(kOver, std::memory_order_relaxed);  // Nobody waits for the end.
   begin(feeds);
   if (expected_ == 0 || in_order_ || state_->can_start()) return true;
   // Unless the step was aborted meanwhile.
@@ -327,6 +328,8 @@ void Executor::make_resume() {
 }
 
 void Executor::resume(Taken* taken) {
+  std::optional<FlushDenormals> flush;
+  if (driver_ == nullptr) flush.emplace();  // A driver's threads flush them all the time.
   if (driver_ == nullptr && !plan_->pace().is_short()) before_long_work();
   if (team_) return drive_in_team(taken);
   taken_ = taken;

@@ -22,7 +22,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -234,8 +233,9 @@ class Executor final : public Step, public std::enable_shared_from_this<Executor
   std::vector<Completion> arrived_;
   std::shared_ptr<Apart> next_apart_;
   std::vector<std::shared_ptr<Apart>> computed_apart_;  // now
-  std::deque<std::shared_ptr<Apart>> waiting_;          // nodes that may wait, before they are computed apart
-  std::vector<std::shared_ptr<Apart>> parked_;          // until nodes end with which they share resources
+  // Nodes that may wait, before they are computed apart. (An empty deque would allocate memory in every step.)
+  std::vector<std::shared_ptr<Apart>> waiting_;
+  std::vector<std::shared_ptr<Apart>> parked_;  // until nodes end with which they share resources
   // Asynchronous kernels that have not reported, and nodes that are computed apart. (Kernels may add to it.)
   std::atomic<int64_t> outstanding_{0};
   int64_t expected_ = 0;  // values that are to be handed over

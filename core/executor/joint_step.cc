@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "executor/transfer_key.h"
+#include "thread/denormals.h"
 #include "thread/run_soon.h"
 #include "thread/share_scope.h"
 
@@ -22,7 +23,10 @@ thread_local Driven driven;
 // Spin at most about as long as a wake-up takes.
 constexpr std::chrono::microseconds kSpin(100);
 
-int most_threads() { return std::max(2, static_cast<int>(std::thread::hardware_concurrency())); }
+int most_threads() {
+  static const int cores = static_cast<int>(std::thread::hardware_concurrency());  // Reads a file in each call.
+  return std::max(2, cores);
+}
 
 }  // namespace
 
@@ -152,6 +156,7 @@ void JointStep::drive(bool stays) {
   Taken taken;
   const Driven outer = std::exchange(driven, {this, &taken});
   ShareScope cores(active_);
+  FlushDenormals flush;
   std::unique_lock lock(mutex_);
   bool spun = false;
   while (true) {

@@ -158,7 +158,7 @@ bool Executor::choose_apart() {
   }
   if (waiting_.empty()) return false;
   next_apart_ = std::move(waiting_.front());
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin());
   return true;
 }
 
