@@ -36,6 +36,11 @@ def handle_of_value(tensor: Tensor) -> Tensor | None:
     return handle if handle.op.type == "VarHandleOp" and op.name == f"{handle.op.name}{_READ}" else None
 
 
+def fed_handle(tensor: Tensor) -> Tensor | None:
+    """The handle of the variable that is fed with a tensor: its handle, or the read that stands for it."""
+    return tensor if tensor.op.type == "VarHandleOp" else handle_of_value(tensor)
+
+
 def exchanged(tensor: Tensor, wants_handle: bool) -> Tensor:
     """The handle of a variable in the place of its value, or the reverse, where one is given and the other wanted."""
     found = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.graph.variable_values import fed_handle
 from thalweg.passes.fed_variables import lower_fed_variables
 from thalweg.passes.inline_functions import Library, inline_functions
 from thalweg.passes.prune import prune
@@ -33,4 +34,6 @@ def prepared_step(
         errors.OpError: If a function does not exist, or an update would change a value that is fed.
     """
     step = inline_functions(prune(feeds, fetches, targets), library, inline)
-    return lower_references(lower_fed_variables(step) if feeds else step)
+    if any(fed_handle(tensor) is not None for tensor in feeds):
+        step = lower_fed_variables(step)
+    return lower_references(step)

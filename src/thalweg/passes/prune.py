@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
-from thalweg.graph.variable_values import handle_of_value
+from thalweg.graph.variable_values import fed_handle
 from thalweg.passes.step_graph import Edge, Feed, Node, StepGraph
 
 
@@ -34,7 +34,7 @@ def prune(feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[
 
 def _feed(tensor: Tensor, args: dict[Tensor, Edge]) -> Feed:
     """The feed of a tensor. That of a variable (its handle, or the read that stands for it) reaches all its readers."""
-    handle = tensor if tensor.op.type == "VarHandleOp" else handle_of_value(tensor)
+    handle = fed_handle(tensor)
     if handle is None:
         return Feed(tensor.name, tensor.dtype.base_dtype, tensor.shape)
     args[handle] = args[tensor]

@@ -20,6 +20,7 @@ from thalweg.graph.tensor_shape import TensorShape
 Edge = tuple[str, int]
 
 _UNKNOWN_SHAPE = TensorShape(None)
+_PURE: dict[str, bool] = {}  # `Node.pure` of op types; passes ask for each node.
 
 
 class Node(NamedTuple):
@@ -68,8 +69,13 @@ class Node(NamedTuple):
     @property
     def pure(self) -> bool:
         """Whether its outputs depend on nothing but its inputs and attributes."""
-        definition = self.op_def
-        return definition is not None and definition.is_foldable
+        known = _PURE.get(self.op)
+        if known is None:
+            definition = self.op_def
+            if definition is None:
+                return False  # Not for good: an op of this type may be registered later.
+            known = _PURE[self.op] = definition.is_foldable
+        return known
 
 
 def members_of(node: Node) -> list[tuple[str, str]]:

@@ -125,7 +125,8 @@ class OpDef:
         if self.stateful or self.effect is not Effect.NONE:
             return False
         # Control flow depends on dead tokens and on the step's frames; bodies of functions are inlined before folding.
-        return self.flow in (Flow.NONE, Flow.FORWARD) and bool(self.outputs)
+        flow = self.flow
+        return (flow is Flow.NONE or flow is Flow.FORWARD) and bool(self.outputs)
 
     @property
     def has_gradient(self) -> bool:
