@@ -13,16 +13,17 @@ namespace thalweg::code {
 
 enum Register : int { rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15 };
 
-// A vector register, or memory at [base + index + offset].
+// A vector register, or memory at [base + (index << scale) + offset].
 struct Operand {
   int vector = -1;
   int base = -1, index = -1;
   int32_t offset = 0;
+  int scale = 0;
   int pointer = -1;  // the base is rax, and must first be loaded from this pointer of a table (code/emitter.h)
   bool in_register() const { return vector >= 0; }
   static Operand of(int vector) { return {.vector = vector}; }
-  static Operand at(int base, int32_t offset, int index = -1) {
-    return {.base = base, .index = index, .offset = offset};
+  static Operand at(int base, int32_t offset, int index = -1, int scale = 0) {
+    return {.base = base, .index = index, .offset = offset, .scale = scale};
   }
 };
 
@@ -144,7 +145,7 @@ class Assembler {
     const bool is_short = right.offset >= -128 && right.offset <= 127;
     const int mode = is_short ? 0x40 : 0x80;
     if (right.index >= 0)
-      bytes({mode | field | 4, (right.index & 7) << 3 | (right.base & 7)});
+      bytes({mode | field | 4, right.scale << 6 | (right.index & 7) << 3 | (right.base & 7)});
     else if ((right.base & 7) == 4)
       bytes({mode | field | 4, 0x24});
     else

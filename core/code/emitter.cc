@@ -303,6 +303,7 @@ bool Emitter::compare(const Instruction& i) {
 }
 
 bool Emitter::convert(const Instruction& i) {
+  if (i.immediate >= kToHalf) return widen(i);
   const auto from_lane = static_cast<Lane>(i.immediate);
   const Lane to_lane = i.lane;
   const auto is = [&](Lane from, Lane to) { return from_lane == from && to_lane == to; };

@@ -14,6 +14,7 @@
 
 #include "code/assembler.h"
 #include "code/block.h"
+#include "code/memory.h"
 
 namespace thalweg::code {
 
@@ -50,6 +51,8 @@ class Emitter {
   int in_register(int value);
   void load(int reg, const Operand& from) { out_.vex({0, 1, 0x10}, reg, 0, from); }
   void store(int reg, const Operand& to) { out_.vex({0, 1, 0x11}, reg, 0, to); }
+  // Stores the lanes, of 64 bits if `wide`, as elements of a type. Changes two registers that must be reserved.
+  void store_as(Memory type, bool wide, int reg, const Operand& to, int scratch, int other);
 
   // The jumps that are taken if an integer's divisor is zero, or a block fails.
   const std::vector<size_t>& failures() const { return failures_; }
@@ -69,6 +72,8 @@ class Emitter {
   bool arithmetic(const Instruction& i);
   bool compare(const Instruction& i);
   bool convert(const Instruction& i);
+  // Conversions of code/memory.h.
+  bool widen(const Instruction& i);
   void fused(const Instruction& i);
   void product(const Instruction& i);
   void divide(const Instruction& i);

@@ -1,8 +1,9 @@
 // The loop around the instructions of a LoopCode.
 //
-// The code is a function of (slots, limit). Instructions whose operands never change are computed before the loop.
-// Variables, and then the most used other operands, stay in registers as far as there are enough, unless the loop
-// calls functions or runs blocks, which may change all of them.
+// The code is a function of (slots, limit), which returns what is left of the limit, times four, and the outcome.
+// Instructions whose operands never change are computed before the loop. Variables, and then the most used other
+// operands, stay in registers as far as there are enough, unless the loop calls functions or runs blocks, which may
+// change all of them.
 #include "code/loop_code.h"
 
 #include <algorithm>
@@ -160,7 +161,9 @@ std::unique_ptr<LoopCode> LoopCode::compile(const BlockRecording& recording, con
   std::vector<size_t> to_store;
   const auto leave = [&](std::span<const size_t> jumps, Outcome outcome) {
     for (size_t jump : jumps) out.lands(jump);
-    out.set(rax, static_cast<int64_t>(outcome));
+    out.move(rax, kLeft);
+    out.bytes({0x48, 0xc1, 0xe0, 2});  // shl rax, 2
+    out.add(rax, static_cast<int32_t>(outcome));
     to_store.push_back(out.jump());
   };
   leave(std::span(&at_limit, 1), Outcome::limit);
@@ -175,16 +178,18 @@ std::unique_ptr<LoopCode> LoopCode::compile(const BlockRecording& recording, con
   return std::unique_ptr<LoopCode>(new LoopCode(std::move(memory), emitter.num_slots()));
 }
 
-LoopCode::Outcome LoopCode::run(Slot* slots, int64_t limit) const {
-  using Function = int (*)(Slot*, int64_t);
+LoopCode::Result LoopCode::run(Slot* slots, int64_t limit) const {
+  using Function = int64_t (*)(Slot*, int64_t);
   const auto function = reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(memory_->start()));
-  return static_cast<Outcome>(function(slots, limit));
+  const int64_t found = function(slots, limit);
+  // What is left was counted down for the iteration that did not take place.
+  return {static_cast<Outcome>(found & 3), limit - 1 - (found >> 2)};
 }
 
 #else
 
 std::unique_ptr<LoopCode> LoopCode::compile(const BlockRecording&, const LoopPlan&) { return nullptr; }
-LoopCode::Outcome LoopCode::run(Slot*, int64_t) const { return Outcome::failed; }
+LoopCode::Result LoopCode::run(Slot*, int64_t) const { return {Outcome::failed, 0}; }
 
 #endif
 

@@ -31,7 +31,11 @@ class LoopCode {
   // did not take place: because the condition was false, `limit` iterations were done, or it divides by zero or a
   // block fails in it.
   enum class Outcome : int { ended, limit, failed };
-  Outcome run(Slot* slots, int64_t limit) const;
+  struct Result {
+    Outcome outcome;
+    int64_t iterations;  // that took place
+  };
+  Result run(Slot* slots, int64_t limit) const;
 
  private:
   LoopCode(std::unique_ptr<Executable> memory, int num_slots) : memory_(std::move(memory)), num_slots_(num_slots) {}

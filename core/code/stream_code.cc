@@ -1,7 +1,7 @@
 // The loops around the instructions of a StreamCode.
 //
-// The code is a function of (streams, slots, out, bytes). rbx is the offset of the current vectors, r14 its end; the
-// addresses of the first streams stay in registers.
+// The code is a function of (streams, slots, out, count). rbx is the first element of the current vectors, r14 its end;
+// the addresses of the first streams stay in registers.
 #include "code/stream_code.h"
 
 #include <algorithm>
@@ -16,12 +16,13 @@ namespace thalweg::code {
 
 namespace {
 
-constexpr Register kOffset = rbx, kEnd = r14, kOut = rbp;
+constexpr Register kIndex = rbx, kEnd = r14, kOut = rbp;
 constexpr Register kAddresses[] = {rcx, rdx, rsi, rdi, r8, r9, r10, r11};
 constexpr int kNumAddresses = std::size(kAddresses);
 // Measured: four vectors in turns take less than half the time of one after the other, also where a third of their
 // values has to go to memory and back; more of either gain nothing.
 constexpr int kMostTurns = 4, kMostAlive = 28;
+constexpr int kScratch = 15, kOtherScratch = 14;
 
 // How many values of one vector are alive at once, at most; without constants and parameters, which are in memory.
 int most_alive(const std::vector<Instruction>& list, int result) {
@@ -78,8 +79,9 @@ struct Turns {
 
 }  // namespace
 
-std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, int num_streams, int num_splats,
-                                                int result) {
+std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, const Plan& plan) {
+  const int num_streams = static_cast<int>(plan.streams.size()), result = plan.result;
+  const int lanes = kVectorBytes / (plan.wide ? 8 : 4);
   const std::vector<Instruction>& from = recording.instructions();
   if (!recording.calls().empty()) return nullptr;
   const int copies = std::clamp(kMostAlive / std::max(1, most_alive(from, result)), 1, kMostTurns);
@@ -96,19 +98,23 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, int 
     roots.insert(roots.end(), results.begin(), results.end());
     bodies.push_back({count, first, static_cast<int>(turns.list.size()), std::move(results)});
   }
-  Emitter emitter(turns.list, recording.calls(), {}, roots, num_splats);
+  Emitter emitter(turns.list, recording.calls(), {}, roots, plan.num_splats);
+  if (plan.out != Memory::lane)
+    for (int scratch : {kScratch, kOtherScratch}) emitter.reserve(scratch);
   for (size_t i = 0; i < turns.list.size(); ++i) {
     if (turns.list[i].op != Opcode::parameter) continue;
     const auto number = static_cast<int>(turns.list[i].immediate);
-    const int32_t offset = turns.copy_of[i] * kVectorBytes;
-    Operand stream = Operand::at(rax, offset, kOffset);
+    if (number >= num_streams) {
+      emitter.set_home(static_cast<int>(i), Operand::at(Emitter::kSlots, (number - num_streams) * kVectorBytes));
+      continue;
+    }
+    const int scale = log_size(plan.streams[number], plan.wide);
+    Operand stream = Operand::at(rax, turns.copy_of[i] * lanes << scale, kIndex, scale);
     if (number < kNumAddresses)
-      stream = Operand::at(kAddresses[number], offset, kOffset);
+      stream.base = kAddresses[number];
     else
       stream.pointer = number;
-    emitter.set_home(static_cast<int>(i), number < num_streams
-                                              ? stream
-                                              : Operand::at(Emitter::kSlots, (number - num_streams) * kVectorBytes));
+    emitter.set_home(static_cast<int>(i), stream);
   }
   Assembler& out = emitter.out();
   out.begin_function(Emitter::kPool);
@@ -121,39 +127,42 @@ std::unique_ptr<StreamCode> StreamCode::compile(const Recording& recording, int 
     out.load(kAddresses[i], Operand::at(Emitter::kTable, 8 * i));
   for (const Body& body : bodies) {
     const size_t top = out.here();
-    out.address(rax, Operand::at(kOffset, body.copies * kVectorBytes));
+    out.address(rax, Operand::at(kIndex, body.copies * lanes));
     out.compare(rax, kEnd);
     const size_t leave = out.jump(Assembler::kAbove);
     if (!emitter.translate(body.first, body.last)) return nullptr;
+    const int scale = log_size(plan.out, plan.wide);
     for (int copy = 0; copy < body.copies; ++copy)
-      emitter.store(emitter.in_register(body.results[copy]), Operand::at(kOut, copy * kVectorBytes, kOffset));
+      emitter.store_as(plan.out, plan.wide, emitter.in_register(body.results[copy]),
+                       Operand::at(kOut, copy * lanes << scale, kIndex, scale), kScratch, kOtherScratch);
     emitter.forget();
-    out.add(kOffset, body.copies * kVectorBytes);
+    out.add(kIndex, body.copies * lanes);
     out.jump_back(top);
     out.lands(leave);
   }
   out.end_function();
   std::unique_ptr<Executable> memory = Executable::make(out.finish(emitter.pool()));
   if (memory == nullptr) return nullptr;
-  return std::unique_ptr<StreamCode>(new StreamCode(std::move(memory), emitter.num_slots()));
+  return std::unique_ptr<StreamCode>(new StreamCode(std::move(memory), emitter.num_slots(), plan.wide));
 }
 
-void StreamCode::run(const void* const* streams, std::span<const uint32_t> splats, void* out, int64_t n) const {
+void StreamCode::run(const void* const* streams, std::span<const uint64_t> splats, void* out, int64_t n) const {
   if (n <= 0) return;
   constexpr size_t kFew = 64;
   Slot few[kFew];
   std::unique_ptr<Slot[]> many(static_cast<size_t>(num_slots_) > kFew ? new Slot[num_slots_] : nullptr);
   Slot* slots = many ? many.get() : few;
   for (size_t i = 0; i < splats.size(); ++i)
-    for (int lane = 0; lane < kVectorBytes; lane += 4) std::memcpy(slots[i].bytes + lane, &splats[i], 4);
+    for (int lane = 0, width = wide_ ? 8 : 4; lane < kVectorBytes; lane += width)
+      std::memcpy(slots[i].bytes + lane, &splats[i], width);
   using Function = void (*)(const void* const*, Slot*, void*, int64_t);
   reinterpret_cast<Function>(reinterpret_cast<uintptr_t>(memory_->start()))(streams, slots, out, n);
 }
 
 #else
 
-std::unique_ptr<StreamCode> StreamCode::compile(const Recording&, int, int, int) { return nullptr; }
-void StreamCode::run(const void* const*, std::span<const uint32_t>, void*, int64_t) const {}
+std::unique_ptr<StreamCode> StreamCode::compile(const Recording&, const Plan&) { return nullptr; }
+void StreamCode::run(const void* const*, std::span<const uint64_t>, void*, int64_t) const {}
 
 #endif
 

@@ -8,23 +8,34 @@
 #include <memory>
 
 #include "code/executable.h"
-#include "code/recording.h"
+#include "code/memory.h"
 
 namespace thalweg::code {
 
 class StreamCode {
  public:
-  // The parameters of the recording are numbered: those below `num_streams` are arrays, the others splats.
-  static std::unique_ptr<StreamCode> compile(const Recording& recording, int num_streams, int num_splats, int result);
+  // What is computed: `result`, once for each element.
+  struct Plan {
+    // Of the arrays' elements; the first parameters are arrays, the others splats. Where it is not the lane's own type,
+    // the recording widens what it reads (code/memory.h).
+    std::vector<Memory> streams;
+    int num_splats = 0;
+    int result = 0;
+    Memory out = Memory::lane;
+    bool wide = false;  // lanes of 64 bits
+  };
+  static std::unique_ptr<StreamCode> compile(const Recording& recording, const Plan& plan);
 
-  // Computes n bytes of the output, a multiple of 32. `splats` are the values of the other parameters, as the bits of a
-  // lane of 32 bits. `out` may be one of the inputs.
-  void run(const void* const* streams, std::span<const uint32_t> splats, void* out, int64_t n) const;
+  // Computes n elements, a multiple of as many as a vector has lanes. `splats` are the values of the other parameters,
+  // as the bits of a lane. `out` may be one of the inputs.
+  void run(const void* const* streams, std::span<const uint64_t> splats, void* out, int64_t n) const;
 
  private:
-  StreamCode(std::unique_ptr<Executable> memory, int num_slots) : memory_(std::move(memory)), num_slots_(num_slots) {}
+  StreamCode(std::unique_ptr<Executable> memory, int num_slots, bool wide)
+      : memory_(std::move(memory)), num_slots_(num_slots), wide_(wide) {}
   std::unique_ptr<Executable> memory_;
   int num_slots_;
+  bool wide_;
 };
 
 }  // namespace thalweg::code

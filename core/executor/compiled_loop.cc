@@ -88,6 +88,46 @@ int LoopBlock::run(const void* state, void* memory) noexcept {
   return 1;
 }
 
+int LoopBlock::read_array(const void* state, void* memory) noexcept {
+  const auto& block = *static_cast<const LoopBlock*>(state);
+  auto* slots = static_cast<Slot*>(memory);
+  LoopArray* array = nullptr;
+  int32_t index = 0;
+  std::memcpy(&array, slots[block.pointers[0]].bytes, sizeof array);
+  std::memcpy(&index, slots[block.places[1]].bytes, sizeof index);
+  const char* from = array->use(index);
+  if (from == nullptr) return 0;
+  void* result = slots[block.places.back()].bytes;
+  if (block.element_bytes == sizeof(float)) {
+    int32_t element = 0;
+    std::memcpy(&element, from, sizeof element);
+    std::fill_n(static_cast<int32_t*>(result), code::kVectorBytes / sizeof element, element);
+    return 1;
+  }
+  std::memcpy(result, from, static_cast<size_t>(block.element_bytes));
+  block.wide ? repeat_last<int64_t>(result, block.count) : repeat_last<int32_t>(result, block.count);
+  return 1;
+}
+
+int LoopBlock::write_array(const void* state, void* memory) noexcept {
+  const auto& block = *static_cast<const LoopBlock*>(state);
+  auto* slots = static_cast<Slot*>(memory);
+  LoopArray* array = nullptr;
+  int32_t index = 0;
+  std::memcpy(&array, slots[block.pointers[0]].bytes, sizeof array);
+  std::memcpy(&index, slots[block.places[1]].bytes, sizeof index);
+  char* to = array->use(index);
+  if (to == nullptr) return 0;
+  const void* element = slots[block.places[2] < 0 ? 0 : block.places[2]].bytes;
+  if (block.pointers[2] != code::kNone) std::memcpy(&element, slots[block.pointers[2]].bytes, sizeof element);
+  if (block.element_bytes == sizeof(float))
+    std::memcpy(to, element, sizeof(float));
+  else
+    std::memcpy(to, element, static_cast<size_t>(block.element_bytes));
+  slots[block.places.back()] = slots[block.places[3]];
+  return 1;
+}
+
 bool CompiledLoop::fits(std::span<const Tensor> variables, std::span<const Tensor> invariants) const {
   for (size_t i = 0; i < operands_.size(); ++i) {
     const Tensor& tensor = i < num_variables_ ? variables[i] : invariants[i - num_variables_];
@@ -104,12 +144,24 @@ bool CompiledLoop::run(std::span<Tensor> variables, std::span<const Tensor> inva
   for (size_t i = 0; i < operands_.size(); ++i)
     fill(i < num_variables_ ? variables[i] : invariants[i - num_variables_], slots, operands_[i]);
   for (const auto& [value, tensor] : constants_) fill(tensor, slots, value);
+  std::vector<const Tensor*> handles;
+  for (const LoopArrayUse& use : arrays_) handles.push_back(&invariants[use.operand - num_variables_]);
+  std::optional<std::vector<LoopArray>> arrays = open_arrays(arrays_, handles);
+  if (!arrays) return false;
+  for (size_t k = 0; k < arrays_.size(); ++k) {
+    const LoopArray* const array = &(*arrays)[k];
+    std::memcpy(slots[operands_[arrays_[k].operand].pointer].bytes, &array, sizeof array);
+  }
   code::LoopCode::Outcome outcome;
+  int64_t iterations = 0;
   do {
     if (step.interrupted()) fail(Code::cancelled, "the step was cancelled inside a loop");
-    outcome = code_->run(slots, blocks_.empty() ? kIterations : kIterationsOfBlocks);
+    const code::LoopCode::Result done = code_->run(slots, blocks_.empty() ? kIterations : kIterationsOfBlocks);
+    outcome = done.outcome;
+    iterations += done.iterations;
     if (outcome == code::LoopCode::Outcome::limit) step.tick();
   } while (outcome == code::LoopCode::Outcome::limit);
+  close_arrays(arrays_, *arrays, iterations);
   for (size_t i = 0; i < num_variables_; ++i) variables[i] = read(slots, operands_[i]);
   return outcome == code::LoopCode::Outcome::ended;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "code/loop_code.h"
+#include "executor/loop_arrays.h"
 #include "kernel/kernel.h"
 #include "kernel/shaped_kernel.h"
 
@@ -44,6 +45,10 @@ struct LoopBlock {
   int64_t count = 0;               // elements of the result
   bool wide = false;               // of 64 bits
   static int run(const void* block, void* slots) noexcept;
+  // Of an element of a LoopArray; the operands are the array and the index, and for writing the element and the flow.
+  static int read_array(const void* block, void* slots) noexcept;
+  static int write_array(const void* block, void* slots) noexcept;
+  int64_t element_bytes = 0;
 };
 
 class CompiledLoop {
@@ -51,7 +56,7 @@ class CompiledLoop {
   // Whether the code was made for such types and shapes.
   bool fits(std::span<const Tensor> variables, std::span<const Tensor> invariants) const;
   // Goes on with the loop. True if it has ended, with the final values in `variables`; false before an iteration that
-  // fails. Throws if the step has been cancelled.
+  // fails, or if the arrays that the loop uses are not as they must be. Throws if the step has been cancelled.
   bool run(std::span<Tensor> variables, std::span<const Tensor> invariants, Step& step) const;
 
  private:
@@ -60,6 +65,7 @@ class CompiledLoop {
   size_t num_variables_ = 0;
   std::vector<std::pair<LoopValue, Tensor>> constants_;
   std::vector<std::unique_ptr<LoopBlock>> blocks_;
+  std::vector<LoopArrayUse> arrays_;
   std::unique_ptr<code::LoopCode> code_;
 };
 

@@ -69,6 +69,8 @@ const Shape* common_shape(std::span<const LoopValue> operands) {
 std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor> variables,
                                                          std::span<const Tensor> invariants) {
   auto made = std::make_unique<CompiledLoop>();
+  invariants_ = invariants;
+  num_variables_ = variables.size();
   std::vector<std::vector<LoopValue>> values;  // variables, invariants, outputs of the nodes
   for (std::span<const Tensor> tensors : {variables, invariants}) {
     for (const Tensor& tensor : tensors) {
@@ -78,6 +80,7 @@ std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor>
       if (!value) return nullptr;
       values.push_back({*value});
       made->operands_.push_back(*value);
+      if (tensor.dtype() == DType::resource) array_pointers_.push_back(value->pointer);
       for (size_t v = 0; v < value->vectors.size(); ++v)
         made->operands_.back().vectors[v] = first + static_cast<int>(v);
     }
@@ -87,6 +90,7 @@ std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor>
   for (size_t i = 0; i < program_.items_.size(); ++i) {
     if (i == program_.num_condition_) plan.condition_end = static_cast<int>(recording_.instructions().size());
     const LoopProgram::Item& item = program_.items_[i];
+    in_body_ = i >= program_.num_condition_;
     std::vector<LoopValue> operands;
     for (const LoopSource& input : item.inputs) operands.push_back(values[input.source][input.output]);
     const size_t inputs = std::min(operands.size(), item.def.input_dtypes.size());
@@ -111,6 +115,7 @@ std::unique_ptr<const CompiledLoop> LoopBuilder::compile(std::span<const Tensor>
   made->num_variables_ = variables.size();
   made->constants_ = std::move(constants_);
   made->blocks_ = std::move(blocks_);
+  made->arrays_ = std::move(arrays_);
   made->code_ = code::LoopCode::compile(recording_, plan);
   if (made->code_ == nullptr) return nullptr;
   return made;
@@ -203,6 +208,7 @@ std::vector<LoopValue> LoopBuilder::outputs(const NodeDef& def, const Kernel* ke
     }
     recording_.guard(taken);
     // A block costs too much to be computed for a branch that is not taken.
+    in_branch_ = in_branch;
     result = node(def, in_branch ? nullptr : kernel, operands);
     recording_.guard(kNone);
     if (result) result->branches = std::move(branches);
@@ -248,11 +254,13 @@ std::optional<LoopValue> LoopBuilder::node(const NodeDef& def, const Kernel* ker
   if (def.output_dtypes.size() != 1) return std::nullopt;
   if (def.op == "Const") return constant(def.attr<Tensor>("value"));
   if (operands.empty() || !lane_of(def.output_dtypes[0])) return std::nullopt;
+  if (operands[0].dtype == DType::resource) return kernel == nullptr ? std::nullopt : array_node(def, operands);
   if (def.op == "Identity" || def.op == "StopGradient" || def.op == "PreventGradient") return operands[0];
   if ((def.op == "ZerosLike" || def.op == "OnesLike") && !operands[0].is_outside())
     return filled(operands[0].dtype, operands[0].shape, def.op == "OnesLike" ? 1 : 0);
   const bool is_fused = def.op == "_FusedElementwise";
   if (is_fused && def.find("reduction") != nullptr) return kernel == nullptr ? std::nullopt : reduced(def, operands);
+  if (std::optional<LoopValue> result = rearranged(def, kernel, operands)) return result;
   if (dynamic_cast<const ShapedKernel*>(kernel) != nullptr) return shaped(kernel, def.output_dtypes[0], operands);
   for (const LoopValue& value : operands)
     if (value.is_outside()) return std::nullopt;
@@ -264,34 +272,80 @@ std::optional<LoopValue> LoopBuilder::node(const NodeDef& def, const Kernel* ker
 std::optional<LoopValue> LoopBuilder::shaped(const Kernel* kernel, DType dtype, Operands operands,
                                              std::unique_ptr<Kernel> owned) {
   const auto* const known = dynamic_cast<const ShapedKernel*>(kernel);
-  if (known == nullptr || dtype == DType::boolean || operands.size() > LoopBlock::kMostOperands) return std::nullopt;
-  auto block = std::make_unique<LoopBlock>();
-  code::Block recorded{&LoopBlock::run, block.get(), nullptr, {}, 0};
+  if (known == nullptr) return std::nullopt;
   std::vector<ShapedOperand> shapes;
-  for (const LoopValue& value : operands) {
-    // In slots, truth values are as wide as numbers.
-    if (value.dtype == DType::boolean && !value.is_outside()) return std::nullopt;
-    shapes.push_back({value.dtype, value.shape, value.constant});
-    recorded.operands.push_back(value.vectors);
-    block->pointers.push_back(value.pointer);
-  }
+  for (const LoopValue& value : operands) shapes.push_back({value.dtype, value.shape, value.constant});
   try {
     std::optional<ShapedWork> work = known->for_shapes(shapes);
     if (!work) return std::nullopt;
-    block->work = std::move(*work);
+    auto made = std::make_unique<LoopBlock>();
+    const Shape shape = work->shape;
+    made->work = std::move(*work);
+    made->kernel = std::move(owned);
+    return block(std::move(made), shape, dtype, operands);
   } catch (const Error&) {
     return std::nullopt;  // The node will report it.
   }
-  LoopValue result{dtype, block->work.shape, {}, false, {}};
+}
+
+std::optional<LoopValue> LoopBuilder::block(std::unique_ptr<LoopBlock> block, const Shape& shape, DType dtype,
+                                            Operands operands, int (*function)(const void*, void*)) {
+  if (dtype == DType::boolean || operands.size() > LoopBlock::kMostOperands) return std::nullopt;
+  code::Block recorded{function, block.get(), nullptr, {}, 0};
+  for (const LoopValue& value : operands) {
+    // In slots, truth values are as wide as numbers.
+    if (value.dtype == DType::boolean && !value.is_outside()) return std::nullopt;
+    recorded.operands.push_back(value.vectors);
+    block->pointers.push_back(value.pointer);
+  }
+  LoopValue result{dtype, shape, {}, false, {}};
   recorded.num_parts = static_cast<int>(num_vectors(result.shape, lanes_of(result)));
   if (recorded.num_parts == 0) return std::nullopt;
   block->count = result.shape.num_elements();
   block->wide = result.has_wide_lanes();
   block->places.assign(operands.size() + 1, kNone);
   recorded.places = block->places.data();
-  block->kernel = std::move(owned);
   result.vectors = recording_.block(std::move(recorded), *lane_of(dtype));
   blocks_.push_back(std::move(block));
+  return result;
+}
+
+std::optional<LoopValue> LoopBuilder::array_node(const NodeDef& def, Operands operands) {
+  const bool writes = def.op == "TensorArrayWriteV3";
+  if (!in_body_ || (!writes && def.op != "TensorArrayReadV3") || operands.size() != (writes ? 4 : 3))
+    return std::nullopt;
+  const LoopValue &handle = operands[0], &index = operands[1];
+  const auto place = std::find(array_pointers_.begin(), array_pointers_.end(), handle.pointer);
+  if (place == array_pointers_.end() || index.dtype != DType::int32 || !index.is_splat() || index.is_outside())
+    return std::nullopt;
+  size_t number = 0;  // of the handle among the invariants
+  for (auto left = place - array_pointers_.begin(); left >= 0; ++number)
+    if (invariants_[number].dtype() == DType::resource) --left;
+  --number;
+  LoopArrayUse use{num_variables_ + number, writes, writes ? operands[2].dtype : def.output_dtypes[0], {}, 1};
+  if (writes) {
+    if (operands[3].is_outside() || use.dtype == DType::boolean || !lane_of(use.dtype)) return std::nullopt;
+    use.element = operands[2].shape;
+  } else {
+    TensorArray* const array = array_of_handle(invariants_[number]);
+    const std::optional<Tensor> rows = array == nullptr ? std::nullopt : array->unread_rows();
+    if (!rows || rows->dtype() != use.dtype) return std::nullopt;
+    use.element = rows->shape().removed(0);
+  }
+  auto made = std::make_unique<LoopBlock>();
+  made->element_bytes = use.element.num_elements() * static_cast<int64_t>(size_of(use.dtype));
+  std::optional<LoopValue> result =
+      block(std::move(made), writes ? Shape{} : use.element, def.output_dtypes[0],
+            writes ? operands : operands.first(2), writes ? &LoopBlock::write_array : &LoopBlock::read_array);
+  if (!result) return std::nullopt;
+  const auto known = std::find_if(arrays_.begin(), arrays_.end(),
+                                  [&](const LoopArrayUse& other) { return other.operand == use.operand; });
+  if (known == arrays_.end())
+    arrays_.push_back(use);
+  else if (known->writes != writes || !(known->element == use.element) || known->dtype != use.dtype)
+    return std::nullopt;
+  else
+    ++known->per_iteration;
   return result;
 }
 
@@ -324,6 +378,10 @@ bool LoopBuilder::are_lanewise(size_t first) const {
 std::optional<LoopValue> LoopBuilder::elementwise(const NodeDef& def, Operands operands) {
   const Elementwise kernel = Registry::global().elementwise(def);
   const Shape* shape = common_shape(operands);
+  if (shape == nullptr && !in_branch_) {
+    const std::optional<std::vector<LoopValue>> spread = broadcast(operands);
+    return spread && common_shape(*spread) != nullptr ? elementwise(def, *spread) : std::nullopt;
+  }
   if (operands.size() > 2 || shape == nullptr || (kernel.record == nullptr && kernel.rows_of == nullptr))
     return std::nullopt;
   for (const LoopValue& value : operands)
@@ -365,16 +423,22 @@ std::optional<LoopValue> LoopBuilder::elementwise(const NodeDef& def, Operands o
 std::optional<LoopValue> LoopBuilder::fused(const NodeDef& def, Operands operands) {
   const auto ops = def.attr<std::vector<std::string>>("ops");
   const auto numbers = def.attr<std::vector<int64_t>>("operands");
+  const auto dtypes = def.attr<std::vector<DType>>("dtypes", {});
+  const size_t most = numbers.size() / ops.size();
   std::vector<LoopValue> values(operands.begin(), operands.end());
   for (size_t i = 0; i < ops.size(); ++i) {
     NodeDef op;
     op.op = ops[i];
-    op.attrs["T"] = DType::float32;
-    std::vector<LoopValue> chosen{values[numbers[2 * i]]};
-    if (numbers[2 * i + 1] >= 0) chosen.push_back(values[numbers[2 * i + 1]]);
-    op.input_dtypes.assign(chosen.size(), DType::float32);
-    op.output_dtypes = {DType::float32};
-    std::optional<LoopValue> result = elementwise(op, chosen);
+    std::vector<LoopValue> chosen;
+    for (size_t k = 0; k < most; ++k)
+      if (numbers[most * i + k] >= 0) chosen.push_back(values[numbers[most * i + k]]);
+    for (const LoopValue& value : chosen) op.input_dtypes.push_back(value.dtype);
+    op.attrs["T"] = op.input_dtypes.back();
+    op.output_dtypes = {dtypes.empty() ? DType::float32 : dtypes[i]};
+    if (!lane_of(op.output_dtypes[0])) return std::nullopt;
+    std::optional<LoopValue> result = op.op == "Cast"      ? cast(op, chosen[0])
+                                      : chosen.size() == 3 ? select(op, chosen)
+                                                           : elementwise(op, chosen);
     if (!result) return std::nullopt;
     values.push_back(std::move(*result));
   }

@@ -19,7 +19,8 @@ namespace thalweg {
 
 class LoopBuilder {
  public:
-  explicit LoopBuilder(const LoopProgram& program) : program_(program) {}
+  // The step is that of the run which compiles the loop.
+  LoopBuilder(const LoopProgram& program, Step& step) : program_(program), step_(step) {}
   // Null if a node, or an operand, is of another kind.
   std::unique_ptr<const CompiledLoop> compile(std::span<const Tensor> variables, std::span<const Tensor> invariants);
 
@@ -38,9 +39,21 @@ class LoopBuilder {
   // The result of a kernel on plain memory; `owned` is the kernel if no node of the loop has it.
   std::optional<LoopValue> shaped(const Kernel* kernel, DType dtype, Operands operands,
                                   std::unique_ptr<Kernel> owned = nullptr);
+  // The result of a function of whole values.
+  std::optional<LoopValue> block(std::unique_ptr<LoopBlock> block, const Shape& shape, DType dtype, Operands operands,
+                                 int (*function)(const void*, void*) = &LoopBlock::run);
+  // The result of a node that only moves elements.
+  std::optional<LoopValue> rearranged(const NodeDef& def, const Kernel* kernel, Operands operands);
+  // The elements of the operands, numbered from 1 on, in another order; 0 is a zero.
+  std::optional<LoopValue> moved(Operands operands, const Shape& shape, std::span<const int64_t> from);
+  // The operands in their common shape, scalars as they are.
+  std::optional<std::vector<LoopValue>> broadcast(Operands operands);
+  // Reading and writing TensorArrays.
+  std::optional<LoopValue> array_node(const NodeDef& def, Operands operands);
   std::optional<LoopValue> reduced(const NodeDef& def, Operands operands);
   std::optional<LoopValue> elementwise(const NodeDef& def, Operands operands);
   std::optional<LoopValue> fused(const NodeDef& def, Operands operands);
+  bool in_branch_ = false;
   std::optional<LoopValue> cast(const NodeDef& def, const LoopValue& from);
   std::optional<LoopValue> select(const NodeDef& def, Operands operands);
   LoopValue filled(DType dtype, const Shape& shape, int number);
@@ -48,8 +61,14 @@ class LoopBuilder {
   bool are_lanewise(size_t first) const;
 
   const LoopProgram& program_;
+  Step& step_;
   code::BlockRecording recording_;
   int num_parameters_ = 0;
+  std::span<const Tensor> invariants_;
+  size_t num_variables_ = 0;
+  bool in_body_ = false;
+  std::vector<LoopArrayUse> arrays_;
+  std::vector<int> array_pointers_;  // of the arrays
   std::vector<std::pair<LoopValue, Tensor>> constants_;
   std::vector<std::unique_ptr<LoopBlock>> blocks_;
 };

@@ -1,6 +1,8 @@
 // Building and running lowered loops.
 #include "executor/loop_program.h"
 
+#include <algorithm>
+
 #include "executor/compiled_loop.h"
 #include "executor/executor.h"
 #include "executor/loop_builder.h"
@@ -162,7 +164,7 @@ bool LoopProgram::run_code(std::span<Tensor> variables, std::span<Tensor> invari
     for (const auto& known : compiled_)
       if (known->fits(variables, invariants)) code = known.get();
     if (code == nullptr && is_worth_compiling && compiled_.size() + failed_ < kMostCompiled) {
-      std::unique_ptr<const CompiledLoop> made = LoopBuilder(*this).compile(variables, invariants);
+      std::unique_ptr<const CompiledLoop> made = LoopBuilder(*this, step).compile(variables, invariants);
       code = made.get();
       if (made != nullptr)
         compiled_.push_back(std::move(made));
@@ -178,9 +180,12 @@ void LoopProgram::run(std::span<Tensor> variables, std::span<Tensor> invariants,
   std::unique_ptr<Scratch> scratch = take_scratch();
   const NodeSite site{device_, step, observer_of(step)};
   Tensor* slots = scratch->slots.data();
+  // The arrays of a loop are only compiled as they are at its beginning (executor/loop_arrays.h).
+  const bool has_handles = std::any_of(invariants.begin(), invariants.end(),
+                                       [](const Tensor& each) { return each.dtype() == DType::resource; });
   for (uint32_t iteration = 0;; ++iteration) {
     // After a failure in machine code the nodes repeat the iteration, and report it.
-    if ((iteration == 0 || iteration == kWorthCompiling) && site.stats == nullptr &&
+    if ((iteration == 0 || (iteration == kWorthCompiling && !has_handles)) && site.stats == nullptr &&
         run_code(variables, invariants, step,
                  iterations_.load(std::memory_order_relaxed) + iteration >= kWorthCompiling))
       break;

@@ -1,7 +1,10 @@
 // Slice, StridedSlice and their relatives.
+#include <cstring>
+
 #include "compute/copies/elements.h"
 #include "compute/copies/slice_spec.h"
 #include "kernel/registry.h"
+#include "kernel/shaped_kernel.h"
 
 namespace thalweg {
 namespace {
@@ -31,11 +34,39 @@ void slice(Context& ctx) {
   ctx.set_output(0, box.shape == in.shape() ? in : read_slice(in, box));
 }
 
-struct StridedSlice : Kernel {
+struct StridedSlice : Kernel, ShapedKernel {
   explicit StridedSlice(const Construction& c) : masks(c) {}
   void compute(Context& ctx) override {
     const Tensor& in = ctx.input(0);
     ctx.set_output(0, read_slice(in, resolve_slice(in.shape(), ctx.input(1), ctx.input(2), ctx.input(3), masks)));
+  }
+  // Only indices of the first dimensions, as in x[i] and x[i, j].
+  std::optional<ShapedWork> for_shapes(std::span<const ShapedOperand> x) const override {
+    const Shape &shape = x[0].shape, &indices = x[1].shape;
+    if (x.size() != 4 || indices.rank() != 1 || indices[0] == 0 || indices[0] > shape.rank()) return std::nullopt;
+    const auto count = static_cast<int>(indices[0]);
+    if (masks.shrink_axis != (int64_t{1} << count) - 1 || masks.begin != 0 || masks.ellipsis != 0 ||
+        masks.new_axis != 0 || !x[3].constant.defined() || !(x[3].shape == indices) || x[1].dtype != DType::int32)
+      return std::nullopt;
+    for (int64_t stride : to_int64s(x[3].constant))
+      if (stride != 1) return std::nullopt;
+    Shape result = shape;
+    std::vector<int64_t> sizes;
+    for (int d = 0; d < count; ++d) {
+      sizes.push_back(result[0]);
+      result = result.removed(0);
+    }
+    const size_t bytes = static_cast<size_t>(result.num_elements()) * size_of(x[0].dtype);
+    return ShapedWork{result, [sizes, bytes](const void* const* from, void* to) {
+                        const auto* index = static_cast<const int32_t*>(from[1]);
+                        int64_t row = 0;
+                        for (size_t d = 0; d < sizes.size(); ++d) {
+                          const int64_t i = index[d] < 0 ? index[d] + sizes[d] : index[d];
+                          require(i >= 0 && i < sizes[d], "slice index ", index[d], " is out of bounds");
+                          row = row * sizes[d] + i;
+                        }
+                        std::memcpy(to, static_cast<const char*>(from[0]) + static_cast<size_t>(row) * bytes, bytes);
+                      }};
   }
   SliceMasks masks;
 };

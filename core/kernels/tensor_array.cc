@@ -70,6 +70,13 @@ Tensor part(const Tensor& value, int64_t first, int64_t count, bool drop) {
   return drop ? rows.reshaped(value.shape().removed(0)) : rows;
 }
 
+// Whether the indices are 0, 1, 2 and so on.
+bool counts_up(const std::vector<int64_t>& indices) {
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (indices[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
 void scatter(Context& ctx) {
   std::vector<int64_t> indices = to_int64s(ctx.input(1));
   Tensor value = ctx.input(2).owned();
@@ -77,9 +84,12 @@ void scatter(Context& ctx) {
   require(value.rank() >= 1, "the value must have at least one dimension, got a scalar");
   require(value.dim(0) == static_cast<int64_t>(indices.size()), "the value has shape ", value.shape(),
           ", but there are ", indices.size(), " indices");
-  std::vector<Tensor> parts;
-  for (size_t i = 0; i < indices.size(); ++i) parts.push_back(part(value, static_cast<int64_t>(i), 1, true));
-  array_of(ctx, value.dtype()).write(indices, parts);
+  TensorArray& array = array_of(ctx, value.dtype());
+  if (!counts_up(indices) || !array.write_whole(value)) {
+    std::vector<Tensor> parts;
+    for (size_t i = 0; i < indices.size(); ++i) parts.push_back(part(value, static_cast<int64_t>(i), 1, true));
+    array.write(indices, parts);
+  }
   ctx.set_output(0, ctx.take_input(3));
 }
 
@@ -132,15 +142,24 @@ struct Gather : Kernel {
       ctx.allocate(0, Shape(dims));
       return;
     }
+    if (counts_up(indices)) {
+      if (std::optional<Tensor> rows = array.read_whole(static_cast<int64_t>(indices.size()))) {
+        require_element(rows->shape().removed(0), indices[0]);
+        return ctx.set_output(0, std::move(*rows));
+      }
+    }
     std::vector<Tensor> values = array.read(indices);
     const Shape& shape = values[0].shape();
-    require(element_shape.accepts(shape), "TensorArray was passed element_shape ", element_shape,
-            " which does not match the Tensor at index ", indices[0], ": ", shape);
+    require_element(shape, indices[0]);
     for (size_t i = 1; i < values.size(); ++i)
       require(values[i].shape() == shape, "TensorArray has inconsistent shapes.  Index ", indices[0],
               " has shape: ", shape, " but index ", indices[i], " has shape: ", values[i].shape());
     Tensor& out = ctx.allocate(0, shape.inserted(0, static_cast<int64_t>(values.size())));
     concatenate(values, out);
+  }
+  void require_element(const Shape& shape, int64_t index) const {
+    require(element_shape.accepts(shape), "TensorArray was passed element_shape ", element_shape,
+            " which does not match the Tensor at index ", index, ": ", shape);
   }
   PartialShape element_shape;
 };

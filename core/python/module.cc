@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "compute/elementwise/record_op.h"
 #include "compute/onednn/engine.h"
 #include "compute/onednn/probe.h"
 #include "executor/loop_program.h"
@@ -131,6 +132,15 @@ NB_MODULE(_core, m) {
         return rows.binary ? 2 : rows.unary ? 1 : 0;
       },
       "op"_a, "The number of operands of an element-wise op that can be fused; 0 for all others.");
+  m.def(
+      "can_record",
+      [](const std::string& op, const std::vector<int>& inputs, int result) {
+        std::vector<DType> types;
+        for (int type : inputs) types.push_back(DType(type));
+        return can_record(op, types, DType(result));
+      },
+      "op"_a, "inputs"_a, "result"_a,
+      "Whether machine code can be made for an element-wise op on inputs of these types, with such a result.");
   m.def("kernel_ops", [] { return Registry::global().ops("CPU"); });
   m.def(
       "kernel_dtypes",

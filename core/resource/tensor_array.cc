@@ -39,6 +39,84 @@ PartialShape TensorArray::element_shape() {
   return options_.element_shape;
 }
 
+void TensorArray::separate() {
+  if (!has_whole_) return;
+  has_whole_ = false;
+  elements_.resize(static_cast<size_t>(size_));
+  const Shape shape = whole_shape_.removed(0);
+  for (int64_t i = 0; i < size_; ++i) {
+    Element& at = elements_[static_cast<size_t>(i)];
+    at.shape = shape;
+    at.has_shape = at.written = true;
+    at.read = whole_is_read_;
+    if (whole_.defined()) at.value = whole_.rows(i, 1).reshaped(shape);
+  }
+  whole_.reset();
+}
+
+bool TensorArray::write_whole(const Tensor& rows) {
+  std::lock_guard lock(mutex_);
+  if (closed_ || has_whole_ || !elements_.empty() || options_.is_gradient || rows.dtype() != options_.dtype ||
+      rows.rank() == 0 || rows.dim(0) == 0 || rows.dim(0) > kMostElements || !is_plain(rows.dtype()))
+    return false;
+  if (rows.dim(0) != size_ && !(options_.dynamic_size && rows.dim(0) > size_)) return false;
+  const Shape element = rows.shape().removed(0);
+  if (!options_.element_shape.accepts(element)) return false;
+  if (options_.identical_element_shapes && !options_.element_shape.fully_defined())
+    options_.element_shape = known(element);
+  size_ = rows.dim(0);
+  whole_ = rows.owned();
+  whole_shape_ = whole_.shape();
+  has_whole_ = true;
+  whole_is_read_ = false;
+  return true;
+}
+
+std::optional<Tensor> TensorArray::read_whole(int64_t count) {
+  std::lock_guard lock(mutex_);
+  if (closed_ || !has_whole_ || count != size_ || !whole_.defined()) return std::nullopt;
+  whole_is_read_ = true;
+  return options_.clear_after_read ? std::move(whole_) : whole_;
+}
+
+std::optional<Tensor> TensorArray::unread_rows() {
+  std::lock_guard lock(mutex_);
+  if (closed_ || !has_whole_ || !whole_.defined()) return std::nullopt;
+  return whole_;
+}
+
+bool TensorArray::awaits(DType dtype, const Shape& element) {
+  std::lock_guard lock(mutex_);
+  return !closed_ && !has_whole_ && elements_.empty() && !options_.is_gradient && dtype == options_.dtype &&
+         options_.element_shape.accepts(element);
+}
+
+void TensorArray::mark_read(std::span<const int64_t> indices) {
+  if (indices.empty()) return;
+  std::lock_guard lock(mutex_);
+  // With clear_after_read none was read twice.
+  if (has_whole_ && (!options_.clear_after_read || static_cast<int64_t>(indices.size()) == size_)) {
+    whole_is_read_ = true;
+    if (options_.clear_after_read) whole_.reset();
+    return;
+  }
+  separate();
+  for (int64_t index : indices) {
+    Element& at = element(index);
+    at.read = true;
+    if (options_.clear_after_read) at.value.reset();
+  }
+}
+
+void TensorArray::write_rows(std::span<const int64_t> indices, const Tensor& rows) {
+  if (static_cast<int64_t>(indices.size()) == rows.dim(0) && write_whole(rows)) return;
+  const Shape shape = rows.shape().removed(0);
+  std::lock_guard lock(mutex_);
+  check_open();
+  separate();
+  for (int64_t index : indices) write_one(index, rows.rows(index, 1).reshaped(shape));
+}
+
 TensorArray::Element& TensorArray::element(int64_t index) {
   if (index >= static_cast<int64_t>(elements_.size())) {
     if (index >= kMostElements)
@@ -53,6 +131,7 @@ TensorArray::Element& TensorArray::element(int64_t index) {
 void TensorArray::write(std::span<const int64_t> indices, std::span<Tensor> values) {
   std::lock_guard lock(mutex_);
   check_open();
+  separate();
   for (size_t i = 0; i < indices.size(); ++i) write_one(indices[i], std::move(values[i]));
 }
 
@@ -89,6 +168,7 @@ void TensorArray::write_one(int64_t index, Tensor value) {
 std::vector<Tensor> TensorArray::read(std::span<const int64_t> indices) {
   std::lock_guard lock(mutex_);
   check_open();
+  separate();
   std::vector<Tensor> out;
   out.reserve(indices.size());
   for (int64_t index : indices) out.push_back(read_one(index));
@@ -100,6 +180,7 @@ std::vector<Tensor> TensorArray::read_all() {
   check_open();
   if (size_ > kMostElements)
     fail(Code::resource_exhausted, "TensorArray ", name_, ": ", size_, " elements are too many to read at once");
+  separate();
   int64_t count = concat_size_ >= 0 ? concat_size_ : size_;
   std::vector<Tensor> out;
   out.reserve(count);
@@ -134,6 +215,8 @@ void TensorArray::close() {
   std::map<std::string, std::shared_ptr<TensorArray>> gradients;
   std::lock_guard lock(mutex_);
   closed_ = true;
+  has_whole_ = false;
+  whole_.reset();
   gone.swap(elements_);
   gradients.swap(gradients_);
 }
@@ -143,6 +226,7 @@ std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, st
   check_open();
   std::shared_ptr<TensorArray>& found = gradients_[source];
   if (found) return found;
+  separate();
   // The gradients have as many elements as the array now has: it must not grow any more.
   options_.dynamic_size = false;
   Options options = options_;
@@ -169,6 +253,7 @@ std::shared_ptr<TensorArray> TensorArray::gradient(const std::string& source, st
 void TensorArray::begin_split(int64_t size) {
   std::lock_guard lock(mutex_);
   check_open();
+  separate();
   if (size > size_ && options_.dynamic_size) size_ = size;
   int64_t expected = gradient_split_size_ >= 0 ? gradient_split_size_ : size_;
   require(size == expected, "TensorArray ", name_, ": TensorArray's size is not equal to the size of lengths (",

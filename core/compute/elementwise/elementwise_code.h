@@ -1,10 +1,11 @@
-// ElementwiseCode: machine code for a chain of element-wise ops over float32, one loop with all values in registers.
+// ElementwiseCode: machine code for a chain of element-wise ops, one loop with all values in registers.
 //
-// Contract: computes the same bits as the ops' own loops, whose functors it records (code/recorded.h). `compile`
-// returns null for ops that cannot be recorded, and where no code can be made. Immutable, so any number of threads may
-// run it.
+// Contract: computes the same bits as the ops' own loops, whose functors it records (compute/elementwise/record_op.h).
+// `compile` returns null for ops that cannot be recorded, and where no code can be made. Immutable, so any number of
+// threads may run it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,29 +13,38 @@
 #include <vector>
 
 #include "code/stream_code.h"
+#include "tensor/dtype.h"
 
 namespace thalweg {
 
 class ElementwiseCode {
  public:
-  static constexpr int64_t kWidth = 8;  // elements of a vector
+  static constexpr int kMostOperands = 3;
 
   // Values are numbered: first the inputs, then the results of the ops, in their order. Only the last result is stored.
   struct Op {
     std::string name;
-    int left, right;  // values; right is -1 for a unary op
+    std::array<int, kMostOperands> operands;  // values; -1 behind the last
+    DType dtype = DType::float32;             // of the result
   };
   // `scalar[v]` says that value v is a scalar: it is given to `run`, also where it is the result of an op.
-  static std::unique_ptr<ElementwiseCode> compile(int num_inputs, std::span<const Op> ops,
+  static std::unique_ptr<ElementwiseCode> compile(std::span<const DType> inputs, std::span<const Op> ops,
                                                   std::span<const char> scalar);
 
-  // Computes n elements, a multiple of kWidth. inputs[v] are the elements of input v, scalars[v] the value of scalar v;
-  // the others are not read. `out` may be one of the inputs.
-  void run(const float* const* inputs, const float* scalars, float* out, int64_t n) const;
+  // Elements of a vector.
+  int64_t width() const { return width_; }
+  // Computes n elements. inputs[v] are the elements of input v, scalars[v] is a pointer to the value of scalar v; the
+  // others are not read. `out` may be one of the inputs.
+  void run(const void* const* inputs, const void* const* scalars, void* out, int64_t n) const;
 
  private:
+  void run_rest(const void* const* streams, std::span<const uint64_t> splats, char* out, int64_t n) const;
   std::unique_ptr<code::StreamCode> code_;
   std::vector<int> streams_, splats_;  // the values that are its parameters
+  std::vector<DType> types_;           // of these
+  std::vector<size_t> sizes_;          // bytes of the streams' elements
+  size_t out_size_ = 0;
+  int64_t width_ = 0;
 };
 
 }  // namespace thalweg

@@ -19,7 +19,7 @@ def drop_identities(graph: StepGraph) -> StepGraph:
     relays = _relays(graph)
     edges: dict[Edge, Edge] = {}
     for name, node in graph.nodes.items():
-        if not forwards(node) or node.controls or name in awaited:
+        if len(node.inputs) != 1 or not forwards(node) or node.controls or name in awaited:
             continue
         source = node.inputs[0]
         if flow_of(graph.nodes[source[0]].op) is Flow.SWITCH or node.input_dtypes[0]._is_ref_dtype:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from thalweg.passes.fuse_elementwise import CanRecord
 from thalweg.passes.fusion import fuse
 from thalweg.passes.keep_weights import keep_weights
 from thalweg.passes.lower_loops import lower_loops
@@ -21,10 +22,12 @@ class TaskKernels(NamedTuple):
     Attributes:
         operands_of: How many operands an op that can be fused element by element has; 0 for all others.
         is_synchronous: Whether a node has a kernel that never waits, so that it may run inside a lowered loop.
+        can_record: Whether machine code can be made for an element-wise op on inputs of some types.
     """
 
     operands_of: Callable[[str], int]
     is_synchronous: Callable[[Node], bool]
+    can_record: CanRecord | None = None
 
 
 def for_device(
@@ -51,7 +54,7 @@ def fused(graph: StepGraph, options: PassOptions, kernels: TaskKernels, changes_
     if options.layouts:
         graph = travel_layouts(graph, kernels.operands_of)
     if options.fused:
-        graph = fuse(graph, kernels.operands_of)
+        graph = fuse(graph, kernels.operands_of, kernels.can_record)
     if not changes_resources:
         graph = keep_weights(graph)
     return lower_loops(pack_weights(graph), kernels.is_synchronous)

@@ -79,7 +79,7 @@ def _fuse(chain: Node, reduction: Node) -> Node:
         op=_CHAIN,
         attrs=standing_for(
             {
-                **{key: attrs[key] for key in ("ops", "operands", "origins")},
+                **{key: attrs[key] for key in ("ops", "operands", "origins", "dtypes") if key in attrs},
                 "reduction": reduction.op,
                 "keep_dims": reduction.attrs.get("keep_dims", False),
             },
@@ -87,5 +87,5 @@ def _fuse(chain: Node, reduction: Node) -> Node:
         ),
         inputs=(*inputs, reduction.inputs[1]),
         controls=tuple(dict.fromkeys((*chain.controls, *reduction.controls))),
-        input_dtypes=(*(float32 for _ in inputs), reduction.input_dtypes[1]),
+        input_dtypes=(*chain.input_dtypes[: len(inputs)], reduction.input_dtypes[1]),
     )

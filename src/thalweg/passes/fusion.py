@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from thalweg.passes.common_subexpressions import merge_common_subexpressions
 from thalweg.passes.drop_identities import drop_identities, forwards
 from thalweg.passes.fuse_contractions import fuse_contractions
-from thalweg.passes.fuse_elementwise import fuse_elementwise
+from thalweg.passes.fuse_elementwise import CanRecord, fuse_elementwise
 from thalweg.passes.fuse_reductions import fuse_reductions
 from thalweg.passes.fuse_updates import fuse_updates
 from thalweg.passes.join_products import FEWEST_PRODUCTS, join_products
@@ -17,14 +17,15 @@ from thalweg.passes.step_graph import StepGraph, asked_device, members_of
 _SUM: Final = "Add"  # among the fused ops of a contraction
 
 
-def fuse(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
+def fuse(graph: StepGraph, operands_of: Callable[[str], int], can_record: CanRecord | None = None) -> StepGraph:
     """The step, or one device's part of it, with nodes made one where a kernel does their work together.
 
     Args:
         graph: The step.
         operands_of: How many operands an op that can be fused element by element has; 0 for all others.
+        can_record: Which ops on other types than float32 can be fused; none if None.
     """
-    return _fuse_values(fuse_updates(join_products(graph)), operands_of)
+    return _fuse_values(fuse_updates(join_products(graph)), operands_of, can_record)
 
 
 class Fusion(NamedTuple):
@@ -54,7 +55,7 @@ class Fusion(NamedTuple):
         return (len(self.nodes) - len(here) + 2) / len(self.nodes)
 
 
-def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]:
+def fusions(graph: StepGraph, operands_of: Callable[[str], int], can_record: CanRecord | None = None) -> list[Fusion]:
     """The groups of nodes that become one if they are on one device, whatever devices they name now.
 
     Sums of a product and another tensor are left out: two products that are added may well run on two devices, and the
@@ -65,7 +66,7 @@ def fusions(graph: StepGraph, operands_of: Callable[[str], int]) -> list[Fusion]
     )
     found = []
     known = join_products(merge_common_subexpressions(drop_identities(anywhere)))
-    for name, node in _fuse_values(known, operands_of).nodes.items():
+    for name, node in _fuse_values(known, operands_of, can_record).nodes.items():
         if _SUM in node.attrs.get("fused_ops", ()) and node.op == "_FusedMatMul":
             continue
         members = [each for each, _ in members_of(node) if each in graph.nodes]
@@ -95,5 +96,5 @@ def _is_product(graph: StepGraph, name: str) -> bool:
     return node.op == "MatMul"
 
 
-def _fuse_values(graph: StepGraph, operands_of: Callable[[str], int]) -> StepGraph:
-    return fuse_reductions(fuse_elementwise(fuse_contractions(graph), operands_of), operands_of)
+def _fuse_values(graph: StepGraph, operands_of: Callable[[str], int], can_record: CanRecord | None) -> StepGraph:
+    return fuse_reductions(fuse_elementwise(fuse_contractions(graph), operands_of, can_record), operands_of)

@@ -208,8 +208,6 @@ def _lower(
     plain = [node for node in frame.nodes if node.name in inside or not flow_of(node.op).is_primitive]
     if not all(node.name in inside or may_lower(node) for node in plain):
         return None
-    if any(node.controls for node in frame.enters):
-        return None
     if any(use.reader is None for node in frame.nodes if node.op != "Exit" for use in uses[node.name]):
         return None  # The core refuses such a step, and says why.
     variables: list[Node] = []  # the Enter of each loop variable
@@ -325,8 +323,9 @@ def _lowered(
 ) -> _Lowered | None:  # fmt: skip
     name = f"{enters[0].name}/_loop"
     dtypes = tuple(node.output_dtypes[0] for node in enters)
+    waits_for = tuple(dict.fromkeys(control for node in enters for control in node.controls))
     loop = Node(
-        name, "_Loop", {"program": body}, tuple(node.inputs[0] for node in enters), (), enters[0].device, dtypes,
+        name, "_Loop", {"program": body}, tuple(node.inputs[0] for node in enters), waits_for, enters[0].device, dtypes,
         dtypes[:num_variables]
     )  # fmt: skip
     gone = {node.name for node in frame.nodes} | {node.name for node in frame.enters}

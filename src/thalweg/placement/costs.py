@@ -250,7 +250,7 @@ def placed_seconds(graph: StepGraph, costs: CostModel, type_of: Mapping[str, str
     place = {name: node.device for name, node in graph.nodes.items()}
     if not costs.has_fused and not may_join_sums(graph):
         return found  # Nodes cost the same, whether passes fuse them or not.
-    for fusion in fusions(graph, core.operands_of_rows):
+    for fusion in fusions(graph, core.operands_of_rows, core.can_record):
         here = fusion.together(place)
         if len(here) == len(fusion.nodes):
             continue

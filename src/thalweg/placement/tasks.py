@@ -172,7 +172,7 @@ def tasks_of(
 def _fuse(tasks: Tasks, graph: StepGraph, index: Mapping[str, int], costs: CostModel, constant: set[str]) -> None:
     """Finds the nodes that run as one, and moves their times to the last of them."""
     machine = tasks.machine
-    for fusion in fusions(graph, core.operands_of_rows):
+    for fusion in fusions(graph, core.operands_of_rows, core.can_record):
         if any(name in constant for name in fusion.nodes):
             continue
         nodes = [index[name] for name in fusion.nodes]

@@ -90,7 +90,7 @@ def local_kernels(functions: Mapping[str, PlannedFunction] | None = None) -> Tas
             return False
         return node.op == "_Loop" or not core.is_async(node.op)
 
-    return TaskKernels(core.operands_of_rows, is_synchronous)
+    return TaskKernels(core.operands_of_rows, is_synchronous, core.can_record)
 
 
 def supports(op: str, attr: str, dtype: DType) -> bool:
