@@ -1,8 +1,16 @@
-"""Files elsewhere, through fsspec: its file system in memory, and its local one."""
+"""Files elsewhere, through fsspec: its file system in memory, its local one, and an object store behind HTTP.
+
+The object store is moto's S3 server, spoken to by s3fs: its cases are left out unless both are installed
+(`pip install 'moto[server,s3]' s3fs`).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +25,65 @@ from thalweg.platform import remote_files
 fsspec = pytest.importorskip("fsspec")
 
 
-@pytest.fixture(params=["memory", "local"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+HAS_STORE = all(importlib.util.find_spec(name) for name in ("moto", "flask", "s3fs"))
+STORE = """
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0)
+server.start()
+print("port", server.get_host_and_port()[1], flush=True)
+input()
+"""
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[None]:
+    """A process that serves S3's protocol on the loopback device, and fsspec's settings for it."""
+    if not HAS_STORE:
+        yield
+        return
+    server = subprocess.Popen(
+        [sys.executable, "-c", STORE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        port = next(line.split()[1] for line in server.stdout if line.startswith("port"))
+        keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+        before = {name: os.environ.get(name) for name in keys}
+        os.environ.update(keys)
+        fsspec.config.conf["s3"] = {"endpoint_url": f"http://127.0.0.1:{port}"}
+        fsspec.filesystem("s3").ls("")  # Its thread stays.
+        _disconnect()
+        yield
+        del fsspec.config.conf["s3"]
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    finally:
+        server.stdin.close()
+        server.wait(30)
+        server.stdout.close()
+
+
+def _disconnect() -> None:
+    """Closes the connections that s3fs keeps."""
+    system = fsspec.filesystem("s3")
+    system.close_session(system.loop, system.s3)
+    type(system).clear_instance_cache()
+
+
+@pytest.fixture(
+    params=["memory", "local", pytest.param("s3", marks=pytest.mark.skipif(not HAS_STORE, reason="needs moto and s3fs"))]
+)
+def folder(request: pytest.FixtureRequest, tmp_path: Path, object_store: None) -> Iterator[str]:
     """A folder with a scheme."""
     if request.param == "local":
         yield f"local://{tmp_path}/folder"
+        return
+    if request.param == "s3":
+        fsspec.filesystem("s3").mkdir("bucket")
+        yield "s3://bucket/folder"
+        fsspec.filesystem("s3").rm("bucket", recursive=True)
+        _disconnect()
         return
     system = fsspec.filesystem("memory")
     yield "memory://bucket/folder"
@@ -97,15 +159,15 @@ def test_a_checkpoint_counts_when_all_of_it_is_there(folder: str, monkeypatch: p
     saver = tf.train.Saver()
     found = remote_files.remote(folder)
     assert found is not None
-    system = type(found.system)
+    system = found.system  # fsspec makes one for all paths.
     put = system.put_file
     stored: list[str] = []
 
-    def fails_at_the_index(self: object, source: str, target: str, *args: object, **kwargs: object) -> None:
+    def fails_at_the_index(source: str, target: str, *args: object, **kwargs: object) -> None:
         if target.endswith(".index"):
             raise ConnectionError("the link is gone")
         stored.append(target)
-        put(self, source, target, *args, **kwargs)
+        put(source, target, *args, **kwargs)
 
     monkeypatch.setattr(system, "put_file", fails_at_the_index)
     with tf.Session() as session:
