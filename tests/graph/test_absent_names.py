@@ -9,7 +9,18 @@ from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 from thalweg.platform import absent_names
 
-PUBLIC = ["matmul", "zeros", "NoGradient", "cond", "nn.conv2d", "layers.conv2d", "disable_v2_behaviour", "nn.relu", "nn.softmax", "train.AdamOptimizer"]
+PUBLIC = [
+    "matmul",
+    "zeros",
+    "NoGradient",
+    "cond",
+    "nn.conv2d",
+    "layers.conv2d",
+    "disable_v2_behaviour",
+    "nn.relu",
+    "nn.softmax",
+    "train.AdamOptimizer",
+]
 
 
 @pytest.mark.parametrize(("name", "said"), [
