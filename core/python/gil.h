@@ -39,23 +39,36 @@ class Gil {
   friend class NativeCall;
   friend class WithGil;
   friend class WithoutGil;
-  // Counts the thread as inside.
+  // Counts the thread as inside, or no longer. With the lock, under which nobody else changes the count: a step passes
+  // here several times, so that these are no atomic additions.
   static void enter() {
     inside_ = true;
-    // Counts itself, then reads the flag; `end_threads` sets the flag, then reads the count: so one of them sees the
-    // other.
-    threads_.fetch_add(1);
+    holders_.store(holders_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   static void leave() {
     inside_ = false;
-    threads_.fetch_sub(1);
+    holders_.store(holders_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  // Takes the lock by `take`, and counts the thread as inside from before it asks. It counts itself, then reads the
+  // flag; `end_threads` sets the flag, then reads the count: so one of them sees the other.
+  template <typename Take>
+  static void enter_by(const Take& take) {
+    asking_.fetch_add(1);
+    if (closed()) {
+      asking_.fetch_sub(1);
+      rest();
+    }
+    take();
+    enter();
+    asking_.fetch_sub(1);
   }
   // Whether this thread must not have the lock any more.
   static bool closed() { return ending_.load() && !is_ender(); }
   static bool is_ender();
 
   static std::atomic<bool> ending_;
-  static std::atomic<int> threads_;  // those inside
+  static std::atomic<int> holders_;  // the threads inside that have had the lock; they may be waiting for it in Python
+  static std::atomic<int> asking_;   // the threads that ask for it
   static thread_local bool inside_;
 };
 
@@ -66,6 +79,7 @@ class NativeCall {
     if (outermost_) Gil::enter();
     if (!Gil::closed()) [[likely]]
       return;
+    Gil::leave();
     PyEval_SaveThread();
     Gil::rest();
   }
@@ -82,15 +96,12 @@ class NativeCall {
 class WithGil {
  public:
   WithGil() : entered_(!Gil::has_lock()) {
-    if (entered_) {
-      Gil::enter();
-      if (Gil::closed()) Gil::rest();
-    }
-    state_ = PyGILState_Ensure();
+    const auto take = [this] { state_ = PyGILState_Ensure(); };
+    entered_ ? Gil::enter_by(take) : take();
   }
   ~WithGil() {
-    PyGILState_Release(state_);
     if (entered_) Gil::leave();
+    PyGILState_Release(state_);
   }
   WithGil(const WithGil&) = delete;
 
@@ -103,20 +114,19 @@ class WithGil {
 // Gives the lock away for as long as it lives.
 class WithoutGil {
  public:
-  WithoutGil() : thread_(PyEval_SaveThread()), was_inside_(Gil::inside_) {
+  WithoutGil() : was_inside_(Gil::inside_) {
     if (was_inside_) Gil::leave();
+    thread_ = PyEval_SaveThread();
   }
   ~WithoutGil() {
-    Gil::enter();
-    if (Gil::closed()) Gil::rest();
-    PyEval_RestoreThread(thread_);
+    Gil::enter_by([this] { PyEval_RestoreThread(thread_); });
     if (!was_inside_) Gil::leave();
   }
   WithoutGil(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* thread_;
   const bool was_inside_;
+  PyThreadState* thread_;
 };
 
 // Calls into Python, with the lock; a thread that Python ends meanwhile rests here. The call must not create objects
