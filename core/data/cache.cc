@@ -3,7 +3,8 @@
 // The first pass that reaches the end of the input fills the cache; iterators made later read it. The file is written
 // under another name and renamed when it is complete, so that there never is half a cache. One iterator at a time
 // writes it: another one, of this program or of another, fails with AlreadyExistsError; the lock of a program that has
-// died is void. Its content is: a line that identifies the format, then each element as its length (8 bytes), the
+// died is void. A cache of another file system (a path with a scheme) is written locally, and copied there when it is
+// complete; the lock then holds for the programs of a user on this machine. Its content is: a line that identifies the format, then each element as its length (8 bytes), the
 // masked CRC-32C of its bytes (4) and the bytes.
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,12 +12,14 @@
 
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
 #include "data/dataset.h"
 #include "io/crc32c.h"
 #include "io/input_stream.h"
+#include "io/remote_files.h"
 #include "kernel/registry.h"
 
 namespace thalweg {
@@ -106,10 +109,23 @@ class MemoryCache final : public UnaryDataset {
   const std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
 };
 
+// Where the files are that belong to a cache while it is written, as the beginning of their paths: beside it, or in the
+// folder for temporary files if it is elsewhere.
+std::string local_prefix(const std::string& cache) {
+  if (remote_files_of(cache) == nullptr) return cache;
+  const std::string name = cat("thalweg-", getuid(), "-", std::hash<std::string>{}(cache), ".cache");
+  return std::filesystem::temp_directory_path() / name;
+}
+
+bool exists(const std::string& cache) {
+  if (const RemoteFiles* remote = remote_files_of(cache)) return remote->exists(cache);
+  return access(cache.c_str(), R_OK) == 0;
+}
+
 // The right to write a cache file: a lock on a file beside it.
 class WriterLock {
  public:
-  explicit WriterLock(const std::string& cache) : path_(cache + ".lockfile") {
+  explicit WriterLock(const std::string& cache) : path_(local_prefix(cache) + ".lockfile") {
     file_ = open(path_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
     if (file_ < 0) fail(Code::unavailable, "the lock ", path_, " of a cache cannot be written");
     if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
@@ -136,7 +152,7 @@ class FileWriter {
  public:
   explicit FileWriter(std::string path) : path_(std::move(path)), lock_(path_) {
     static std::atomic<int64_t> number{0};
-    temporary_ = cat(path_, ".tmp-", getpid(), "-", number.fetch_add(1));
+    temporary_ = cat(local_prefix(path_), ".tmp-", getpid(), "-", number.fetch_add(1));
     file_.open(temporary_, std::ios::binary | std::ios::trunc);
     check();
     file_.write(kMagic.data(), kMagic.size());
@@ -160,6 +176,7 @@ class FileWriter {
   void finish() {
     file_.close();
     check();
+    if (const RemoteFiles* remote = remote_files_of(path_)) return remote->upload(temporary_, path_);
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
       fail(Code::unavailable, "the cache file ", path_, " cannot be put in its place");
     temporary_.clear();
@@ -176,8 +193,9 @@ class FileWriter {
 
 class FileCache final : public UnaryDataset {
  public:
-  FileCache(Signature signature, DatasetPtr input, std::string path)
-      : UnaryDataset(std::move(signature), std::move(input)), path_(std::move(path) + ".cache") {}
+  FileCache(Signature signature, DatasetPtr input, const std::string& path)
+      : UnaryDataset(std::move(signature), std::move(input)),
+        path_((remote_files_of(path) != nullptr ? path : local_path(path)) + ".cache") {}
   std::unique_ptr<DatasetIterator> iterate(const Making& making) const override {
     return std::make_unique<Walk>(*this, making);
   }
@@ -186,7 +204,7 @@ class FileCache final : public UnaryDataset {
   struct Walk final : DatasetIterator {
     Walk(const FileCache& dataset, const Making& making)
         : dataset(dataset.input()), path(dataset.path_), types(dataset.signature().types), making(making) {
-      if (access(path.c_str(), R_OK) != 0) input = this->dataset->iterate(making);
+      if (!exists(path)) input = this->dataset->iterate(making);
     }
     Pulled next(Pull& pull, Element& out) override {
       if (ended) return Pulled::end;

@@ -18,6 +18,9 @@ class RemoteFiles {
   virtual std::unique_ptr<ByteSource> open(const std::string& path) const = 0;
   // Replaces or creates a file; it appears whole.
   virtual void write(const std::string& path, std::string_view content) const = 0;
+  // The same with the content of a local file.
+  virtual void upload(const std::string& local, const std::string& path) const = 0;
+  virtual bool exists(const std::string& path) const = 0;
 };
 
 // Before any thread reads files. Lives as long as the process.

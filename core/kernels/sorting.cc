@@ -3,8 +3,10 @@
 // An element and its position become one unsigned number, such that smaller numbers come first: larger elements before
 // smaller ones, equal ones by position, NaN behind everything. So every algorithm below sorts plain integers, and the
 // order is total for all values.
+#include <random>
 #include <utility>
 
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 #include "thread/parallel.h"
 
@@ -51,25 +53,64 @@ inline int64_t position(K key) {
   return static_cast<int64_t>(static_cast<uint64_t>(key & ((K(1) << kPositionBits<K>)-1)));
 }
 
+// Work on one element of a row, about, in multiplications.
+constexpr double kWorkOfElement = 16;
+// So many elements of a row are handled between two looks at the step.
+constexpr int64_t kBlock = int64_t{1} << 20;
+constexpr int64_t kSortedByDigits = int64_t{1} << 26;
+
+// Ends the kernel if its step has ended. Outside of parallel loops only: these look at the step themselves, and their
+// bodies must not throw.
+void stop_if_ended(Interruption* interruption) {
+  if (interruption != nullptr && interruption->is_due()) fail(Code::cancelled, "the step has ended");
+}
+
+// body(begin, end) over [0, n) in blocks.
+template <typename Body>
+inline void in_blocks(int64_t begin, int64_t n, Interruption* interruption, const Body& body) {
+  for (; begin < n; begin += kBlock) {
+    stop_if_ended(interruption);
+    body(begin, std::min(n, begin + kBlock));
+  }
+}
+
+// Puts the key that belongs at `place` there, smaller ones before it and larger ones behind it. Keys are distinct.
+template <typename K>
+void put_in_place(K* keys, int64_t n, int64_t place, Interruption* interruption) {
+  int64_t begin = 0, end = n;
+  std::minstd_rand random;  // No input can be made for which all pivots are bad.
+  while (interruption != nullptr && end - begin > kBlock) {
+    stop_if_ended(interruption);
+    std::uniform_int_distribution<int64_t> any(begin, end - 1);
+    const K a = keys[any(random)], b = keys[any(random)], c = keys[any(random)];
+    const K pivot = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    const int64_t middle = std::partition(keys + begin, keys + end, [=](K key) { return key < pivot; }) - keys;
+    (place < middle ? end : begin) = middle;
+  }
+  std::nth_element(keys + begin, keys + place, keys + end);
+}
+
 // Leaves the k smallest of keys[0, n) in front, sorted if asked.
 template <typename K>
-void select(K* keys, int64_t n, int64_t k, bool sorted) {
-  if (k < n) std::nth_element(keys, keys + k, keys + n);
+void select(K* keys, int64_t n, int64_t k, bool sorted, Interruption* interruption) {
+  if (k < n) put_in_place(keys, n, k, interruption);
   if (sorted) std::sort(keys, keys + k);
 }
 
 // The same for a small k, without storing all keys: a heap of the best so far, the worst of them on top.
 template <typename T>
-void select_few(const T* row, int64_t n, Key<T>* heap, int64_t k) {
+void select_few(const T* row, int64_t n, Key<T>* heap, int64_t k, Interruption* interruption) {
   for (int64_t i = 0; i < k; ++i) heap[i] = key(row, i);
   std::make_heap(heap, heap + k);
-  for (int64_t i = k; i < n; ++i) {
-    Key<T> candidate = key(row, i);
-    if (candidate >= heap[0]) continue;
-    std::pop_heap(heap, heap + k);
-    heap[k - 1] = candidate;
-    std::push_heap(heap, heap + k);
-  }
+  in_blocks(k, n, interruption, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Key<T> candidate = key(row, i);
+      if (candidate >= heap[0]) continue;
+      std::pop_heap(heap, heap + k);
+      heap[k - 1] = candidate;
+      std::push_heap(heap, heap + k);
+    }
+  });
   std::sort_heap(heap, heap + k);
 }
 
@@ -77,35 +118,52 @@ void select_few(const T* row, int64_t n, Key<T>* heap, int64_t k) {
 // eight bits of the elements, the lowest first, leave equal ones in their order, which is that of their positions at
 // first.
 template <typename T>
-Key<T>* sort_row(const T* row, int64_t n, Key<T>* keys, Key<T>* spare) {
+Key<T>* sort_row(const T* row, int64_t n, Key<T>* keys, Key<T>* spare, Interruption* interruption) {
   constexpr int kDigits = sizeof(Key<T>) / 2;
   int32_t counts[kDigits][256] = {};
-  for (int64_t i = 0; i < n; ++i) {
-    keys[i] = key(row, i);
-    const auto order = descending(row[i]);
-    for (int d = 0; d < kDigits; ++d) ++counts[d][(order >> (8 * d)) & 255];
-  }
+  in_blocks(0, n, interruption, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      keys[i] = key(row, i);
+      const auto order = descending(row[i]);
+      for (int d = 0; d < kDigits; ++d) ++counts[d][(order >> (8 * d)) & 255];
+    }
+  });
   for (int d = 0; d < kDigits; ++d) {
     const int shift = kPositionBits<Key<T>> + 8 * d;
     auto digit = [shift](Key<T> key) { return static_cast<uint8_t>(key >> shift); };
     if (counts[d][digit(keys[0])] == n) continue;  // all equal
     int32_t next = 0;
     for (int32_t& count : counts[d]) next += std::exchange(count, next);
-    for (int64_t i = 0; i < n; ++i) spare[counts[d][digit(keys[i])]++] = keys[i];
+    in_blocks(0, n, interruption, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) spare[counts[d][digit(keys[i])]++] = keys[i];
+    });
     std::swap(keys, spare);
   }
   return keys;
 }
 
-// Runs row(r, scratch) for all rows, on several threads; scratch is room for `size` keys of a thread's own.
+// Runs row(r, scratch, interruption) for all rows of n elements, on several threads; scratch is room for `size` keys of
+// a thread's own. The last argument is null within the loop over rows, which looks at the step itself.
 template <typename K, typename Row>
-void for_rows(int64_t rows, int64_t cost, int64_t size, const Row& row) {
+void for_rows(Context& ctx, int64_t rows, int64_t n, int64_t size, const Row& row) {
   if (rows == 0) return;
-  int64_t chunks = std::clamp<int64_t>(rows * cost / 16384, 1, std::min<int64_t>(rows, intra_op_threads()));
+  const Interruptible interruptible(ctx, kWorkOfElement * static_cast<double>(rows) * static_cast<double>(n));
+  if (rows == 1) {
+    std::vector<K> scratch(static_cast<size_t>(size));
+    return row(0, scratch.data(), Interruption::current());
+  }
+  if (Interruption::current() != nullptr) {  // Pieces of a loop that is looked at, each with its memory.
+    return parallel_for(rows, 1, [&](int64_t begin, int64_t end) {
+      std::vector<K> scratch(static_cast<size_t>(size));
+      for (int64_t r = begin; r < end; ++r) row(r, scratch.data(), nullptr);
+    });
+  }
+  int64_t chunks = std::clamp<int64_t>(rows * n / 16384, 1, std::min<int64_t>(rows, intra_op_threads()));
   std::vector<K> scratch(static_cast<size_t>(chunks * size));
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
-      for (int64_t r = rows * c / chunks; r < rows * (c + 1) / chunks; ++r) row(r, scratch.data() + c * size);
+      for (int64_t r = rows * c / chunks; r < rows * (c + 1) / chunks; ++r)
+        row(r, scratch.data() + c * size, nullptr);
   });
 }
 
@@ -138,7 +196,7 @@ struct TopK : Kernel {
     if (shape.num_elements() == 0) return;
     Tensor positions = indices.dtype() == DType::int32 ? indices : Tensor(DType::int32, shape);
     dispatch(in.dtype(), Reals{}, [&]<typename T>() {
-      run(in.flat<T>(), shape.num_elements() / k, n, k, values.flat<T>(), positions.flat<int32_t>());
+      run(ctx, in.flat<T>(), shape.num_elements() / k, n, k, values.flat<T>(), positions.flat<int32_t>());
     });
     const int32_t* found = positions.flat<int32_t>();
     if (indices.dtype() == DType::int64) std::copy_n(found, shape.num_elements(), indices.flat<int64_t>());
@@ -147,23 +205,25 @@ struct TopK : Kernel {
 
  private:
   template <typename T>
-  void run(const T* in, int64_t rows, int64_t n, int64_t k, T* values, int32_t* indices) {
+  void run(Context& ctx, const T* in, int64_t rows, int64_t n, int64_t k, T* values, int32_t* indices) {
     const bool few = k <= n / 16;
     // By digits all of the row is sorted: worth it if most of it is wanted, and rows are longer than tables of digits.
-    const bool by_digits = sorted_ && n >= 256 && k >= n / (sizeof(Key<T>) == 8 ? 8 : 2);
-    for_rows<Key<T>>(rows, n,
+    // Of a very long row, too: the end of the step is noticed meanwhile.
+    const bool by_digits =
+        sorted_ && n >= 256 && (k >= n / (sizeof(Key<T>) == 8 ? 8 : 2) || (!few && n >= kSortedByDigits));
+    for_rows<Key<T>>(ctx, rows, n,
                      few         ? k
                      : by_digits ? 2 * n
                                  : n,
-                     [&](int64_t r, Key<T>* keys) {
+                     [&](int64_t r, Key<T>* keys, Interruption* interruption) {
                        const T* row = in + r * n;
                        if (few) {
-                         select_few(row, n, keys, k);
+                         select_few(row, n, keys, k, interruption);
                        } else if (by_digits) {
-                         keys = sort_row(row, n, keys, keys + n);
+                         keys = sort_row(row, n, keys, keys + n, interruption);
                        } else {
                          for (int64_t i = 0; i < n; ++i) keys[i] = key(row, i);
-                         select(keys, n, k, sorted_);
+                         select(keys, n, k, sorted_, interruption);
                        }
                        for (int64_t i = 0; i < k; ++i) {
                          int64_t at = position(keys[i]);
@@ -196,9 +256,9 @@ struct NthElement : Kernel {
       const int64_t place = reverse_ ? wanted : n - 1 - wanted;
       const T* x = in.flat<T>();
       T* to = out.flat<T>();
-      for_rows<Key<T>>(out.num_elements(), n, n, [&](int64_t r, Key<T>* keys) {
+      for_rows<Key<T>>(ctx, out.num_elements(), n, n, [&](int64_t r, Key<T>* keys, Interruption* interruption) {
         for (int64_t i = 0; i < n; ++i) keys[i] = key(x + r * n, i);
-        std::nth_element(keys, keys + place, keys + n);
+        put_in_place(keys, n, place, interruption);
         to[r] = x[r * n + position(keys[place])];
       });
     });

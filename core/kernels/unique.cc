@@ -1,5 +1,6 @@
 // Distinct elements in the order of their first appearance, with counts; and the elements of one list not in another.
 #include "compute/elementwise/elementwise.h"
+#include "executor/interruptible.h"
 
 namespace thalweg {
 namespace {
@@ -61,6 +62,20 @@ struct Slices {
   }
 };
 
+// Work on one element, about, in multiplications: a look-up in a table that does not fit a cache.
+constexpr double kWorkOfElement = 64;
+
+// body(begin, end) over [0, n) in blocks, as long as the step has not ended.
+template <typename Body>
+inline void in_blocks(int64_t n, const Body& body) {
+  Interruption* const interruption = Interruption::current();
+  const int64_t block = interruption != nullptr ? 16384 : std::max<int64_t>(n, 1);
+  for (int64_t begin = 0; begin < n; begin += block) {
+    if (interruption != nullptr && interruption->is_due()) fail(Code::cancelled, "the step has ended");
+    body(begin, std::min(n, begin + block));
+  }
+}
+
 // An open-addressing table of slice numbers.
 template <typename T>
 class SliceTable {
@@ -95,17 +110,19 @@ struct Groups {
   explicit Groups(const Slices<T>& slices) : group(slices.n) {
     SliceTable<T> table(slices);
     std::vector<int64_t> group_of_first(slices.n);
-    for (int64_t j = 0; j < slices.n; ++j) {
-      int64_t& entry = table.find(slices, j);
-      if (entry < 0) {
-        entry = j;
-        group_of_first[j] = static_cast<int64_t>(first.size());
-        first.push_back(j);
-        counts.push_back(0);
+    in_blocks(slices.n, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) {
+        int64_t& entry = table.find(slices, j);
+        if (entry < 0) {
+          entry = j;
+          group_of_first[j] = static_cast<int64_t>(first.size());
+          first.push_back(j);
+          counts.push_back(0);
+        }
+        group[j] = group_of_first[entry];
+        ++counts[group[j]];
       }
-      group[j] = group_of_first[entry];
-      ++counts[group[j]];
-    }
+    });
   }
 };
 
@@ -166,13 +183,15 @@ void unique_scalars(Context& ctx, const T* x, int64_t n, const Shape& shape, int
   Tensor& groups = ctx.allocate(1, Shape{n});
   dispatch(groups.dtype(), Indices{}, [&]<typename I>() {
     I* to = groups.flat<I>();
-    for (int64_t j = 0; j < n; ++j) {
-      const int64_t group = table.group_of(x[j], values);
-      to[j] = static_cast<I>(group);
-      if (!counting) continue;
-      if (group == static_cast<int64_t>(counts.size())) counts.push_back(0);
-      ++counts[group];
-    }
+    in_blocks(n, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) {
+        const int64_t group = table.group_of(x[j], values);
+        to[j] = static_cast<I>(group);
+        if (!counting) continue;
+        if (group == static_cast<int64_t>(counts.size())) counts.push_back(0);
+        ++counts[group];
+      }
+    });
   });
   Tensor& y = ctx.allocate(0, shape.with_dim(axis, static_cast<int64_t>(values.size())));
   std::copy(values.begin(), values.end(), y.flat<T>());
@@ -183,6 +202,7 @@ void unique_along(Context& ctx, int axis) {
   const Tensor& in = ctx.input(0);
   const int64_t n = in.dim(axis);
   require_index_type(ctx, 1, n);
+  const Interruptible interruptible(ctx, kWorkOfElement * static_cast<double>(in.num_elements()));
   dispatch(compared_as(in.dtype()), Compared{}, [&]<typename T>() {
     const Slices<T> slices{in.flat<T>(), in.shape().product(0, axis), n, in.shape().product(axis + 1, in.rank())};
     if constexpr (std::is_arithmetic_v<T>)
@@ -222,13 +242,19 @@ void list_diff(Context& ctx) {
   require(x.rank() == 1, "x must be a vector, got shape ", x.shape());
   require(y.rank() == 1, "y must be a vector, got shape ", y.shape());
   require_index_type(ctx, 1, x.num_elements());
+  const double elements = static_cast<double>(x.num_elements()) + static_cast<double>(y.num_elements());
+  const Interruptible interruptible(ctx, kWorkOfElement * elements);
   dispatch(compared_as(x.dtype()), Compared{}, [&]<typename T>() {
     Slices<T> of_x{x.flat<T>(), 1, x.num_elements(), 1}, of_y{y.flat<T>(), 1, y.num_elements(), 1};
     SliceTable<T> table(of_y);
-    for (int64_t j = 0; j < of_y.n; ++j) table.find(of_y, j) = j;
+    in_blocks(of_y.n, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) table.find(of_y, j) = j;
+    });
     std::vector<int64_t> places;
-    for (int64_t j = 0; j < of_x.n; ++j)
-      if (table.find(of_x, j) < 0) places.push_back(j);
+    in_blocks(of_x.n, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j)
+        if (table.find(of_x, j) < 0) places.push_back(j);
+    });
     T* out = ctx.allocate(0, Shape{static_cast<int64_t>(places.size())}).flat<T>();
     for (int64_t j : places) *out++ = of_x.x[j];
     set_indices(ctx, 1, places);

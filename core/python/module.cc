@@ -122,7 +122,14 @@ NB_MODULE(_core, m) {
   m.def(
       "register_numpy_dtype", [](int dtype, nb::object descr) { register_descr(DType(dtype), descr.ptr()); }, "dtype"_a,
       "descr"_a);
-  m.def("register_python_kernel", &register_python_kernel, "op"_a, "function"_a);
+  m.def("register_python_kernel", &register_python_kernel, "op"_a, "function"_a, "looks_at_step"_a);
+  m.def(
+      "step_has_ended",
+      [] {
+        NativeCall call;
+        return step_has_ended();
+      },
+      "For a kernel in Python that looks at its step: whether the step has ended. Asked at most every few milliseconds.");
   m.def("has_kernel", [](const std::string& op) { return Registry::global().has(op, "CPU"); }, "op"_a);
   m.def("is_async", [](const std::string& op) { return Registry::global().is_async(op); }, "op"_a);
   m.def("is_python", &is_python_op, "op"_a);

@@ -1,9 +1,12 @@
 // Calling Python from the executor, and its exceptions as errors.
 #include "python/python_kernel.h"
 
+#include <limits>
 #include <mutex>
+#include <optional>
 #include <set>
 
+#include "executor/interruptible.h"
 #include "kernel/registry.h"
 #include "kernel/shortcut.h"
 #include "python/attributes.h"
@@ -54,8 +57,8 @@ nb::object value_to_python(const AttrValue& value) {
 }
 
 struct PythonKernel : Kernel {
-  PythonKernel(const Construction& c, nb::callable function)
-      : function(std::move(function)), shortcut(make_shortcut(c)) {
+  PythonKernel(const Construction& c, nb::callable function, bool looks_at_step)
+      : function(std::move(function)), shortcut(make_shortcut(c)), looks_at_step(looks_at_step) {
     WithGil gil;
     attrs = nb::dict();
     for (const auto& [name, value] : c.def().attrs) attrs[name.c_str()] = value_to_python(value);
@@ -73,6 +76,8 @@ struct PythonKernel : Kernel {
 
   void compute(Context& ctx) override {
     if (shortcut && shortcut(ctx)) return;
+    std::optional<Interruptible> interruptible;
+    if (looks_at_step) interruptible.emplace(ctx, std::numeric_limits<double>::infinity());
     WithGil gil;
     try {
       nb::list inputs;
@@ -106,6 +111,7 @@ struct PythonKernel : Kernel {
   nb::object function;
   nb::object attrs;
   const Shortcut shortcut;
+  const bool looks_at_step;
 };
 
 Code code_of(PyObject* type) {
@@ -136,6 +142,11 @@ bool is_python_op(const std::string& op) {
   return python_ops().names.contains(op);
 }
 
+bool step_has_ended() {
+  Interruption* const interruption = Interruption::current();
+  return interruption != nullptr && interruption->is_due();
+}
+
 Error error_from_python(nb::python_error& exception) {
   nb::object value = nb::borrow(exception.value());
   if (nb::hasattr(value, "error_code") && nb::hasattr(value, "message"))
@@ -148,7 +159,7 @@ Error error_from_python(nb::python_error& exception) {
   return Error(code_of(exception.type().ptr()), text);
 }
 
-void register_python_kernel(const std::string& op, nb::callable function) {
+void register_python_kernel(const std::string& op, nb::callable function, bool looks_at_step) {
   Registration registration;
   registration.op = op;
   {
@@ -157,9 +168,9 @@ void register_python_kernel(const std::string& op, nb::callable function) {
   }
   // Held for the life of the process, like the registry itself.
   PyObject* callable = function.release().ptr();
-  registration.create = [callable](const Construction& c) {
+  registration.create = [callable, looks_at_step](const Construction& c) {
     WithGil gil;
-    return std::make_unique<PythonKernel>(c, nb::borrow<nb::callable>(callable));
+    return std::make_unique<PythonKernel>(c, nb::borrow<nb::callable>(callable), looks_at_step);
   };
   Registry::global().add(std::move(registration));
 }

@@ -9,8 +9,11 @@
 
 namespace thalweg {
 
-// `function(inputs: list[ndarray], attrs: dict) -> ndarray or sequence of them`, for every element type.
-void register_python_kernel(const std::string& op, nanobind::callable function);
+// `function(inputs: list[ndarray], attrs: dict) -> ndarray or sequence of them`, for every element type. One that looks
+// at its step may call `step_has_ended`.
+void register_python_kernel(const std::string& op, nanobind::callable function, bool looks_at_step);
+// For a kernel that looks at its step, on the thread that it was called on: whether to stop. With the GIL.
+bool step_has_ended();
 // Whether an op has a kernel that is written in Python.
 bool is_python_op(const std::string& op);
 

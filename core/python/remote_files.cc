@@ -46,7 +46,7 @@ class PythonSource final : public ByteSource {
  public:
   explicit PythonSource(const std::string& path) {
     WithGil gil;
-    file_ = call(module(), "open_for_core", bytes_of(path));
+    file_ = call(module(), "open_remote", bytes_of(path));
   }
   ~PythonSource() override {
     if (!nb::is_alive()) {
@@ -86,7 +86,15 @@ class PythonFiles final : public RemoteFiles {
   }
   void write(const std::string& path, std::string_view content) const override {
     WithGil gil;
-    call(module(), "write_for_core", bytes_of(path), bytes_of(content));
+    call(module(), "write_remote", bytes_of(path), bytes_of(content));
+  }
+  void upload(const std::string& local, const std::string& path) const override {
+    WithGil gil;
+    call(module(), "upload", bytes_of(local), bytes_of(path));
+  }
+  bool exists(const std::string& path) const override {
+    WithGil gil;
+    return call(module(), "exists_remotely", bytes_of(path)).is(nb::handle(Py_True));
   }
 };
 

@@ -226,7 +226,8 @@ def lazy_attribute(module: ModuleType, name: str) -> Any:
             return value
     from thalweg.platform.absent_names import advice  # Start-up time: only mistakes need it.
 
-    hint = advice(dotted, [*op_registry.exports(), *_sources])
+    beside = [f"{space}.{each}" if space else each for each in module.__dict__ if not each.startswith("_")]
+    hint = advice(dotted, dict.fromkeys([*op_registry.exports(), *_sources, *_ELSEWHERE, *beside]))
     raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}{hint}")
 
 
@@ -256,6 +257,8 @@ def _load(library: str) -> None:
             _loaded[library] = False
             raise
         bind_exports()
+        inside = [name.rpartition(".")[0] for name in op_registry.exports() if name.startswith(library + ".")]
+        watch_spaces(dict.fromkeys(inside))
 
 
 def bind_exports() -> None:

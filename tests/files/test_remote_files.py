@@ -1,8 +1,16 @@
-"""Files elsewhere, through fsspec: its file system in memory, and its local one."""
+"""Files elsewhere, through fsspec: its file system in memory, its local one, and an object store behind HTTP.
+
+The object store is moto's S3 server, spoken to by s3fs: its cases are left out unless both are installed
+(`pip install 'moto[server,s3]' s3fs`).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +25,73 @@ from thalweg.platform import remote_files
 fsspec = pytest.importorskip("fsspec")
 
 
-@pytest.fixture(params=["memory", "local"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+HAS_STORE = all(importlib.util.find_spec(name) for name in ("moto", "flask", "s3fs"))
+STORE = """
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0)
+server.start()
+print("port", server.get_host_and_port()[1], flush=True)
+input()
+"""
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[None]:
+    """A process that serves S3's protocol on the loopback device, and fsspec's settings for it."""
+    if not HAS_STORE:
+        yield
+        return
+    server = subprocess.Popen(
+        [sys.executable, "-c", STORE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        port = next(line.split()[1] for line in server.stdout if line.startswith("port"))
+        keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+        before = {name: os.environ.get(name) for name in keys}
+        os.environ.update(keys)
+        fsspec.config.conf["s3"] = {"endpoint_url": f"http://127.0.0.1:{port}"}
+        fsspec.filesystem("s3").ls("")  # Its thread stays.
+        _disconnect()
+        yield
+        del fsspec.config.conf["s3"]
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+    finally:
+        server.stdin.close()
+        server.wait(30)
+        server.stdout.close()
+
+
+def _disconnect() -> None:
+    """Closes the connections that s3fs keeps."""
+    system = fsspec.filesystem("s3")
+    system.close_session(system.loop, system.s3)
+    type(system).clear_instance_cache()
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        "local",
+        pytest.param("s3", marks=pytest.mark.skipif(not HAS_STORE, reason="needs moto and s3fs")),
+    ]
+)
+def folder(request: pytest.FixtureRequest, tmp_path: Path, object_store: None) -> Iterator[str]:
     """A folder with a scheme."""
     if request.param == "local":
         yield f"local://{tmp_path}/folder"
+        return
+    if request.param == "s3":
+        fsspec.filesystem("s3").mkdir("bucket")
+        yield "s3://bucket/folder"
+        fsspec.filesystem("s3").rm("bucket", recursive=True)
+        _disconnect()
         return
     system = fsspec.filesystem("memory")
     yield "memory://bucket/folder"
@@ -97,15 +167,15 @@ def test_a_checkpoint_counts_when_all_of_it_is_there(folder: str, monkeypatch: p
     saver = tf.train.Saver()
     found = remote_files.remote(folder)
     assert found is not None
-    system = type(found.system)
+    system = found.system  # fsspec makes one for all paths.
     put = system.put_file
     stored: list[str] = []
 
-    def fails_at_the_index(self: object, source: str, target: str, *args: object, **kwargs: object) -> None:
+    def fails_at_the_index(source: str, target: str, *args: object, **kwargs: object) -> None:
         if target.endswith(".index"):
             raise ConnectionError("the link is gone")
         stored.append(target)
-        put(self, source, target, *args, **kwargs)
+        put(source, target, *args, **kwargs)
 
     monkeypatch.setattr(system, "put_file", fails_at_the_index)
     with tf.Session() as session:
@@ -166,6 +236,36 @@ def test_files_are_read_and_written_by_ops(folder: str) -> None:
         assert session.run(content) == b"b\na\n"
         session.run(table.init)
         assert session.run(table.lookup(tf.constant(["a", "b", "c"]))).tolist() == [1, 0, -1]
+
+
+def test_elements_are_cached(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    calls: list[int] = []
+
+    def counted(n: np.int64) -> np.int64:
+        calls.append(int(n))
+        return n * n
+
+    tf.gfile.MakeDirs(folder)
+    dataset = tf.data.Dataset.range(5).map(lambda n: tf.py_func(counted, [n], tf.int64)).cache(f"{folder}/squares")
+    iterators = [dataset.make_initializable_iterator() for _ in range(3)]
+    gets = [iterator.get_next() for iterator in iterators]
+    with tf.Session() as session:
+        session.run([iterators[0].initializer, iterators[1].initializer])
+        assert session.run(gets[0]) == 0
+        with pytest.raises(tf.errors.AlreadyExistsError, match="is writing the cache"):
+            session.run(gets[1])
+        assert [session.run(gets[0]) for _ in range(4)] == [1, 4, 9, 16]
+        assert not tf.gfile.Exists(f"{folder}/squares.cache"), "there is no half a cache"
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(gets[0])
+        assert tf.gfile.ListDirectory(folder) == ["squares.cache"]
+        session.run(iterators[2].initializer)
+        assert [session.run(gets[2]) for _ in range(5)] == [0, 1, 4, 9, 16]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(gets[2])
+    assert calls == [0, 1, 2, 3, 4]
+    assert [path.name for path in tmp_path.iterdir() if "cache" in path.name] == [], "nothing is left here"
 
 
 def test_a_position_in_a_file_is_saved(folder: str) -> None:
@@ -231,3 +331,63 @@ def _read(reader: Any, path: str, count: int) -> list[bytes]:
 def _losses(folder: str) -> list[float]:
     paths = [f"{folder}/logs/{name}" for name in tf.gfile.ListDirectory(f"{folder}/logs")]
     return [v.simple_value for path in paths for e in tf.train.summary_iterator(path) for v in e.summary.value]
+
+
+def test_graphs_and_saved_models_are_written_and_read(folder: str, tmp_path: Path) -> None:
+    words = [tmp_path / "a" / "words", tmp_path / "b" / "words"]
+    for i, path in enumerate(words):
+        path.parent.mkdir()
+        path.write_text(f"words {i}\n")
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    y = tf.matmul(x, tf.get_variable("w", initializer=[[2.0], [3.0]]), name="y")
+    assets = [tf.constant(str(path), name=f"asset_{i}") for i, path in enumerate([*words, words[1]])]
+    for asset in assets:
+        tf.add_to_collection(tf.GraphKeys.ASSET_FILEPATHS, asset)
+    assert (
+        tf.train.write_graph(tf.get_default_graph(), f"{folder}/graphs", "graph.pbtxt")
+        == f"{folder}/graphs/graph.pbtxt"
+    )
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        prefix = tf.train.Saver().save(session, f"{folder}/model")
+        for as_text in (False, True):
+            builder = tf.saved_model.Builder(f"{folder}/saved_{as_text}")
+            signature = tf.saved_model.predict_signature_def({"x": x}, {"y": y})
+            builder.add_meta_graph_and_variables(
+                session, ["serve"], {"serving_default": signature}, assets_collection=assets
+            )
+            builder.save(as_text)
+    for as_text in (False, True):
+        with tf.Session(graph=tf.Graph()) as session:
+            model = tf.saved_model.loader.load(session, ["serve"], f"{folder}/saved_{as_text}")
+            assert session.run("y:0", {"x:0": [[1.0, 1.0]]}).tolist() == [[5.0]]
+            paths = [session.run(f"asset_{i}:0").decode() for i in range(3)]
+            assert [tf.gfile.GFile(path).read() for path in paths] == ["words 0\n", "words 1\n", "words 1\n"]
+            assert paths[1] == paths[2] != paths[0]
+            assert list(model.signature_def) == ["serving_default"]
+    with tf.Session(graph=tf.Graph()) as session:
+        tf.train.import_meta_graph(prefix + ".meta").restore(session, prefix)
+        assert session.run("y:0", {"x:0": [[1.0, 0.0]]}).tolist() == [[2.0]]
+    assert not Path(folder.partition(":")[0] + ":").exists(), "no local folder is named like a scheme"
+
+
+def test_a_monitored_training_goes_on_from_elsewhere(folder: str) -> None:
+    for last in (2, 4):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            loss = tf.square(tf.get_variable("v", initializer=1.0))
+            tf.summary.scalar("loss", loss)
+            train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
+            hooks = [tf.train.StopAtStepHook(last_step=last)]
+            with tf.train.MonitoredTrainingSession(
+                checkpoint_dir=f"{folder}/run", hooks=hooks, save_summaries_steps=1
+            ) as session:
+                assert session.run(step) == last - 2
+                while not session.should_stop():
+                    session.run(train)
+    latest = tf.train.latest_checkpoint(f"{folder}/run")
+    assert latest is not None
+    assert latest.endswith("model.ckpt-4")
+    names = tf.gfile.ListDirectory(f"{folder}/run")
+    assert "graph.pbtxt" in names
+    assert any(name.startswith("events") for name in names)

@@ -9,7 +9,18 @@ from thalweg import lazy_spaces
 from thalweg.graph.definitions import op_registry
 from thalweg.platform import absent_names
 
-PUBLIC = ["matmul", "zeros", "NoGradient", "nn.relu", "nn.softmax", "train.AdamOptimizer"]
+PUBLIC = [
+    "matmul",
+    "zeros",
+    "NoGradient",
+    "cond",
+    "nn.conv2d",
+    "layers.conv2d",
+    "disable_v2_behaviour",
+    "nn.relu",
+    "nn.softmax",
+    "train.AdamOptimizer",
+]
 
 
 @pytest.mark.parametrize(("name", "said"), [
@@ -18,6 +29,8 @@ PUBLIC = ["matmul", "zeros", "NoGradient", "nn.relu", "nn.softmax", "train.AdamO
     ("keraz", ""),
     ("GradientTapes", ""),
     ("nn.reluu", ". Did you mean 'tf.nn.relu'?"),
+    ("conv2d", ". Did you mean 'tf.nn.conv2d'?"),
+    ("enable_v2_behaviour", ""),
     ("relu", ". Did you mean 'tf.nn.relu'?"),
     ("train.AdamOptimiser", ". Did you mean 'tf.train.AdamOptimizer'?"),
     ("__path__", ""),
@@ -31,6 +44,13 @@ def test_absent_names_say_what_to_use() -> None:
     assert "tf.gradients" in absent_names.advice("GradientTape", PUBLIC)
     with pytest.raises(AttributeError, match=r"Did you mean .tf\.nn\.relu."):
         tf.nn.reluu  # noqa: B018
+
+
+def test_names_of_libraries_that_load_late_are_suggested() -> None:
+    with pytest.raises(AttributeError, match=r"Did you mean .tf\.keras\.layers\.Dense."):
+        tf.keras.layers.Densee  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Did you mean .tf\.RaggedTensor."):
+        tf.RaggedTensr  # noqa: B018
 
 
 def test_every_name_that_is_recommended_is_there() -> None:

@@ -115,3 +115,48 @@ def test_a_timeout_ends_a_factorization(op: Callable[[Any], Any]) -> None:
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(op(a)[0, 0], {a: np.eye(9000, dtype=np.float32)})
     assert time.monotonic() - begin < 30, "a minute or more, if the step were looked at between kernels only"
+
+
+def _svd_of_a_batch(a: tf.Tensor) -> tf.Tensor:
+    return tf.svd(tf.tile(a[None, :300, :300], [2000, 1, 1]))[0][0]
+
+
+@pytest.mark.parametrize(
+    "op",
+    [lambda a: tf.svd(a)[1], lambda a: tf.self_adjoint_eig(a)[1], tf.linalg.expm, _svd_of_a_batch],
+    ids=["svd", "eigh", "expm", "batch"],
+)
+def test_a_timeout_ends_what_lapack_computes(op: Callable[[Any], Any]) -> None:
+    a = tf.placeholder(tf.float32, [None, None])
+    matrix = np.random.default_rng(1).normal(size=[4000, 4000]).astype(np.float32)
+    begin = time.monotonic()
+    with tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=300)) as session:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(op(a)[0, 0], {a: matrix + matrix.T})
+    assert time.monotonic() - begin < 15, "a minute or more, if the step were looked at between kernels only"
+
+
+SEARCHES: dict[str, Callable[[Any], Any]] = {
+    "top_k": lambda a: tf.nn.top_k(a, 20_000_000)[1],
+    "top_k_unsorted": lambda a: tf.nn.top_k(tf.reshape(a, [40, 1_000_000]), 400_000, False)[1],
+    "nth_element": lambda a: tf.contrib.nn.nth_element(a, 20_000_000),
+    "unique": lambda a: tf.unique(a)[1],
+    "setdiff1d": lambda a: tf.setdiff1d(a, a)[1],
+}
+
+
+@pytest.mark.parametrize("op", SEARCHES.values(), ids=SEARCHES)
+def test_a_timeout_ends_a_search_early(op: Callable[[Any], Any]) -> None:
+    numbers = np.random.default_rng(1).normal(size=40_000_000).astype(np.float32)
+    a = tf.placeholder(tf.float32, [None])
+    with tf.control_dependencies([op(a)]):
+        done = tf.no_op()
+    with tf.Session() as session:
+        session.run(done, {a: numbers[:1_000_000].repeat(40)})
+        begin = time.monotonic()
+        session.run(done, {a: numbers})
+        whole = time.monotonic() - begin
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            session.run(done, {a: numbers}, tf.RunOptions(timeout_in_ms=int(200 * whole)))
+        ended = time.monotonic() - begin - whole
+    assert ended < 0.7 * whole, "it takes a fifth of the time, and what one look at the step may take"

@@ -298,7 +298,11 @@ class Dataset:
         return self._derived("PrefetchDataset", int64(AUTOTUNE if buffer_size is None else buffer_size, "buffer_size"))
 
     def cache(self, filename: Any = "") -> Dataset:
-        """The same elements, kept in memory, or in a file, after they have been computed once."""
+        """The same elements, kept in memory, or in a file, after they have been computed once.
+
+        The file appears when the first pass has reached the end. It may be elsewhere (`s3://...`, through fsspec): then
+        it is written locally first.
+        """
         return self._derived("CacheDataset", convert_to_tensor(filename, dtypes.string, name="filename"))
 
     # Grouping.

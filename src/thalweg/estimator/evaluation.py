@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ def write_results(folder: str, results: dict[str, Any], checkpoint_path: Any) ->
     if checkpoint_path:
         proto = tf.make_tensor_proto(tf.compat.as_bytes(checkpoint_path))
         summary.value.add(tag="checkpoint_path").tensor.CopyFrom(proto)
-    os.makedirs(folder, exist_ok=True)
+    tf.gfile.MakeDirs(folder)
     writer = tf.summary.FileWriterCache.get(folder)
     writer.add_summary(summary, int(results["global_step"]))
     writer.flush()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 from thalweg.estimator.export_outputs import EvalOutput, TrainOutput
@@ -29,7 +28,7 @@ def timestamped_dir(base: str) -> str:
     """A folder for a new export, which does not exist yet: the seconds of the time now."""
     for _ in range(_MOST_ATTEMPTS):
         path = os.path.join(base, str(int(time.time())))
-        if not os.path.exists(path):
+        if not tf.gfile.Exists(path):
             return path
         time.sleep(1)
     raise RuntimeError(f"Failed to obtain a unique export directory name in {base} in {_MOST_ATTEMPTS} attempts.")
@@ -62,11 +61,12 @@ def export(
         builder.save(as_text)
         for name, source in dict(assets_extra or {}).items():
             path = os.path.join(temporary, "assets.extra", name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            shutil.copyfile(source, path)
-        os.rename(temporary, target)
+            tf.gfile.MakeDirs(os.path.dirname(path))
+            tf.gfile.Copy(source, path)
+        tf.gfile.Rename(temporary, target)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        with suppress(tf.errors.OpError):
+            tf.gfile.DeleteRecursively(temporary)
         raise
     return os.fsencode(target)
 

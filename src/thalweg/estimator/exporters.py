@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from thalweg.estimator.public_names import tf
@@ -70,11 +70,12 @@ def _checked_count(exports_to_keep: int | None) -> int | None:
 
 def _remove_old(export_path: str, keep: int | None) -> None:
     """Removes all exports but the newest."""
-    if keep is None or not os.path.isdir(export_path):
+    if keep is None or not tf.gfile.IsDirectory(export_path):
         return
-    exports = sorted((int(entry), entry) for entry in os.listdir(export_path) if entry.isdecimal())
+    exports = sorted((int(entry), entry) for entry in tf.gfile.ListDirectory(export_path) if entry.isdecimal())
     for _, entry in exports[:-keep]:
-        shutil.rmtree(os.path.join(export_path, entry), ignore_errors=True)
+        with suppress(tf.errors.OpError):
+            tf.gfile.DeleteRecursively(os.path.join(export_path, entry))
 
 
 @export("estimator.LatestExporter")

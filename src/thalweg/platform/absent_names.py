@@ -14,9 +14,6 @@ _CUTOFF: Final = 0.78
 
 _INSTEAD: Final[dict[str, str]] = {
     "GradientTape": "Gradients are part of the graph: use tf.gradients(y, xs).",
-    "Module": "Use tf.variable_scope and tf.make_template for parts that share variables.",
-    "executing_eagerly": "Steps run in a tf.Session.",
-    "init_scope": "Wrap what has to be outside of a function in `with tf.Graph().as_default()` or build it before.",
     "lite": "Use thalweg model freeze to write a graph without variables.",
     "tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
     "xla": "Fusion and constant folding are always on; there is nothing to switch on.",
@@ -24,13 +21,12 @@ _INSTEAD: Final[dict[str, str]] = {
     "random_uniform_like": "Use tf.random_uniform(tf.shape(x)).",
     "config": "Use tf.ConfigProto and tf.Session(config=...).",
     "optimizers": "Use tf.train: tf.train.AdamOptimizer, tf.train.MomentumOptimizer and so on.",
-    "initializers.he_uniform": "Use tf.variance_scaling_initializer(scale=2.0, distribution='uniform').",
-    "contrib.eager": "Steps run in a tf.Session; gradients come from tf.gradients.",
-    "contrib.tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
-    "contrib.slim": "Use tf.layers and tf.variable_scope.",
     "summary.create_file_writer": "Use tf.summary.FileWriter.",
+    "distribute.MirroredStrategy": "Use tf.train.replica_device_setter or thalweg.horovod, see docs/distributed.md.",
+    "enable_v2_behavior": "Programs build graphs, and run them in a tf.Session.",
+    "compat.v2": "The names are those of TensorFlow 1.15; see docs/compatibility.md.",
+    "contrib.lite": "Use thalweg model freeze to write a graph without variables.",
     "random.Generator": "Use tf.random_normal, tf.random_uniform and their `seed`, or tf.random.stateless_normal.",
-    "data.AUTOTUNE": "Use tf.data.experimental.AUTOTUNE.",
 }  # fmt: skip
 
 
@@ -52,9 +48,15 @@ def advice(name: str, public: Iterable[str]) -> str:
         return f". {_INSTEAD[name]}"
     import difflib  # Start-up time: only mistakes need it.
 
-    beside = [each for each in public if each.rpartition(".")[0] == space]
+    # The same name in another namespace is no slip of the pen: conv2d is nn.conv2d, not cond.
+    same = sorted((each for each in public if each.rpartition(".")[2] == last), key=lambda each: (len(each), each))
+    if same:
+        return f". Did you mean 'tf.{same[0]}'?"
+    beside = [each for each in public if each.rpartition(".")[0] == space and not _are_opposites(each, name)]
     near = difflib.get_close_matches(name, beside, 1, _CUTOFF)
-    if near:
-        return f". Did you mean 'tf.{near[0]}'?"
-    same = sorted((each for each in public if each.rpartition(".")[2] == last), key=len)
-    return f". Did you mean 'tf.{same[0]}'?" if same else ""
+    return f". Did you mean 'tf.{near[0]}'?" if near else ""
+
+
+def _are_opposites(one: str, other: str) -> bool:
+    words = [name.rpartition(".")[2].partition("_")[0] for name in (one, other)]
+    return set(words) == {"enable", "disable"}

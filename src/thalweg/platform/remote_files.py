@@ -88,15 +88,15 @@ def remote_errors(path: Any) -> Iterator[None]:
         raise errors.UnknownError(None, None, f"{path}; {e}") from e
 
 
-def open_for_core(path: bytes) -> IO[bytes]:
-    """A file object for the native readers."""
+def open_remote(path: str | bytes) -> IO[bytes]:
+    """A file object to read from; also for the native readers."""
     found = _required(path)
     with remote_errors(os.fsdecode(path)):
         opened: IO[bytes] = found.system.open(found.path, "rb")
     return opened
 
 
-def write_for_core(path: bytes, content: bytes) -> None:
+def write_remote(path: str | bytes, content: bytes) -> None:
     """Replaces or creates a file, and the folders above it."""
     found = _required(path)
     with remote_errors(os.fsdecode(path)):
@@ -104,9 +104,24 @@ def write_for_core(path: bytes, content: bytes) -> None:
         found.system.pipe_file(found.path, content)
 
 
-def _required(path: bytes) -> RemoteFile:
+def upload(local: str | bytes, path: str | bytes) -> None:
+    """Replaces or creates a file by the content of a local one, and the folders above it."""
+    found = _required(path)
+    with remote_errors(os.fsdecode(path)):
+        make_parent(found)
+        found.system.put_file(os.fsdecode(local), found.path)
+
+
+def exists_remotely(path: str | bytes) -> bool:
+    """Whether there is such a file."""
+    found = _required(path)
+    with remote_errors(os.fsdecode(path)):
+        return bool(found.system.exists(found.path))
+
+
+def _required(path: str | bytes) -> RemoteFile:
     found = remote(path)
-    assert found is not None, "the core asks for paths with a scheme only"
+    assert found is not None, "only paths with a scheme come here"
     return found
 
 

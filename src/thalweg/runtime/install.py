@@ -43,7 +43,7 @@ def register_python_kernels() -> None:
     for op_def in all_ops():
         if op_def.python_kernel is not None and op_def.name not in _registered_kernels:
             _registered_kernels.add(op_def.name)
-            core.register_python_kernel(op_def.name, op_def.python_kernel)
+            core.register_python_kernel(op_def.name, op_def.python_kernel, op_def.looks_at_step)
 
 
 class InstalledStep:

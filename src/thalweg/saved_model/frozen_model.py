@@ -78,7 +78,7 @@ def freeze(
                 f"{path} is neither the folder of a SavedModel, nor a checkpoint with .meta, nor a GraphDef"
             )
         if not found:
-            raise ValueError(f"{path} does not say which results are wanted: name them (--output)")
+            raise ValueError(f"{path} does not say which results are wanted: name them (--result)")
         tensors = {key: graph.as_graph_element(name) for key, name in found.items()}
         operations = [each if isinstance(each, Operation) else each.op for each in tensors.values()]
         names = {

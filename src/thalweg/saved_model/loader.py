@@ -11,7 +11,6 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.name_scoping import prepend_name_scope
 from thalweg.graph.formats.write_graph import naming_damage, read_message
 from thalweg.platform import gfile, logging
-from thalweg.platform.file_paths import local_path
 from thalweg.saved_model import constants
 from thalweg.saved_model.packed_messages import name_for_memory, text_for_memory
 from thalweg.train.checkpoints.checkpoint_messages import saved_model_class
@@ -51,9 +50,9 @@ def parse_saved_model(export_dir: Any) -> Any:
         )
     try:
         if path.endswith(".pbtxt"):
-            saved_model = _parse_text(local_path(path))
+            saved_model = _parse_text(path)
         else:
-            saved_model = read_message(saved_model_class()(), local_path(path), "SavedModel")
+            saved_model = read_message(saved_model_class()(), path, "SavedModel")
     except ValueError as e:
         raise OSError(f"Cannot parse file {path}: {e}") from e
     name_for_memory(saved_model)
@@ -63,7 +62,7 @@ def parse_saved_model(export_dir: Any) -> Any:
 def _parse_text(path: str) -> Any:
     from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
 
-    with open(path, encoding="utf-8") as file:
+    with gfile.GFile(path) as file:
         text = text_for_memory(file.read())
     try:
         return text_format.Parse(text, saved_model_class()())

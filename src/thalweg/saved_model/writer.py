@@ -13,7 +13,6 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import gfile, logging
-from thalweg.platform.file_paths import local_path, os_errors
 from thalweg.saved_model import constants
 from thalweg.saved_model.packed_messages import name_for_files, text_for_files
 from thalweg.saved_model.signatures import predict_signature_def
@@ -164,20 +163,16 @@ class SavedModelBuilder:
 
     def _copy_asset(self, path: str) -> str:
         """Copies a file into the model; another file of the same name gets a number."""
-        import filecmp
-        import shutil
-
         stem, ending = os.path.splitext(os.path.basename(path))
         name, number = stem + ending, 0
         folder = os.path.join(self._export_dir, constants.ASSETS_DIRECTORY)
         while name in self._asset_names:
-            if filecmp.cmp(local_path(path), local_path(os.path.join(folder, name)), shallow=False):
+            if _same_content(path, os.path.join(folder, name)):
                 return name
             number += 1
             name = f"{stem}_{number}{ending}"
         gfile.MakeDirs(folder)
-        with os_errors(path):
-            shutil.copyfile(local_path(path), local_path(os.path.join(folder, name)))
+        gfile.Copy(path, os.path.join(folder, name), overwrite=True)
         self._asset_names[name] = path
         return name
 
@@ -212,9 +207,17 @@ class SavedModelBuilder:
             message = type(self._saved_model).FromString(self._saved_model.SerializeToString())
             name_for_files(message)
             content = message.SerializeToString()
-        write_durably(local_path(path), content)
+        write_durably(path, content)
         logging.info("SavedModel written to: %s", path)
         return path
+
+
+def _same_content(one: str, other: str) -> bool:
+    with gfile.GFile(one, "rb") as first, gfile.GFile(other, "rb") as second:
+        while (block := first.read(1 << 22)) == second.read(1 << 22):
+            if not block:
+                return True
+    return False
 
 
 def _asset_path(tensor: Any) -> str:

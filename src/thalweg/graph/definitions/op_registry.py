@@ -59,13 +59,14 @@ class OpDef:
         module: The Python module that declares it.
         python_kernel: An implementation on NumPy, when the op has no native kernel.
         runs_user_code: Whether a run calls Python functions of the user, which may wait for other nodes of the step.
+        looks_at_step: Whether the kernel in Python asks now and then whether its step has ended.
         work: How much a node has to do (graph/definitions/work.py), or None: one pass over inputs and outputs.
     """
 
     __slots__ = (
         "_attrs", "_attrs_text", "_inputs", "_outputs", "_signature", "aggregate", "allows_uninitialized",
-        "commutative", "doc", "effect", "flow", "module", "name", "prepared", "python_kernel", "runs_user_code",
-        "shape", "stateful", "work",
+        "commutative", "doc", "effect", "flow", "looks_at_step", "module", "name", "prepared", "python_kernel",
+        "runs_user_code", "shape", "stateful", "work",
     )  # fmt: skip
 
     def __init__(self, name: str, signature: str, attrs: str, shape: ShapeFunction | None, stateful: bool) -> None:
@@ -86,6 +87,7 @@ class OpDef:
         self.module = ""
         self.python_kernel: PythonKernel | None = None
         self.runs_user_code = False
+        self.looks_at_step = False
         self.work: WorkFunction | None = None
         self.prepared: Any = None  # PreparedOp, made by `prepared_op.prepare` when the op is used first.
 
@@ -284,7 +286,7 @@ def gradient_function(op_type: str) -> GradientFunction | None:
         ) from None
 
 
-def python_kernel(*op_types: str, runs_user_code: bool = False) -> Callable[[F], F]:
+def python_kernel(*op_types: str, runs_user_code: bool = False, looks_at_step: bool = False) -> Callable[[F], F]:
     """Registers `fn(inputs, attrs)` on NumPy arrays as the implementation of ops without a native kernel.
 
     It returns one array, or a sequence with one per output. The executor calls it under the GIL.
@@ -292,12 +294,14 @@ def python_kernel(*op_types: str, runs_user_code: bool = False) -> Callable[[F],
     Args:
         *op_types: The ops.
         runs_user_code: Whether it calls functions of the user, which may wait for other nodes of the step.
+        looks_at_step: Whether it asks the core now and then whether its step has ended, and writes nothing but outputs.
     """
 
     def register(function: F) -> F:
         for op_type in op_types:
             op_def(op_type).python_kernel = function  # type: ignore[assignment]
             op_def(op_type).runs_user_code = runs_user_code
+            op_def(op_type).looks_at_step = looks_at_step
         return function
 
     return register

@@ -11,6 +11,8 @@ from typing import Any
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
+from thalweg.platform.file_paths import local_path
+from thalweg.platform.remote_files import is_remote, open_remote, write_remote
 
 
 @export("train.write_graph", "io.write_graph")
@@ -32,7 +34,6 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
         'graph.pbtxt'
     """
     message = graph_or_graph_def.as_graph_def() if isinstance(graph_or_graph_def, Graph) else graph_or_graph_def
-    os.makedirs(logdir or ".", exist_ok=True)
     path = os.path.join(logdir, name)
     write_message(message, path, as_text)
     return path
@@ -46,6 +47,10 @@ def write_message(message: Any, path: str, as_text: bool) -> None:
         content = text_format.MessageToString(message).encode()
     else:
         content = message.SerializeToString()
+    if is_remote(path):
+        write_remote(path, content)  # An object store makes a file appear as a whole.
+        return
+    path = local_path(path)
     folder = os.path.dirname(path)
     os.makedirs(folder or ".", exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder or ".", prefix=os.path.basename(path) + ".tmp")
@@ -75,8 +80,22 @@ def naming_damage(path: str, what: str) -> Iterator[None]:
         ) from e
 
 
+def _content(path: str) -> bytes:
+    if is_remote(path):
+        try:
+            with open_remote(path) as elsewhere:
+                return elsewhere.read()
+        except errors.NotFoundError as e:
+            raise OSError(f"File {path} does not exist.") from e
+    path = local_path(path)
+    if not os.path.exists(path):
+        raise OSError(f"File {path} does not exist.")
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def read_message(message: Any, path: str, what: str) -> Any:
-    """Fills a protobuf from a file, binary or text.
+    """Fills a protobuf from a file, binary or text, here or elsewhere.
 
     Raises:
         OSError: If the file does not exist, cannot be read, or is neither form of this protobuf.
@@ -84,10 +103,7 @@ def read_message(message: Any, path: str, what: str) -> Any:
     from google.protobuf import text_format  # Start-up time: protobuf is slow to import.
     from google.protobuf.message import DecodeError
 
-    if not os.path.exists(path):
-        raise OSError(f"File {path} does not exist.")
-    with open(path, "rb") as file:
-        content = file.read()
+    content = _content(path)
     try:
         message.ParseFromString(content)
         return message

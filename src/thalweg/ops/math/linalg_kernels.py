@@ -8,6 +8,7 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph.definitions.op_registry import python_kernel
+from thalweg.ops.math.long_factorizations import by_pieces, ends_with_step
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +41,8 @@ def _same_batch(a: Array, b: Array, rows: int) -> None:
         raise _invalid(f"Input matrix and rhs are incompatible: {list(a.shape)} vs. {list(b.shape)}")
 
 
-@python_kernel("CholeskyGrad")
+@python_kernel("CholeskyGrad", looks_at_step=True)
+@ends_with_step
 def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     lower, grad = _square(inputs[0]), _square(inputs[1])
     if lower.shape != grad.shape:
@@ -56,7 +58,8 @@ def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     return (0.5 * (result + np.swapaxes(result, -1, -2))).astype(lower.dtype)
 
 
-@python_kernel("MatrixSolveLs")
+@python_kernel("MatrixSolveLs", looks_at_step=True)
+@ends_with_step
 def _least_squares(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     if inputs[2].ndim != 0:
         raise _invalid(f"l2_regularizer must be a scalar, got shape {list(inputs[2].shape)}")
@@ -81,7 +84,8 @@ def _least_squares(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     return (_adjoint(a) @ np.linalg.solve(gram, b)).astype(a.dtype)
 
 
-@python_kernel("SelfAdjointEigV2")
+@python_kernel("SelfAdjointEigV2", looks_at_step=True)
+@ends_with_step
 def _self_adjoint_eig(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     x = _square(inputs[0])
     failed = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
@@ -89,14 +93,15 @@ def _self_adjoint_eig(inputs: list[Array], attrs: dict[str, Any]) -> Any:
         raise _invalid(failed)
     try:
         if not attrs["compute_v"]:
-            return np.linalg.eigvalsh(x).astype(x.dtype), np.zeros([0], x.dtype)
-        values, vectors = np.linalg.eigh(x)
+            return by_pieces(np.linalg.eigvalsh, x).astype(x.dtype), np.zeros([0], x.dtype)
+        values, vectors = by_pieces(np.linalg.eigh, x)
     except np.linalg.LinAlgError:
         raise _invalid(failed) from None
     return values.astype(x.dtype), vectors.astype(x.dtype)
 
 
-@python_kernel("Svd")
+@python_kernel("Svd", looks_at_step=True)
+@ends_with_step
 def _svd(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     x = _matrices(inputs[0])
     # LAPACK iterates, and may do so for ever on NaN or infinity: the decomposition of such a matrix is NaN.
@@ -105,9 +110,9 @@ def _svd(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     empty = np.zeros([0], x.dtype)
     try:
         if not attrs["compute_uv"]:
-            values = np.linalg.svd(safe, compute_uv=False)
+            values = by_pieces(lambda part: np.linalg.svd(part, compute_uv=False), safe)
             return np.where(finite[..., None], values, np.nan).astype(x.dtype), empty, empty
-        u, s, vh = np.linalg.svd(safe, full_matrices=attrs["full_matrices"])
+        u, s, vh = by_pieces(lambda part: np.linalg.svd(part, full_matrices=attrs["full_matrices"]), safe)
     except np.linalg.LinAlgError:
         raise _invalid("SVD did not converge.") from None
     sides = [np.where(finite[..., None, None], side, np.nan).astype(x.dtype) for side in (u, _adjoint(vh))]
@@ -122,7 +127,8 @@ _PADE = (
 _PADE_NORM = 5.371920351148152
 
 
-@python_kernel("MatrixExponential")
+@python_kernel("MatrixExponential", looks_at_step=True)
+@ends_with_step
 def _exponential(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     """Scaling and squaring: exp(x) = exp(x / 2^s)^(2^s), with a Padé approximant for the small exponential."""
     x = _square(inputs[0])
@@ -159,7 +165,8 @@ def _function_of(x: Array, function: Any) -> Array:
         return result
 
 
-@python_kernel("MatrixSquareRoot")
+@python_kernel("MatrixSquareRoot", looks_at_step=True)
+@ends_with_step
 def _square_root(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     x = _square(inputs[0])
     if x.size == 0:
@@ -191,7 +198,8 @@ def _newton_root(x: Array) -> Array:
     return root
 
 
-@python_kernel("MatrixLogarithm")
+@python_kernel("MatrixLogarithm", looks_at_step=True)
+@ends_with_step
 def _logarithm(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     x = _square(inputs[0])
     if x.size == 0:

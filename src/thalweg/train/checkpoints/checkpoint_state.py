@@ -39,6 +39,7 @@ def write_durably(path: str, content: bytes) -> None:
         with gfile.GFile(path, "wb") as remote_file:
             remote_file.write(content)
         return
+    path = local_path(path)
     temporary = f"{path}.tmp{os.getpid():x}{os.urandom(4).hex()}"
     with os_errors(path):
         try:
@@ -156,7 +157,7 @@ def write_checkpoint_state(
             f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state. Please use a "
             "different save path."
         )
-    write_durably(target if is_remote(target) else local_path(target), text_format.MessageToString(state).encode())
+    write_durably(target, text_format.MessageToString(state).encode())
 
 
 @export("train.get_checkpoint_state")
