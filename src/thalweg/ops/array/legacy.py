@@ -8,7 +8,6 @@ import numpy as np
 
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, python_kernel
-from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape

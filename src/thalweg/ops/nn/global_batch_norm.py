@@ -38,8 +38,8 @@ def _grad_shape(c: ShapeContext) -> list[TensorShape]:
 
 define("BatchNormWithGlobalNormalization", "t: T, m: T, v: T, beta: T, gamma: T -> result: T", _ATTRS, shape=_shape)
 define(
-    "BatchNormWithGlobalNormalizationGrad", "t: T, m: T, v: T, gamma: T, backprop: T -> dx: T, dm: T, dv: T, db: T, dg: T",
-    _ATTRS, shape=_grad_shape,
+    "BatchNormWithGlobalNormalizationGrad",
+    "t: T, m: T, v: T, gamma: T, backprop: T -> dx: T, dm: T, dv: T, db: T, dg: T", _ATTRS, shape=_grad_shape,
 )  # fmt: skip
 not_differentiable("BatchNormWithGlobalNormalizationGrad")
 

@@ -39,7 +39,9 @@ class _Range(NamedTuple):
         """The real numbers of integers."""
         if self.high == self.low:
             return np.full(x.shape, self.low)
-        return self.low + (x.astype(np.float64) - self.lowest) / self.steps_per_one
+        step = np.float32(1 / self.steps_per_one)  # In 32 bits: so zero is one of the integers' numbers.
+        low = float(_round(np.float32(self.low) / step)) * float(step)
+        return low + (x.astype(np.float64) - self.lowest) / self.steps_per_one
 
     def place(self, x: Any) -> Any:
         """The integers of real numbers, also outside of the type."""
@@ -138,8 +140,9 @@ def _wrapped(x: Array) -> Array:
     return x.astype(np.int64).astype(np.uint32).view(np.int32)
 
 
-def _sum_range(a: _Range, b: _Range, dtype: Any) -> _Range:
-    end = max(a.high, -a.low, b.high, -b.low) * (1 << 14)
+def _sum_range(a: _Range, b: _Range, dtype: Any, bits: int) -> _Range:
+    """A range in which sums of many such sums fit."""
+    end = max(a.high, -a.low, b.high, -b.low) * (1 << bits)
     return _Range(-end, end, *_limits(dtype))
 
 
@@ -155,12 +158,12 @@ for _op in ("QuantizedAdd", "QuantizedMul"):
 
 @python_kernel("QuantizedAdd")
 def _add(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    return _sum_of(inputs, attrs["T1"], attrs["T2"], attrs["Toutput"])
+    return _sum_of(inputs, attrs["T1"], attrs["T2"], attrs["Toutput"], 14)
 
 
-def _sum_of(inputs: list[Array], first_type: Any, second_type: Any, out_type: Any) -> list[Any]:
+def _sum_of(inputs: list[Array], first_type: Any, second_type: Any, out_type: Any, bits: int) -> list[Any]:
     first, second = _range(*inputs[2:4], first_type), _range(*inputs[4:6], second_type)
-    whole = _sum_range(first, second, out_type)
+    whole = _sum_range(first, second, out_type, bits)
     x, y = whole.integers(first.reals(_plain(inputs[0]))), whole.integers(second.reals(_plain(inputs[1])))
     return _result(_broadcast_sum(x, y), whole, out_type)
 
@@ -183,8 +186,8 @@ def _multiply(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
 
 define(
     "QuantizedBiasAdd",
-    f"input: T1, bias: T2, min_input: float, max_input: float, min_bias: float, max_bias: float -> "
-    f"output: out_type, min_out: float, max_out: float",
+    "input: T1, bias: T2, min_input: float, max_input: float, min_bias: float, max_bias: float -> "
+    "output: out_type, min_out: float, max_out: float",
     f"T1: {_T}, T2: {_T}, out_type: {_T}",
     shape=_with_ranges(_same, range(2, 6)),
 )
@@ -195,7 +198,7 @@ def _bias_add(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     x, bias = _plain(inputs[0]), _plain(inputs[1])
     require(x.ndim >= 2, f"the input must be at least 2-D, got shape {list(x.shape)}")
     require(bias.shape == x.shape[-1:], f"{list(bias.shape)} biases for the channels of {list(x.shape)}")
-    return _sum_of(inputs, attrs["T1"], attrs["T2"], attrs["out_type"])
+    return _sum_of(inputs, attrs["T1"], attrs["T2"], attrs["out_type"], 17)
 
 
 for _op in ("QuantizedRelu", "QuantizedRelu6"):
@@ -261,7 +264,7 @@ def _avg_pool(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     x = _plain(inputs[0])
     sums = _windows(x.astype(np.int64), attrs, 0).sum((-2, -1))
     counts = _windows(np.ones((1, *x.shape[1:3], 1), np.int64), attrs, 0).sum((-2, -1))
-    means = np.sign(sums) * (np.abs(sums) // counts)
+    means = (2 * sums + counts) // (2 * counts)
     return _result(np.clip(means, range_.lowest, range_.highest), range_, attrs["T"])
 
 
