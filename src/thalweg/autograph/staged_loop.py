@@ -13,6 +13,7 @@ from thalweg.autograph.state import UNDEFINED, Record, Slot, record, restore
 from thalweg.autograph.values import (
     StagedTypeError,
     StagedValueError,
+    StagingError,
     as_condition,
     as_staged,
     as_symbolic,
@@ -133,11 +134,15 @@ class StagedLoop:
                 slot.write(before.restore())
         self._assign(state[extra + hidden :])
         own = list(state[extra : extra + hidden])
-        if source is None:
-            body()
-        else:
-            body(source.item(own))
-            own = source.next(own)
+        try:
+            if source is None:
+                body()
+            else:
+                body(source.item(own))
+                own = source.next(own)
+        except (TypeError, ValueError) as e:
+            self._explain(e, state[extra + hidden :])
+            raise
         again: list[Any] = []
         if extra:
             assert test is not None
@@ -147,6 +152,16 @@ class StagedLoop:
         self._late_records = record(self._late)
         values = self._values_after(state[extra + hidden :])
         return [*again, *own, *values]
+
+    def _explain(self, error: Exception, state: Sequence[Any]) -> None:
+        """Adds to an error in the body which of Python's numbers are tensors in the loop."""
+        changed = [
+            f"'{leaf.name}' ({leaf.value!r} before the loop) is a tensor of type {value.dtype.base_dtype.name}"
+            for leaf, value in zip(self._staged, state, strict=True)
+            if isinstance(leaf.value, (int, float)) and not leaf.name.startswith("ag__")
+        ]
+        if changed and not isinstance(error, StagingError):
+            error.add_note(f"In a loop of the graph, {', '.join(changed)}.")
 
     def _values_after(self, state: Sequence[Any]) -> list[Any]:
         """The values that go into the next iteration, checked against those of this one."""

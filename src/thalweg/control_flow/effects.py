@@ -7,7 +7,7 @@ iteration does first waits for the token, and the token goes on when all of it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class _Construct:
         self.writes: dict[Resource, None] = {}
 
 
-def order_effects(operations: Iterable[Operation]) -> list[Operation]:
+def order_effects(operations: Sequence[Operation]) -> list[Operation]:
     """Makes operations on one resource run in the order of their creation, and those with other effects, too.
 
     Reads of a variable wait for the updates before them, updates for the reads and updates before them.
@@ -86,7 +86,10 @@ def order_effects(operations: Iterable[Operation]) -> list[Operation]:
         if not reads_only:
             written.update(resources)
         _place(op, top, constructs, resources, reads_only)
-    return _ordered(top, _Order(), written)
+    if not top:
+        return []
+    with operations[0].graph.as_default():
+        return _ordered(top, _Order(), written)
 
 
 def _outside(handle: Tensor) -> Tensor:

@@ -1,0 +1,45 @@
+"""Loops of AutoGraph over datasets: an iterator of the loop's own, whose next element is taken at the end of each turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thalweg.autograph.iteration import Source, State, register_source
+from thalweg.data.dataset import Dataset
+from thalweg.data.iterator import Iterator, make_initializable_iterator
+from thalweg.data.optional import Optional, get_next_as_optional
+from thalweg.autograph.values import is_symbolic
+from thalweg.graph.default_graph import control_dependencies
+from thalweg.graph.tensor import Tensor
+
+
+class DatasetElements(Source):
+    """The elements of a dataset."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        """Takes the dataset."""
+        self._dataset = dataset
+        self._iterator: Iterator | None = None
+
+    def start(self) -> State:
+        self._iterator = make_initializable_iterator(self._dataset)
+        with control_dependencies([self._iterator.initializer]):
+            return [get_next_as_optional(self._iterator)._variant_tensor]
+
+    def more(self, state: State) -> Tensor:
+        return Optional(state[0], self._dataset.element_spec).has_value()
+
+    def item(self, state: State) -> Any:
+        return Optional(state[0], self._dataset.element_spec).get_value()
+
+    def next(self, state: State) -> State:
+        assert self._iterator is not None
+        with control_dependencies([state[0]]):  # One element after the other.
+            return [get_next_as_optional(self._iterator)._variant_tensor]
+
+
+def _elements(dataset: Dataset) -> Source | None:
+    return DatasetElements(dataset) if is_symbolic(dataset._variant_tensor) else None
+
+
+register_source(Dataset, _elements)
