@@ -132,7 +132,7 @@ class Expressions(ast.NodeTransformer):
         return positioned(ast.Call(func=operator("callee", function, called), args=args, keywords=keywords), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant):
+        if not isinstance(node.ctx, ast.Load) or isinstance(getattr(node.slice, "value", None), str):
             return self.generic_visit(node)
         return operator("get_item", node, self.visit(node.value), self.key(node.slice))
 

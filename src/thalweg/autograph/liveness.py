@@ -62,7 +62,7 @@ class Liveness:
         targets = self._names(node.target)
         head = after | self._names(getattr(node, "extra_test", None)).reads
         while True:
-            more = head | (self.block(node.body, head) - targets.writes) | targets.reads
+            more = head | (self.block(node.body, head) - targets.bound) | targets.reads
             if more == head:
                 break
             head = more
@@ -72,7 +72,7 @@ class Liveness:
     def _With(self, node: Any, after: set[str]) -> set[str]:
         live = self.block(node.body, after)
         for item in reversed(node.items):
-            live = (live - self._names(item.optional_vars).writes) | self._names(item).reads
+            live = (live - self._names(item.optional_vars).bound) | self._names(item).reads
         return live
 
     def _Try(self, node: Any, after: set[str]) -> set[str]:
@@ -96,7 +96,7 @@ class Liveness:
         for case in node.cases:
             bound = self._names(case.pattern)
             inner = self.block(case.body, after) | self._names(case.guard).reads
-            live |= (inner - bound.writes) | bound.reads
+            live |= (inner - bound.bound) | bound.reads
         return live | self._names(node.subject).reads
 
 
@@ -109,7 +109,7 @@ def _certain(node: Any) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
     if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return Names().add(node).writes
+        return Names().add(node).bound
     if isinstance(node, ast.Delete):
         return {each.id for target in node.targets for each in _plain_targets(target)}
     return set()

@@ -19,7 +19,8 @@ class Names:
 
     Attributes:
         reads: Names whose values it may use.
-        writes: Names that it may bind or delete.
+        bound: Names that it may bind or delete.
+        items: Names of containers whose items it may assign: of a tensor, this makes another one.
         attributes: Dotted names that it may bind.
         changed: Names and dotted names of containers that it may change in place.
         grown: Those of them that may become longer or shorter.
@@ -28,11 +29,17 @@ class Names:
     def __init__(self, functions: dict[str, Names] | None = None) -> None:
         """Starts empty; `functions` says what nested functions do, by name: naming one may mean calling it."""
         self.reads: set[str] = set()
-        self.writes: set[str] = set()
+        self.bound: set[str] = set()
+        self.items: set[str] = set()
         self.attributes: set[str] = set()
         self.changed: set[str] = set()
         self.grown: set[str] = set()
         self._functions = functions or {}
+
+    @property
+    def writes(self) -> set[str]:
+        """Names that may have another value afterwards."""
+        return self.bound | self.items
 
     def add(self, node: Any) -> Names:
         """Adds a statement, an expression, or a list of them."""
@@ -50,21 +57,22 @@ class Names:
 
     def _Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
-            self.writes.add(node.id)
+            self.bound.add(node.id)
             return
         self.reads.add(node.id)
         called = self._functions.get(node.id)
         if called is not None:
             self.reads |= called.reads
-            self.writes |= called.writes
+            self.bound |= called.bound
             self._add_containers(called)
 
     def forget(self, mine: set[str]) -> None:
         """Removes dotted names and containers of an inner scope."""
-        for kind in (self.attributes, self.changed, self.grown):
+        for kind in (self.items, self.attributes, self.changed, self.grown):
             kind.difference_update([name for name in kind if name.partition(".")[0] in mine])
 
     def _add_containers(self, other: Names) -> None:
+        self.items |= other.items
         self.attributes |= other.attributes
         self.changed |= other.changed
         self.grown |= other.grown
@@ -97,7 +105,7 @@ class Names:
             if dotted is not None:
                 self.changed.add(dotted)
                 if isinstance(base, ast.Name) and base is node.value:
-                    self.writes.add(base.id)  # A tensor with another element is another tensor.
+                    self.items.add(base.id)
                 elif base is node.value:
                     self.attributes.add(dotted)
 
@@ -112,26 +120,26 @@ class Names:
             self.add(child)
 
     def _Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        self.writes.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
 
     _ImportFrom = _Import
 
     def _ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.name is not None:
-            self.writes.add(node.name)
+            self.bound.add(node.name)
         self.add(node.type)
         self.add(node.body)
 
     def _MatchAs(self, node: Any) -> None:
         if node.name is not None:
-            self.writes.add(node.name)
+            self.bound.add(node.name)
         self.add(getattr(node, "pattern", None))
 
     _MatchStar = _MatchAs
 
     def _MatchMapping(self, node: ast.MatchMapping) -> None:
         if node.rest is not None:
-            self.writes.add(node.rest)
+            self.bound.add(node.rest)
         self.add(node.keys)
         self.add(node.patterns)
 
@@ -141,12 +149,12 @@ class Names:
             self.add(child)
 
     def _ClassDef(self, node: ast.ClassDef) -> None:
-        self.writes.add(node.name)
+        self.bound.add(node.name)
         inner = Names(self._functions).add([*node.decorator_list, *node.bases, *node.keywords, *node.body])
         self.reads |= inner.reads
 
     def _FunctionDef(self, node: Any) -> None:
-        self.writes.add(node.name)
+        self.bound.add(node.name)
         self.add(node.decorator_list)
         self._inner(node)
 
@@ -159,18 +167,18 @@ class Names:
 
     _Lambda = _inner
 
-    def _comprehension(self, node: Any) -> None:
+    def _of_comprehension(self, node: Any) -> None:
         inner = Names(self._functions)
         for child in ast.iter_child_nodes(node):
             inner.add(child)
-        targets = Names().add([generator.target for generator in node.generators]).writes
+        targets = Names().add([generator.target for generator in node.generators]).bound
         walrus = {each.target.id for each in ast.walk(node) if isinstance(each, ast.NamedExpr)}
         self.reads |= inner.reads - (targets - walrus)
-        self.writes |= inner.writes - (targets - walrus)
+        self.bound |= inner.bound - (targets - walrus)
         inner.forget(targets - walrus)
         self._add_containers(inner)
 
-    _ListComp = _SetComp = _DictComp = _GeneratorExp = _comprehension
+    _ListComp = _SetComp = _DictComp = _GeneratorExp = _of_comprehension
 
 
 def dotted_name(node: Any) -> str | None:
@@ -212,9 +220,9 @@ def outside_names(function: Any) -> Names:
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
     inner = Names().add(body)
     own_globals, nonlocals = declared(body)
-    mine = (inner.writes | set(parameters(function.args))) - own_globals - nonlocals
+    mine = (inner.bound | set(parameters(function.args))) - own_globals - nonlocals
     inner.reads -= mine | own_globals
-    inner.writes &= nonlocals
+    inner.bound &= nonlocals
     inner.forget(mine)
     return inner
 
@@ -233,15 +241,15 @@ def called_by_name(body: Sequence[ast.stmt]) -> dict[str, Names]:
         names = outside_names(function)
         if name in found:
             names.reads |= found[name].reads
-            names.writes |= found[name].writes
+            names.bound |= found[name].bound
         found[name] = names
     # Functions that name each other: what one does, the other does.
     for _ in found:
-        before = [(len(n.reads), len(n.writes)) for n in found.values()]
+        before = [(len(n.reads), len(n.bound)) for n in found.values()]
         for names in found.values():
             for other in names.reads & found.keys():
                 names.reads = names.reads | found[other].reads
-                names.writes = names.writes | found[other].writes
-        if before == [(len(n.reads), len(n.writes)) for n in found.values()]:
+                names.bound = names.bound | found[other].bound
+        if before == [(len(n.reads), len(n.bound)) for n in found.values()]:
             break
     return found

@@ -14,6 +14,8 @@ from thalweg.autograph.values import StagedTypeError, as_symbolic, place
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.sorting import sort
 from thalweg.ops.flow.printing import print as tensor_print
@@ -44,7 +46,15 @@ def _range(*args: Any) -> Any:
         return range(*args)
     first, limit, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     dtype = next(t.dtype.base_dtype for each in args if (t := as_symbolic(each)) is not None)
-    return apply_one("Range", *(convert_to_tensor(each, dtype) for each in (first, limit, step)))
+    first, limit, step = (convert_to_tensor(each, dtype) for each in (first, limit, step))
+    # Python's range is empty where the limit is on the other side.
+    known = constant_value(step)
+    above, below = (apply_one(kind, first, limit) for kind in ("Maximum", "Minimum"))
+    if known is None:
+        limit = apply_one("SelectV2", apply_one("Greater", step, convert_to_tensor(0, dtype)), above, below)
+    else:
+        limit = above if known > 0 else below
+    return apply_one("Range", first, limit, step)
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
@@ -77,7 +87,8 @@ def _map(function: Callable[..., Any], *iterables: Any) -> Any:
 
 
 def _print(*args: Any, **kwargs: Any) -> Any:
-    if not any(_staged(each) is not None for each in _atoms([*args])):
+    staged = any(_staged(each) is not None for each in _atoms([*args]))
+    if not staged and get_default_graph()._get_control_flow_context() is None:
         return print(*args, **kwargs)
     stream = kwargs.pop("file", None) or sys.stdout
     kwargs.pop("flush", None)

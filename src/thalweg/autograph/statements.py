@@ -81,7 +81,7 @@ class _Statements:
 
     def convert(self) -> None:
         function = self._function
-        before = Names().add(function.body).writes
+        before = Names().add(function.body).bound
         docstring = []
         body = function.body
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
@@ -92,10 +92,10 @@ class _Statements:
         self._calls = called_by_name(body)
         escaping = self._globals | self._nonlocals
         Liveness(self._calls, escaping).block(body, set(escaping))
-        written = before | Names().add(body).writes
+        written = before | Names().add(body).bound
         self._locals = written - self._parameters - escaping
         converted = self._block(body)
-        after = Names().add(converted).writes
+        after = Names().add(converted).bound
         header: list[Any] = []
         if self._globals:
             header.append(ast.Global(names=sorted(self._globals)))
@@ -303,7 +303,7 @@ class _Statements:
     def _state(self, names: Names, live: set[str]) -> tuple[set[str], set[str]]:
         """The variables whose values go on, and those that only the block itself uses."""
         writes = names.writes & (self._locals | self._parameters | self._globals | self._nonlocals)
-        kept = writes & live
+        kept = writes & (live | (names.items - names.bound))  # Other names may stand for the same container.
         # The attributes of an object that the block itself replaces are those of another object.
         dotted = {n for n in names.attributes | names.changed if n.partition(".")[0] not in writes}
         kept |= {name for name in dotted if "." in name} | {n for n in dotted - writes if "." not in n}

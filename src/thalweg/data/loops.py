@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.autograph.iteration import Source, State, register_source
+from thalweg.autograph.values import is_symbolic
 from thalweg.data.dataset import Dataset
 from thalweg.data.iterator import Iterator, make_initializable_iterator
 from thalweg.data.optional import Optional, get_next_as_optional
-from thalweg.autograph.values import is_symbolic
+from thalweg.graph import marks
 from thalweg.graph.default_graph import control_dependencies
 from thalweg.graph.tensor import Tensor
 
@@ -23,8 +24,12 @@ class DatasetElements(Source):
 
     def start(self) -> State:
         self._iterator = make_initializable_iterator(self._dataset)
+        own = (self._iterator._iterator_resource.op, self._iterator.initializer)
         with control_dependencies([self._iterator.initializer]):
-            return [get_next_as_optional(self._iterator)._variant_tensor]
+            first = get_next_as_optional(self._iterator)._variant_tensor
+        for op in (*own, first.op):
+            op._set_attr(marks.OWN_STATE, True)
+        return [first]
 
     def more(self, state: State) -> Tensor:
         return Optional(state[0], self._dataset.element_spec).has_value()

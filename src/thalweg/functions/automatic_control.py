@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thalweg.control_flow import effects
-from thalweg.graph import dtypes
+from thalweg.graph import dtypes, marks
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
@@ -19,6 +19,8 @@ def has_effect(op: Operation) -> bool:
 def is_repeatable(op: Operation) -> bool:
     """Whether a second run in the same step gives the same outputs, without further effects."""
     effect = op.op_def.effect
+    if op.attrs.get(marks.OWN_STATE):
+        return True
     if effect is Effect.READS:
         return handle_data(op.inputs[0]) is not None if op.inputs else False  # Of a variable.
     if effect is Effect.CREATES:
