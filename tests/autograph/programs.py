@@ -74,7 +74,9 @@ class Writer:
             f"{pick(INTS)} != {pick(INTS)}",
         ])  # fmt: skip
         if self._random.random() < 0.25:
-            return f"{pick(['not ', ''])}({simple} {pick(['and', 'or'])} {pick(FLOATS)} > {self._random.randint(-1, 1)}.0)"
+            return (
+                f"{pick(['not ', ''])}({simple} {pick(['and', 'or'])} {pick(FLOATS)} > {self._random.randint(-1, 1)}.0)"
+            )
         return simple
 
     def _if(self, depth: int, in_loop: bool) -> None:

@@ -1,5 +1,6 @@
 """Python's built-in functions of tensors."""
 
+# ruff: noqa: B905, C416, C417, RUF015 (plain Python is what is tested)
 from __future__ import annotations
 
 from typing import Any

@@ -41,7 +41,7 @@ def test_structures_enumerations_and_loops_in_loops() -> None:
         for _ in tf.range(2):
             for i, each in enumerate(data):
                 total += each["a"] * each["b"][0] + tf.cast(i, tf.float32)
-        for each, y in zip(data, x):
+        for each, y in zip(data, x):  # noqa: B905
             total += each["a"] - y
         return total
 

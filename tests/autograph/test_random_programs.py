@@ -29,5 +29,7 @@ def test_random_programs_give_what_python_gives(first: int) -> None:
                 for _ in range(3):
                     values = numbers.randint(-4, 12), numbers.randint(-4, 12), numbers.choice([-1.5, 0.25, 3.0])
                     expected = function(*values, range)
-                    actual = session.run([tf.convert_to_tensor(r) for r in result], dict(zip((a, b, x), values, strict=True)))
+                    actual = session.run(
+                        [tf.convert_to_tensor(r) for r in result], dict(zip((a, b, x), values, strict=True))
+                    )
                     np.testing.assert_allclose(actual, expected, rtol=1e-5, err_msg=f"seed {seed}, {values}\n{text}")

@@ -153,6 +153,19 @@ def test_a_list_that_a_branch_appends_to_in_both_cases() -> None:
     both(pair, np.int32(-4))
 
 
+def test_a_list_that_only_a_loop_in_one_branch_appends_to() -> None:
+    def work(n: Any) -> Any:
+        values = [n]
+        if n > 2:
+            for i in tf.range(n):
+                values.append(i * 10)
+        values.append(-n)
+        return tf.stack(values)
+
+    assert converted(work, 3).tolist() == [3, 0, 10, 20, -3]
+    assert converted(work, 1).tolist() == [1, -1]
+
+
 def test_tensor_arrays_by_index() -> None:
     def cubes(n: Any) -> Any:
         array = tf.TensorArray(tf.int32, size=n, clear_after_read=False)

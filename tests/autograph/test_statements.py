@@ -171,7 +171,7 @@ def lambdas(n: Any) -> Any:
 
 def annotated(n: Any) -> Any:
     total: Any = 0
-    unused: int
+    unused: int  # noqa: F842
     for i in range(n):
         part: Any = i * i
         total += part
@@ -210,7 +210,7 @@ def starred(*args: Any, **kwargs: Any) -> Any:
 
 
 def star_call(a: Any, b: Any) -> Any:
-    return starred(*[a, b], **{"start": 3})
+    return starred(*[a, b], **{"start": 3})  # noqa: PIE804
 
 
 def matched(n: Any) -> Any:

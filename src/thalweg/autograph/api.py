@@ -76,7 +76,7 @@ def to_graph(entity: Any, recursive: bool = True, experimental_optional_features
             return in_order(function, args, kwargs)
 
     setattr(converted, MARK, True)
-    converted.__wrapped__ = entity  # type: ignore[attr-defined]
+    converted.__wrapped__ = entity
     return converted
 
 
@@ -99,7 +99,7 @@ def _parts(entity: Any) -> tuple[FunctionType, Callable[[Any], Any]]:
     python_function = getattr(entity, "python_function", None)
     if callable(python_function):  # Of tf.function.
         return _parts(python_function)
-    method = getattr(type(entity), "__call__", None)
+    method = getattr(type(entity), "__call__", None)  # noqa: B004
     if isinstance(method, FunctionType):
         return method, lambda function: MethodType(function, entity)
     raise ValueError(f"AutoGraph converts functions, methods, callable objects and classes, not {entity!r}.")

@@ -81,7 +81,7 @@ def callee(function: Any) -> Any:
         return functools.partial(found, *function.args, **function.keywords)
     if isinstance(function, type) or getattr(function, MARK, False):
         return function
-    method = getattr(kind, "__call__", None)
+    method = getattr(kind, "__call__", None)  # noqa: B004
     if type(method) is FunctionType:
         found = _of_function(method)
         return function if found is method else MethodType(found, function)

@@ -73,6 +73,7 @@ class Expressions(ast.NodeTransformer):
         return positioned(ast.Lambda(args=no_arguments(), body=body), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        """`and` and `or`."""
         if decided_by_python(node):
             return self.generic_visit(node)
         name = "and_" if isinstance(node.op, ast.And) else "or_"
@@ -80,16 +81,19 @@ class Expressions(ast.NodeTransformer):
         return operator(name, node, self.visit(first), *(self._later(value) for value in rest))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        """`not`."""
         if not isinstance(node.op, ast.Not) or decided_by_python(node):
             return self.generic_visit(node)
         return operator("not_", node, self.visit(node.operand))
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
+        """`a if c else b`."""
         if decided_by_python(node.test):
             return self.generic_visit(node)
         return operator("if_expression", node, self.visit(node.test), self._later(node.body), self._later(node.orelse))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
+        """Comparisons, also chained."""
         return self._compared(node, self.visit(node.left), node.ops, node.comparators)
 
     def _compared(self, place: Any, left: Any, ops: Sequence[Any], comparators: Sequence[Any]) -> Any:
@@ -116,6 +120,7 @@ class Expressions(ast.NodeTransformer):
         return positioned(ast.Call(func=function, args=[left, second], keywords=[]), place)
 
     def visit_Call(self, node: ast.Call) -> Any:
+        """Calls."""
         function = node.func
         if isinstance(function, ast.Name) and function.id in _FRAME_BOUND:
             node = self.generic_visit(node)  # type: ignore[assignment]
@@ -132,6 +137,7 @@ class Expressions(ast.NodeTransformer):
         return positioned(ast.Call(func=operator("callee", function, called), args=args, keywords=keywords), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
+        """Indexing."""
         if not isinstance(node.ctx, ast.Load) or isinstance(getattr(node.slice, "value", None), str):
             return self.generic_visit(node)
         return operator("get_item", node, self.visit(node.value), self.key(node.slice))
@@ -147,6 +153,7 @@ class Expressions(ast.NodeTransformer):
         return self.visit(node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
+        """`name := value`."""
         value = self.visit(node.value)
         if not self._deferred:
             node.value = value
@@ -156,6 +163,7 @@ class Expressions(ast.NodeTransformer):
         return operator("bind", node, read, value)
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
+        """The body of a lambda."""
         node.args = self._visit_defaults(node.args)
         inner = Expressions(None, False)
         inner._first_parameter = self._first_parameter
@@ -176,8 +184,6 @@ class Expressions(ast.NodeTransformer):
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        return self.generic_visit(node)
-
     def visit_Await(self, node: ast.Await) -> Any:
+        """Left alone."""
         return node

@@ -78,5 +78,3 @@ def change_item(value: Any, target: Any, key: Any) -> None:
             "A tensor's elements are replaced by binding its name to another tensor, which needs a variable of this "
             f"function, or an attribute: declare the name nonlocal, or assign the tensor to a local name.{place()}"
         )
-
-

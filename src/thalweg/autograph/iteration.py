@@ -94,11 +94,13 @@ class Elements(_Counted):
         self._array: TensorArray | None = None
 
     def start(self) -> State:
+        """See `Source.start`."""
         array = TensorArray(self._tensor.dtype.base_dtype, size=self.count, element_shape=self._tensor.shape[1:])
         self._array = array.unstack(self._tensor)
         return super().start()
 
     def item(self, state: State) -> Any:
+        """See `Source.item`."""
         assert self._array is not None
         return self._array.read(state[0])
 
@@ -114,6 +116,7 @@ class ArrayElements(_Counted):
         self._array = array
 
     def item(self, state: State) -> Any:
+        """See `Source.item`."""
         if self._state is None:
             return self._array.read(state[0])
         now = self._array.content()
@@ -133,18 +136,23 @@ class Range(Source):
         self._rises = bool(constant_value(convert_to_tensor(step)) > 0)
 
     def start(self) -> State:
+        """See `Source.start`."""
         return [self.first]
 
     def more(self, state: State) -> Tensor:
+        """See `Source.more`."""
         return apply_one("Less" if self._rises else "Greater", state[0], self.limit)
 
     def item(self, state: State) -> Any:
+        """See `Source.item`."""
         return state[0]
 
     def next(self, state: State) -> State:
+        """See `Source.next`."""
         return [apply_one("AddV2", state[0], self.step)]
 
     def known_count(self) -> int | None:
+        """See `Source.known_count`."""
         values = [constant_value(convert_to_tensor(each)) for each in (self.first, self.limit, self.step)]
         if any(value is None for value in values):
             return None
@@ -160,6 +168,7 @@ class Joined(Source):
         self._places: list[slice] = []
 
     def start(self) -> State:
+        """See `Source.start`."""
         state: State = []
         self._places = []
         for source in self._sources:
@@ -172,6 +181,7 @@ class Joined(Source):
         return [(source, state[place]) for source, place in zip(self._sources, self._places, strict=True)]
 
     def more(self, state: State) -> Tensor:
+        """See `Source.more`."""
         tests = [source.more(own) for source, own in self._parts(state)]
         both = tests[0]
         for test in tests[1:]:
@@ -179,12 +189,15 @@ class Joined(Source):
         return both
 
     def item(self, state: State) -> Any:
+        """See `Source.item`."""
         return tuple(source.item(own) for source, own in self._parts(state))
 
     def next(self, state: State) -> State:
+        """See `Source.next`."""
         return [part for source, own in self._parts(state) for part in source.next(own)]
 
     def known_count(self) -> int | None:
+        """See `Source.known_count`."""
         counts = [source.known_count() for source in self._sources]
         return None if None in counts else min(count for count in counts if count is not None)
 
@@ -198,9 +211,11 @@ class Numbers(Range):
         self.step = convert_to_tensor(1, self.first.dtype)
 
     def more(self, state: State) -> Tensor:
+        """See `Source.more`."""
         return convert_to_tensor(True)
 
     def known_count(self) -> int | None:
+        """See `Source.known_count`."""
         return 1 << 62
 
 
@@ -214,6 +229,7 @@ class Mapped(Source):
         self.known_count = source.known_count  # type: ignore[method-assign]
 
     def item(self, state: State) -> Any:
+        """See `Source.item`."""
         item = self._source.item(state)
         return self._function(*item) if self._spread else self._function(item)
 

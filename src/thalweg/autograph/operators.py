@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -89,8 +90,7 @@ def _for_in_python(iterated: Any, test: Any, body: Any, kept: Names, local: Name
                         f"use tf.range or another tensor to loop in the graph.{place()}"
                     )
                 functions = (body, test)
-                # The body is made for this item: it is called at once.
-                staged_if(tensor, lambda item=item: body(item), None, slots(kept, functions), slots(local, functions))
+                staged_if(tensor, functools.partial(body, item), None, slots(kept, functions), slots(local, functions))
                 continue
             if not value:
                 return
@@ -120,36 +120,24 @@ def _chosen(test: Tensor, then: Any, otherwise: Any, what: str) -> Any:
 
 def and_(first: Any, *rest: Any) -> Any:
     """`and`: later operands are functions, called only if they are needed."""
-    value = first
-    for i, operand in enumerate(rest):
-        tensor = as_symbolic(value)
-        if tensor is not None:
-            left = as_condition(tensor, "`and`")
-            following = rest[i:]
-            return _chosen(left, lambda: _truth(and_(following[0](), *following[1:])), lambda: _constant(False), "`and`")
-        if not value:
-            return value
-        value = operand()
-    return value
+    if not rest:
+        return first
+    tensor = as_symbolic(first)
+    if tensor is None:
+        return and_(rest[0](), *rest[1:]) if first else first
+    left = as_condition(tensor, "`and`")
+    return _chosen(left, lambda: _truth(and_(rest[0](), *rest[1:])), lambda: convert_to_tensor(False), "`and`")
 
 
 def or_(first: Any, *rest: Any) -> Any:
     """`or`: later operands are functions, called only if they are needed."""
-    value = first
-    for i, operand in enumerate(rest):
-        tensor = as_symbolic(value)
-        if tensor is not None:
-            left = as_condition(tensor, "`or`")
-            following = rest[i:]
-            return _chosen(left, lambda: _constant(True), lambda: _truth(or_(following[0](), *following[1:])), "`or`")
-        if value:
-            return value
-        value = operand()
-    return value
-
-
-def _constant(value: bool) -> Tensor:
-    return convert_to_tensor(value)
+    if not rest:
+        return first
+    tensor = as_symbolic(first)
+    if tensor is None:
+        return first if first else or_(rest[0](), *rest[1:])
+    left = as_condition(tensor, "`or`")
+    return _chosen(left, lambda: convert_to_tensor(True), lambda: _truth(or_(rest[0](), *rest[1:])), "`or`")
 
 
 def _truth(value: Any) -> Tensor:
@@ -289,7 +277,10 @@ def loop_options(
     shape_invariants: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The arguments of `set_loop_options`."""
-    return dict(
-        parallel_iterations=parallel_iterations, back_prop=back_prop, swap_memory=swap_memory,
-        maximum_iterations=maximum_iterations, shape_invariants=shape_invariants,
-    )  # fmt: skip
+    return {
+        "parallel_iterations": parallel_iterations,
+        "back_prop": back_prop,
+        "swap_memory": swap_memory,
+        "maximum_iterations": maximum_iterations,
+        "shape_invariants": shape_invariants,
+    }

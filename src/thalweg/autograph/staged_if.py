@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.autograph.state import UNDEFINED, Record, Slot, record, restore
 from thalweg.autograph.staged_list import StagedList
+from thalweg.autograph.state import UNDEFINED, Record, Slot, record, restore
 from thalweg.autograph.values import (
     StagedTypeError,
     StagedValueError,
@@ -69,6 +69,8 @@ class _Merging:
     def value(self, slot: Slot, name: str, at_false: Record, at_true: Record, old: Record | None = None) -> Any:
         """One value of the values at the ends of the two branches."""
         first, second = at_true.value, at_false.value
+        if isinstance(first, StagedList) is not isinstance(second, StagedList) and list in (type(first), type(second)):
+            return self._list_and_staged_list(name, at_false, at_true)
         if first is UNDEFINED or second is UNDEFINED:
             return self._where_undefined(slot, name, at_false, at_true)
         if isinstance(first, StagedList) or isinstance(second, StagedList):
@@ -84,14 +86,13 @@ class _Merging:
             or len(at_true.parts) != len(at_false.parts)
             or set(at_true.keys or ()) != set(at_false.keys or ())
         ):
-            raise self._differ(name, kind_of(first), kind_of(second), at_true, at_false)
+            raise self._differ(name, "", "", at_true, at_false)
         others = at_false.parts
         if at_true.keys is not None and at_false.keys is not None:
             others = [others[at_false.keys.index(key)] for key in at_true.keys]
         keys = at_true.keys or range(len(others))
         parts = [
-            self.value(slot, f"{name}[{key!r}]", f, t)
-            for key, f, t in zip(keys, others, at_true.parts, strict=True)
+            self.value(slot, f"{name}[{key!r}]", f, t) for key, f, t in zip(keys, others, at_true.parts, strict=True)
         ]
         if isinstance(first, tuple) and all(p is t.value for p, t in zip(parts, at_true.parts, strict=True)):
             return first
@@ -99,10 +100,7 @@ class _Merging:
 
     def _differ(self, name: str, first: str, second: str, *records: Record) -> StagedTypeError:
         if records:
-            first, second = (
-                f"{text} with keys {sorted(map(str, each.keys))}" if each.keys is not None else text
-                for text, each in zip((first, second), records, strict=True)
-            )
+            first, second = (_described(each) for each in records)
         hint = " Return a value on both paths." if "None" in (first, second) else ""
         return StagedTypeError(
             f"{name} is {first} if the condition holds, and {second} if not: both branches of a condition that is a "
@@ -140,16 +138,32 @@ class _Merging:
     def _lists(self, name: str, at_false: Record, at_true: Record) -> Any:
         if type(at_true.value) is not StagedList or at_true.value is not at_false.value:
             raise self._differ(name, kind_of(at_true.value), kind_of(at_false.value))
-        states = (at_false.keys or (None,))[0], (at_true.keys or (None,))[0]
+        states: list[Any] = [(each.keys or [()])[0] for each in (at_false, at_true)]
         if states[0] is not states[1]:
             at_true.value.set_content(tuple(self._merged(f, t) for f, t in zip(*states, strict=True)))
         return at_true.value
+
+    def _list_and_staged_list(self, name: str, at_false: Record, at_true: Record) -> StagedList:
+        """One branch has a list of Python, the other one that a loop in it has made one of the graph."""
+        staged = at_true if isinstance(at_true.value, StagedList) else at_false
+        plain, context = (at_false, self._branches[0]) if staged is at_true else (at_true, self._branches[1])
+        with context:
+            other = staged.value.like([part.value for part in plain.parts or ()])
+        staged_content, content = (staged.keys or [()])[0], other.content()
+        pairs = (
+            zip(content, staged_content, strict=True)
+            if staged is at_true
+            else zip(staged_content, content, strict=True)
+        )
+        other.set_content(tuple(self._merged(f, t) for f, t in pairs))
+        return other  # type: ignore[no-any-return]
 
     def _leaf(self, name: str, first: Any, second: Any) -> Any:
         if not (can_be_staged(first) and can_be_staged(second)):
             raise self._differ(name, kind_of(first), kind_of(second))
         with self._branches[1]:
-            at_true = as_staged(first, getattr(second, "dtype", None) if isinstance(second, Tensor) else _joint(first, second))
+            like = second.dtype.base_dtype if isinstance(second, Tensor) else _joint(first, second)
+            at_true = as_staged(first, like)
         with self._branches[0]:
             at_false = as_staged(second, getattr(at_true, "dtype", None))
         kinds = [type(each).__name__ if not isinstance(each, Tensor) else "" for each in (at_true, at_false)]
@@ -164,6 +178,13 @@ class _Merging:
                 flat.append([context.capture(each) for each in structures.flatten([value])])
         merged = [self._conditional.add_output(f, t) for f, t in zip(*flat, strict=True)]
         return structures.pack_as([at_true], merged)[0]
+
+
+def _described(found: Record) -> str:
+    if found.parts is None:
+        return kind_of(found.value)
+    keys = "" if found.keys is None else f" with keys {sorted(map(str, found.keys))}"
+    return f"a {type(found.value).__name__} of {len(found.parts)} elements{keys}"
 
 
 def _joint(first: Any, second: Any) -> Any:

@@ -37,6 +37,15 @@ class StagedList:
         self._length: Any = convert_to_tensor(0, dtypes.int32)
         self.extend(elements)
 
+    def like(self, elements: Iterable[Any]) -> StagedList:
+        """Another list, with elements of the same type."""
+        other = StagedList()
+        other._elements.dtype, other._elements.shape = self._elements.dtype, self._elements.shape
+        if self._elements.dtype is not None:
+            other._elements.start.op.attrs["element_dtype"] = self._elements.dtype
+        other.extend(elements)
+        return other
+
     @property
     def dtype(self) -> DType:
         """The type of the elements.
@@ -76,7 +85,9 @@ class StagedList:
         try:
             tensor = convert_to_tensor(value, preferred_dtype=known.dtype)
         except (TypeError, ValueError) as e:
-            raise TypeError(f"Only tensors can be appended to a list in a loop of the graph, got {value!r}: {e}") from None
+            raise TypeError(
+                f"Only tensors can be appended to a list in a loop of the graph, got {value!r}: {e}"
+            ) from None
         dtype = tensor.dtype.base_dtype
         if known.dtype is None:
             known.dtype, known.shape = dtype, tensor.shape

@@ -43,7 +43,9 @@ class Leaf(NamedTuple):
 class StagedLoop:
     """One loop while it is built."""
 
-    def __init__(self, kept: Sequence[Slot], local: Sequence[Slot], grown: Sequence[str], options: dict[str, Any]) -> None:
+    def __init__(
+        self, kept: Sequence[Slot], local: Sequence[Slot], grown: Sequence[str], options: dict[str, Any]
+    ) -> None:
         """Takes the variables that go around, those that only an iteration uses, and lists that may grow."""
         self._kept = list(kept)
         self._local = local
@@ -294,7 +296,11 @@ def _check_structure(name: str, entry: Record, now: Record) -> None:
 
 def _refuse_structure(name: str, entry: Record, now: Record) -> None:
     def text(each: Record) -> str:
-        return kind_of(each.value) if each.parts is None else f"a {type(each.value).__name__} of {len(each.parts)} elements"
+        return (
+            kind_of(each.value)
+            if each.parts is None
+            else f"a {type(each.value).__name__} of {len(each.parts)} elements"
+        )
 
     hint = "" if type(entry.value) is not list else " To make a list longer in a loop, use its append."
     raise StagedTypeError(

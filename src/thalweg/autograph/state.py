@@ -67,7 +67,7 @@ def slots(names: Iterable[str], functions: Sequence[Any]) -> list[Slot]:
 
 
 def _variable(name: str, cells: dict[str, Any], module_globals: dict[str, Any]) -> Slot:
-    cell = cells.get(name)
+    cell: Any = cells.get(name)
 
     def read_cell() -> Any:
         try:

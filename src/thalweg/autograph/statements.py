@@ -277,7 +277,7 @@ class _Statements:
         changes_state = bool(Names(self._calls).add(node.test).writes)
         test = self._helper("test", node.test, [positioned(ast.Return(value=node.test), node.test)])
         body = self._helper("body", node, node.body)
-        args = [ast.Name(id=test.name, ctx=ast.Load()), ast.Name(id=body.name, ctx=ast.Load())]
+        args: list[Any] = [ast.Name(id=test.name, ctx=ast.Load()), ast.Name(id=body.name, ctx=ast.Load())]
         args += [_strings(live), _strings(rest), _strings(names.grown), options, ast.Constant(value=changes_state)]
         call = operator("while_", node.test, *args)
         return [test, body, positioned(ast.Expr(value=call), node.test)]

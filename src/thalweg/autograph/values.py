@@ -134,4 +134,4 @@ def place() -> str:
     package = dirname(_FOLDER)
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back
-    return "" if frame is None else f" (File \"{frame.f_code.co_filename}\", line {frame.f_lineno})"
+    return "" if frame is None else f' (File "{frame.f_code.co_filename}", line {frame.f_lineno})'

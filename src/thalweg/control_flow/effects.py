@@ -81,7 +81,7 @@ def order_effects(operations: Sequence[Operation]) -> list[Operation]:
         effect = op.op_def.effect
         if not (effect.must_run or effect is Effect.READS):
             continue
-        resources = dict.fromkeys(_outside(t) for t in op.inputs if t.dtype.base_dtype is dtypes.resource) or {None: None}
+        resources = _resources(op)
         reads_only = effect is Effect.READS
         if not reads_only:
             written.update(resources)
@@ -97,6 +97,12 @@ def _outside(handle: Tensor) -> Tensor:
     while handle.op.inputs and handle.op.op_def.flow.passes_input and handle.op.type != "Merge":
         handle = handle.op.inputs[0]
     return handle
+
+
+def _resources(op: Operation) -> list[Resource]:
+    """What an operation reads or changes."""
+    handles = [_outside(t) for t in op.inputs if t.dtype.base_dtype is dtypes.resource]
+    return list(dict.fromkeys(handles)) or [None]
 
 
 def _place(
@@ -129,7 +135,11 @@ def _ordered(items: Iterable[Any], order: _Order, written: set[Resource]) -> lis
         if isinstance(item, _Construct):
             if not (item.writes or written.intersection(item.reads)):
                 continue
-            done = _branches(item, order, written) if not isinstance(item.key, WhileContext) else _loop(item, order, written)
+            done = (
+                _branches(item, order, written)
+                if not isinstance(item.key, WhileContext)
+                else _loop(item, order, written)
+            )
             order.add(done, item.reads, item.writes)
             if item.writes:
                 last.append(done)
@@ -139,7 +149,7 @@ def _ordered(items: Iterable[Any], order: _Order, written: set[Resource]) -> lis
                     for context in item.key.branches:
                         context.effects_done = done
             continue
-        resources = dict.fromkeys(_outside(t) for t in item.inputs if t.dtype.base_dtype is dtypes.resource) or {None: None}
+        resources = _resources(item)
         reads_only = item.op_def.effect is Effect.READS
         before: dict[Operation, None] = {}
         for resource in resources:

@@ -1,4 +1,4 @@
-"""Loops of AutoGraph over datasets: an iterator of the loop's own, whose next element is taken at the end of each turn."""
+"""Loops of AutoGraph over datasets: an iterator of the loop's own; the next element is taken at the end of a turn."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class DatasetElements(Source):
         self._iterator: Iterator | None = None
 
     def start(self) -> State:
+        """See `Source.start`."""
         self._iterator = make_initializable_iterator(self._dataset)
         own = (self._iterator._iterator_resource.op, self._iterator.initializer)
         with control_dependencies([self._iterator.initializer]):
@@ -32,12 +33,15 @@ class DatasetElements(Source):
         return [first]
 
     def more(self, state: State) -> Tensor:
+        """See `Source.more`."""
         return Optional(state[0], self._dataset.element_spec).has_value()
 
     def item(self, state: State) -> Any:
+        """See `Source.item`."""
         return Optional(state[0], self._dataset.element_spec).get_value()
 
     def next(self, state: State) -> State:
+        """See `Source.next`."""
         assert self._iterator is not None
         with control_dependencies([state[0]]):  # One element after the other.
             return [get_next_as_optional(self._iterator)._variant_tensor]
