@@ -109,6 +109,24 @@ def test_callables_of_all_kinds_can_be_converted(entity: Any) -> None:
     both(entity, np.int32(7))
 
 
+def factorial(n: Any) -> Any:
+    """Calls itself."""
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+def test_a_function_that_calls_itself() -> None:
+    assert tf.autograph.to_graph(factorial)(5) == 120
+
+    def local(n: Any, x: Any) -> Any:
+        if n == 0:
+            return x
+        if x > 10:
+            return local(n - 1, x - 1)
+        return local(n - 1, x + 3)
+
+    both(lambda x: local(3, x), np.int32(9))
+
+
 def test_a_class_becomes_a_subclass_with_converted_methods() -> None:
     layer = tf.autograph.to_graph(Deeper)(3)
     assert isinstance(layer, Deeper)

@@ -206,6 +206,36 @@ def test_an_exception_of_the_program_leaves_its_variables_as_they_were() -> None
     assert table == {"a": 1}
 
 
+def test_a_raise_that_tracing_reaches_is_explained() -> None:
+    def inner(x: Any) -> Any:
+        if x > 3:
+            raise OverflowError("too much")
+        return x
+
+    def work(x: Any) -> Any:
+        if x > 0:
+            x = inner(x)
+        return x
+
+    with pytest.raises(OverflowError, match="too much") as caught:
+        tf.autograph.to_graph(work)(tf.constant(1))
+    assert len(caught.value.__notes__) == 1
+    assert "this `raise` is reached whatever its value will be" in caught.value.__notes__[0]
+
+
+def endless(n: Any) -> Any:
+    """Calls itself under a condition that is a tensor."""
+    if n > 1:
+        return n * endless(n - 1)
+    return n
+
+
+def test_a_recursion_that_tracing_does_not_end_is_explained() -> None:
+    with pytest.raises(RecursionError) as caught:
+        tf.autograph.to_graph(endless)(tf.constant(3))
+    assert "write it as a loop" in caught.value.__notes__[0]
+
+
 def test_a_variable_without_a_value_is_pythons_error() -> None:
     def work(x: Any, flag: bool) -> Any:
         if flag:

@@ -95,6 +95,26 @@ def test_a_second_derivative() -> None:
     assert run(second) == 12.0
 
 
+def test_the_gradient_of_a_loop_that_reads_what_it_updates_is_refused() -> None:
+    v = tf.get_variable("v", initializer=1.0, use_resource=True)
+
+    @tf.function
+    def work(x: Any, reads: bool) -> Any:
+        y = x
+        for _ in tf.range(3):
+            v.assign_add(1.0)
+            y = y * (v if reads else 2.0)
+        return y
+
+    x = tf.constant(2.0)
+    with pytest.raises(ValueError, match="would update its variable once more"):
+        tf.gradients(work(x, True), x)
+    (slope,) = tf.gradients(work(x, False), x)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(slope) == 8.0
+
+
 def test_training_in_a_function() -> None:
     w = tf.get_variable("w", initializer=5.0, use_resource=True)
 

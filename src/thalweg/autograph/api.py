@@ -10,6 +10,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final
 
 from thalweg.autograph.calls import MARK, OPERATORS, OPERATORS_ONLY_HERE, is_left_alone, warn_once
+from thalweg.autograph.converted_code import is_converted
 from thalweg.autograph.effects import in_order
 from thalweg.autograph.tracebacks import clean
 from thalweg.graph.definitions.op_registry import export
@@ -107,7 +108,7 @@ def _parts(entity: Any) -> tuple[FunctionType, Callable[[Any], Any]]:
 
 def _converted(entity: Any, recursive: bool) -> Any:
     # Start-up time: conversion needs `ast`; only programs that convert something load it.
-    from thalweg.autograph.conversion import ConversionError, converted_function, is_converted
+    from thalweg.autograph.conversion import ConversionError, converted_function
 
     function, wrap = _parts(entity)
     if is_converted(function.__code__):

@@ -18,6 +18,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 from thalweg.autograph import items, operators
+from thalweg.autograph.converted_code import is_converted
 from thalweg.autograph.python_builtins import BUILTINS
 from thalweg.platform import logging
 
@@ -30,6 +31,7 @@ _LIBRARY: Final = tuple({_PATHS[key] + os.sep for key in ("stdlib", "platstdlib"
 _NEVER: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 _left_alone: Final[weakref.WeakKeyDictionary[CodeType, bool]] = weakref.WeakKeyDictionary()
+_made: Final[weakref.WeakKeyDictionary[FunctionType, FunctionType]] = weakref.WeakKeyDictionary()
 _warned: Final[set[Any]] = set()
 
 
@@ -90,12 +92,18 @@ def callee(function: Any) -> Any:
 
 def _of_function(function: FunctionType) -> Any:
     # Start-up time: conversion needs `ast`; only programs that convert something load it.
-    from thalweg.autograph.conversion import ConversionError, converted_function, is_converted
+    from thalweg.autograph.conversion import ConversionError, converted_function
 
     if is_left_alone(function) or is_converted(function.__code__):
         return function
+    found = _made.get(function) if function.__closure__ is None else None
+    if found is not None and found.__defaults__ is function.__defaults__:
+        return found
     try:
-        return converted_function(function, OPERATORS)
+        found = converted_function(function, OPERATORS)
+        if function.__closure__ is None:  # A closure may hold the function itself, which would live on here.
+            _made[function] = found
+        return found
     except ConversionError as e:
         warn_once(function, e)
         _left_alone[function.__code__] = True

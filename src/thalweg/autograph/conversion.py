@@ -14,6 +14,7 @@ import weakref
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
+from thalweg.autograph.converted_code import note
 from thalweg.autograph.expressions import OPERATORS
 from thalweg.autograph.jumps import Unsupported
 from thalweg.autograph.source import SourceMissing, find
@@ -36,12 +37,6 @@ class _Converted(NamedTuple):
 
 _lock: Final = threading.RLock()
 _converted: Final[weakref.WeakKeyDictionary[CodeType, _Converted]] = weakref.WeakKeyDictionary()
-_results: Final[weakref.WeakSet[CodeType]] = weakref.WeakSet()  # Code objects that conversion made.
-
-
-def is_converted(code: CodeType) -> bool:
-    """Whether a code object is a result of conversion."""
-    return code in _results
 
 
 def converted_function(function: FunctionType, operators: Any) -> FunctionType:
@@ -119,6 +114,7 @@ def _compile(node: Any, original: CodeType) -> CodeType:
     args.kw_defaults = [d if d is None else ast.Constant(value=None) for d in args.kw_defaults]
     is_lambda = isinstance(node, ast.Lambda)
     if not is_lambda:
+        node.name = "ag__function"  # Its own name in its body is that of a global, or of a variable around it.
         node.decorator_list = []
         node.returns = None
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg):
@@ -136,6 +132,8 @@ def _compile(node: Any, original: CodeType) -> CodeType:
     flags = original.co_flags & _FUTURES
     compiled = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
     args.defaults, args.kw_defaults = defaults
+    if not is_lambda:
+        node.name = original.co_name
     outer = next(const for const in compiled.co_consts if isinstance(const, CodeType))
     inner = next(const for const in outer.co_consts if isinstance(const, CodeType))
     return _renamed(inner, original, is_top=True)
@@ -154,7 +152,7 @@ def _renamed(code: CodeType, original: CodeType, is_top: bool) -> CodeType:
         for const in code.co_consts
     )
     result = code.replace(co_name=name, co_qualname=qualified, co_consts=constants)
-    _results.add(result)
+    note(result)
     return result
 
 

@@ -217,7 +217,7 @@ def declared(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
 
 def outside_names(function: Any) -> Names:
     """What calling a nested function does with names of the functions around it."""
-    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    body: Any = [function.body] if isinstance(function, ast.Lambda) else function.body
     inner = Names().add(body)
     own_globals, nonlocals = declared(body)
     mine = (inner.bound | set(parameters(function.args))) - own_globals - nonlocals

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from thalweg.autograph.staged_list import StagedList
 from thalweg.autograph.state import UNDEFINED, Record, Slot, record, restore
+from thalweg.autograph.tracebacks import explain_raise
 from thalweg.autograph.values import (
     StagedTypeError,
     StagedValueError,
     as_condition,
     as_staged,
+    blank,
     can_be_staged,
     kind_of,
     place,
@@ -23,7 +23,6 @@ from thalweg.control_flow import structures
 from thalweg.control_flow.cond import open_conditional
 from thalweg.control_flow.cond_context import CondContext
 from thalweg.graph import dtypes
-from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.tensor import Tensor
 
@@ -54,6 +53,9 @@ def staged_if(
                     if function is not None:
                         function()
                 ends.append(record(kept))
+            except Exception as e:
+                explain_raise(e)
+                raise
             finally:
                 restore(slots, before)
         merging = _Merging(branches, conditional)
@@ -131,7 +133,7 @@ class _Merging:
         with self._branches[1 - context.branch]:
             staged = as_staged(value)
         with context:
-            other = structures.pack_as([staged], [_blank(part) for part in structures.flatten([staged])])[0]
+            other = structures.pack_as([staged], [blank(part) for part in structures.flatten([staged])])[0]
         at_true = context.branch == 0
         return self._merged(*((other, staged) if at_true else (staged, other)))
 
@@ -200,12 +202,3 @@ def _new(like: Record, parts: list[Any]) -> Any:
     if type(like.value) is dict:
         return dict(zip(like.keys or (), parts, strict=True))
     return like.rebuilt(parts)
-
-
-def _blank(tensor: Tensor) -> Tensor:
-    dtype = tensor.dtype.base_dtype
-    dims = tensor.shape.dims_tuple
-    shape = [0 if d is None else d for d in dims or ()]
-    if dtype is dtypes.string:
-        return convert_to_tensor(np.full(shape, b"", object), dtype)
-    return convert_to_tensor(np.zeros(shape, dtype.as_numpy_dtype), dtype)

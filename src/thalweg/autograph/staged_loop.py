@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from thalweg.autograph.iteration import Source
 from thalweg.autograph.staged_list import StagedList
 from thalweg.autograph.state import UNDEFINED, Record, Slot, record, restore
@@ -17,6 +15,7 @@ from thalweg.autograph.values import (
     as_condition,
     as_staged,
     as_symbolic,
+    blank,
     can_be_staged,
     kind_of,
     place,
@@ -244,16 +243,9 @@ class StagedLoop:
         exits = []
         for tensor in tensors:
             with in_context(context.graph, context.outer_context):
-                initial = _blank(tensor)
+                initial = blank(tensor)
             exits.append(context.add_variable(initial, lambda _, value=tensor: value, tensor.shape).exit)  # type: ignore[misc]
         return structures.pack_as(staged, exits)[0]
-
-
-def _blank(tensor: Tensor) -> Tensor:
-    dtype = tensor.dtype.base_dtype
-    shape = [0 if d is None else d for d in tensor.shape.dims_tuple or ()]
-    value = np.full(shape, b"", object) if dtype.name == "string" else np.zeros(shape, dtype.as_numpy_dtype)
-    return convert_to_tensor(value, dtype)
 
 
 def _leaves(name: str, found: Record) -> list[Leaf]:

@@ -128,6 +128,14 @@ def as_condition(value: Tensor, what: str) -> Tensor:
     return apply_one("NotEqual", value, convert_to_tensor(0, dtype))
 
 
+def blank(tensor: Tensor) -> Tensor:
+    """A value like a tensor where nobody reads it: zeros, and empty where its size is unknown."""
+    dtype = tensor.dtype.base_dtype
+    shape = [0 if d is None else d for d in tensor.shape.dims_tuple or ()]
+    value = np.full(shape, b"", object) if dtype is dtypes.string else np.zeros(shape, dtype.as_numpy_dtype)
+    return convert_to_tensor(value, dtype)
+
+
 def place() -> str:
     """Where the program is, for the end of a message: the innermost frame outside of this package."""
     frame: Any = sys._getframe(1)

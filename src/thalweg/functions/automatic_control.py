@@ -29,6 +29,11 @@ def is_repeatable(op: Operation) -> bool:
     return not effect.must_run and effect is not Effect.RANDOM
 
 
+def is_update(op: Operation) -> bool:
+    """Whether an operation gives a variable another value."""
+    return op.op_def.effect is Effect.WRITES and bool(op.inputs) and handle_data(op.inputs[0]) is not None
+
+
 def order_effects(operations: Iterable[Operation]) -> None:
     """Makes operations on one resource run in the order of their creation, and those with other effects, too.
 

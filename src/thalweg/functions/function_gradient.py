@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from thalweg.autodiff.gradients import gradients
 from thalweg.autodiff.zeros import dense, zeros_for
-from thalweg.functions.automatic_control import is_repeatable
+from thalweg.functions.automatic_control import is_repeatable, is_update
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
@@ -92,7 +92,25 @@ def _make_backward(function: GraphFunction) -> Backward:
     values = _unrepeatable(function, outputs, incoming)
     name = _free_name(graph, f"{function.name}_backward")
     inputs = [*function.inputs, *values, *incoming]
-    return Backward(_subfunction(graph, name, inputs, outputs), values, results, grads)
+    made = _subfunction(graph, name, inputs, outputs)
+    _check_updates(function, made)
+    return Backward(made, values, results, grads)
+
+
+def _check_updates(function: GraphFunction, made: GraphFunction) -> None:
+    """Refuses a gradient that would update a variable once more: where a loop or branch reads what it updates.
+
+    Raises:
+        ValueError: If there is such an update.
+    """
+    own = set(function.operations)
+    for op in made.operations:
+        if op in own and is_update(op) and op._control_flow_context is not None:
+            raise ValueError(
+                f"The gradient of function '{function.name}' computes its loops and branches again, and '{op.name}' "
+                f"({op.type}) would update its variable once more. Keep in a local variable what the loop or branch "
+                "changes and reads, and assign it to the variable afterwards."
+            )
 
 
 def _gradient_argument(graph: FuncGraph, tensor: Tensor, index: int) -> Tensor:
