@@ -242,13 +242,21 @@ def test_what_has_no_python_code_is_refused(entity: Any) -> None:
 
 def test_a_function_without_source_is_refused_or_left_alone_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     space: dict[str, Any] = {}
-    exec("def lost(x):\n    return x + 1", space)
+    exec("def lost(x):\n    return x if x is None else x + 1", space)
     with pytest.raises(ValueError, match="source code of 'lost' is not available"):
         tf.autograph.to_graph(space["lost"])
     with warnings_of_tensorflow(caplog):
         assert run(tf.function(space["lost"])(tf.constant(1))) == 2
         assert converted(lambda x: space["lost"](x), 1) == 2
     assert caplog.text.count("AutoGraph could not convert 'lost'") == 1
+
+
+def test_a_function_without_source_and_control_flow_is_left_alone_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    space: dict[str, Any] = {}
+    exec("def plain(x):\n    return x + 1", space)
+    with warnings_of_tensorflow(caplog):
+        assert run(tf.function(space["plain"])(tf.constant(1))) == 2
+    assert not caplog.text
 
 
 def warnings_of_tensorflow(caplog: pytest.LogCaptureFixture) -> Any:

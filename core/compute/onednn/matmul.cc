@@ -9,6 +9,13 @@ namespace {
 
 constexpr int64_t kMatMul = 1;  // The first part of the key of each kind of primitive.
 
+// Whether oneDNN multiplies a type with the processor's instructions for it. It emulates bfloat16 where there are none,
+// and then the number of threads decides how it sums up.
+bool is_native(DType dtype) {
+  constexpr int kNeeded = dnnl_cpu_isa_avx512_core_bf16;  // a set of bits
+  return dtype != DType::bfloat16 || (static_cast<int>(dnnl_get_effective_cpu_isa()) & kNeeded) == kNeeded;
+}
+
 CachedPrimitive make(DType dtype, const ProductShape& s, const MatrixLayout& a, const MatrixLayout& b) {
   using dnnl::memory;
   const memory::data_type type = onednn_type(dtype);
@@ -20,6 +27,7 @@ CachedPrimitive make(DType dtype, const ProductShape& s, const MatrixLayout& a, 
                         memory::dims{shared ? rows * columns : m.batch_stride, m.row_stride, m.column_stride});
   };
   CachedPrimitive result;
+  if (!is_native(dtype)) return result;
   try {
     memory::desc a_desc = desc(s.rows, s.inner, a), b_desc = desc(s.inner, s.columns, b);
     memory::desc c_desc = desc(s.rows, s.columns, {s.rows * s.columns, s.columns, 1});

@@ -15,8 +15,8 @@ struct ProductShape {
   int64_t batch = 1, rows = 0, columns = 0, inner = 0;
 };
 
-// c = a * b, c being dense and row-major. False if oneDNN has no implementation for the type on this machine: then
-// nothing was done. All sizes must be positive. Thread-safe.
+// c = a * b, c being dense and row-major. False if oneDNN has no implementation for the type on this machine, or an
+// emulated one: then nothing was done. All sizes must be positive. Thread-safe.
 bool onednn_matmul(DType dtype, const ProductShape& shape, const MatrixLayout& a_layout, const void* a,
                    const MatrixLayout& b_layout, const void* b, void* c);
 

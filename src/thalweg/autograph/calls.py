@@ -111,9 +111,9 @@ def _of_function(function: FunctionType) -> Any:
 
 
 def warn_once(function: Any, reason: Exception) -> None:
-    """Says that a function stays as it is."""
+    """Says that a function stays as it is, unless it has no control flow of its own: then conversion would do little."""
     code = getattr(function, "__code__", function)
-    if code in _warned:
+    if code in _warned or (isinstance(code, CodeType) and not _has_jumps(code)):
         return
     _warned.add(code)
     name = getattr(function, "__qualname__", repr(function))
@@ -121,6 +121,13 @@ def warn_once(function: Any, reason: Exception) -> None:
         "AutoGraph could not convert '%s', and runs it as it is: %s. Its `if`, `for` and `while` cannot depend on "
         "tensors. To silence this warning, decorate it with @tf.autograph.do_not_convert.", name, reason,
     )  # fmt: skip
+
+
+def _has_jumps(code: CodeType) -> bool:
+    import dis  # Start-up time: only functions without source need it.
+
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    return any(instruction.opcode in jumps for instruction in dis.get_instructions(code))
 
 
 def unchanged(function: Any) -> Any:
