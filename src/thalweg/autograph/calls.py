@@ -111,7 +111,7 @@ def _of_function(function: FunctionType) -> Any:
 
 
 def warn_once(function: Any, reason: Exception) -> None:
-    """Says that a function stays as it is, unless it has no control flow of its own: then conversion would do little."""
+    """Says that a function stays as it is, unless it has no control flow: then conversion would do little."""
     code = getattr(function, "__code__", function)
     if code in _warned or (isinstance(code, CodeType) and not _has_jumps(code)):
         return
