@@ -5,13 +5,17 @@
 // are free, the last records move into them and the file is cut. The file is no checkpoint: it ends with the table, is
 // removed from its folder as soon as it is open, and needs no syncing.
 //
+// Rows are written by blocks of neighbouring places: a system call for each of them would take most of the time. One
+// block is open: its records are in memory, as they are, or will be, in the file. New rows go to its free places. When
+// there are none left it is written whole, and the block with the most free places is read and opened, or a new one at
+// the end of the file if all are rather full.
+//
 // Rows with text keys keep their text in memory. The lock is that of the shard; `read` may run under a shared one.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "embedding/row_layout.h"
@@ -30,8 +34,8 @@ class ColdRows {
   int64_t rows() const { return live_; }
   int64_t file_bytes() const { return static_cast<int64_t>(end_) * static_cast<int64_t>(record_); }
   size_t index_bytes() const {
-    return keys_.capacity() * 8 + places_.capacity() * 4 + free_.capacity() * 4 + epochs_.capacity() +
-           texts_.capacity() * 8;
+    return keys_.capacity() * 8 + places_.capacity() * 4 + epochs_.capacity() + texts_.capacity() * 8 +
+           used_in_block_.capacity() * 2 + open_.capacity();
   }
 
   // The place of a key, or kNone.
@@ -56,7 +60,7 @@ class ColdRows {
   bool read_at_once(uint32_t place, const Key& key, char* row) const;
   // Tells the system that a row will be read soon.
   void prefetch(uint32_t place) const;
-  // Writes a row; throws ResourceExhausted if the disk is full: nothing has changed then.
+  // Adds a row, which may be written later; throws ResourceExhausted if the disk is full: nothing has changed then.
   void add(const Key& key, const char* row, uint32_t epoch);
   // Takes a row out. Its text, if it has one, is the caller's.
   void erase(const Key& key);
@@ -77,23 +81,39 @@ class ColdRows {
   size_t slot_of(const Key& key) const;
   void rebuild(size_t slots);
   uint32_t checksum(uint32_t place, const char* row) const;
-  // Throws DataLoss if a record is not that of the key at the place.
-  void check(uint32_t place, const char* row, const uint32_t (&end)[2]) const;
+  // Throws DataLoss if a record is not that of the place, or the row not that of the key.
+  void check(uint32_t place, const char* record) const;
   void check_key(uint32_t place, const Key& key, const char* row) const;
-  // Reads or writes the record of a place, whole.
-  void transfer(ssize_t (*move)(int, const iovec*, int, off_t), const char* what, uint32_t place, char* row,
-                uint32_t (&end)[2]) const;
-  void write(uint32_t place, const char* row);
+  // The record of a place in the open block; null if it is in another.
+  char* open_record(uint32_t place) { return const_cast<char*>(std::as_const(*this).open_record(place)); }
+  const char* open_record(uint32_t place) const {
+    return place / block_ == open_block_ ? open_.data() + place % block_ * record_ : nullptr;
+  }
+  // Room for a record, of this thread.
+  char* scratch() const;
+  void write_record(char* record, uint32_t place, const char* row) const;
+  // Makes the open block one with a free place. Throws if the one before cannot be written; it is still open then.
+  void open_next_block();
+  void close_block();
+  // Reads a block that has rows into open_; false if the system cannot.
+  bool read_block(uint32_t block);
+  uint32_t free_place();
+  // Moves the record at one place to another, both of them in the file. Throws if it is damaged.
+  void move_record(uint32_t from, uint32_t to);
 
   int fd_;
   const std::string path_;
   const bool text_;
   const size_t row_bytes_, record_;
+  const uint32_t block_;                  // places in a block
+  uint32_t open_block_ = kNone;           // its number
+  uint32_t open_next_ = 0;                // Places of the open block before it are not free.
+  std::string open_;                      // the records of the open block
+  std::vector<uint16_t> used_in_block_;   // places in use, by block
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> places_;  // kNone: empty slot
   std::vector<uint8_t> epochs_;   // by place
   std::vector<uint64_t> texts_;   // by place: the keys of rows with texts, as in their headers
-  std::vector<uint32_t> free_;
   uint32_t end_ = 0;
   uint64_t version_ = 0;
   int64_t live_ = 0;

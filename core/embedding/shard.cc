@@ -340,7 +340,8 @@ bool Shard::cut_awaits(uint32_t place) const {
 uint32_t Shard::promote(const Key& key) {
   const uint32_t place = cold_ ? cold_->find(key) : ColdRows::kNone;
   if (place == ColdRows::kNone) return kNone;
-  std::string bytes(stride_, '\0');
+  thread_local std::string bytes;
+  bytes.resize(stride_);
   cold_->read(place, key, bytes.data());
   return install(key, place, bytes.data());
 }

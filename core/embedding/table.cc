@@ -141,17 +141,22 @@ void EmbeddingTable::lookup(const Tensor& keys, float* out, const std::string& a
   auto layout_lock = shared_layout();
   Batch batch(keys, shards_.size());
   const Reading read = reading(average);
-  for_groups(batch, [&](size_t shard) { lookup_group(shard, batch, read, out); });
+  // The updates of a training step read the rows of its look-ups once more: they had better be in memory.
+  const bool fetch = options_.ram_bytes > 0 && lookups_since_update_.load(std::memory_order_relaxed) < kServing;
+  if (fetch) lookups_since_update_.fetch_add(1, std::memory_order_relaxed);
+  for_groups(batch, [&](size_t shard) { lookup_group(shard, batch, read, fetch, out); });
 }
 
-void EmbeddingTable::lookup_group(size_t number, const Batch& batch, const Reading& read, float* out) {
+void EmbeddingTable::lookup_group(size_t number, const Batch& batch, const Reading& read, bool fetch, float* out) {
   Shard& shard = *shards_[number];
   const auto group = batch.group(number);
   const size_t bytes = read.slot < 0 ? sizeof(RowHeader) + layout_.value_bytes() : layout_.stride();
   const int64_t dim = options_.dim;
   int64_t hits = 0;
   std::string row;
+  FoundOnDisk cold;
   std::shared_lock lock(shard.mutex);
+  if (shard.cold()) cold.version = shard.cold()->version();
   visit_group(shard, batch, group, bytes, [&](uint32_t position) {
     const Key key = batch.key(position);
     float* to = out + static_cast<int64_t>(position) * dim;
@@ -162,9 +167,10 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, const Readi
     }
     const uint32_t place = shard.cold() ? shard.cold()->find(key) : ColdRows::kNone;
     if (place != ColdRows::kNone) {
-      row.resize(layout_.stride());
-      shard.cold()->read(place, key, row.data());
-      read(layout_, row.data(), to);
+      char* bytes = cold.next(layout_.stride());
+      shard.cold()->read(place, key, bytes);
+      read(layout_, bytes, to);
+      if (fetch) cold.rows.emplace_back(position, place);
       ++hits;
       return;
     }
@@ -177,6 +183,8 @@ void EmbeddingTable::lookup_group(size_t number, const Batch& batch, const Readi
   });
   hits_.fetch_add(hits, std::memory_order_relaxed);
   misses_.fetch_add(static_cast<int64_t>(group.size()) - hits, std::memory_order_relaxed);
+  lock.unlock();
+  install_found(shard, batch, cold, step_.load(std::memory_order_relaxed));
 }
 
 std::shared_lock<std::shared_mutex> EmbeddingTable::with_slots(std::span<const Slot> slots, std::span<int> numbers) {
@@ -249,6 +257,7 @@ void EmbeddingTable::apply(const Tensor& keys, const float* gradients, std::span
   int numbers[kMostSlots] = {};
   auto layout_lock = with_slots(slots, {numbers, slots.size()});
   const uint32_t now = step_.fetch_add(1, std::memory_order_relaxed) + 1;
+  lookups_since_update_.store(0, std::memory_order_relaxed);
   Batch batch(keys, shards_.size());
   for_groups(batch, [&](size_t shard) { apply_group(shard, batch, gradients, {numbers, slots.size()}, step, now); });
   if (options_.eviction.sweeps()) sweep(2 * batch.size() + 64, now);

@@ -100,6 +100,9 @@ class EmbeddingTable : public Resource {
   std::vector<std::string> loaded;  // the files of the last load; guarded by `saving`
 
  private:
+  // After so many look-ups without an update, none is expected to follow.
+  static constexpr uint32_t kServing = 8;
+
   void require_initialized() const;
   std::shared_lock<std::shared_mutex> shared_layout() const {
     std::lock_guard gate(gate_);
@@ -126,7 +129,8 @@ class EmbeddingTable : public Resource {
   Reading reading(const std::string& average) const;
   // Brings the averages of a row up to date; must be called before its value changes.
   void settle(char* row) const;
-  void lookup_group(size_t shard, const Batch& batch, const Reading& reading, float* out);
+  // With `fetch`, rows that had to be read from disk come back from there.
+  void lookup_group(size_t shard, const Batch& batch, const Reading& reading, bool fetch, float* out);
   void apply_group(size_t shard, const Batch& batch, const float* gradients, std::span<const int> slots,
                    const RowStep& step, uint32_t now);
   // The numbers of slots in the layout, which gets those that it does not have. Takes and returns with layout_mutex_.
@@ -145,6 +149,19 @@ class EmbeddingTable : public Resource {
   // Brings the rows of a group back from disk. Those for which it would have to wait are left for `later`, if given.
   void fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
                    std::vector<uint32_t>* later);
+  // Rows on disk that were found at places, and read, while these were of a version.
+  struct FoundOnDisk {
+    std::vector<std::pair<uint32_t, uint32_t>> rows;  // position in the batch, place
+    std::string bytes;
+    uint64_t version = 0;
+    // Room for another row.
+    char* next(size_t stride) {
+      bytes.resize((rows.size() + 1) * stride);
+      return bytes.data() + rows.size() * stride;
+    }
+  };
+  // Brings them back, unless they have changed or come back meanwhile.
+  void install_found(Shard& shard, const Batch& batch, const FoundOnDisk& found, uint32_t now);
   // Takes over the rows of a segment; `shards` are those of the table, or fresh ones. With an average and its clock,
   // values become what that is then.
   void load_segment(const std::string& path, int64_t part, int64_t parts, const Slot* average,
@@ -162,6 +179,7 @@ class EmbeddingTable : public Resource {
   std::unique_ptr<CountingFilter> filter_;
   std::atomic<bool> initialized_{false};
   std::atomic<uint32_t> step_{0};
+  std::atomic<uint32_t> lookups_since_update_{kServing};
   std::atomic<uint64_t> sweep_cursor_{0};
   std::atomic<int64_t> hits_{0}, misses_{0}, admissions_{0}, rejections_{0}, evictions_{0}, promotions_{0};
 

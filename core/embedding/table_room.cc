@@ -34,7 +34,16 @@ uint32_t drawn(const Shard& shard, uint32_t now, uint32_t kept, uint64_t seed, i
   return best;
 }
 
-bool older(const RowHeader& a, const RowHeader& b) { return a.step < b.step; }
+// Whether a row has had fewer updates for the time since its last one: of two that were updated as often, the one that
+// has been idle for longer.
+struct LessUsed {
+  uint64_t now;
+  bool operator()(const RowHeader& a, const RowHeader& b) const {
+    return (a.count() + uint64_t{1}) * idle(b) < (b.count() + uint64_t{1}) * idle(a);
+  }
+  // A row may have come with a later step, from a checkpoint.
+  uint64_t idle(const RowHeader& row) const { return now > row.step ? now - row.step + 1 : 1; }
+};
 bool rarer(const RowHeader& a, const RowHeader& b) {
   return a.count() != b.count() ? a.count() < b.count() : a.step < b.step;
 }
@@ -143,9 +152,10 @@ void EmbeddingTable::spill(Shard& shard, uint32_t now, uint32_t kept) {
   if (shard.rows() <= budget) return;
   if (shard.cold() == nullptr)
     shard.set_cold(std::make_unique<ColdRows>(options_.folder, options_.key == DType::string, layout_.stride()));
+  const LessUsed less_used{now == kNoStep ? step_.load(std::memory_order_relaxed) : now};
   for (uint64_t i = 0; shard.rows() > budget; ++i) {
     const uint64_t seed = combine64(now, i + static_cast<uint64_t>(shard.rows()) * 3);
-    const uint32_t victim = drawn(shard, now, kept, seed, kSampledForDisk, older);
+    const uint32_t victim = drawn(shard, now, kept, seed, kSampledForDisk, less_used);
     if (victim == Shard::kNone) break;
     shard.demote(victim);
   }
@@ -256,15 +266,13 @@ void EmbeddingTable::prefetch_loop() {
 void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<const uint32_t> group, uint32_t now,
                                  std::vector<uint32_t>* later) {
   // Rows are read under a shared lock: look-ups do not wait for the disk.
-  std::vector<std::pair<uint32_t, uint32_t>> found;  // position, place
-  std::string bytes;
-  uint64_t version = 0;
+  FoundOnDisk found;
   const size_t stride = layout_.stride();
   {
     std::shared_lock lock(shard.mutex);
     const ColdRows* cold = shard.cold();
     if (cold == nullptr) return;
-    version = cold->version();
+    found.version = cold->version();
     std::vector<uint32_t> candidates;
     visit_group(shard, batch, group, sizeof(RowHeader), [&](uint32_t position) {
       const Key key = batch.key(position);
@@ -278,8 +286,7 @@ void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<con
       const uint32_t place = cold->find(key);
       if (place == ColdRows::kNone || !places.insert(place).second) continue;
       try {
-        bytes.resize((found.size() + 1) * stride);
-        char* row = bytes.data() + found.size() * stride;
+        char* row = found.next(stride);
         if (later == nullptr) {
           cold->read(place, key, row);
         } else if (!cold->read_at_once(place, key, row)) {
@@ -287,21 +294,27 @@ void EmbeddingTable::fetch_group(Shard& shard, const Batch& batch, std::span<con
           later->push_back(position);
           continue;
         }
-        found.emplace_back(position, place);
+        found.rows.emplace_back(position, place);
       } catch (const Error&) {
         // The look-up that needs the row reports what is wrong with it.
       }
     }
   }
-  if (found.empty()) return;
+  install_found(shard, batch, found, now);
+}
+
+void EmbeddingTable::install_found(Shard& shard, const Batch& batch, const FoundOnDisk& found, uint32_t now) {
+  if (found.rows.empty()) return;
+  const size_t stride = layout_.stride();
+  uint64_t version = found.version;
   std::unique_lock lock(shard.mutex);
   try {
-    for (size_t i = 0; i < found.size(); ++i) {
-      const Key key = batch.key(found[i].first);
+    for (size_t i = 0; i < found.rows.size(); ++i) {
+      const auto [position, place] = found.rows[i];
+      const Key key = batch.key(position);
       if (shard.cold() == nullptr || shard.find(key) != Shard::kNone) continue;
       const bool same = shard.cold()->version() == version;
-      const uint32_t number =
-          same ? shard.install(key, found[i].second, bytes.data() + i * stride) : shard.promote(key);
+      const uint32_t number = same ? shard.install(key, place, found.bytes.data() + i * stride) : shard.promote(key);
       if (number == Shard::kNone) continue;
       if (same) ++version;  // Its own leaving; if the file was compacted, the places are no longer right.
       promotions_.fetch_add(1, std::memory_order_relaxed);

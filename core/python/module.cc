@@ -15,6 +15,7 @@
 #include "kernel/registry.h"
 #include "memory/allocator.h"
 #include "python/attributes.h"
+#include "python/call_stack.h"
 #include "python/checkpoint.h"
 #include "python/collectives.h"
 #include "python/compiled_step.h"
@@ -267,6 +268,7 @@ NB_MODULE(_core, m) {
            "session"_a, "specs"_a, "num_condition"_a, "num_variables"_a, "num_invariants"_a, "predicate"_a, "next"_a,
            "device"_a = "", nb::call_guard<NativeCall>());
 
+  bind_call_stack(m);
   bind_checkpoint(m);
   bind_records(m);
   install_remote_files();

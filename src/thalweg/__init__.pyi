@@ -699,6 +699,7 @@ zeros_initializer = _zeros_initializer_
 from thalweg.ops.array.filling import zeros_like as zeros_like
 from thalweg.ops.math.special import zeta as zeta
 from thalweg import audio as audio
+from thalweg import autograph as autograph
 from thalweg import bitwise as bitwise
 from thalweg import collective as collective
 from thalweg import compat as compat

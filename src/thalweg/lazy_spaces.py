@@ -29,6 +29,7 @@ _ROOTS: Final = ("contrib",)
 # Names that a library exports outside of its own namespace.
 _ELSEWHERE: Final = {
     "RaggedTensor": "ragged",
+    "contrib.factorization.KMeansClustering": "estimator",
     "spectral.dct": "signal",
     "spectral.idct": "signal",
     "strings.bytes_split": "ragged",

@@ -44,6 +44,7 @@ _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))
 _FAMILIES: Final = (
     "ops",
     "control_flow",
+    "autograph",
     "functions",
     "autodiff",
     "state",

@@ -85,6 +85,25 @@ def test_imports_of_a_program_give_thalwegs_modules(tmp_path: Path) -> None:
     assert "no_such_function" in lines[4]
 
 
+def test_programs_find_horovods_names(tmp_path: Path) -> None:
+    program = """
+import horovod.tensorflow as hvd
+import thalweg.horovod
+from horovod import tensorflow as again
+from horovod.tensorflow import elastic
+assert hvd is again is thalweg.horovod and elastic is thalweg.horovod.elastic
+try:
+    import horovod.torch
+except ImportError as e:
+    print(e)
+hvd.init()
+print(hvd.rank(), hvd.size())
+"""
+    done = run(tmp_path, program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Thalweg has no module 'horovod.torch'", "0 1"]
+
+
 def test_modules_that_the_program_imports_see_it_too(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("import tensorflow as tf\nname = tf.__name__\n")
     done = run(tmp_path, "import model\nprint(model.name)\nraise SystemExit(3)\n")

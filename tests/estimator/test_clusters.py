@@ -157,6 +157,41 @@ def test_train_and_evaluate_in_one_process_exports_the_best_model(tmp_path: Path
     assert len(os.listdir(tmp_path / "export" / "final")) == 1
 
 
+def test_an_evaluator_goes_on_when_the_trainers_remove_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.linspace(-1, 1, 16, dtype=np.float32)
+    data = tf.estimator.inputs.numpy_input_fn({"x": x}, 2 * x, 16, None, shuffle=False)
+
+    def model() -> Any:
+        config = tf.estimator.RunConfig(str(tmp_path), save_checkpoints_steps=10, keep_checkpoint_max=1)
+        return tf.estimator.LinearRegressor([tf.feature_column.numeric_column("x")], config=config)
+
+    model().train(data, max_steps=10)
+    receive = tf.estimator.export.build_raw_serving_input_receiver_fn({"x": tf.placeholder(tf.float32, [None])})
+    seen = []
+
+    class TrainsMeanwhile(tf.estimator.LatestExporter):  # type: ignore[misc,name-defined]
+        def export(self, estimator: Any, export_path: str, checkpoint_path: str, *more: Any) -> Any:
+            seen.append(os.path.basename(checkpoint_path))
+            if len(seen) == 1:
+                with monkeypatch.context() as context:
+                    context.delenv("TF_CONFIG")
+                    model().train(data, max_steps=30)
+            return super().export(estimator, export_path, checkpoint_path, *more)
+
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": CLUSTER, "task": {"type": "evaluator", "index": 0}}))
+    tf.estimator.train_and_evaluate(
+        model(),
+        tf.estimator.TrainSpec(data, max_steps=30),
+        tf.estimator.EvalSpec(
+            data, steps=1, exporters=TrainsMeanwhile("latest", receive), start_delay_secs=0, throttle_secs=0
+        ),
+    )
+    assert seen == ["model.ckpt-10", "model.ckpt-30"]
+    assert len(os.listdir(tmp_path / "export" / "latest")) == 1
+
+
 def test_specs_check_their_arguments() -> None:
     with pytest.raises(TypeError, match="callable"):
         tf.estimator.TrainSpec(3)

@@ -29,7 +29,7 @@ double rested(BackgroundPace& pace) {
 
 TEST(work_beside_others_rests_most_of_the_time) {
   BackgroundPace pace([] { return true; });
-  CHECK(rested(pace) > 6);
+  CHECK(rested(pace) > 12);
 }
 
 TEST(work_that_others_wait_for_does_not_rest) {

@@ -20,7 +20,7 @@ ORDER = (
     "ops devices",
     "control_flow",
     "state",
-    "image autodiff",
+    "image autodiff autograph",
     "functions",
     "passes",
     "placement",

@@ -67,6 +67,6 @@ def mistakes() -> None:
     tf.matmull  # type: ignore[attr-defined]  # noqa: B018
     tf.nn.reluu  # type: ignore[attr-defined]  # noqa: B018
     tf.train.AdamOptimiser(0.1)  # type: ignore[attr-defined]
-    tf.autograph  # type: ignore[attr-defined]  # noqa: B018
+    tf.autograf  # type: ignore[attr-defined]  # noqa: B018
     tf.layers.dense(tf.zeros([2, 2]), 3, nam="x")  # type: ignore[call-arg]
     tf.train.Saver(max_to_keep="two")  # type: ignore[arg-type]

@@ -20,7 +20,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
 # Parts of TensorFlow's API that are for something which Thalweg is not, with the reason.
 FOREIGN = {
-    "autograph": "Python code is not rewritten: loops and branches are `tf.while_loop` and `tf.cond`.",
     "config": "TensorFlow 2's settings of its eager runtime; sessions take a `tf.ConfigProto`.",
     "experimental": "TensorFlow 2's extension types and dispatch.",
     "lite": "TensorFlow Lite is a separate product.",

@@ -133,6 +133,12 @@ inline bool overflows(T a, T b) {
   if constexpr (std::is_signed_v<T>) return b == T(-1) && a == std::numeric_limits<T>::min();
   return false;
 }
+// Whether both are below 2**32 and not negative: dividing these takes a fraction of the time of others with 64 bits.
+template <typename T>
+inline bool is_short_division(T a, T b) {
+  if constexpr (sizeof(T) == 8) return ((static_cast<uint64_t>(a) | static_cast<uint64_t>(b)) >> 32) == 0;
+  return false;
+}
 struct TruncateDiv : CheckDivisor {
   static constexpr RecordedTypes recorded = kNumbers;
   template <typename T>
@@ -154,6 +160,7 @@ struct FloorDiv : CheckDivisor {
     if constexpr (is_recorded<T> && is_integer<Plain<T>>)
       return record(code::Opcode::quotient, a, b.value, code::kNone, code::kFloored);
     else if constexpr (is_integer<T>) {
+      if (is_short_division(a, b)) return static_cast<T>(static_cast<uint32_t>(a) / static_cast<uint32_t>(b));
       if (overflows(a, b)) return a;
       T quotient = static_cast<T>(a / b);
       return static_cast<T>(quotient - ((a % b != 0) & ((a < 0) != (b < 0))));
@@ -183,6 +190,7 @@ struct FloorMod : CheckDivisor {
     if constexpr (is_recorded<T> && is_integer<Plain<T>>)
       return record(code::Opcode::remainder, a, b.value, code::kNone, code::kFloored);
     else if constexpr (is_integer<T>) {
+      if (is_short_division(a, b)) return static_cast<T>(static_cast<uint32_t>(a) % static_cast<uint32_t>(b));
       if (overflows(a, b)) return T(0);
       T rest = static_cast<T>(a % b);
       return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;

@@ -17,6 +17,8 @@ from thalweg.lazy_spaces import is_lazy
 
 _PACKAGE: Final = "thalweg"
 ALIAS: Final = "tensorflow"
+# Horovod's own module loads kernels into TensorFlow: programs that import it get the one with the same names here.
+_HOROVOD: Final = "horovod"
 
 
 class NoSuchModuleError(ModuleNotFoundError):
@@ -96,7 +98,7 @@ def _namespace_in(module: ModuleType, name: str) -> ModuleType | None:
 
 
 class AliasFinder:
-    """Finds `tensorflow.a.b` as `thalweg.a.b`, before any other finder does."""
+    """Finds `tensorflow.a.b` as `thalweg.a.b` before any other finder does, and `horovod.tensorflow`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -106,12 +108,28 @@ class AliasFinder:
             NoSuchModuleError: If Thalweg has none of that name.
         """
         top, _, rest = name.partition(".")
+        if top == _HOROVOD:
+            return _horovod_spec(name, rest)
         if top != ALIAS or not rest:
             return None
         module = aliased(rest)
         if module is None:
             raise NoSuchModuleError(f"Thalweg has no module '{name}'", name=name)
         return _spec(name, module)
+
+
+def _horovod_spec(name: str, rest: str) -> ModuleSpec | None:
+    """`horovod`, an empty package, and `horovod.tensorflow` with what is below it."""
+    if not rest:
+        package = ModuleType(name, "Horovod's names, by Thalweg.")
+        package.__path__ = []
+        return _spec(name, package)
+    first, _, below = rest.partition(".")
+    path = f"{_PACKAGE}.{_HOROVOD}.{below}" if below else f"{_PACKAGE}.{_HOROVOD}"
+    module = import_if_there(path) if first == ALIAS else None
+    if module is None:
+        raise NoSuchModuleError(f"Thalweg has no module '{name}'", name=name)
+    return _spec(name, module)
 
 
 def aliased(path: str) -> ModuleType | None:

@@ -150,7 +150,7 @@ _PYTHON: Final[dict[str, str]] = {
     "ops.parsing_ops": "tf tf.io raw",
     "ops.partitioned_variables": "tf",
     "ops.ragged.*": "tf.ragged tf",
-    "ops.random_ops": "tf tf.random raw",
+    "ops.random_ops": "tf tf.random .tensorflow_modules.random_ops raw",
     "ops.resources": "tf .tensorflow_modules.resources",
     "ops.resource_variable_ops": "tf .tensorflow_modules.resource_variable_ops raw",
     "ops.rnn": "rnn_cell_impl=.python.ops.rnn_cell_impl tf.nn .rnn.dynamic_rnns .rnn.static_rnns "

@@ -63,20 +63,30 @@ def cond(
         pred = convert_to_tensor(pred, name="pred")
         if pred.dtype.name != "bool":
             raise TypeError(f"pred must be of type bool, got {pred.dtype.name} ({pred.name}).")
-        at_false, at_true = apply("Switch", pred, pred, name="Switch")
-        pivots = [apply_one("Identity", at_true, name="switch_t"), apply_one("Identity", at_false, name="switch_f")]
-        pred = apply_one("Identity", pred, name="pred_id")
-        for tensor in (at_true, *pivots, pred):
-            tensor.graph.prevent_fetching(tensor.op)
-        if_true = CondContext(pred, pivots[0], 1, f"{scope}cond_text")
-        if_false = CondContext(pred, pivots[1], 0, f"{scope}cond_text_1")
-        conditional = Conditional(if_false, if_true)
+        if_true, if_false, conditional = open_conditional(pred, scope)
         true_result, true_flat = _build_branch(if_true, true_fn, "true_fn", strict)
         false_result, false_flat = _build_branch(if_false, false_fn, "false_fn", strict)
         _check_alike(true_result, true_flat, false_result, false_flat)
         merged = [conditional.add_output(f, t) for f, t in zip(false_flat, true_flat, strict=True)]
         result = structures.pack_as(true_result, merged)
         return result if strict else _unpacked(result)
+
+
+def open_conditional(pred: Tensor, scope: str) -> tuple[CondContext, CondContext, Conditional]:
+    """The two branches of a new conditional, to be built, and the conditional that joins their values.
+
+    Args:
+        pred: The condition: a bool.
+        scope: The full name of the scope, which the names of the contexts begin with.
+    """
+    at_false, at_true = apply("Switch", pred, pred, name="Switch")
+    pivots = [apply_one("Identity", at_true, name="switch_t"), apply_one("Identity", at_false, name="switch_f")]
+    pred = apply_one("Identity", pred, name="pred_id")
+    for tensor in (at_true, *pivots, pred):
+        tensor.graph.prevent_fetching(tensor.op)
+    if_true = CondContext(pred, pivots[0], 1, f"{scope}cond_text")
+    if_false = CondContext(pred, pivots[1], 0, f"{scope}cond_text_1")
+    return if_true, if_false, Conditional(if_false, if_true)
 
 
 def _renamed(new: Branch | None, old: Branch | None, new_name: str, old_name: str) -> Branch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from thalweg.autograph.api import for_tracing
 from thalweg.data import structure
 from thalweg.functions.graph_function import GraphFunction, trace, unique_function_name
 from thalweg.graph.default_graph import get_default_graph
@@ -42,6 +43,7 @@ class DatasetFunction:
             for spec in structure.flatten(argument)
         ]
         self.spec: Any = None
+        func = for_tracing(func)
 
         def body(*tensors: Tensor) -> list[Tensor]:
             rest = list(tensors)

@@ -168,6 +168,10 @@ class _Evaluator:
         self._export(path, metrics, is_end or self.is_done(metrics))
         return True
 
+    def has_lost_checkpoint(self) -> bool:
+        """Whether the checkpoint that was evaluated last is not there any more."""
+        return self._last_path is not None and not tf.train.checkpoint_exists(self._last_path)
+
     def is_done(self, metrics: Any) -> bool:
         """Whether the training has made all of its steps."""
         return bool(self._max_steps and metrics and metrics["global_step"] >= self._max_steps)
@@ -276,7 +280,14 @@ class _Executor:
         time.sleep(self._eval.start_delay_secs)
         while True:
             begin = time.monotonic()
-            evaluator.evaluate_and_export()
+            try:
+                evaluator.evaluate_and_export()
+            except (ValueError, tf.errors.OpError) as e:
+                # The trainers keep the newest checkpoints only, and may be faster than an evaluation.
+                if not evaluator.has_lost_checkpoint():
+                    raise
+                tf.logging.warning("A checkpoint was removed while it was evaluated; the next one follows: %s", e)
+                continue
             if evaluator.results is not None and evaluator.is_done(evaluator.results[0]):
                 return
             time.sleep(max(self._eval.throttle_secs - (time.monotonic() - begin), 1.0))

@@ -1,14 +1,14 @@
-"""Automatic control dependencies: the side effects of a traced body happen in the order of the program."""
+"""What the operations of a traced body do beside computing, and which of them must run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from thalweg.graph import dtypes
+from thalweg.control_flow import effects
+from thalweg.graph import dtypes, marks
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
-from thalweg.graph.tensor import Tensor
 
 
 def has_effect(op: Operation) -> bool:
@@ -19,6 +19,8 @@ def has_effect(op: Operation) -> bool:
 def is_repeatable(op: Operation) -> bool:
     """Whether a second run in the same step gives the same outputs, without further effects."""
     effect = op.op_def.effect
+    if op.attrs.get(marks.OWN_STATE):
+        return True
     if effect is Effect.READS:
         return handle_data(op.inputs[0]) is not None if op.inputs else False  # Of a variable.
     if effect is Effect.CREATES:
@@ -30,25 +32,19 @@ def is_repeatable(op: Operation) -> bool:
 def order_effects(operations: Iterable[Operation]) -> None:
     """Makes operations on one resource run in the order of their creation, and those with other effects, too.
 
-    Reads of a variable wait for the updates before them, updates for the reads and updates before them. Operations
-    inside of loops and branches keep the order that the program gives them.
+    A loop or a branch with effects is one step in this order: see `control_flow/effects.py`.
     """
-    writers: dict[Tensor | None, Operation] = {}
-    readers: dict[Tensor | None, list[Operation]] = {}
+    effects.order_effects(list(operations))
+
+
+def effects_to_run(operations: Iterable[Operation]) -> list[Operation]:
+    """The operations with effects; for those in loops and branches, what is there when all of the construct is done."""
+    found: dict[Operation, None] = {}
     for op in operations:
-        if op._control_flow_context is not None or not (has_effect(op) or op.op_def.effect is Effect.READS):
-            continue
-        resources: list[Tensor | None] = [t for t in op.inputs if t.dtype.base_dtype is dtypes.resource]
-        before: dict[Operation, None] = {}
-        for resource in dict.fromkeys(resources or [None]):
-            writer = writers.get(resource)
-            if writer is not None:
-                before[writer] = None
-            if op.op_def.effect is Effect.READS:
-                readers.setdefault(resource, []).append(op)
-            else:
-                before.update(dict.fromkeys(readers.pop(resource, ())))
-                writers[resource] = op
-        awaited = [other for other in before if other is not op]
-        if awaited:
-            op._add_control_inputs(awaited)
+        if has_effect(op):
+            context = op._control_flow_context
+            while context is not None:
+                op = context.effects_done or op
+                context = context.outer_context
+            found[op] = None
+    return list(found)

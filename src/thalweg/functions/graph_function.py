@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from thalweg import errors
-from thalweg.functions.automatic_control import has_effect, order_effects
+from thalweg.functions.automatic_control import effects_to_run, order_effects
 from thalweg.functions.signatures import FunctionOp, plain_arg
 from thalweg.functions.write_function_def import write_function_def
 from thalweg.graph import nest
@@ -148,7 +148,7 @@ class GraphFunction:
     @property
     def targets(self) -> list[Operation]:
         """The operations that run in every call, whether or not a result needs them."""
-        effects = [] if self.only_results else [op for op in self.operations if has_effect(op)]
+        effects = [] if self.only_results else effects_to_run(self.operations)
         return list(dict.fromkeys((*effects, *self.control_outputs.values())))
 
     def _needed(self) -> list[Operation]:

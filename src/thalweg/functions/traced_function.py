@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from thalweg.autograph.api import for_tracing
 from thalweg.functions.graph_function import GraphFunction, trace
 from thalweg.graph import nest
 from thalweg.graph.apply import apply_list
@@ -35,13 +36,13 @@ def function(
 
     Tensors among the arguments become arguments of the function; it is traced anew for other types and shapes of
     tensors, and for other values of arguments that are not tensors. Side effects on variables happen in the order of
-    the program. `tf.cond` and `tf.while_loop` are not derived from Python statements, whatever `autograph` says.
+    the program. Python's control flow on tensors becomes control flow of the graph (docs/autograph.md).
 
     Args:
         func: The Python function.
         input_signature: TensorSpecs of the arguments, or nestings of them: then there is one trace for all calls.
-        autograph: Has no effect.
-        experimental_autograph_options: Has no effect.
+        autograph: Whether `if`, `for`, `while` and the like on tensors become control flow of the graph.
+        experimental_autograph_options: A `tf.autograph.experimental.Feature`, or several; all are always on.
         experimental_relax_shapes: Whether to trace for tensors of any shape.
 
     Example:
@@ -54,7 +55,7 @@ def function(
     """
     if func is None:
         return lambda f: function(f, input_signature, autograph, None, experimental_relax_shapes)
-    return TracedFunction(func, input_signature, experimental_relax_shapes)
+    return TracedFunction(func, input_signature, experimental_relax_shapes, autograph)
 
 
 class ConcreteFunction:
@@ -128,13 +129,16 @@ def call(graph_function: GraphFunction, tensors: Sequence[Tensor]) -> Any:
 class TracedFunction:
     """A Python function and its traces: the result of `tf.function`."""
 
-    def __init__(self, func: Callable[..., Any], input_signature: Any = None, relax_shapes: bool = False) -> None:
+    def __init__(
+        self, func: Callable[..., Any], input_signature: Any = None, relax_shapes: bool = False, autograph: bool = False
+    ) -> None:
         """See `function`."""
         if input_signature is not None and not isinstance(input_signature, (list, tuple)):
             raise TypeError(f"input_signature must be a list or tuple of TensorSpecs, got {input_signature!r}.")
         self.python_function = func
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self._relax_shapes = relax_shapes
+        self._autograph = autograph
         self._traces: WeakKeyDictionary[Graph, dict[Any, ConcreteFunction]] = WeakKeyDictionary()
         self._methods: WeakKeyDictionary[Any, TracedFunction] = WeakKeyDictionary()
         functools.update_wrapper(self, func)
@@ -145,7 +149,9 @@ class TracedFunction:
         found = self._methods.get(instance)
         if found is None:
             bound = self.python_function.__get__(instance, owner)
-            found = self._methods[instance] = TracedFunction(bound, self.input_signature, self._relax_shapes)
+            found = self._methods[instance] = TracedFunction(
+                bound, self.input_signature, self._relax_shapes, self._autograph
+            )
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -213,11 +219,13 @@ class TracedFunction:
             names.append(own or "_".join([plain, *(str(part) for part in path[2:])]))
             described.append(TensorSpec(spec.shape, spec.dtype, names[-1]))
 
+        python_function = for_tracing(self.python_function) if self._autograph else self.python_function
+
         def build(*tensors: Tensor) -> Any:
             left = iter(tensors)
             atoms = [value if spec is None else next(left) for value, spec in zip(flat, specs, strict=True)]
             args, kwargs = nest.pack_sequence_as(structure, atoms, True)
-            return self.python_function(*args, **kwargs)
+            return python_function(*args, **kwargs)
 
         build.__name__ = getattr(self.python_function, "__name__", "function")
         return ConcreteFunction(trace(build, described), names)

@@ -24,6 +24,7 @@ class ControlFlowContext:
         """Creates a context of `graph`, nested in the current one."""
         self.graph = graph
         self.outer_context: ControlFlowContext | None = graph._get_control_flow_context()
+        self.effects_done: Operation | None = None  # Outside of it: runs when all effects in it have happened.
         self._entered_from: list[ControlFlowContext | None] = []
 
     def enter(self) -> None:

@@ -29,7 +29,7 @@ class DeviceSpec:
         device_type: str | None = None,
         device_index: int | None = None,
     ) -> None:
-        """Takes the fields; `device_type` is written in capitals."""
+        """Takes the fields; types of devices known here are written in capitals."""
         self.job = None if job is None else str(job)
         self.replica = None if replica is None else int(replica)
         self.task = None if task is None else int(task)
@@ -38,12 +38,13 @@ class DeviceSpec:
 
     @property
     def device_type(self) -> str | None:
-        """The type of the device, in capitals."""
+        """The type of the device: in capitals where it is known, as it was given otherwise."""
         return self._device_type
 
     @device_type.setter
     def device_type(self, device_type: str | None) -> None:
-        self._device_type = None if device_type is None else str(device_type).upper()
+        text = None if device_type is None else str(device_type)
+        self._device_type = text.upper() if text and _is_device_type(text.upper()) else text
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:

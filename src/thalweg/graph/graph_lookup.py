@@ -143,7 +143,7 @@ class ElementLookup:
                     "be of the "
                     'form "<op_name>:<output_index>".'
                 )
-            op = self._operations_by_name.get(op_name)
+            op = self._operations_by_name.get(op_name) or self._variable_of_read(op_name if values else "")
             if op is None:
                 raise KeyError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, {op_name!r}, does not "
@@ -159,6 +159,8 @@ class ElementLookup:
             return exchanged(tensor, wants_handle=False) if values else tensor
         op = self._operations_by_name.get(name)
         if allow_operation:
+            if op is None and values and self._variable_of_read(name) is not None:
+                op = self._operations_by_name.get(f"{name[: -len('/read')]}/Read/ReadVariableOp")
             if op is None:
                 raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
             return op
@@ -166,6 +168,11 @@ class ElementLookup:
         raise ValueError(
             f'The name {name!r} {looks}, not a Tensor. Tensor names must be of the form "<op_name>:<output_index>".'
         )
+
+    def _variable_of_read(self, name: str) -> Operation | None:
+        """The variable `v` of 'v/read', the operation that reads it where variables are references."""
+        variable = self._operations_by_name.get(name[: -len("/read")]) if name.endswith("/read") else None
+        return variable if variable is not None and variable.type == "VarHandleOp" else None
 
 
 def _allowed(allow_tensor: bool, allow_operation: bool) -> str:

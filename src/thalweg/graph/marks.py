@@ -10,3 +10,6 @@ GATES: Final = "_gates_gradients"
 
 DISTINCT: Final = "_distinct_elements"
 """Whether no element of an output of the node is there twice: rows of a gradient with such indices need no sum."""
+
+OWN_STATE: Final = "_own_state"
+"""Whether the state that the node creates or uses is of use to one loop only: computed again, it is made again."""

@@ -1,14 +1,14 @@
 """Where in the user's program an operation was created: captured cheaply, resolved to lines on demand.
 
-Walking the frames and noting (code, instruction) pairs costs a fraction of a microsecond; line numbers and source text
-are looked up only for an error message. Code objects are kept alive by the program anyway; frames are not held.
+The core notes (code, instruction) pairs; line numbers and source text are looked up only for an error message. Code
+objects are kept alive by the program anyway; frames are not held.
 """
 
 from __future__ import annotations
 
 import linecache
 import os
-import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
@@ -22,24 +22,20 @@ Source = Capture | str
 """Where an operation was created: as it was captured, or, if it comes from another process, as text."""
 
 _PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_MAX_DEPTH: Final = 60  # Deeper stacks lose their outermost frames: the interesting ones are near the op.
 
 
-def capture(skip: int = 1) -> Capture:
-    """Notes the call stack, leaving out `skip` innermost frames."""
-    frame = sys._getframe(skip)
-    found: list[Any] = []
-    append = found.append
-    depth = 0
-    try:
-        while depth < _MAX_DEPTH:
-            append(frame.f_code)
-            append(frame.f_lasti)
-            frame = frame.f_back  # type: ignore[assignment]
-            depth += 1
-    except AttributeError:  # The outermost frame's f_back is None; checking for it costs more than catching it.
-        pass
-    return tuple(found)
+def _load_and_capture(skip: int) -> Capture:
+    """Replaces itself by the core's function at the first node, and calls that."""
+    global capture
+    # Start-up time: programs that build no graph load no core.
+    from thalweg._native import core
+
+    capture = core.capture_stack
+    return capture(skip + 1)
+
+
+capture: Callable[[int], Capture] = _load_and_capture
+"""Notes the call stack from its `skip`-th innermost frame on: 1 is the caller's."""
 
 
 def _line_of(code: CodeType, instruction: int) -> int:

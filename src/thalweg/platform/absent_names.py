@@ -17,7 +17,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "lite": "Use thalweg model freeze to write a graph without variables.",
     "tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
     "xla": "Fusion and constant folding are always on; there is nothing to switch on.",
-    "autograph": "Use tf.cond, tf.case and tf.while_loop.",
     "random_uniform_like": "Use tf.random_uniform(tf.shape(x)).",
     "config": "Use tf.ConfigProto and tf.Session(config=...).",
     "optimizers": "Use tf.train: tf.train.AdamOptimizer, tf.train.MomentumOptimizer and so on.",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import control_dependencies, name_scope
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
@@ -63,7 +63,11 @@ class PartitionedVariable:
         return axes or [0]
 
     def as_tensor(self) -> Tensor:
-        """The whole value."""
+        """The whole value. Like a read of a plain variable, it waits for no operation of `tf.control_dependencies`."""
+        with control_dependencies(None):
+            return self._joined()
+
+    def _joined(self) -> Tensor:
         axes = self._partition_axes()
         if len(self._variable_list) == 1:
             whole: Any = self._variable_list[0]

@@ -13,6 +13,7 @@ from thalweg.graph.definitions.attr_conversion import check_attr
 from thalweg.graph.definitions.op_registry import OpDef, is_defined, op_def
 from thalweg.graph.definitions.prepared_op import output_dtypes
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.formats.old_op_types import current_op_type
 from thalweg.graph.messages.attr_values import read_any, read_attr
 from thalweg.graph.scopes import VALID_OP_NAME
 from thalweg.graph.tensor_shape import TensorShape
@@ -88,7 +89,7 @@ class NodeReader:
             signature: OpDef = self._functions[node.op].signature
             return signature
         try:
-            return op_def(node.op)
+            return op_def(current_op_type(node.op))
         except errors.NotFoundError as e:
             raise errors.NotFoundError(None, None, f"{e.message} (op '{node.op}' of node '{node.name}')") from None
 

@@ -114,8 +114,10 @@ def _shard_and_row(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tenso
     if _is_table(shards[0]):
         return shards[0].part_of(ids, count), ids
     number = ids.dtype.as_numpy_dtype
+    # A division takes far longer than a multiplication: one of them serves for both results.
     if strategy == "mod":
-        return apply_one("FloorMod", ids, number(count)), apply_one("FloorDiv", ids, number(count))
+        row = apply_one("FloorDiv", ids, number(count))
+        return apply_one("Sub", ids, apply_one("Mul", row, number(count))), row
     sizes: list[Any] = [shard.shape.as_list()[0] if shard.shape.ndims else None for shard in shards]
     if None not in sizes:
         total: Any = number(sum(sizes))
@@ -124,14 +126,16 @@ def _shard_and_row(shards: list[Any], ids: Tensor, strategy: str) -> tuple[Tenso
         tops = [apply_one("StridedSlice", apply_one("Shape", s), [0], [1], [1], shrink_axis_mask=1) for s in shards]
         total = apply_one("Cast", apply_one("AddN", tops), DstT=ids.dtype)
         each, extra = apply_one("FloorDiv", total, number(count)), apply_one("FloorMod", total, number(count))
+    if not isinstance(extra, Tensor) and extra == 0:
+        shard = apply_one("FloorDiv", ids, max(each, number(1)))
+        return shard, apply_one("Sub", ids, apply_one("Mul", shard, each))
     # The first `extra` shards have one row more.
-    longer = each + number(1)
     past = apply_one("Sub", ids, extra)
-    each = apply_one("Maximum", each, number(1)) if isinstance(each, Tensor) else max(each, number(1))
-    shard = apply_one("Maximum", apply_one("FloorDiv", ids, longer), apply_one("FloorDiv", past, each))
-    in_longer = apply_one("Less", shard, extra)
-    row = apply_one("Select", in_longer, apply_one("FloorMod", ids, longer), apply_one("FloorMod", past, each))
-    return shard, row
+    divisor = apply_one("Maximum", each, number(1)) if isinstance(each, Tensor) else max(each, number(1))
+    longer = each + number(1)
+    shard = apply_one("Maximum", apply_one("FloorDiv", ids, longer), apply_one("FloorDiv", past, divisor))
+    begin = apply_one("Add", apply_one("Mul", shard, each), apply_one("Minimum", shard, extra))
+    return shard, apply_one("Sub", ids, begin)
 
 
 def _clip_rows(rows: Tensor, ids: Tensor, max_norm: Any) -> Tensor:

@@ -208,7 +208,7 @@ def sparse_reset_shape(sp_input: Any, new_shape: Any = None) -> SparseTensor:
             indices, values, apply_one("Maximum", np.int64(0), apply_one("AddV2", largest, np.int64(1)))
         )
     shape = _as_int64(new_shape)
-    if shape.shape.ndims != 1:
+    if shape.shape.ndims not in (None, 1):
         raise ValueError(f"new_shape must be a vector, got shape {shape.shape}.")
     old, new = constant_value(x.dense_shape), constant_value(shape)
     if old is not None and new is not None:
