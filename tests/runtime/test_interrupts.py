@@ -130,7 +130,9 @@ def test_a_timeout_ends_a_factorization(op: Callable[[Any], Any]) -> None:
 def test_a_timeout_ends_what_lapack_computes(
     name: str, op: Callable[[Any], Any], shape: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_return, calls, returned = threading.Event(), [], []
+    may_return = threading.Event()
+    calls: list[Any] = []
+    returned: list[Any] = []
 
     def lapack(part: Any, **_: Any) -> Any:
         calls.append(part.shape)
@@ -139,10 +141,11 @@ def test_a_timeout_ends_what_lapack_computes(
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(np.linalg, name, lapack)
+    a = tf.placeholder(tf.float32, shape)
     before = set(threading.enumerate())
     try:
         with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
-            session.run(op(tf.ones(shape)), options=tf.RunOptions(timeout_in_ms=300))
+            session.run(op(a), {a: np.ones(shape)}, tf.RunOptions(timeout_in_ms=300))
         assert len(calls) == 1
         assert returned == [], "the step has ended before LAPACK"
     finally:
