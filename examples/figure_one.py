@@ -126,7 +126,7 @@ def run(training: Training, session: tf.Session, folder: str, args: argparse.Nam
 
     def save() -> None:
         with coordinator.stop_on_exception():
-            while not coordinator.wait_for_stop(args.save_seconds):
+            while not coordinator.wait_for_stop(args.save_secs):
                 print(f"Saved step {training.save(session, folder)}.", flush=True)
 
     trainers = [threading.Thread(target=train, name=f"train-{i}") for i in range(args.trainers)]
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--trainers", type=int, default=2, help="how many training steps run at the same time")
-    parser.add_argument("--save_seconds", type=float, default=1.0, help="how long to wait between two checkpoints")
+    parser.add_argument("--save_secs", type=float, default=1.0, help="how long to wait between two checkpoints")
     args = parser.parse_args()
     digits = mnist.load(args.data)
     folder = args.model_dir or tempfile.mkdtemp(prefix="thalweg-figure-one-")

@@ -41,9 +41,11 @@ MONOLITHIC_BUILD: int
 from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef as MetaGraphDef
 from thalweg.state.module import Module as Module
 from tensorboard.compat.proto.attr_value_pb2 import NameAttrList as NameAttrList
-from thalweg.graph.definitions.op_registry import _not_differentiable as NoGradient
+from thalweg.graph.definitions.op_registry import _not_differentiable as _NoGradient_
+NoGradient = _NoGradient_
 from tensorboard.compat.proto.node_def_pb2 import NodeDef as NodeDef
-from thalweg.graph.definitions.op_registry import _not_differentiable as NotDifferentiable
+from thalweg.graph.definitions.op_registry import _not_differentiable as _NotDifferentiable_
+NotDifferentiable = _NotDifferentiable_
 from thalweg.errors import OpError as OpError
 from thalweg.graph.operation import Operation as Operation
 from tensorboard.compat.proto.config_pb2 import OptimizerOptions as OptimizerOptions
@@ -99,7 +101,8 @@ from thalweg.ops.flow.printing import add_check_numerics_ops as add_check_numeri
 from thalweg.ops.math.arithmetic import add_n as add_n
 from thalweg.graph.default_graph import add_to_collection as add_to_collection
 from thalweg.graph.default_graph import add_to_collections as add_to_collections
-from thalweg.state.variable_lists import global_variables as all_variables
+from thalweg.state.variable_lists import global_variables as _all_variables_
+all_variables = _all_variables_
 from thalweg.ops.math.complex_numbers import angle as angle
 from thalweg.platform import app as app
 from thalweg.ops.math.comparison import approximate_equal as approximate_equal
@@ -139,25 +142,41 @@ from thalweg.ops.math.transcendental import atan as atan
 from thalweg.ops.math.extremes_and_powers import atan2 as atan2
 from thalweg.ops.math.transcendental import atanh as atanh
 from thalweg.summary.functions import audio_summary as audio_summary
-from thalweg.ops.math.linalg import cholesky as batch_cholesky
-from thalweg.ops.math.linalg import cholesky_solve as batch_cholesky_solve
-from thalweg.ops.math.fft import fft as batch_fft
-from thalweg.ops.math.fft import fft2d as batch_fft2d
-from thalweg.ops.math.fft import fft3d as batch_fft3d
+from thalweg.ops.math.linalg import cholesky as _batch_cholesky_
+batch_cholesky = _batch_cholesky_
+from thalweg.ops.math.linalg import cholesky_solve as _batch_cholesky_solve_
+batch_cholesky_solve = _batch_cholesky_solve_
+from thalweg.ops.math.fft import fft as _batch_fft_
+batch_fft = _batch_fft_
+from thalweg.ops.math.fft import fft2d as _batch_fft2d_
+batch_fft2d = _batch_fft2d_
+from thalweg.ops.math.fft import fft3d as _batch_fft3d_
+batch_fft3d = _batch_fft3d_
 from thalweg.ops.array.gather import batch_gather as batch_gather
-from thalweg.ops.math.fft import ifft as batch_ifft
-from thalweg.ops.math.fft import ifft2d as batch_ifft2d
-from thalweg.ops.math.fft import ifft3d as batch_ifft3d
+from thalweg.ops.math.fft import ifft as _batch_ifft_
+batch_ifft = _batch_ifft_
+from thalweg.ops.math.fft import ifft2d as _batch_ifft2d_
+batch_ifft2d = _batch_ifft2d_
+from thalweg.ops.math.fft import ifft3d as _batch_ifft3d_
+batch_ifft3d = _batch_ifft3d_
 from thalweg.ops.math.matmul import batch_matmul as batch_matmul
-from thalweg.ops.math.linalg import matrix_determinant as batch_matrix_determinant
-from thalweg.ops.math.linalg import matrix_inverse as batch_matrix_inverse
-from thalweg.ops.math.linalg import matrix_solve as batch_matrix_solve
-from thalweg.ops.math.linalg import matrix_solve_ls as batch_matrix_solve_ls
-from thalweg.ops.math.linalg import matrix_triangular_solve as batch_matrix_triangular_solve
+from thalweg.ops.math.linalg import matrix_determinant as _batch_matrix_determinant_
+batch_matrix_determinant = _batch_matrix_determinant_
+from thalweg.ops.math.linalg import matrix_inverse as _batch_matrix_inverse_
+batch_matrix_inverse = _batch_matrix_inverse_
+from thalweg.ops.math.linalg import matrix_solve as _batch_matrix_solve_
+batch_matrix_solve = _batch_matrix_solve_
+from thalweg.ops.math.linalg import matrix_solve_ls as _batch_matrix_solve_ls_
+batch_matrix_solve_ls = _batch_matrix_solve_ls_
+from thalweg.ops.math.linalg import matrix_triangular_solve as _batch_matrix_triangular_solve_
+batch_matrix_triangular_solve = _batch_matrix_triangular_solve_
 from thalweg.state.assignment import batch_scatter_update as batch_scatter_update
-from thalweg.ops.math.linalg import self_adjoint_eig as batch_self_adjoint_eig
-from thalweg.ops.math.linalg import self_adjoint_eigvals as batch_self_adjoint_eigvals
-from thalweg.ops.math.linalg import svd as batch_svd
+from thalweg.ops.math.linalg import self_adjoint_eig as _batch_self_adjoint_eig_
+batch_self_adjoint_eig = _batch_self_adjoint_eig_
+from thalweg.ops.math.linalg import self_adjoint_eigvals as _batch_self_adjoint_eigvals_
+batch_self_adjoint_eigvals = _batch_self_adjoint_eigvals_
+from thalweg.ops.math.linalg import svd as _batch_svd_
+batch_svd = _batch_svd_
 from thalweg.ops.array.space_and_batch import batch_to_space as batch_to_space
 from thalweg.ops.array.space_and_batch import batch_to_space_nd as batch_to_space_nd
 from thalweg.ops.math.special import betainc as betainc
@@ -184,14 +203,17 @@ from thalweg.ops.nn.quantization import compare_and_bitpack as compare_and_bitpa
 from thalweg.ops.math.complex_numbers import complex as complex
 from thalweg.graph.dtypes import complex128 as complex128
 from thalweg.graph.dtypes import complex64 as complex64
-from thalweg.ops.math.unary import abs as complex_abs
+from thalweg.ops.math.unary import abs as _complex_abs_
+complex_abs = _complex_abs_
 from thalweg.ops.array.joining import concat as concat
-from thalweg.ops.array.joining import concat as concat_v2
+from thalweg.ops.array.joining import concat as _concat_v2_
+concat_v2 = _concat_v2_
 from thalweg.control_flow.cond import cond as cond
 from thalweg.ops.array.search import confusion_matrix as confusion_matrix
 from thalweg.ops.math.complex_numbers import conj as conj
 from thalweg.ops.array.constants import constant as constant
-from thalweg.state.initializers import Constant as constant_initializer
+from thalweg.state.initializers import Constant as _constant_initializer_
+constant_initializer = _constant_initializer_
 from thalweg.graph.default_graph import container as container
 from thalweg.graph.default_graph import control_dependencies as control_dependencies
 from thalweg.ops.flow.plugins import control_flow_v2_enabled as control_flow_v2_enabled
@@ -223,23 +245,32 @@ from thalweg.ops.array.diagonals import diag_part as diag_part
 from thalweg.ops.math.special import digamma as digamma
 from thalweg.graph.tensor_shape import dimension_at_index as dimension_at_index
 from thalweg.graph.tensor_shape import dimension_value as dimension_value
-from thalweg.compatibility import no_effect as disable_control_flow_v2
-from thalweg.compatibility import no_effect as disable_eager_execution
-from thalweg.compatibility import no_effect as disable_resource_variables
-from thalweg.compatibility import no_effect as disable_tensor_equality
-from thalweg.compatibility import no_effect as disable_v2_behavior
-from thalweg.compatibility import no_effect as disable_v2_control_flow
-from thalweg.compatibility import no_effect as disable_v2_tensorshape
+from thalweg.compatibility import no_effect as _disable_control_flow_v2_
+disable_control_flow_v2 = _disable_control_flow_v2_
+from thalweg.compatibility import no_effect as _disable_eager_execution_
+disable_eager_execution = _disable_eager_execution_
+from thalweg.compatibility import no_effect as _disable_resource_variables_
+disable_resource_variables = _disable_resource_variables_
+from thalweg.compatibility import no_effect as _disable_tensor_equality_
+disable_tensor_equality = _disable_tensor_equality_
+from thalweg.compatibility import no_effect as _disable_v2_behavior_
+disable_v2_behavior = _disable_v2_behavior_
+from thalweg.compatibility import no_effect as _disable_v2_control_flow_
+disable_v2_control_flow = _disable_v2_control_flow_
+from thalweg.compatibility import no_effect as _disable_v2_tensorshape_
+disable_v2_tensorshape = _disable_v2_tensorshape_
 from thalweg.ops.math.division import div as div
 from thalweg.ops.math.division import div_no_nan as div_no_nan
 from thalweg.ops.math.division import divide as divide
-from thalweg.graph.dtypes import float64 as double
+from thalweg.graph.dtypes import float64 as _double_
+double = _double_
 from thalweg.ops.array.partitioning import dynamic_partition as dynamic_partition
 from thalweg.ops.array.partitioning import dynamic_stitch as dynamic_stitch
 from thalweg.ops.nn.edit_distance import edit_distance as edit_distance
 from thalweg.ops.math.einsum import einsum as einsum
 from thalweg.ops.flow.plugins import enable_eager_execution as enable_eager_execution
-from thalweg.compatibility import no_effect as enable_resource_variables
+from thalweg.compatibility import no_effect as _enable_resource_variables_
+enable_resource_variables = _enable_resource_variables_
 from thalweg.ops.text.strings import encode_base64 as encode_base64
 from thalweg.ops.array.shapes_of_tensors import ensure_shape as ensure_shape
 from thalweg.ops.math.comparison import equal as equal
@@ -292,22 +323,26 @@ from thalweg.state.variable_scope import get_local_variable as get_local_variabl
 from thalweg.graph.default_graph import get_seed as get_seed
 from thalweg.ops.state.session_handles import get_session_handle as get_session_handle
 from thalweg.ops.state.session_handles import get_session_tensor as get_session_tensor
-from thalweg.graph.static_value import constant_value as get_static_value
+from thalweg.graph.static_value import constant_value as _get_static_value_
+get_static_value = _get_static_value_
 from thalweg.state.variable_scope import get_variable as get_variable
 from thalweg.state.variable_scope import get_variable_scope as get_variable_scope
 from thalweg.platform import gfile as gfile
 from thalweg.ops.math.clip import global_norm as global_norm
 from thalweg.state.variable_lists import global_variables as global_variables
 from thalweg.state.variable_lists import global_variables_initializer as global_variables_initializer
-from thalweg.state.initializers import GlorotNormal as glorot_normal_initializer
-from thalweg.state.initializers import GlorotUniform as glorot_uniform_initializer
+from thalweg.state.initializers import GlorotNormal as _glorot_normal_initializer_
+glorot_normal_initializer = _glorot_normal_initializer_
+from thalweg.state.initializers import GlorotUniform as _glorot_uniform_initializer_
+glorot_uniform_initializer = _glorot_uniform_initializer_
 from thalweg.autodiff.custom_gradient import grad_pass_through as grad_pass_through
 from thalweg.autodiff.gradients import gradients as gradients
 from thalweg.ops.math.comparison import greater as greater
 from thalweg.ops.math.comparison import greater_equal as greater_equal
 from thalweg.ops.array.constants import group as group
 from thalweg.ops.array.constants import guarantee_const as guarantee_const
-from thalweg.graph.dtypes import float16 as half
+from thalweg.graph.dtypes import float16 as _half_
+half = _half_
 from thalweg.autodiff.hessians import hessians as hessians
 from thalweg.ops.math.histogram import histogram_fixed_width as histogram_fixed_width
 from thalweg.ops.math.histogram import histogram_fixed_width_bins as histogram_fixed_width_bins
@@ -323,17 +358,22 @@ from thalweg.ops.math.complex_numbers import imag as imag
 from thalweg.summary.functions import image_summary as image_summary
 from thalweg.graph.formats.import_graph_def import import_graph_def as import_graph_def
 from thalweg.graph.func_graph import init_scope as init_scope
-from thalweg.state.lookup import tables_initializer as initialize_all_tables
-from thalweg.state.variable_lists import global_variables_initializer as initialize_all_variables
-from thalweg.state.variable_lists import local_variables_initializer as initialize_local_variables
-from thalweg.state.variable_lists import variables_initializer as initialize_variables
+from thalweg.state.lookup import tables_initializer as _initialize_all_tables_
+initialize_all_tables = _initialize_all_tables_
+from thalweg.state.variable_lists import global_variables_initializer as _initialize_all_variables_
+initialize_all_variables = _initialize_all_variables_
+from thalweg.state.variable_lists import local_variables_initializer as _initialize_local_variables_
+initialize_local_variables = _initialize_local_variables_
+from thalweg.state.variable_lists import variables_initializer as _initialize_variables_
+initialize_variables = _initialize_variables_
 from thalweg.as_tensorflow.install import install_as_tensorflow as install_as_tensorflow
 from thalweg.graph.dtypes import int16 as int16
 from thalweg.graph.dtypes import int32 as int32
 from thalweg.graph.dtypes import int4 as int4
 from thalweg.graph.dtypes import int64 as int64
 from thalweg.graph.dtypes import int8 as int8
-from thalweg.ops.math.unary import reciprocal as inv
+from thalweg.ops.math.unary import reciprocal as _inv_
+inv = _inv_
 from thalweg.ops.array.shapes_of_tensors import invert_permutation as invert_permutation
 from thalweg.ops.math.unary import is_finite as is_finite
 from thalweg.ops.math.unary import is_inf as is_inf
@@ -348,10 +388,13 @@ from thalweg.ops.math.special import lbeta as lbeta
 from thalweg.ops.math.comparison import less as less
 from thalweg.ops.math.comparison import less_equal as less_equal
 from thalweg.ops.math.special import lgamma as lgamma
-from thalweg.ops.array.sequences import linspace as lin_space
+from thalweg.ops.array.sequences import linspace as _lin_space_
+lin_space = _lin_space_
 from thalweg.ops.array.sequences import linspace as linspace
-from thalweg.ops.array.search import setdiff1d as list_diff
-from thalweg.ops.array.search import setdiff1d as listdiff
+from thalweg.ops.array.search import setdiff1d as _list_diff_
+list_diff = _list_diff_
+from thalweg.ops.array.search import setdiff1d as _listdiff_
+listdiff = _listdiff_
 from thalweg.devices.plugins import load_device_library as load_device_library
 from thalweg.ops.flow.plugins import load_file_system_library as load_file_system_library
 from thalweg.ops.flow.plugins import load_op_library as load_op_library
@@ -388,18 +431,22 @@ from thalweg.summary.functions import merge_summary as merge_summary
 from thalweg.ops.array.patches import meshgrid as meshgrid
 from thalweg.state.partitioners import min_max_variable_partitioner as min_max_variable_partitioner
 from thalweg.ops.math.extremes_and_powers import minimum as minimum
-from thalweg.ops.math.division import floormod as mod
+from thalweg.ops.math.division import floormod as _mod_
+mod = _mod_
 from thalweg.state.variable_lists import model_variables as model_variables
 from thalweg.state.variable_lists import moving_average_variables as moving_average_variables
-from thalweg.ops.math.arithmetic import multiply as mul
+from thalweg.ops.math.arithmetic import multiply as _mul_
+mul = _mul_
 from thalweg.ops.random.distributions import multinomial as multinomial
 from thalweg.ops.math.arithmetic import multiply as multiply
 from thalweg.graph.default_graph import name_scope as name_scope
-from thalweg.ops.math.arithmetic import negative as neg
+from thalweg.ops.math.arithmetic import negative as _neg_
+neg = _neg_
 from thalweg.ops.math.arithmetic import negative as negative
 from thalweg.graph import nest as nest
 newaxis: None
-from thalweg.graph.definitions.op_registry import _not_differentiable as no_gradient
+from thalweg.graph.definitions.op_registry import _not_differentiable as _no_gradient_
+no_gradient = _no_gradient_
 from thalweg.ops.array.constants import no_op as no_op
 from thalweg.state.scope_defaults import no_regularizer as no_regularizer
 from thalweg.ops.math.einsum import norm as norm
@@ -407,11 +454,14 @@ from thalweg.ops.math.comparison import not_equal as not_equal
 from thalweg.ops.flow.py_func import numpy_function as numpy_function
 from thalweg.ops.array.patches import one_hot as one_hot
 from thalweg.ops.array.filling import ones as ones
-from thalweg.state.initializers import Ones as ones_initializer
+from thalweg.state.initializers import Ones as _ones_initializer_
+ones_initializer = _ones_initializer_
 from thalweg.ops.array.filling import ones_like as ones_like
 from thalweg.graph.default_graph import op_scope as op_scope
-from thalweg.state.initializers import Orthogonal as orthogonal_initializer
-from thalweg.ops.array.joining import stack as pack
+from thalweg.state.initializers import Orthogonal as _orthogonal_initializer_
+orthogonal_initializer = _orthogonal_initializer_
+from thalweg.ops.array.joining import stack as _pack_
+pack = _pack_
 from thalweg.ops.array.padding import pad as pad
 from thalweg.ops.array.joining import parallel_stack as parallel_stack
 from thalweg.ops.text.parsing import parse_example as parse_example
@@ -436,11 +486,13 @@ from thalweg.graph.dtypes import quint8 as quint8
 from thalweg.ops.random.distributions import random_crop as random_crop
 from thalweg.ops.random.distributions import random_gamma as random_gamma
 from thalweg.ops.random.generators import random_normal as random_normal
-from thalweg.state.initializers import RandomNormal as random_normal_initializer
+from thalweg.state.initializers import RandomNormal as _random_normal_initializer_
+random_normal_initializer = _random_normal_initializer_
 from thalweg.ops.random.distributions import random_poisson as random_poisson
 from thalweg.ops.random.distributions import random_shuffle as random_shuffle
 from thalweg.ops.random.generators import random_uniform as random_uniform
-from thalweg.state.initializers import RandomUniform as random_uniform_initializer
+from thalweg.state.initializers import RandomUniform as _random_uniform_initializer_
+random_uniform_initializer = _random_uniform_initializer_
 from thalweg.ops.array.sequences import range as range
 from thalweg.ops.array.shapes_of_tensors import rank as rank
 from thalweg.ops.files.whole_files import read_file as read_file
@@ -469,7 +521,8 @@ from thalweg.graph.dtypes import resource as resource
 from thalweg.ops.flow.plugins import resource_variables_enabled as resource_variables_enabled
 from thalweg.ops.array.reversing import reverse as reverse
 from thalweg.ops.array.reversing import reverse_sequence as reverse_sequence
-from thalweg.ops.array.reversing import reverse as reverse_v2
+from thalweg.ops.array.reversing import reverse as _reverse_v2_
+reverse_v2 = _reverse_v2_
 from thalweg.ops.math.unary import rint as rint
 from thalweg.ops.array.reversing import roll as roll
 from thalweg.ops.math.unary import round as round
@@ -495,8 +548,10 @@ from thalweg.ops.math.segments import segment_mean as segment_mean
 from thalweg.ops.math.segments import segment_min as segment_min
 from thalweg.ops.math.segments import segment_prod as segment_prod
 from thalweg.ops.math.segments import segment_sum as segment_sum
-from thalweg.ops.array.select import where as select
-from thalweg.ops.array.select import where_v2 as select_v2
+from thalweg.ops.array.select import where as _select_
+select = _select_
+from thalweg.ops.array.select import where_v2 as _select_v2_
+select_v2 = _select_v2_
 from thalweg.ops.math.linalg import self_adjoint_eig as self_adjoint_eig
 from thalweg.ops.math.linalg import self_adjoint_eigvals as self_adjoint_eigvals
 from thalweg.ops.array.patches import sequence_mask as sequence_mask
@@ -512,7 +567,8 @@ from thalweg.ops.math.unary import sign as sign
 from thalweg.ops.math.transcendental import sin as sin
 from thalweg.ops.math.transcendental import sinh as sinh
 from thalweg.ops.array.shapes_of_tensors import size as size
-from thalweg.ops.array.slicing import slice_ as slice
+from thalweg.ops.array.slicing import slice_ as _slice_
+slice = _slice_
 from thalweg.ops.array.sorting import sort as sort
 from thalweg.ops.array.space_and_batch import space_to_batch as space_to_batch
 from thalweg.ops.array.space_and_batch import space_to_batch_nd as space_to_batch_nd
@@ -561,7 +617,8 @@ from thalweg.ops.text.strings import string_to_hash_bucket as string_to_hash_buc
 from thalweg.ops.text.strings import string_to_hash_bucket_fast as string_to_hash_bucket_fast
 from thalweg.ops.text.strings import string_to_hash_bucket_strong as string_to_hash_bucket_strong
 from thalweg.ops.text.strings import string_to_number as string_to_number
-from thalweg.ops.math.arithmetic import subtract as sub
+from thalweg.ops.math.arithmetic import subtract as _sub_
+sub = _sub_
 from thalweg.ops.text.strings import substr as substr
 from thalweg.ops.math.arithmetic import subtract as subtract
 from thalweg.ops.math.linalg import svd as svd
@@ -569,14 +626,17 @@ from thalweg.control_flow.case import switch_case as switch_case
 from thalweg.state.lookup import tables_initializer as tables_initializer
 from thalweg.ops.math.transcendental import tan as tan
 from thalweg.ops.math.transcendental import tanh as tanh
-from thalweg.ops.array.scatter_nd import tensor_scatter_nd_add as tensor_scatter_add
+from thalweg.ops.array.scatter_nd import tensor_scatter_nd_add as _tensor_scatter_add_
+tensor_scatter_add = _tensor_scatter_add_
 from thalweg.ops.array.scatter_nd import tensor_scatter_nd_add as tensor_scatter_nd_add
 from thalweg.ops.array.scatter_nd import tensor_scatter_nd_max as tensor_scatter_nd_max
 from thalweg.ops.array.scatter_nd import tensor_scatter_nd_min as tensor_scatter_nd_min
 from thalweg.ops.array.scatter_nd import tensor_scatter_nd_sub as tensor_scatter_nd_sub
 from thalweg.ops.array.scatter_nd import tensor_scatter_nd_update as tensor_scatter_nd_update
-from thalweg.ops.array.scatter_nd import tensor_scatter_nd_sub as tensor_scatter_sub
-from thalweg.ops.array.scatter_nd import tensor_scatter_nd_update as tensor_scatter_update
+from thalweg.ops.array.scatter_nd import tensor_scatter_nd_sub as _tensor_scatter_sub_
+tensor_scatter_sub = _tensor_scatter_sub_
+from thalweg.ops.array.scatter_nd import tensor_scatter_nd_update as _tensor_scatter_update_
+tensor_scatter_update = _tensor_scatter_update_
 from thalweg.ops.math.einsum import tensordot as tensordot
 from thalweg.ops.array.filling import tile as tile
 from thalweg.ops.flow.printing import timestamp as timestamp
@@ -592,7 +652,8 @@ from thalweg.state.variable_lists import trainable_variables as trainable_variab
 from thalweg.ops.array.transpose import transpose as transpose
 from thalweg.ops.math.division import truediv as truediv
 from thalweg.ops.random.generators import truncated_normal as truncated_normal
-from thalweg.state.initializers import TruncatedNormal as truncated_normal_initializer
+from thalweg.state.initializers import TruncatedNormal as _truncated_normal_initializer_
+truncated_normal_initializer = _truncated_normal_initializer_
 from thalweg.ops.math.division import truncatediv as truncatediv
 from thalweg.ops.math.division import truncatemod as truncatemod
 from thalweg.ops.array.constants import tuple as tuple
@@ -601,10 +662,12 @@ from thalweg.graph.dtypes import uint32 as uint32
 from thalweg.graph.dtypes import uint4 as uint4
 from thalweg.graph.dtypes import uint64 as uint64
 from thalweg.graph.dtypes import uint8 as uint8
-from thalweg.state.initializers import UniformUnitScaling as uniform_unit_scaling_initializer
+from thalweg.state.initializers import UniformUnitScaling as _uniform_unit_scaling_initializer_
+uniform_unit_scaling_initializer = _uniform_unit_scaling_initializer_
 from thalweg.ops.array.search import unique as unique
 from thalweg.ops.array.search import unique_with_counts as unique_with_counts
-from thalweg.ops.array.joining import unstack as unpack
+from thalweg.ops.array.joining import unstack as _unpack_
+unpack = _unpack_
 from thalweg.ops.array.volume_patches import unravel_index as unravel_index
 from thalweg.ops.math.segments import unsorted_segment_max as unsorted_segment_max
 from thalweg.ops.math.segments import unsorted_segment_mean as unsorted_segment_mean
@@ -615,11 +678,13 @@ from thalweg.ops.math.segments import unsorted_segment_sum as unsorted_segment_s
 from thalweg.ops.array.joining import unstack as unstack
 from thalweg.state.partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
 from thalweg.state.creators import variable_creator_scope as variable_creator_scope
-from thalweg.state.creators import variable_creator_scope as variable_creator_scope_v1
+from thalweg.state.creators import variable_creator_scope as _variable_creator_scope_v1_
+variable_creator_scope_v1 = _variable_creator_scope_v1_
 from thalweg.state.variable_scope import variable_op_scope as variable_op_scope
 from thalweg.state.variable_scope import variable_scope as variable_scope
 from thalweg.state.variable_lists import variables_initializer as variables_initializer
-from thalweg.state.initializers import VarianceScaling as variance_scaling_initializer
+from thalweg.state.initializers import VarianceScaling as _variance_scaling_initializer_
+variance_scaling_initializer = _variance_scaling_initializer_
 from thalweg.graph.dtypes import variant as variant
 from thalweg.control_flow.functional import vectorized_map as vectorized_map
 from thalweg.ops.flow.printing import verify_tensor_all_finite as verify_tensor_all_finite
@@ -629,7 +694,8 @@ from thalweg.ops.array.select import where_v2 as where_v2
 from thalweg.control_flow.while_loop import while_loop as while_loop
 from thalweg.ops.files.whole_files import write_file as write_file
 from thalweg.ops.array.filling import zeros as zeros
-from thalweg.state.initializers import Zeros as zeros_initializer
+from thalweg.state.initializers import Zeros as _zeros_initializer_
+zeros_initializer = _zeros_initializer_
 from thalweg.ops.array.filling import zeros_like as zeros_like
 from thalweg.ops.math.special import zeta as zeta
 from thalweg import audio as audio

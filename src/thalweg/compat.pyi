@@ -3,7 +3,8 @@
 from typing import Any
 
 from thalweg.compatibility import as_bytes as as_bytes
-from thalweg.compatibility import as_text as as_str
+from thalweg.compatibility import as_text as _as_str_
+as_str = _as_str_
 from thalweg.compatibility import as_str_any as as_str_any
 from thalweg.compatibility import as_text as as_text
 bytes_or_text_types: tuple[type[Any], ...]

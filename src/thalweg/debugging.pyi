@@ -3,7 +3,8 @@
 from typing import Any
 
 from thalweg.ops.flow.printing import Assert as Assert
-from thalweg.ops.flow.printing import verify_tensor_all_finite as assert_all_finite
+from thalweg.ops.flow.printing import verify_tensor_all_finite as _assert_all_finite_
+assert_all_finite = _assert_all_finite_
 from thalweg.ops.flow.checks import assert_equal as assert_equal
 from thalweg.ops.flow.checks import assert_greater as assert_greater
 from thalweg.ops.flow.checks import assert_greater_equal as assert_greater_equal
@@ -25,7 +26,8 @@ from thalweg.ops.flow.checks import assert_scalar as assert_scalar
 from thalweg.ops.flow.shape_checks import assert_shapes as assert_shapes
 from thalweg.ops.flow.checks import assert_type as assert_type
 from thalweg.ops.flow.printing import check_numerics as check_numerics
-from thalweg.runtime.numerics import check_options as check_numerics_options
+from thalweg.runtime.numerics import check_options as _check_numerics_options_
+check_numerics_options = _check_numerics_options_
 from thalweg.runtime.waiting import dump_steps as dump_steps
 from thalweg.runtime.waiting import dump_steps_on_signal as dump_steps_on_signal
 from thalweg.ops.math.unary import is_finite as is_finite
@@ -34,5 +36,6 @@ from thalweg.ops.math.unary import is_nan as is_nan
 from thalweg.ops.flow.checks import is_non_decreasing as is_non_decreasing
 from thalweg.ops.flow.checks import is_numeric_tensor as is_numeric_tensor
 from thalweg.ops.flow.checks import is_strictly_increasing as is_strictly_increasing
-from thalweg.runtime.numerics import origins as non_finite_origins
+from thalweg.runtime.numerics import origins as _non_finite_origins_
+non_finite_origins = _non_finite_origins_
 from thalweg.runtime.waiting import warn_of_waiting_steps as warn_of_waiting_steps

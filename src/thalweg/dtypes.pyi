@@ -12,7 +12,8 @@ from thalweg.ops.math.casting import cast as cast
 from thalweg.ops.math.complex_numbers import complex as complex
 from thalweg.graph.dtypes import complex128 as complex128
 from thalweg.graph.dtypes import complex64 as complex64
-from thalweg.graph.dtypes import float64 as double
+from thalweg.graph.dtypes import float64 as _double_
+double = _double_
 from thalweg.graph.dtypes import float16 as float16
 from thalweg.graph.dtypes import float32 as float32
 from thalweg.graph.dtypes import float64 as float64
@@ -21,7 +22,8 @@ from thalweg.graph.dtypes import float8_e4m3fn as float8_e4m3fn
 from thalweg.graph.dtypes import float8_e4m3fnuz as float8_e4m3fnuz
 from thalweg.graph.dtypes import float8_e5m2 as float8_e5m2
 from thalweg.graph.dtypes import float8_e5m2fnuz as float8_e5m2fnuz
-from thalweg.graph.dtypes import float16 as half
+from thalweg.graph.dtypes import float16 as _half_
+half = _half_
 from thalweg.graph.dtypes import int16 as int16
 from thalweg.graph.dtypes import int32 as int32
 from thalweg.graph.dtypes import int4 as int4

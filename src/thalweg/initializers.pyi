@@ -2,23 +2,38 @@
 
 from typing import Any
 
-from thalweg.state.initializers import Constant as constant
-from thalweg.state.variable_lists import global_variables_initializer as global_variables
-from thalweg.state.initializers import GlorotNormal as glorot_normal
-from thalweg.state.initializers import GlorotUniform as glorot_uniform
+from thalweg.state.initializers import Constant as _constant_
+constant = _constant_
+from thalweg.state.variable_lists import global_variables_initializer as _global_variables_
+global_variables = _global_variables_
+from thalweg.state.initializers import GlorotNormal as _glorot_normal_
+glorot_normal = _glorot_normal_
+from thalweg.state.initializers import GlorotUniform as _glorot_uniform_
+glorot_uniform = _glorot_uniform_
 from thalweg.state.initializers import he_normal as he_normal
 from thalweg.state.initializers import he_uniform as he_uniform
-from thalweg.state.initializers import Identity as identity
+from thalweg.state.initializers import Identity as _identity_
+identity = _identity_
 from thalweg.state.initializers import lecun_normal as lecun_normal
 from thalweg.state.initializers import lecun_uniform as lecun_uniform
-from thalweg.state.variable_lists import local_variables_initializer as local_variables
-from thalweg.state.initializers import Ones as ones
-from thalweg.state.initializers import Orthogonal as orthogonal
-from thalweg.state.initializers import RandomNormal as random_normal
-from thalweg.state.initializers import RandomUniform as random_uniform
+from thalweg.state.variable_lists import local_variables_initializer as _local_variables_
+local_variables = _local_variables_
+from thalweg.state.initializers import Ones as _ones_
+ones = _ones_
+from thalweg.state.initializers import Orthogonal as _orthogonal_
+orthogonal = _orthogonal_
+from thalweg.state.initializers import RandomNormal as _random_normal_
+random_normal = _random_normal_
+from thalweg.state.initializers import RandomUniform as _random_uniform_
+random_uniform = _random_uniform_
 from thalweg.state.lookup import tables_initializer as tables_initializer
-from thalweg.state.initializers import TruncatedNormal as truncated_normal
-from thalweg.state.initializers import UniformUnitScaling as uniform_unit_scaling
-from thalweg.state.variable_lists import variables_initializer as variables
-from thalweg.state.initializers import VarianceScaling as variance_scaling
-from thalweg.state.initializers import Zeros as zeros
+from thalweg.state.initializers import TruncatedNormal as _truncated_normal_
+truncated_normal = _truncated_normal_
+from thalweg.state.initializers import UniformUnitScaling as _uniform_unit_scaling_
+uniform_unit_scaling = _uniform_unit_scaling_
+from thalweg.state.variable_lists import variables_initializer as _variables_
+variables = _variables_
+from thalweg.state.initializers import VarianceScaling as _variance_scaling_
+variance_scaling = _variance_scaling_
+from thalweg.state.initializers import Zeros as _zeros_
+zeros = _zeros_

@@ -30,7 +30,8 @@ from thalweg.ops.text.strings import encode_base64 as encode_base64
 from thalweg.ops.image.codecs import encode_jpeg as encode_jpeg
 from thalweg.ops.image.codecs import encode_png as encode_png
 from thalweg.ops.image.codecs import extract_jpeg_shape as extract_jpeg_shape
-from thalweg.platform import gfile_functions as gfile
+from thalweg.platform import gfile_functions as _gfile_
+gfile = _gfile_
 from thalweg.ops.image.codecs import is_jpeg as is_jpeg
 from thalweg.train.input.input_producers import match_filenames_once as match_filenames_once
 from thalweg.ops.files.whole_files import matching_files as matching_files

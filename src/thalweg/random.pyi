@@ -5,20 +5,27 @@ from typing import Any
 from thalweg.ops.nn.candidate_sampling import all_candidate_sampler as all_candidate_sampler
 from thalweg.ops.random.distributions import categorical as categorical
 from thalweg.ops.nn.candidate_sampling import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
-from thalweg.ops.random.distributions import random_gamma as gamma
+from thalweg.ops.random.distributions import random_gamma as _gamma_
+gamma = _gamma_
 from thalweg.graph.default_graph import get_seed as get_seed
 from thalweg.ops.nn.candidate_sampling import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
 from thalweg.ops.nn.candidate_sampling import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from thalweg.ops.random.distributions import multinomial as multinomial
-from thalweg.ops.random.generators import random_normal as normal
-from thalweg.ops.random.distributions import random_poisson as poisson
+from thalweg.ops.random.generators import random_normal as _normal_
+normal = _normal_
+from thalweg.ops.random.distributions import random_poisson as _poisson_
+poisson = _poisson_
 from thalweg.graph.default_graph import set_random_seed as set_random_seed
-from thalweg.ops.random.distributions import random_shuffle as shuffle
+from thalweg.ops.random.distributions import random_shuffle as _shuffle_
+shuffle = _shuffle_
 from thalweg.ops.random.distributions import stateless_categorical as stateless_categorical
 from thalweg.ops.random.distributions import stateless_multinomial as stateless_multinomial
-from thalweg.ops.random.generators import stateless_random_normal as stateless_normal
+from thalweg.ops.random.generators import stateless_random_normal as _stateless_normal_
+stateless_normal = _stateless_normal_
 from thalweg.ops.random.generators import stateless_truncated_normal as stateless_truncated_normal
-from thalweg.ops.random.generators import stateless_random_uniform as stateless_uniform
+from thalweg.ops.random.generators import stateless_random_uniform as _stateless_uniform_
+stateless_uniform = _stateless_uniform_
 from thalweg.ops.random.generators import truncated_normal as truncated_normal
-from thalweg.ops.random.generators import random_uniform as uniform
+from thalweg.ops.random.generators import random_uniform as _uniform_
+uniform = _uniform_
 from thalweg.ops.nn.candidate_sampling import uniform_candidate_sampler as uniform_candidate_sampler

@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from thalweg.ops.sparse.sets import set_difference as difference
-from thalweg.ops.sparse.sets import set_intersection as intersection
+from thalweg.ops.sparse.sets import set_difference as _difference_
+difference = _difference_
+from thalweg.ops.sparse.sets import set_intersection as _intersection_
+intersection = _intersection_
 from thalweg.ops.sparse.sets import set_difference as set_difference
 from thalweg.ops.sparse.sets import set_intersection as set_intersection
 from thalweg.ops.sparse.sets import set_size as set_size
 from thalweg.ops.sparse.sets import set_union as set_union
-from thalweg.ops.sparse.sets import set_size as size
-from thalweg.ops.sparse.sets import set_union as union
+from thalweg.ops.sparse.sets import set_size as _size_
+size = _size_
+from thalweg.ops.sparse.sets import set_union as _union_
+union = _union_

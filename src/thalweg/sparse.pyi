@@ -4,35 +4,66 @@ from typing import Any
 
 from thalweg.ops.state.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
 from thalweg.graph.composite import SparseTensor as SparseTensor
-from thalweg.ops.sparse.arithmetic import sparse_add as add
-from thalweg.ops.sparse.tensors import sparse_concat as concat
-from thalweg.ops.sparse.cross import sparse_cross as cross
-from thalweg.ops.sparse.cross import sparse_cross_hashed as cross_hashed
-from thalweg.ops.sparse.rows import sparse_expand_dims as expand_dims
-from thalweg.ops.sparse.rows import sparse_eye as eye
-from thalweg.ops.sparse.rows import sparse_fill_empty_rows as fill_empty_rows
+from thalweg.ops.sparse.arithmetic import sparse_add as _add_
+add = _add_
+from thalweg.ops.sparse.tensors import sparse_concat as _concat_
+concat = _concat_
+from thalweg.ops.sparse.cross import sparse_cross as _cross_
+cross = _cross_
+from thalweg.ops.sparse.cross import sparse_cross_hashed as _cross_hashed_
+cross_hashed = _cross_hashed_
+from thalweg.ops.sparse.rows import sparse_expand_dims as _expand_dims_
+expand_dims = _expand_dims_
+from thalweg.ops.sparse.rows import sparse_eye as _eye_
+eye = _eye_
+from thalweg.ops.sparse.rows import sparse_fill_empty_rows as _fill_empty_rows_
+fill_empty_rows = _fill_empty_rows_
 from thalweg.ops.sparse.tensors import from_dense as from_dense
-from thalweg.ops.sparse.rows import sparse_mask as mask
-from thalweg.ops.sparse.arithmetic import sparse_tensor_dense_matmul as matmul
-from thalweg.ops.sparse.arithmetic import sparse_maximum as maximum
-from thalweg.ops.sparse.rows import sparse_merge as merge
-from thalweg.ops.sparse.arithmetic import sparse_minimum as minimum
-from thalweg.ops.sparse.rows import sparse_placeholder as placeholder
-from thalweg.ops.sparse.reductions import sparse_reduce_max as reduce_max
-from thalweg.ops.sparse.reductions import sparse_reduce_max_sparse as reduce_max_sparse
-from thalweg.ops.sparse.reductions import sparse_reduce_sum as reduce_sum
-from thalweg.ops.sparse.reductions import sparse_reduce_sum_sparse as reduce_sum_sparse
-from thalweg.ops.sparse.tensors import sparse_reorder as reorder
-from thalweg.ops.sparse.rows import sparse_reset_shape as reset_shape
-from thalweg.ops.sparse.tensors import sparse_reshape as reshape
-from thalweg.ops.sparse.rows import sparse_retain as retain
-from thalweg.ops.math.segments import sparse_segment_mean as segment_mean
-from thalweg.ops.math.segments import sparse_segment_sqrt_n as segment_sqrt_n
-from thalweg.ops.math.segments import sparse_segment_sum as segment_sum
-from thalweg.ops.sparse.tensors import sparse_slice as slice
-from thalweg.ops.sparse.arithmetic import sparse_softmax as softmax
-from thalweg.ops.sparse.arithmetic import sparse_tensor_dense_matmul as sparse_dense_matmul
-from thalweg.ops.sparse.tensors import sparse_split as split
-from thalweg.ops.sparse.tensors import sparse_tensor_to_dense as to_dense
-from thalweg.ops.sparse.rows import sparse_to_indicator as to_indicator
-from thalweg.ops.sparse.rows import sparse_transpose as transpose
+from thalweg.ops.sparse.rows import sparse_mask as _mask_
+mask = _mask_
+from thalweg.ops.sparse.arithmetic import sparse_tensor_dense_matmul as _matmul_
+matmul = _matmul_
+from thalweg.ops.sparse.arithmetic import sparse_maximum as _maximum_
+maximum = _maximum_
+from thalweg.ops.sparse.rows import sparse_merge as _merge_
+merge = _merge_
+from thalweg.ops.sparse.arithmetic import sparse_minimum as _minimum_
+minimum = _minimum_
+from thalweg.ops.sparse.rows import sparse_placeholder as _placeholder_
+placeholder = _placeholder_
+from thalweg.ops.sparse.reductions import sparse_reduce_max as _reduce_max_
+reduce_max = _reduce_max_
+from thalweg.ops.sparse.reductions import sparse_reduce_max_sparse as _reduce_max_sparse_
+reduce_max_sparse = _reduce_max_sparse_
+from thalweg.ops.sparse.reductions import sparse_reduce_sum as _reduce_sum_
+reduce_sum = _reduce_sum_
+from thalweg.ops.sparse.reductions import sparse_reduce_sum_sparse as _reduce_sum_sparse_
+reduce_sum_sparse = _reduce_sum_sparse_
+from thalweg.ops.sparse.tensors import sparse_reorder as _reorder_
+reorder = _reorder_
+from thalweg.ops.sparse.rows import sparse_reset_shape as _reset_shape_
+reset_shape = _reset_shape_
+from thalweg.ops.sparse.tensors import sparse_reshape as _reshape_
+reshape = _reshape_
+from thalweg.ops.sparse.rows import sparse_retain as _retain_
+retain = _retain_
+from thalweg.ops.math.segments import sparse_segment_mean as _segment_mean_
+segment_mean = _segment_mean_
+from thalweg.ops.math.segments import sparse_segment_sqrt_n as _segment_sqrt_n_
+segment_sqrt_n = _segment_sqrt_n_
+from thalweg.ops.math.segments import sparse_segment_sum as _segment_sum_
+segment_sum = _segment_sum_
+from thalweg.ops.sparse.tensors import sparse_slice as _slice_
+slice = _slice_
+from thalweg.ops.sparse.arithmetic import sparse_softmax as _softmax_
+softmax = _softmax_
+from thalweg.ops.sparse.arithmetic import sparse_tensor_dense_matmul as _sparse_dense_matmul_
+sparse_dense_matmul = _sparse_dense_matmul_
+from thalweg.ops.sparse.tensors import sparse_split as _split_
+split = _split_
+from thalweg.ops.sparse.tensors import sparse_tensor_to_dense as _to_dense_
+to_dense = _to_dense_
+from thalweg.ops.sparse.rows import sparse_to_indicator as _to_indicator_
+to_indicator = _to_indicator_
+from thalweg.ops.sparse.rows import sparse_transpose as _transpose_
+transpose = _transpose_

@@ -4,21 +4,31 @@ from typing import Any
 
 from thalweg.ops.text.strings import as_string as as_string
 from thalweg.ragged.ragged_strings import bytes_split as bytes_split
-from thalweg.ops.text.strings import string_format as format
-from thalweg.ops.text.strings import string_join as join
-from thalweg.ops.text.strings import string_length as length
-from thalweg.ops.text.strings import string_lower as lower
+from thalweg.ops.text.strings import string_format as _format_
+format = _format_
+from thalweg.ops.text.strings import string_join as _join_
+join = _join_
+from thalweg.ops.text.strings import string_length as _length_
+length = _length_
+from thalweg.ops.text.strings import string_lower as _lower_
+lower = _lower_
 from thalweg.ragged.ragged_strings import ngrams as ngrams
 from thalweg.ops.text.string_split import reduce_join as reduce_join
 from thalweg.ops.text.string_split import regex_full_match as regex_full_match
 from thalweg.ops.text.string_split import regex_replace as regex_replace
-from thalweg.ops.text.string_split import strings_split as split
-from thalweg.ops.text.strings import string_strip as strip
+from thalweg.ops.text.string_split import strings_split as _split_
+split = _split_
+from thalweg.ops.text.strings import string_strip as _strip_
+strip = _strip_
 from thalweg.ops.text.strings import substr as substr
-from thalweg.ops.text.strings import string_to_hash_bucket as to_hash_bucket
-from thalweg.ops.text.strings import string_to_hash_bucket_fast as to_hash_bucket_fast
-from thalweg.ops.text.strings import string_to_hash_bucket_strong as to_hash_bucket_strong
-from thalweg.ops.text.strings import string_to_number as to_number
+from thalweg.ops.text.strings import string_to_hash_bucket as _to_hash_bucket_
+to_hash_bucket = _to_hash_bucket_
+from thalweg.ops.text.strings import string_to_hash_bucket_fast as _to_hash_bucket_fast_
+to_hash_bucket_fast = _to_hash_bucket_fast_
+from thalweg.ops.text.strings import string_to_hash_bucket_strong as _to_hash_bucket_strong_
+to_hash_bucket_strong = _to_hash_bucket_strong_
+from thalweg.ops.text.strings import string_to_number as _to_number_
+to_number = _to_number_
 from thalweg.ragged.ragged_strings import unicode_decode as unicode_decode
 from thalweg.ragged.ragged_strings import unicode_decode_with_offsets as unicode_decode_with_offsets
 from thalweg.ragged.ragged_strings import unicode_encode as unicode_encode
@@ -27,4 +37,5 @@ from thalweg.ragged.ragged_strings import unicode_split as unicode_split
 from thalweg.ragged.ragged_strings import unicode_split_with_offsets as unicode_split_with_offsets
 from thalweg.ops.text.unicode import unicode_transcode as unicode_transcode
 from thalweg.ops.text.segment_join import unsorted_segment_join as unsorted_segment_join
-from thalweg.ops.text.strings import string_upper as upper
+from thalweg.ops.text.strings import string_upper as _upper_
+upper = _upper_

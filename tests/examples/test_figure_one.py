@@ -24,7 +24,7 @@ STEPS = 10_000_000  # More than it gets to do before it is killed.
 def start(folder: Path, steps: int) -> subprocess.Popen[str]:
     command = [
         sys.executable, "examples/figure_one.py", "--model_dir", str(folder), "--batch", str(BATCH),
-        "--steps", str(steps), "--save_seconds", "0.02",
+        "--steps", str(steps), "--save_secs", "0.02",
     ]  # fmt: skip
     environment = {"OMP_WAIT_POLICY": "passive", **os.environ}
     return subprocess.Popen(

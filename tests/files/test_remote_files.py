@@ -385,6 +385,7 @@ def test_a_monitored_training_goes_on_from_elsewhere(folder: str) -> None:
                 assert session.run(step) == last - 2
                 while not session.should_stop():
                     session.run(train)
+    tf.summary.FileWriterCache.clear()
     latest = tf.train.latest_checkpoint(f"{folder}/run")
     assert latest is not None
     assert latest.endswith("model.ckpt-4")

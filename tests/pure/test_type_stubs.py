@@ -30,6 +30,14 @@ def test_every_public_name_is_declared_once_and_nothing_is_left_open() -> None:
         assert "__getattr__" not in declared
 
 
+def test_type_checkers_see_every_name() -> None:
+    for place, text in stubs():
+        for statement in ast.parse(text).body:
+            if isinstance(statement, (ast.ImportFrom, ast.Import)) and (name := statement.names[0].asname):
+                seen = name == statement.names[0].name or name.startswith("_")
+                assert seen, f"{place}: {ast.unparse(statement)} makes the name private to the stub"
+
+
 def _name(statement: ast.stmt) -> str:
     if isinstance(statement, (ast.ImportFrom, ast.Import)):
         return statement.names[0].asname or statement.names[0].name

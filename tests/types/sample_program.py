@@ -36,7 +36,19 @@ def train(steps: int) -> float:
 
 def inputs() -> tf.data.Dataset:
     """A pipeline."""
-    return tf.data.Dataset.range(10).map(lambda i: i * 2).batch(2)
+    return tf.data.Dataset.range(10).map(lambda i: i * 2).batch(2).prefetch(tf.data.experimental.AUTOTUNE)
+
+
+def layers_of_libraries(images: tf.Tensor) -> tf.Tensor:
+    """Names that are aliases of others, and libraries that load when they are used."""
+    with tf.variable_scope("head", reuse=tf.AUTO_REUSE):
+        scale = tf.get_variable("scale", [784], initializer=tf.zeros_initializer())
+    hidden = tf.contrib.layers.fully_connected(images * scale, 8, weights_regularizer=tf.nn.l2_loss)
+    hidden = tf.contrib.slim.dropout(hidden, 0.5)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(8,)), tf.keras.layers.Activation("relu")])
+    model.compile(optimizer=tf.keras.optimizers.Adam(), loss="mse")
+    scores: tf.Tensor = model(hidden)
+    return scores
 
 
 def errors_are_classes() -> type[Exception]:

@@ -19,11 +19,10 @@ def statement(name: str, value: Any) -> str:
     """The statement that declares `name` with the type of `value`: a re-export where that is possible."""
     if isinstance(value, ModuleType):
         parent, _, last = value.__name__.rpartition(".")
-        return f"from {parent} import {last} as {name}" if parent else f"import {last} as {name}"
+        return reexport(parent, last, name) if parent else f"import {last} as {name}"
     found = next((place for each in _layers(value) if (place := _definition(each)) is not None), None)
     if found is not None:
-        module, attribute = found
-        return f"from {module} import {attribute} as {name}"
+        return reexport(*found, name)
     if value is None:
         return f"{name}: None"
     if inspect.isroutine(value):
@@ -37,6 +36,13 @@ def statement(name: str, value: Any) -> str:
     if type(value) in (tuple, frozenset):
         return f"{name}: {type(value).__name__}[Any, ...]" if isinstance(value, tuple) else f"{name}: frozenset[Any]"
     return f"{name}: Any"
+
+
+def reexport(module: str, attribute: str, name: str) -> str:
+    """Imports a public name; type checkers take `import a as b` in a stub for private unless both are the same."""
+    if attribute == name:
+        return f"from {module} import {name} as {name}"
+    return f"from {module} import {attribute} as _{name}_\n{name} = _{name}_"
 
 
 def _declaration(name: str, function: Any) -> str:

@@ -7,4 +7,5 @@ from thalweg.train.cluster_resolver.cluster_resolver import SimpleClusterResolve
 from thalweg.train.cluster_resolver.rank_resolvers import SlurmClusterResolver as SlurmClusterResolver
 from thalweg.train.cluster_resolver.tf_config import TFConfigClusterResolver as TFConfigClusterResolver
 from thalweg.train.cluster_resolver.tpu_resolver import TPUClusterResolver as TPUClusterResolver
-from thalweg.train.cluster_resolver.cluster_resolver import UnionResolver as UnionClusterResolver
+from thalweg.train.cluster_resolver.cluster_resolver import UnionResolver as _UnionClusterResolver_
+UnionClusterResolver = _UnionClusterResolver_

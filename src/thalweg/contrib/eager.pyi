@@ -2,5 +2,6 @@
 
 from typing import Any
 
-from thalweg.functions.traced_function import function as defun
+from thalweg.functions.traced_function import function as _defun_
+defun = _defun_
 from thalweg.functions.traced_function import function as function

@@ -6,13 +6,16 @@ FastHashSpec: Any
 from thalweg.state.lookup import HashTable as HashTable
 from thalweg.state.vocabulary_tables import HasherSpec as HasherSpec
 from thalweg.state.vocabulary_tables import IdTableWithHashBuckets as IdTableWithHashBuckets
-from thalweg.state.lookup import StaticHashTable as InitializableLookupTableBase
+from thalweg.state.lookup import StaticHashTable as _InitializableLookupTableBase_
+InitializableLookupTableBase = _InitializableLookupTableBase_
 from thalweg.state.table_initializers import KeyValueTensorInitializer as KeyValueTensorInitializer
-from thalweg.state.lookup import LookupTable as LookupInterface
+from thalweg.state.lookup import LookupTable as _LookupInterface_
+LookupInterface = _LookupInterface_
 from thalweg.state.lookup import MutableDenseHashTable as MutableDenseHashTable
 from thalweg.state.lookup import MutableHashTable as MutableHashTable
 from thalweg.state.vocabulary_tables import StrongHashSpec as StrongHashSpec
-from thalweg.state.table_initializers import TableInitializer as TableInitializerBase
+from thalweg.state.table_initializers import TableInitializer as _TableInitializerBase_
+TableInitializerBase = _TableInitializerBase_
 from thalweg.state.table_initializers import TextFileIdTableInitializer as TextFileIdTableInitializer
 from thalweg.state.table_initializers import TextFileIndex as TextFileIndex
 from thalweg.state.table_initializers import TextFileInitializer as TextFileInitializer

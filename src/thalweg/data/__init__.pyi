@@ -17,4 +17,5 @@ from thalweg.data.iterator import get_output_shapes as get_output_shapes
 from thalweg.data.iterator import get_output_types as get_output_types
 from thalweg.data.iterator import make_initializable_iterator as make_initializable_iterator
 from thalweg.data.iterator import make_one_shot_iterator as make_one_shot_iterator
-from thalweg.data import _public_experimental as experimental
+from thalweg.data import _public_experimental as _experimental_
+experimental = _experimental_

@@ -22,5 +22,6 @@ from thalweg.feature_column.sequence import sequence_categorical_column_with_voc
 from thalweg.feature_column.layers import sequence_input_layer as sequence_input_layer
 from thalweg.feature_column.sequence import sequence_numeric_column as sequence_numeric_column
 from thalweg.feature_column.embedded import shared_embedding_columns as shared_embedding_columns
-from thalweg.feature_column.embedded import shared_embedding_columns as shared_embeddings
+from thalweg.feature_column.embedded import shared_embedding_columns as _shared_embeddings_
+shared_embeddings = _shared_embeddings_
 from thalweg.feature_column.combined import weighted_categorical_column as weighted_categorical_column

@@ -48,7 +48,8 @@ from thalweg.image.flips_and_rotations import random_flip_up_down as random_flip
 from thalweg.ops.image.color import random_hue as random_hue
 from thalweg.ops.image.color import random_jpeg_quality as random_jpeg_quality
 from thalweg.ops.image.color import random_saturation as random_saturation
-from thalweg.ops.image.resize import resize_images as resize
+from thalweg.ops.image.resize import resize_images as _resize_
+resize = _resize_
 from thalweg.ops.image.resize import resize_area as resize_area
 from thalweg.ops.image.resize import resize_bicubic as resize_bicubic
 from thalweg.ops.image.resize import resize_bilinear as resize_bilinear
@@ -56,7 +57,8 @@ from thalweg.ops.image.geometry import resize_image_with_crop_or_pad as resize_i
 from thalweg.ops.image.geometry import resize_image_with_pad as resize_image_with_pad
 from thalweg.ops.image.resize import resize_images as resize_images
 from thalweg.ops.image.resize import resize_nearest_neighbor as resize_nearest_neighbor
-from thalweg.ops.image.geometry import resize_image_with_crop_or_pad as resize_with_crop_or_pad
+from thalweg.ops.image.geometry import resize_image_with_crop_or_pad as _resize_with_crop_or_pad_
+resize_with_crop_or_pad = _resize_with_crop_or_pad_
 from thalweg.ops.image.color import rgb_to_grayscale as rgb_to_grayscale
 from thalweg.ops.image.color_ops import rgb_to_hsv as rgb_to_hsv
 from thalweg.ops.image.color import rgb_to_yiq as rgb_to_yiq
@@ -68,7 +70,8 @@ from thalweg.ops.image.measures import sobel_edges as sobel_edges
 from thalweg.ops.image.measures import ssim as ssim
 from thalweg.ops.image.measures import ssim_multiscale as ssim_multiscale
 from thalweg.ops.image.measures import total_variation as total_variation
-from thalweg.ops.image.geometry import transpose_image as transpose
+from thalweg.ops.image.geometry import transpose_image as _transpose_
+transpose = _transpose_
 from thalweg.ops.image.geometry import transpose_image as transpose_image
 from thalweg.ops.image.color import yiq_to_rgb as yiq_to_rgb
 from thalweg.ops.image.color import yuv_to_rgb as yuv_to_rgb

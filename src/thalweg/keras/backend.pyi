@@ -3,9 +3,12 @@
 from typing import Any
 
 from thalweg.ops.math.unary import abs as abs
-from thalweg.ops.math.reductions import reduce_all as all
-from thalweg.ops.math.reductions import reduce_any as any
-from thalweg.ops.array.sequences import range as arange
+from thalweg.ops.math.reductions import reduce_all as _all_
+all = _all_
+from thalweg.ops.math.reductions import reduce_any as _any_
+any = _any_
+from thalweg.ops.array.sequences import range as _arange_
+arange = _arange_
 from thalweg.ops.math.reductions import argmax as argmax
 from thalweg.ops.math.reductions import argmin as argmin
 from thalweg.keras.merging_layers import batch_dot as batch_dot
@@ -13,7 +16,8 @@ from thalweg.keras.backend_functions import batch_flatten as batch_flatten
 from thalweg.keras.backend_functions import batch_get_value as batch_get_value
 from thalweg.keras.backend_functions import batch_set_value as batch_set_value
 from thalweg.ops.nn.bias import bias_add as bias_add
-from thalweg.keras.loss_functions import elementwise_binary_crossentropy as binary_crossentropy
+from thalweg.keras.loss_functions import elementwise_binary_crossentropy as _binary_crossentropy_
+binary_crossentropy = _binary_crossentropy_
 from thalweg.ops.math.casting import cast as cast
 from thalweg.keras.backend_functions import categorical_crossentropy as categorical_crossentropy
 from thalweg.keras.backend_state import clear_session as clear_session
@@ -58,12 +62,16 @@ from thalweg.keras.backend_state import learning_phase as learning_phase
 from thalweg.ops.math.comparison import less as less
 from thalweg.ops.math.comparison import less_equal as less_equal
 from thalweg.ops.math.transcendental import log as log
-from thalweg.ops.math.reductions import reduce_logsumexp as logsumexp
+from thalweg.ops.math.reductions import reduce_logsumexp as _logsumexp_
+logsumexp = _logsumexp_
 from thalweg.control_flow.functional import map_fn as map_fn
-from thalweg.ops.math.reductions import reduce_max as max
+from thalweg.ops.math.reductions import reduce_max as _max_
+max = _max_
 from thalweg.ops.math.extremes_and_powers import maximum as maximum
-from thalweg.ops.math.reductions import reduce_mean as mean
-from thalweg.ops.math.reductions import reduce_min as min
+from thalweg.ops.math.reductions import reduce_mean as _mean_
+mean = _mean_
+from thalweg.ops.math.reductions import reduce_min as _min_
+min = _min_
 from thalweg.ops.math.extremes_and_powers import minimum as minimum
 from thalweg.graph.default_graph import name_scope as name_scope
 from thalweg.keras.backend_functions import ndim as ndim
@@ -74,7 +82,8 @@ from thalweg.ops.array.filling import ones_like as ones_like
 from thalweg.keras.backend_functions import permute_dimensions as permute_dimensions
 from thalweg.keras.backend_functions import placeholder as placeholder
 from thalweg.ops.math.extremes_and_powers import pow as pow
-from thalweg.ops.math.reductions import reduce_prod as prod
+from thalweg.ops.math.reductions import reduce_prod as _prod_
+prod = _prod_
 from thalweg.keras.backend_functions import random_binomial as random_binomial
 from thalweg.keras.backend_functions import random_normal as random_normal
 from thalweg.keras.backend_functions import random_normal_variable as random_normal_variable
@@ -107,15 +116,19 @@ from thalweg.ops.array.shapes_of_tensors import squeeze as squeeze
 from thalweg.ops.array.joining import stack as stack
 from thalweg.keras.backend_functions import std as std
 from thalweg.ops.array.constants import stop_gradient as stop_gradient
-from thalweg.ops.math.reductions import reduce_sum as sum
+from thalweg.ops.math.reductions import reduce_sum as _sum_
+sum = _sum_
 from thalweg.keras.backend_functions import switch as switch
 from thalweg.ops.math.transcendental import tanh as tanh
 from thalweg.ops.array.filling import tile as tile
 from thalweg.ops.array.transpose import transpose as transpose
 from thalweg.keras.backend_functions import truncated_normal as truncated_normal
-from thalweg.state.assignment import assign as update
-from thalweg.state.assignment import assign_add as update_add
-from thalweg.state.assignment import assign_sub as update_sub
+from thalweg.state.assignment import assign as _update_
+update = _update_
+from thalweg.state.assignment import assign_add as _update_add_
+update_add = _update_add_
+from thalweg.state.assignment import assign_sub as _update_sub_
+update_sub = _update_sub_
 from thalweg.keras.backend_functions import var as var
 from thalweg.keras.backend_functions import variable as variable
 from thalweg.keras.backend_functions import zeros as zeros

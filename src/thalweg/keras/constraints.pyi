@@ -9,8 +9,12 @@ from thalweg.keras.regularizers_and_constraints import NonNeg as NonNeg
 from thalweg.keras.regularizers_and_constraints import UnitNorm as UnitNorm
 def deserialize(config: Any, custom_objects: Any = ...) -> Any: ...
 def get(identifier: Any) -> Any: ...
-from thalweg.keras.regularizers_and_constraints import MaxNorm as max_norm
-from thalweg.keras.regularizers_and_constraints import MinMaxNorm as min_max_norm
-from thalweg.keras.regularizers_and_constraints import NonNeg as non_neg
+from thalweg.keras.regularizers_and_constraints import MaxNorm as _max_norm_
+max_norm = _max_norm_
+from thalweg.keras.regularizers_and_constraints import MinMaxNorm as _min_max_norm_
+min_max_norm = _min_max_norm_
+from thalweg.keras.regularizers_and_constraints import NonNeg as _non_neg_
+non_neg = _non_neg_
 def serialize(value: Any) -> Any: ...
-from thalweg.keras.regularizers_and_constraints import UnitNorm as unit_norm
+from thalweg.keras.regularizers_and_constraints import UnitNorm as _unit_norm_
+unit_norm = _unit_norm_

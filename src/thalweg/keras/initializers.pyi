@@ -12,22 +12,34 @@ from thalweg.keras.initializer_classes import RandomUniform as RandomUniform
 from thalweg.keras.initializer_classes import TruncatedNormal as TruncatedNormal
 from thalweg.state.initializers import VarianceScaling as VarianceScaling
 from thalweg.state.initializers import Zeros as Zeros
-from thalweg.state.initializers import Constant as constant
+from thalweg.state.initializers import Constant as _constant_
+constant = _constant_
 def deserialize(config: Any, custom_objects: Any = ...) -> Any: ...
 def get(identifier: Any) -> Any: ...
-from thalweg.state.initializers import GlorotNormal as glorot_normal
-from thalweg.state.initializers import GlorotUniform as glorot_uniform
+from thalweg.state.initializers import GlorotNormal as _glorot_normal_
+glorot_normal = _glorot_normal_
+from thalweg.state.initializers import GlorotUniform as _glorot_uniform_
+glorot_uniform = _glorot_uniform_
 from thalweg.state.initializers import he_normal as he_normal
 from thalweg.state.initializers import he_uniform as he_uniform
-from thalweg.state.initializers import Identity as identity
+from thalweg.state.initializers import Identity as _identity_
+identity = _identity_
 from thalweg.state.initializers import lecun_normal as lecun_normal
 from thalweg.state.initializers import lecun_uniform as lecun_uniform
-from thalweg.keras.initializer_classes import RandomNormal as normal
-from thalweg.state.initializers import Ones as ones
-from thalweg.state.initializers import Orthogonal as orthogonal
-from thalweg.keras.initializer_classes import RandomNormal as random_normal
-from thalweg.keras.initializer_classes import RandomUniform as random_uniform
+from thalweg.keras.initializer_classes import RandomNormal as _normal_
+normal = _normal_
+from thalweg.state.initializers import Ones as _ones_
+ones = _ones_
+from thalweg.state.initializers import Orthogonal as _orthogonal_
+orthogonal = _orthogonal_
+from thalweg.keras.initializer_classes import RandomNormal as _random_normal_
+random_normal = _random_normal_
+from thalweg.keras.initializer_classes import RandomUniform as _random_uniform_
+random_uniform = _random_uniform_
 def serialize(value: Any) -> Any: ...
-from thalweg.keras.initializer_classes import TruncatedNormal as truncated_normal
-from thalweg.keras.initializer_classes import RandomUniform as uniform
-from thalweg.state.initializers import Zeros as zeros
+from thalweg.keras.initializer_classes import TruncatedNormal as _truncated_normal_
+truncated_normal = _truncated_normal_
+from thalweg.keras.initializer_classes import RandomUniform as _uniform_
+uniform = _uniform_
+from thalweg.state.initializers import Zeros as _zeros_
+zeros = _zeros_

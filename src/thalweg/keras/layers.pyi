@@ -15,12 +15,14 @@ AvgPool3D: Any
 from thalweg.keras.core_layers import BatchNormalization as BatchNormalization
 from thalweg.keras.recurrent_layers import Bidirectional as Bidirectional
 from thalweg.keras.merging_layers import Concatenate as Concatenate
-from thalweg.keras.core_layers import _Conv1D as Conv1D
+from thalweg.keras.core_layers import _Conv1D as _Conv1D_
+Conv1D = _Conv1D_
 Conv2D: Any
 Conv2DTranspose: Any
 Conv3D: Any
 Conv3DTranspose: Any
-from thalweg.keras.core_layers import _Conv1D as Convolution1D
+from thalweg.keras.core_layers import _Conv1D as _Convolution1D_
+Convolution1D = _Convolution1D_
 Convolution2D: Any
 Convolution2DTranspose: Any
 Convolution3D: Any

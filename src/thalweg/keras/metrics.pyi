@@ -2,34 +2,46 @@
 
 from typing import Any
 
-from thalweg.keras.loss_functions import kullback_leibler_divergence as KLD
-from thalweg.keras.loss_functions import mean_absolute_error as MAE
-from thalweg.keras.loss_functions import mean_absolute_percentage_error as MAPE
-from thalweg.keras.loss_functions import mean_squared_error as MSE
-from thalweg.keras.loss_functions import mean_squared_logarithmic_error as MSLE
+from thalweg.keras.loss_functions import kullback_leibler_divergence as _KLD_
+KLD = _KLD_
+from thalweg.keras.loss_functions import mean_absolute_error as _MAE_
+MAE = _MAE_
+from thalweg.keras.loss_functions import mean_absolute_percentage_error as _MAPE_
+MAPE = _MAPE_
+from thalweg.keras.loss_functions import mean_squared_error as _MSE_
+MSE = _MSE_
+from thalweg.keras.loss_functions import mean_squared_logarithmic_error as _MSLE_
+MSLE = _MSLE_
 from thalweg.keras.loss_functions import binary_accuracy as binary_accuracy
 from thalweg.keras.loss_functions import binary_crossentropy as binary_crossentropy
 from thalweg.keras.loss_functions import categorical_accuracy as categorical_accuracy
 from thalweg.keras.loss_functions import categorical_crossentropy as categorical_crossentropy
 from thalweg.keras.loss_functions import categorical_hinge as categorical_hinge
-from thalweg.keras.loss_functions import cosine_similarity as cosine
-from thalweg.keras.loss_functions import cosine_similarity as cosine_proximity
+from thalweg.keras.loss_functions import cosine_similarity as _cosine_
+cosine = _cosine_
+from thalweg.keras.loss_functions import cosine_similarity as _cosine_proximity_
+cosine_proximity = _cosine_proximity_
 from thalweg.keras.loss_functions import cosine_similarity as cosine_similarity
 def deserialize(config: Any, custom_objects: Any = ...) -> Any: ...
 def get(identifier: Any) -> Any: ...
 from thalweg.keras.loss_functions import hinge as hinge
 from thalweg.keras.loss_functions import huber_loss as huber_loss
-from thalweg.keras.loss_functions import kullback_leibler_divergence as kld
+from thalweg.keras.loss_functions import kullback_leibler_divergence as _kld_
+kld = _kld_
 from thalweg.keras.loss_functions import kullback_leibler_divergence as kullback_leibler_divergence
 from thalweg.keras.loss_functions import logcosh as logcosh
-from thalweg.keras.loss_functions import mean_absolute_error as mae
-from thalweg.keras.loss_functions import mean_absolute_percentage_error as mape
+from thalweg.keras.loss_functions import mean_absolute_error as _mae_
+mae = _mae_
+from thalweg.keras.loss_functions import mean_absolute_percentage_error as _mape_
+mape = _mape_
 from thalweg.keras.loss_functions import mean_absolute_error as mean_absolute_error
 from thalweg.keras.loss_functions import mean_absolute_percentage_error as mean_absolute_percentage_error
 from thalweg.keras.loss_functions import mean_squared_error as mean_squared_error
 from thalweg.keras.loss_functions import mean_squared_logarithmic_error as mean_squared_logarithmic_error
-from thalweg.keras.loss_functions import mean_squared_error as mse
-from thalweg.keras.loss_functions import mean_squared_logarithmic_error as msle
+from thalweg.keras.loss_functions import mean_squared_error as _mse_
+mse = _mse_
+from thalweg.keras.loss_functions import mean_squared_logarithmic_error as _msle_
+msle = _msle_
 from thalweg.keras.loss_functions import poisson as poisson
 def serialize(value: Any) -> Any: ...
 from thalweg.keras.loss_functions import sparse_categorical_accuracy as sparse_categorical_accuracy

@@ -4,7 +4,8 @@ from typing import Any
 
 from thalweg.keras.named_objects import CustomObjectScope as CustomObjectScope
 from thalweg.keras.array_utilities import Sequence as Sequence
-from thalweg.keras.named_objects import CustomObjectScope as custom_object_scope
+from thalweg.keras.named_objects import CustomObjectScope as _custom_object_scope_
+custom_object_scope = _custom_object_scope_
 from thalweg.keras.named_objects import get_custom_objects as get_custom_objects
 from thalweg.keras.array_utilities import get_file as get_file
 from thalweg.keras.array_utilities import normalize as normalize

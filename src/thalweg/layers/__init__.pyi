@@ -5,20 +5,28 @@ from typing import Any
 from thalweg.layers.pooling import AveragePooling1D as AveragePooling1D
 from thalweg.layers.pooling import AveragePooling2D as AveragePooling2D
 from thalweg.layers.pooling import AveragePooling3D as AveragePooling3D
-from thalweg.layers.normalization import BatchNormalization as BatchNorm
+from thalweg.layers.normalization import BatchNormalization as _BatchNorm_
+BatchNorm = _BatchNorm_
 from thalweg.layers.normalization import BatchNormalization as BatchNormalization
 from thalweg.layers.convolution import Conv1D as Conv1D
 from thalweg.layers.convolution import Conv2D as Conv2D
 from thalweg.layers.transposed_convolution import Conv2DTranspose as Conv2DTranspose
 from thalweg.layers.convolution import Conv3D as Conv3D
 from thalweg.layers.transposed_convolution import Conv3DTranspose as Conv3DTranspose
-from thalweg.layers.convolution import Conv1D as Convolution1D
-from thalweg.layers.convolution import Conv2D as Convolution2D
-from thalweg.layers.convolution import Conv3D as Convolution3D
-from thalweg.layers.transposed_convolution import Conv2DTranspose as Deconv2D
-from thalweg.layers.transposed_convolution import Conv3DTranspose as Deconv3D
-from thalweg.layers.transposed_convolution import Conv2DTranspose as Deconvolution2D
-from thalweg.layers.transposed_convolution import Conv3DTranspose as Deconvolution3D
+from thalweg.layers.convolution import Conv1D as _Convolution1D_
+Convolution1D = _Convolution1D_
+from thalweg.layers.convolution import Conv2D as _Convolution2D_
+Convolution2D = _Convolution2D_
+from thalweg.layers.convolution import Conv3D as _Convolution3D_
+Convolution3D = _Convolution3D_
+from thalweg.layers.transposed_convolution import Conv2DTranspose as _Deconv2D_
+Deconv2D = _Deconv2D_
+from thalweg.layers.transposed_convolution import Conv3DTranspose as _Deconv3D_
+Deconv3D = _Deconv3D_
+from thalweg.layers.transposed_convolution import Conv2DTranspose as _Deconvolution2D_
+Deconvolution2D = _Deconvolution2D_
+from thalweg.layers.transposed_convolution import Conv3DTranspose as _Deconvolution3D_
+Deconvolution3D = _Deconvolution3D_
 from thalweg.layers.core import Dense as Dense
 from thalweg.layers.core import Dropout as Dropout
 from thalweg.layers.core import Flatten as Flatten
@@ -29,8 +37,10 @@ from thalweg.layers.pooling import MaxPooling2D as MaxPooling2D
 from thalweg.layers.pooling import MaxPooling3D as MaxPooling3D
 from thalweg.layers.separable_convolution import SeparableConv1D as SeparableConv1D
 from thalweg.layers.separable_convolution import SeparableConv2D as SeparableConv2D
-from thalweg.layers.separable_convolution import SeparableConv1D as SeparableConvolution1D
-from thalweg.layers.separable_convolution import SeparableConv2D as SeparableConvolution2D
+from thalweg.layers.separable_convolution import SeparableConv1D as _SeparableConvolution1D_
+SeparableConvolution1D = _SeparableConvolution1D_
+from thalweg.layers.separable_convolution import SeparableConv2D as _SeparableConvolution2D_
+SeparableConvolution2D = _SeparableConvolution2D_
 def average_pooling1d(inputs: Any, pool_size: Any, strides: Any, padding: Any = ..., data_format: Any = ..., name: Any = ...) -> Any: ...
 def average_pooling2d(inputs: Any, pool_size: Any, strides: Any, padding: Any = ..., data_format: Any = ..., name: Any = ...) -> Any: ...
 def average_pooling3d(inputs: Any, pool_size: Any, strides: Any, padding: Any = ..., data_format: Any = ..., name: Any = ...) -> Any: ...

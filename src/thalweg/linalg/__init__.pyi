@@ -24,24 +24,34 @@ from thalweg.linalg.structured_operators import LinearOperatorToeplitz as Linear
 from thalweg.linalg.structured_operators import LinearOperatorTridiag as LinearOperatorTridiag
 from thalweg.linalg.diagonal_operators import LinearOperatorZeros as LinearOperatorZeros
 from thalweg.ops.math.linalg import adjoint as adjoint
-from thalweg.ops.array.diagonals import matrix_band_part as band_part
+from thalweg.ops.array.diagonals import matrix_band_part as _band_part_
+band_part = _band_part_
 from thalweg.ops.math.linalg import cholesky as cholesky
 from thalweg.ops.math.linalg import cholesky_solve as cholesky_solve
 from thalweg.ops.math.matmul import cross as cross
-from thalweg.ops.math.linalg import matrix_determinant as det
-from thalweg.ops.array.diagonals import matrix_diag as diag
-from thalweg.ops.array.diagonals import matrix_diag_part as diag_part
-from thalweg.ops.math.linalg import self_adjoint_eig as eigh
-from thalweg.ops.math.linalg import self_adjoint_eigvals as eigvalsh
+from thalweg.ops.math.linalg import matrix_determinant as _det_
+det = _det_
+from thalweg.ops.array.diagonals import matrix_diag as _diag_
+diag = _diag_
+from thalweg.ops.array.diagonals import matrix_diag_part as _diag_part_
+diag_part = _diag_part_
+from thalweg.ops.math.linalg import self_adjoint_eig as _eigh_
+eigh = _eigh_
+from thalweg.ops.math.linalg import self_adjoint_eigvals as _eigvalsh_
+eigvalsh = _eigvalsh_
 from thalweg.ops.math.einsum import einsum as einsum
-from thalweg.ops.math.linalg import matrix_exponential as expm
+from thalweg.ops.math.linalg import matrix_exponential as _expm_
+expm = _expm_
 from thalweg.ops.array.diagonals import eye as eye
 from thalweg.ops.math.clip import global_norm as global_norm
-from thalweg.ops.math.linalg import matrix_inverse as inv
+from thalweg.ops.math.linalg import matrix_inverse as _inv_
+inv = _inv_
 from thalweg.nn.normalization import l2_normalize as l2_normalize
 from thalweg.ops.math.linalg import logdet as logdet
-from thalweg.ops.math.linalg import matrix_logarithm as logm
-from thalweg.ops.math.linalg import matrix_solve_ls as lstsq
+from thalweg.ops.math.linalg import matrix_logarithm as _logm_
+logm = _logm_
+from thalweg.ops.math.linalg import matrix_solve_ls as _lstsq_
+lstsq = _lstsq_
 from thalweg.ops.math.linalg import lu as lu
 from thalweg.linalg.factorizations import lu_matrix_inverse as lu_matrix_inverse
 from thalweg.linalg.factorizations import lu_reconstruct as lu_reconstruct
@@ -54,17 +64,23 @@ from thalweg.ops.math.einsum import norm as norm
 from thalweg.linalg.factorizations import normalize as normalize
 from thalweg.ops.math.linalg import pinv as pinv
 from thalweg.ops.math.linalg import qr as qr
-from thalweg.ops.array.diagonals import matrix_set_diag as set_diag
+from thalweg.ops.array.diagonals import matrix_set_diag as _set_diag_
+set_diag = _set_diag_
 from thalweg.ops.math.linalg import slogdet as slogdet
-from thalweg.ops.math.linalg import matrix_solve as solve
-from thalweg.ops.math.linalg import matrix_square_root as sqrtm
+from thalweg.ops.math.linalg import matrix_solve as _solve_
+solve = _solve_
+from thalweg.ops.math.linalg import matrix_square_root as _sqrtm_
+sqrtm = _sqrtm_
 from thalweg.ops.math.linalg import svd as svd
-from thalweg.ops.array.diagonals import diag as tensor_diag
-from thalweg.ops.array.diagonals import diag_part as tensor_diag_part
+from thalweg.ops.array.diagonals import diag as _tensor_diag_
+tensor_diag = _tensor_diag_
+from thalweg.ops.array.diagonals import diag_part as _tensor_diag_part_
+tensor_diag_part = _tensor_diag_part_
 from thalweg.ops.math.einsum import tensordot as tensordot
 from thalweg.ops.array.diagonals import trace as trace
 from thalweg.ops.array.transpose import transpose as transpose
-from thalweg.ops.math.linalg import matrix_triangular_solve as triangular_solve
+from thalweg.ops.math.linalg import matrix_triangular_solve as _triangular_solve_
+triangular_solve = _triangular_solve_
 from thalweg.ops.math.tridiagonal import tridiagonal_matmul as tridiagonal_matmul
 from thalweg.ops.math.tridiagonal import tridiagonal_solve as tridiagonal_solve
 from thalweg.linalg import experimental as experimental

@@ -34,7 +34,8 @@ from thalweg.ops.math.scans import cumsum as cumsum
 from thalweg.ops.math.scans import cumulative_logsumexp as cumulative_logsumexp
 from thalweg.ops.math.special import digamma as digamma
 from thalweg.ops.math.division import divide as divide
-from thalweg.ops.math.division import div_no_nan as divide_no_nan
+from thalweg.ops.math.division import div_no_nan as _divide_no_nan_
+divide_no_nan = _divide_no_nan_
 from thalweg.ops.math.comparison import equal as equal
 from thalweg.ops.math.special import erf as erf
 from thalweg.ops.math.special import erfc as erfc
@@ -72,7 +73,8 @@ from thalweg.ops.math.comparison import logical_or as logical_or
 from thalweg.ops.math.comparison import logical_xor as logical_xor
 from thalweg.ops.math.extremes_and_powers import maximum as maximum
 from thalweg.ops.math.extremes_and_powers import minimum as minimum
-from thalweg.ops.math.division import floormod as mod
+from thalweg.ops.math.division import floormod as _mod_
+mod = _mod_
 from thalweg.ops.math.arithmetic import multiply as multiply
 from thalweg.ops.math.arithmetic import multiply_no_nan as multiply_no_nan
 from thalweg.ops.math.special import ndtri as ndtri

@@ -28,8 +28,10 @@ from thalweg.metrics.thresholds import recall_at_thresholds as recall_at_thresho
 from thalweg.metrics.rankings import recall_at_top_k as recall_at_top_k
 from thalweg.metrics.averages import root_mean_squared_error as root_mean_squared_error
 from thalweg.metrics.thresholds import sensitivity_at_specificity as sensitivity_at_specificity
-from thalweg.metrics.rankings import average_precision_at_k as sparse_average_precision_at_k
-from thalweg.metrics.rankings import precision_at_k as sparse_precision_at_k
+from thalweg.metrics.rankings import average_precision_at_k as _sparse_average_precision_at_k_
+sparse_average_precision_at_k = _sparse_average_precision_at_k_
+from thalweg.metrics.rankings import precision_at_k as _sparse_precision_at_k_
+sparse_precision_at_k = _sparse_precision_at_k_
 from thalweg.metrics.thresholds import specificity_at_sensitivity as specificity_at_sensitivity
 from thalweg.metrics.counts import true_negatives as true_negatives
 from thalweg.metrics.thresholds import true_negatives_at_thresholds as true_negatives_at_thresholds

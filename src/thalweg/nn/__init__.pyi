@@ -7,7 +7,8 @@ from thalweg.ops.nn.convolution_by_rank import atrous_conv2d as atrous_conv2d
 from thalweg.ops.nn.convolution_by_rank import atrous_conv2d_transpose as atrous_conv2d_transpose
 from thalweg.nn.pooling import avg_pool as avg_pool
 from thalweg.nn.pooling import avg_pool1d as avg_pool1d
-from thalweg.nn.pooling import avg_pool as avg_pool2d
+from thalweg.nn.pooling import avg_pool as _avg_pool2d_
+avg_pool2d = _avg_pool2d_
 from thalweg.nn.pooling import avg_pool3d as avg_pool3d
 from thalweg.nn.pooling import avg_pool_v2 as avg_pool_v2
 from thalweg.nn.normalization import batch_norm_with_global_normalization as batch_norm_with_global_normalization
@@ -23,7 +24,8 @@ from thalweg.ops.nn.convolution import conv2d_backprop_filter as conv2d_backprop
 from thalweg.ops.nn.convolution import conv2d_backprop_input as conv2d_backprop_input
 from thalweg.ops.nn.convolution import conv2d_transpose as conv2d_transpose
 from thalweg.ops.nn.convolution_3d import conv3d as conv3d
-from thalweg.ops.nn.convolution_3d import conv3d_backprop_filter_v2 as conv3d_backprop_filter
+from thalweg.ops.nn.convolution_3d import conv3d_backprop_filter_v2 as _conv3d_backprop_filter_
+conv3d_backprop_filter = _conv3d_backprop_filter_
 from thalweg.ops.nn.convolution_3d import conv3d_backprop_filter_v2 as conv3d_backprop_filter_v2
 from thalweg.ops.nn.convolution_3d import conv3d_transpose as conv3d_transpose
 from thalweg.ops.nn.convolution_by_rank import conv_transpose as conv_transpose
@@ -37,8 +39,10 @@ from thalweg.nn.ctc_labels import ctc_loss_v2 as ctc_loss_v2
 from thalweg.nn.ctc_labels import ctc_unique_labels as ctc_unique_labels
 from thalweg.ops.array.space_and_batch import depth_to_space as depth_to_space
 from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d as depthwise_conv2d
-from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native_backprop_filter as depthwise_conv2d_backprop_filter
-from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native_backprop_input as depthwise_conv2d_backprop_input
+from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native_backprop_filter as _depthwise_conv2d_backprop_filter_
+depthwise_conv2d_backprop_filter = _depthwise_conv2d_backprop_filter_
+from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native_backprop_input as _depthwise_conv2d_backprop_input_
+depthwise_conv2d_backprop_input = _depthwise_conv2d_backprop_input_
 from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native as depthwise_conv2d_native
 from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native_backprop_filter as depthwise_conv2d_native_backprop_filter
 from thalweg.ops.nn.depthwise_convolution import depthwise_conv2d_native_backprop_input as depthwise_conv2d_native_backprop_input
@@ -64,7 +68,8 @@ from thalweg.nn.normalization import local_response_normalization as local_respo
 from thalweg.ops.nn.softmax import log_poisson_loss as log_poisson_loss
 from thalweg.ops.nn.softmax import log_softmax as log_softmax
 from thalweg.ops.nn.candidate_sampling import log_uniform_candidate_sampler as log_uniform_candidate_sampler
-from thalweg.nn.normalization import local_response_normalization as lrn
+from thalweg.nn.normalization import local_response_normalization as _lrn_
+lrn = _lrn_
 from thalweg.nn.pooling import max_pool as max_pool
 from thalweg.nn.pooling import max_pool1d as max_pool1d
 from thalweg.nn.pooling import max_pool2d as max_pool2d
@@ -90,7 +95,8 @@ from thalweg.ops.nn.activations import selu as selu
 from thalweg.ops.nn.depthwise_convolution import separable_conv2d as separable_conv2d
 from thalweg.ops.math.transcendental import sigmoid as sigmoid
 from thalweg.ops.nn.softmax import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
-from thalweg.ops.nn.activations import swish as silu
+from thalweg.ops.nn.activations import swish as _silu_
+silu = _silu_
 from thalweg.ops.nn.softmax import softmax as softmax
 from thalweg.ops.nn.softmax import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
 from thalweg.ops.nn.softmax import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2

@@ -5,7 +5,8 @@ from typing import Any
 ASSETS_DIRECTORY: str
 ASSETS_KEY: str
 from thalweg.saved_model.main_op import Asset as Asset
-from thalweg.saved_model.writer import SavedModelBuilder as Builder
+from thalweg.saved_model.writer import SavedModelBuilder as _Builder_
+Builder = _Builder_
 CLASSIFY_INPUTS: str
 CLASSIFY_METHOD_NAME: str
 CLASSIFY_OUTPUT_CLASSES: str
@@ -31,7 +32,8 @@ VARIABLES_FILENAME: str
 from thalweg.saved_model.signatures import build_signature_def as build_signature_def
 from thalweg.saved_model.signatures import build_tensor_info as build_tensor_info
 from thalweg.saved_model.signatures import classification_signature_def as classification_signature_def
-from thalweg.saved_model.loader import maybe_saved_model_directory as contains_saved_model
+from thalweg.saved_model.loader import maybe_saved_model_directory as _contains_saved_model_
+contains_saved_model = _contains_saved_model_
 from thalweg.saved_model.signatures import get_tensor_from_tensor_info as get_tensor_from_tensor_info
 from thalweg.saved_model.signatures import is_valid_signature as is_valid_signature
 from thalweg.saved_model.loader import load as load
@@ -42,10 +44,13 @@ from thalweg.saved_model.signatures import regression_signature_def as regressio
 from thalweg.saved_model.save_functions import save as save
 from thalweg.saved_model.writer import simple_save as simple_save
 from thalweg.saved_model import builder as builder
-from thalweg.saved_model import _public_constants as constants
+from thalweg.saved_model import _public_constants as _constants_
+constants = _constants_
 from thalweg.saved_model import experimental as experimental
-from thalweg.saved_model import _public_loader as loader
-from thalweg.saved_model import _public_main_op as main_op
+from thalweg.saved_model import _public_loader as _loader_
+loader = _loader_
+from thalweg.saved_model import _public_main_op as _main_op_
+main_op = _main_op_
 from thalweg.saved_model import signature_constants as signature_constants
 from thalweg.saved_model import signature_def_utils as signature_def_utils
 from thalweg.saved_model import tag_constants as tag_constants

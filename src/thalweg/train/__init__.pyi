@@ -42,7 +42,8 @@ from thalweg.train.sessions.monitored_session import MonitoredSession as Monitor
 from thalweg.train.sessions.training_session import MonitoredTrainingSession as MonitoredTrainingSession
 from thalweg.train.hooks.nan_hook import NanLossDuringTrainingError as NanLossDuringTrainingError
 from thalweg.train.hooks.nan_hook import NanTensorHook as NanTensorHook
-from thalweg.train.checkpoints.checkpoint_reader import CheckpointReader as NewCheckpointReader
+from thalweg.train.checkpoints.checkpoint_reader import CheckpointReader as _NewCheckpointReader_
+NewCheckpointReader = _NewCheckpointReader_
 from thalweg.train.optimizers.optimizer import Optimizer as Optimizer
 from thalweg.train.hooks.profiler_hook import ProfilerHook as ProfilerHook
 from thalweg.train.hooks.progress import ProgressHook as ProgressHook
@@ -112,7 +113,8 @@ from thalweg.train.input.batch_functions import maybe_shuffle_batch_join as mayb
 from thalweg.train.optimizers.learning_rate_decay import natural_exp_decay as natural_exp_decay
 from thalweg.train.optimizers.learning_rate_decay import noisy_linear_cosine_decay as noisy_linear_cosine_decay
 from thalweg.train.optimizers.learning_rate_decay import piecewise_constant as piecewise_constant
-from thalweg.train.optimizers.learning_rate_decay import piecewise_constant as piecewise_constant_decay
+from thalweg.train.optimizers.learning_rate_decay import piecewise_constant as _piecewise_constant_decay_
+piecewise_constant_decay = _piecewise_constant_decay_
 from thalweg.train.optimizers.learning_rate_decay import polynomial_decay as polynomial_decay
 from thalweg.train.input.input_producers import range_input_producer as range_input_producer
 from thalweg.train.checkpoints.checkpoint_state import remove_checkpoint as remove_checkpoint

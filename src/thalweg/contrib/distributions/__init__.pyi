@@ -7,7 +7,8 @@ from thalweg.contrib.distributions.scalars import Binomial as Binomial
 from thalweg.contrib.distributions.scalars import Cauchy as Cauchy
 from thalweg.contrib.distributions.scalars import Chi2 as Chi2
 Chi2WithAbsDf: Any
-from thalweg.contrib.distributions.combinations import TransformedDistribution as ConditionalTransformedDistribution
+from thalweg.contrib.distributions.combinations import TransformedDistribution as _ConditionalTransformedDistribution_
+ConditionalTransformedDistribution = _ConditionalTransformedDistribution_
 from thalweg.contrib.distributions.scalars import Deterministic as Deterministic
 ExponentialWithSoftplusRate: Any
 GammaWithSoftplusConcentrationRate: Any

@@ -12,7 +12,8 @@ from thalweg.contrib.framework.arg_scope import arg_scope_func_key as arg_scope_
 from thalweg.contrib.framework.arg_scope import arg_scoped_arguments as arg_scoped_arguments
 from thalweg.ops.array.sorting import argsort as argsort
 from thalweg.contrib.framework.variables import assert_global_step as assert_global_step
-from thalweg.contrib.framework.checks import assert_scalar_int as assert_or_get_global_step
+from thalweg.contrib.framework.checks import assert_scalar_int as _assert_or_get_global_step_
+assert_or_get_global_step = _assert_or_get_global_step_
 from thalweg.contrib.framework.checks import assert_same_float_dtype as assert_same_float_dtype
 from thalweg.ops.flow.checks import assert_scalar as assert_scalar
 from thalweg.contrib.framework.checks import assert_scalar_int as assert_scalar_int

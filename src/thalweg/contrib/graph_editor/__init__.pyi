@@ -26,13 +26,16 @@ from thalweg.contrib.graph_editor.changes import make_placeholder_from_dtype_and
 from thalweg.contrib.graph_editor.changes import make_placeholder_from_tensor as make_placeholder_from_tensor
 from thalweg.contrib.graph_editor.changes import make_view as make_view
 from thalweg.contrib.graph_editor.changes import make_view_from_scope as make_view_from_scope
-from thalweg.contrib.graph_editor.changes import make_placeholder_from_dtype_and_shape as ph
+from thalweg.contrib.graph_editor.changes import make_placeholder_from_dtype_and_shape as _ph_
+ph = _ph_
 from thalweg.contrib.graph_editor.changes import remove_control_inputs as remove_control_inputs
 from thalweg.contrib.graph_editor.changes import reroute_ts as reroute_ts
 from thalweg.contrib.graph_editor.selection import select_ops as select_ops
 from thalweg.contrib.graph_editor.selection import select_ts as select_ts
-from thalweg.contrib.graph_editor.changes import make_view as sgv
-from thalweg.contrib.graph_editor.changes import make_view_from_scope as sgv_scope
+from thalweg.contrib.graph_editor.changes import make_view as _sgv_
+sgv = _sgv_
+from thalweg.contrib.graph_editor.changes import make_view_from_scope as _sgv_scope_
+sgv_scope = _sgv_scope_
 from thalweg.contrib.graph_editor import reroute as reroute
 from thalweg.contrib.graph_editor import select as select
 from thalweg.contrib.graph_editor import subgraph as subgraph

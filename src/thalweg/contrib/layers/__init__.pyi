@@ -12,12 +12,18 @@ from thalweg.contrib.layers.batch_normalization import batch_norm as batch_norm
 from thalweg.contrib.layers.shaping import bias_add as bias_add
 from thalweg.contrib.layers.encoders import bow_encoder as bow_encoder
 from thalweg.contrib.layers.columns import bucketized_column as bucketized_column
-from thalweg.contrib.layers.convolutions import convolution1d as conv1d
-from thalweg.contrib.layers.convolutions import convolution2d as conv2d
-from thalweg.contrib.layers.convolutions import convolution2d_in_plane as conv2d_in_plane
-from thalweg.contrib.layers.convolutions import convolution2d_transpose as conv2d_transpose
-from thalweg.contrib.layers.convolutions import convolution3d as conv3d
-from thalweg.contrib.layers.convolutions import convolution3d_transpose as conv3d_transpose
+from thalweg.contrib.layers.convolutions import convolution1d as _conv1d_
+conv1d = _conv1d_
+from thalweg.contrib.layers.convolutions import convolution2d as _conv2d_
+conv2d = _conv2d_
+from thalweg.contrib.layers.convolutions import convolution2d_in_plane as _conv2d_in_plane_
+conv2d_in_plane = _conv2d_in_plane_
+from thalweg.contrib.layers.convolutions import convolution2d_transpose as _conv2d_transpose_
+conv2d_transpose = _conv2d_transpose_
+from thalweg.contrib.layers.convolutions import convolution3d as _conv3d_
+conv3d = _conv3d_
+from thalweg.contrib.layers.convolutions import convolution3d_transpose as _conv3d_transpose_
+conv3d_transpose = _conv3d_transpose_
 from thalweg.contrib.layers.convolutions import convolution as convolution
 from thalweg.contrib.layers.convolutions import convolution1d as convolution1d
 from thalweg.contrib.layers.convolutions import convolution2d as convolution2d
@@ -27,7 +33,8 @@ from thalweg.contrib.layers.convolutions import convolution3d as convolution3d
 from thalweg.contrib.layers.convolutions import convolution3d_transpose as convolution3d_transpose
 from thalweg.contrib.layers.columns import create_feature_spec_for_parsing as create_feature_spec_for_parsing
 from thalweg.contrib.layers.columns import crossed_column as crossed_column
-from thalweg.ops.sparse.tensors import from_dense as dense_to_sparse
+from thalweg.ops.sparse.tensors import from_dense as _dense_to_sparse_
+dense_to_sparse = _dense_to_sparse_
 from thalweg.contrib.layers.shaping import dropout as dropout
 elu: Any
 from thalweg.contrib.layers.encoders import embed_sequence as embed_sequence
@@ -63,7 +70,8 @@ relu6: Any
 from thalweg.contrib.layers.dense import repeat as repeat
 from thalweg.ops.nn.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from thalweg.contrib.layers.shaping import scale_gradient as scale_gradient
-from thalweg.contrib.layers.separable import separable_convolution2d as separable_conv2d
+from thalweg.contrib.layers.separable import separable_convolution2d as _separable_conv2d_
+separable_conv2d = _separable_conv2d_
 from thalweg.contrib.layers.separable import separable_convolution2d as separable_convolution2d
 from thalweg.contrib.layers.shaping import sequence_to_images as sequence_to_images
 from thalweg.contrib.layers.columns import shared_embedding_columns as shared_embedding_columns
@@ -88,5 +96,6 @@ from thalweg.layers.regularizers import variance_scaling_initializer as variance
 from thalweg.contrib.layers.columns import weighted_sparse_column as weighted_sparse_column
 from thalweg.contrib.layers.columns import weighted_sum_from_feature_columns as weighted_sum_from_feature_columns
 from thalweg.layers.regularizers import xavier_initializer as xavier_initializer
-from thalweg.layers.regularizers import xavier_initializer as xavier_initializer_conv2d
+from thalweg.layers.regularizers import xavier_initializer as _xavier_initializer_conv2d_
+xavier_initializer_conv2d = _xavier_initializer_conv2d_
 from thalweg.contrib.layers import utils as utils

@@ -6,5 +6,6 @@ from thalweg.estimator.estimator import Estimator as Estimator
 from thalweg.contrib.learn.aliases import ModeKeys as ModeKeys
 from thalweg.estimator.run_config import RunConfig as RunConfig
 from thalweg.contrib.learn import datasets as datasets
-from thalweg.contrib.learn import _public_preprocessing as preprocessing
+from thalweg.contrib.learn import _public_preprocessing as _preprocessing_
+preprocessing = _preprocessing_
 from thalweg.contrib.learn import python as python

@@ -16,7 +16,8 @@ from thalweg.rnn.cell_dropout import DropoutWrapper as DropoutWrapper
 from thalweg.contrib.rnn.wrappers import EmbeddingWrapper as EmbeddingWrapper
 from thalweg.contrib.rnn.loops import FusedRNNCell as FusedRNNCell
 from thalweg.contrib.rnn.loops import FusedRNNCellAdaptor as FusedRNNCellAdaptor
-from thalweg.contrib.rnn.cells import GRUBlockCellV2 as GRUBlockCell
+from thalweg.contrib.rnn.cells import GRUBlockCellV2 as _GRUBlockCell_
+GRUBlockCell = _GRUBlockCell_
 from thalweg.contrib.rnn.cells import GRUBlockCellV2 as GRUBlockCellV2
 from thalweg.rnn.cells import GRUCell as GRUCell
 from thalweg.contrib.rnn.wrappers import HighwayWrapper as HighwayWrapper
@@ -36,7 +37,8 @@ from thalweg.rnn.cell_base import RNNCell as RNNCell
 from thalweg.rnn.cell_wrappers import ResidualWrapper as ResidualWrapper
 from thalweg.contrib.rnn.loops import TimeReversedFusedRNN as TimeReversedFusedRNN
 from thalweg.contrib.rnn.cells import UGRNNCell as UGRNNCell
-from thalweg.contrib.rnn.linear import linear as _linear
+from thalweg.contrib.rnn.linear import linear as __linear_
+_linear = __linear_
 from thalweg.contrib.rnn.loops import best_effort_input_batch_size as best_effort_input_batch_size
 from thalweg.rnn.dynamic_rnns import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn
 from thalweg.rnn.dynamic_rnns import dynamic_rnn as dynamic_rnn

@@ -18,12 +18,18 @@ from thalweg.contrib.layers.pooling import avg_pool3d as avg_pool3d
 from thalweg.contrib.layers.batch_normalization import batch_norm as batch_norm
 from thalweg.contrib.layers.shaping import bias_add as bias_add
 from thalweg.contrib.layers.encoders import bow_encoder as bow_encoder
-from thalweg.contrib.layers.convolutions import convolution1d as conv1d
-from thalweg.contrib.layers.convolutions import convolution2d as conv2d
-from thalweg.contrib.layers.convolutions import convolution2d_in_plane as conv2d_in_plane
-from thalweg.contrib.layers.convolutions import convolution2d_transpose as conv2d_transpose
-from thalweg.contrib.layers.convolutions import convolution3d as conv3d
-from thalweg.contrib.layers.convolutions import convolution3d_transpose as conv3d_transpose
+from thalweg.contrib.layers.convolutions import convolution1d as _conv1d_
+conv1d = _conv1d_
+from thalweg.contrib.layers.convolutions import convolution2d as _conv2d_
+conv2d = _conv2d_
+from thalweg.contrib.layers.convolutions import convolution2d_in_plane as _conv2d_in_plane_
+conv2d_in_plane = _conv2d_in_plane_
+from thalweg.contrib.layers.convolutions import convolution2d_transpose as _conv2d_transpose_
+conv2d_transpose = _conv2d_transpose_
+from thalweg.contrib.layers.convolutions import convolution3d as _conv3d_
+conv3d = _conv3d_
+from thalweg.contrib.layers.convolutions import convolution3d_transpose as _conv3d_transpose_
+conv3d_transpose = _conv3d_transpose_
 from thalweg.contrib.layers.convolutions import convolution as convolution
 from thalweg.contrib.layers.convolutions import convolution1d as convolution1d
 from thalweg.contrib.layers.convolutions import convolution2d as convolution2d
@@ -69,7 +75,8 @@ from thalweg.contrib.layers.pooling import pool as pool
 relu: Any
 relu6: Any
 from thalweg.contrib.layers.dense import repeat as repeat
-from thalweg.contrib.layers.separable import separable_convolution2d as separable_conv2d
+from thalweg.contrib.layers.separable import separable_convolution2d as _separable_conv2d_
+separable_conv2d = _separable_conv2d_
 from thalweg.contrib.layers.separable import separable_convolution2d as separable_convolution2d
 from thalweg.contrib.layers.shaping import softmax as softmax
 from thalweg.contrib.layers.shaping import spatial_softmax as spatial_softmax
@@ -88,20 +95,25 @@ from thalweg.contrib.framework.variables import variable as variable
 from thalweg.contrib.framework.variables import variable_device as variable_device
 from thalweg.layers.regularizers import variance_scaling_initializer as variance_scaling_initializer
 from thalweg.layers.regularizers import xavier_initializer as xavier_initializer
-from thalweg.layers.regularizers import xavier_initializer as xavier_initializer_conv2d
+from thalweg.layers.regularizers import xavier_initializer as _xavier_initializer_conv2d_
+xavier_initializer_conv2d = _xavier_initializer_conv2d_
 from thalweg.contrib.slim import data_decoder as data_decoder
 from thalweg.contrib.slim import dataset as dataset
 from thalweg.contrib.slim import dataset_data_provider as dataset_data_provider
-from thalweg.contrib.slim import _public_evaluation as evaluation
+from thalweg.contrib.slim import _public_evaluation as _evaluation_
+evaluation = _evaluation_
 from thalweg.contrib.slim import initializers as initializers
-from thalweg.contrib.slim import _public_learning as learning
+from thalweg.contrib.slim import _public_learning as _learning_
+learning = _learning_
 from thalweg.contrib.slim import losses as losses
 from thalweg.contrib.slim import metrics as metrics
-from thalweg.contrib.slim import _public_model_analyzer as model_analyzer
+from thalweg.contrib.slim import _public_model_analyzer as _model_analyzer_
+model_analyzer = _model_analyzer_
 from thalweg.contrib.slim import nets as nets
 from thalweg.contrib.slim import parallel_reader as parallel_reader
 from thalweg.contrib.slim import prefetch_queue as prefetch_queue
-from thalweg.contrib.slim import _public_queues as queues
+from thalweg.contrib.slim import _public_queues as _queues_
+queues = _queues_
 from thalweg.contrib.slim import tfexample_decoder as tfexample_decoder
 from thalweg.contrib.slim import utils as utils
 from thalweg.contrib.slim import variables as variables

@@ -4,4 +4,5 @@ from typing import Any
 
 from thalweg.layers.regularizers import variance_scaling_initializer as variance_scaling_initializer
 from thalweg.layers.regularizers import xavier_initializer as xavier_initializer
-from thalweg.layers.regularizers import xavier_initializer as xavier_initializer_conv2d
+from thalweg.layers.regularizers import xavier_initializer as _xavier_initializer_conv2d_
+xavier_initializer_conv2d = _xavier_initializer_conv2d_

@@ -6,17 +6,20 @@ AUTOTUNE: int
 from thalweg.data.columnar import ArrowDataset as ArrowDataset
 from thalweg.data.options import AutoShardPolicy as AutoShardPolicy
 from thalweg.data.saveable import CheckpointInputPipelineHook as CheckpointInputPipelineHook
-from thalweg.data.experimental import counter as Counter
+from thalweg.data.experimental import counter as _Counter_
+Counter = _Counter_
 from thalweg.data.csv_datasets import CsvDataset as CsvDataset
 from thalweg.data.dataset import Dataset as Dataset
-from thalweg.data.structure import DatasetSpec as DatasetStructure
+from thalweg.data.structure import DatasetSpec as _DatasetStructure_
+DatasetStructure = _DatasetStructure_
 from thalweg.data.options import DistributeOptions as DistributeOptions
 from thalweg.data.options import ExternalStatePolicy as ExternalStatePolicy
 INFINITE_CARDINALITY: int
 from thalweg.data.options import MapVectorizationOptions as MapVectorizationOptions
 from thalweg.data.options import OptimizationOptions as OptimizationOptions
 from thalweg.data.optional import Optional as Optional
-from thalweg.data.structure import OptionalSpec as OptionalStructure
+from thalweg.data.structure import OptionalSpec as _OptionalStructure_
+OptionalStructure = _OptionalStructure_
 from thalweg.data.columnar import ParquetDataset as ParquetDataset
 from thalweg.data.experimental import RandomDataset as RandomDataset
 from thalweg.data.reducing import Reducer as Reducer

@@ -2,4 +2,5 @@
 
 from typing import Any
 
-from thalweg.keras.array_utilities import load_mnist as load_data
+from thalweg.keras.array_utilities import load_mnist as _load_data_
+load_data = _load_data_

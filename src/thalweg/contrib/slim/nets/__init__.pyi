@@ -2,13 +2,23 @@
 
 from typing import Any
 
-from thalweg.contrib.slim.nets import _public_alexnet as alexnet
-from thalweg.contrib.slim.nets import _public_inception as inception
-from thalweg.contrib.slim.nets import _public_inception_v1 as inception_v1
-from thalweg.contrib.slim.nets import _public_inception_v2 as inception_v2
-from thalweg.contrib.slim.nets import _public_inception_v3 as inception_v3
-from thalweg.contrib.slim.nets import _public_overfeat as overfeat
-from thalweg.contrib.slim.nets import _public_resnet_utils as resnet_utils
-from thalweg.contrib.slim.nets import _public_resnet_v1 as resnet_v1
-from thalweg.contrib.slim.nets import _public_resnet_v2 as resnet_v2
-from thalweg.contrib.slim.nets import _public_vgg as vgg
+from thalweg.contrib.slim.nets import _public_alexnet as _alexnet_
+alexnet = _alexnet_
+from thalweg.contrib.slim.nets import _public_inception as _inception_
+inception = _inception_
+from thalweg.contrib.slim.nets import _public_inception_v1 as _inception_v1_
+inception_v1 = _inception_v1_
+from thalweg.contrib.slim.nets import _public_inception_v2 as _inception_v2_
+inception_v2 = _inception_v2_
+from thalweg.contrib.slim.nets import _public_inception_v3 as _inception_v3_
+inception_v3 = _inception_v3_
+from thalweg.contrib.slim.nets import _public_overfeat as _overfeat_
+overfeat = _overfeat_
+from thalweg.contrib.slim.nets import _public_resnet_utils as _resnet_utils_
+resnet_utils = _resnet_utils_
+from thalweg.contrib.slim.nets import _public_resnet_v1 as _resnet_v1_
+resnet_v1 = _resnet_v1_
+from thalweg.contrib.slim.nets import _public_resnet_v2 as _resnet_v2_
+resnet_v2 = _resnet_v2_
+from thalweg.contrib.slim.nets import _public_vgg as _vgg_
+vgg = _vgg_

@@ -3,11 +3,14 @@
 from typing import Any
 
 from thalweg.contrib.slim.nets.inception_v1 import inception_v1 as inception_v1
-from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as inception_v1_arg_scope
+from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as _inception_v1_arg_scope_
+inception_v1_arg_scope = _inception_v1_arg_scope_
 from thalweg.contrib.slim.nets.inception_v1 import inception_v1_base as inception_v1_base
 from thalweg.contrib.slim.nets.inception_v2 import inception_v2 as inception_v2
-from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as inception_v2_arg_scope
+from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as _inception_v2_arg_scope_
+inception_v2_arg_scope = _inception_v2_arg_scope_
 from thalweg.contrib.slim.nets.inception_v2 import inception_v2_base as inception_v2_base
 from thalweg.contrib.slim.nets.inception_v3 import inception_v3 as inception_v3
-from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as inception_v3_arg_scope
+from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as _inception_v3_arg_scope_
+inception_v3_arg_scope = _inception_v3_arg_scope_
 from thalweg.contrib.slim.nets.inception_v3 import inception_v3_base as inception_v3_base

@@ -3,5 +3,6 @@
 from typing import Any
 
 from thalweg.contrib.slim.nets.inception_v2 import inception_v2 as inception_v2
-from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as inception_v2_arg_scope
+from thalweg.contrib.slim.nets.inception_blocks import inception_arg_scope as _inception_v2_arg_scope_
+inception_v2_arg_scope = _inception_v2_arg_scope_
 from thalweg.contrib.slim.nets.inception_v2 import inception_v2_base as inception_v2_base

@@ -6,5 +6,7 @@ from thalweg.contrib.slim.nets.vgg import vgg_16 as vgg_16
 from thalweg.contrib.slim.nets.vgg import vgg_19 as vgg_19
 from thalweg.contrib.slim.nets.vgg import vgg_a as vgg_a
 from thalweg.contrib.slim.nets.vgg import vgg_arg_scope as vgg_arg_scope
-from thalweg.contrib.slim.nets.vgg import vgg_16 as vgg_d
-from thalweg.contrib.slim.nets.vgg import vgg_19 as vgg_e
+from thalweg.contrib.slim.nets.vgg import vgg_16 as _vgg_d_
+vgg_d = _vgg_d_
+from thalweg.contrib.slim.nets.vgg import vgg_19 as _vgg_e_
+vgg_e = _vgg_e_

@@ -2,4 +2,5 @@
 
 from typing import Any
 
-from thalweg.contrib.tensorboard.plugins import _public_projector as projector
+from thalweg.contrib.tensorboard.plugins import _public_projector as _projector_
+projector = _projector_
