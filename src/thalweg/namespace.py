@@ -47,6 +47,7 @@ _FAMILIES: Final = (
     "functions",
     "autodiff",
     "state",
+    "eager",
     "image",
     "nn",
     "layers",

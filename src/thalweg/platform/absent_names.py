@@ -13,9 +13,7 @@ from typing import Final
 _CUTOFF: Final = 0.78
 
 _INSTEAD: Final[dict[str, str]] = {
-    "GradientTape": "Gradients are part of the graph: use tf.gradients(y, xs).",
     "Module": "Use tf.variable_scope and tf.make_template for parts that share variables.",
-    "executing_eagerly": "Steps run in a tf.Session.",
     "init_scope": "Wrap what has to be outside of a function in `with tf.Graph().as_default()` or build it before.",
     "lite": "Use thalweg model freeze to write a graph without variables.",
     "tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
@@ -25,7 +23,6 @@ _INSTEAD: Final[dict[str, str]] = {
     "config": "Use tf.ConfigProto and tf.Session(config=...).",
     "optimizers": "Use tf.train: tf.train.AdamOptimizer, tf.train.MomentumOptimizer and so on.",
     "initializers.he_uniform": "Use tf.variance_scaling_initializer(scale=2.0, distribution='uniform').",
-    "contrib.eager": "Steps run in a tf.Session; gradients come from tf.gradients.",
     "contrib.tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
     "contrib.slim": "Use tf.layers and tf.variable_scope.",
     "summary.create_file_writer": "Use tf.summary.FileWriter.",

@@ -21,6 +21,7 @@ class VariableUpdates:
     _handle: Tensor
     _dtype: DType
     _shape: TensorShape
+    name: Any  # A property, defined by Variable.
 
     def value(self) -> Tensor:
         """Defined by Variable."""
@@ -51,7 +52,7 @@ class VariableUpdates:
         tensor = convert_to_tensor(value, self._dtype)
         if validate_shape and not self._shape.is_compatible_with(tensor.shape):
             raise ValueError(
-                f"Cannot assign to variable {self._handle.name} due to variable shape {self._shape} and value shape "
+                f"Cannot assign to variable {self.name} due to variable shape {self._shape} and value shape "
                 f"{tensor.shape} are incompatible"
             )
         op = apply_op(
