@@ -40,6 +40,10 @@ def test_sparse_updates() -> None:
     v = tf.Variable(tf.zeros([4, 2]))
     v.scatter_add(tf.IndexedSlices(tf.ones([2, 2]), tf.constant([1, 1])))
     tf.scatter_update(v, [3], [[5.0, 6.0]])
+    assert v[0].assign([7.0, 8.0]) is v
+    v[2:, 1].assign([1.0, 6.0])
+    assert v.numpy()[0].tolist() == [7.0, 8.0]
+    assert v.numpy()[2].tolist() == [0.0, 1.0]
     assert v.numpy()[1].tolist() == [2.0, 2.0]
     assert v.numpy()[3].tolist() == [5.0, 6.0]
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from thalweg.autodiff.custom_gradient import custom_gradient
 from thalweg.eager import mode
-from thalweg.eager.dlpack import from_dlpack
 from thalweg.eager.tape import GradientTape
 from thalweg.graph.default_graph import eager_graph, executing_eagerly
 from thalweg.graph.definitions.op_registry import export, export_value
@@ -31,7 +30,6 @@ export_value(GradientTape, "contrib.eager.GradientTape")
 export_value(Variable, "contrib.eager.Variable")
 export_value(TensorSpec, "contrib.eager.TensorSpec")
 export_value(py_function, "contrib.eager.py_func")
-export_value(from_dlpack, "experimental.dlpack.from_dlpack")
 
 
 @export("contrib.eager.in_graph_mode")
