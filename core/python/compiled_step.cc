@@ -96,6 +96,12 @@ class CompiledStep {
   nb::object run_one(nb::handle values, int64_t timeout_ms, int64_t step_id) {
     return to_python(std::move(run_sampled(values, timeout_ms, step_id).at(0)));
   }
+  // The fetches as values of the core, without a copy.
+  nb::list run_values(nb::handle values) {
+    nb::list out;
+    for (Tensor& value : run_native(values, 0, 0, nullptr)) out.append(nb::cast(std::move(value)));
+    return out;
+  }
   // Runs parts of a step, of which other processes run the rest.
   nb::object run_with_peers(nb::handle values, std::shared_ptr<PeerRendezvous> peers, int64_t timeout_ms) {
     return to_python(run_native(values, timeout_ms, peers->step(), nullptr, peers));
@@ -177,6 +183,8 @@ void bind_compiled_step(nb::module_& m) {
            "Runs the step: the fetched values. Step 0 gets a new number.")
       .def("run_one", &CompiledStep::run_one, nb::call_guard<NativeCall>(), "feeds"_a, "timeout_ms"_a = 0,
            "step_id"_a = 0)
+      .def("run_values", &CompiledStep::run_values, nb::call_guard<NativeCall>(), "feeds"_a,
+           "Runs the step: the fetched values as objects of the core, which other steps can be fed with.")
       .def("run_with_peers", &CompiledStep::run_with_peers, nb::call_guard<NativeCall>(), "feeds"_a, "peers"_a,
            "timeout_ms"_a = 0,
            "Runs parts of a step whose other parts run in other processes: the values that are fetched here.")

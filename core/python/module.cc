@@ -20,6 +20,7 @@
 #include "python/collectives.h"
 #include "python/compiled_step.h"
 #include "python/devices.h"
+#include "python/eager.h"
 #include "python/function.h"
 #include "python/gil.h"
 #include "python/interrupt.h"
@@ -276,6 +277,7 @@ NB_MODULE(_core, m) {
   bind_devices(m, session);
   bind_peer_rendezvous(m);
   bind_compiled_step(m);
+  bind_eager(m);
   bind_long_steps(m);
   bind_partial_step(m);
   bind_network(m);

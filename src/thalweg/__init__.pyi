@@ -27,6 +27,7 @@ from tensorboard.compat.proto.config_pb2 import GPUOptions as GPUOptions
 GRAPH_DEF_VERSION: int
 GRAPH_DEF_VERSION_MIN_CONSUMER: int
 GRAPH_DEF_VERSION_MIN_PRODUCER: int
+from thalweg.eager.tape import GradientTape as GradientTape
 from thalweg.graph.graph import Graph as Graph
 from tensorboard.compat.proto.graph_pb2 import GraphDef as GraphDef
 from thalweg.graph.collections import GraphKeys as GraphKeys
@@ -266,9 +267,10 @@ from thalweg.graph.dtypes import float64 as _double_
 double = _double_
 from thalweg.ops.array.partitioning import dynamic_partition as dynamic_partition
 from thalweg.ops.array.partitioning import dynamic_stitch as dynamic_stitch
+from thalweg.eager.mode import eager as eager
 from thalweg.ops.nn.edit_distance import edit_distance as edit_distance
 from thalweg.ops.math.einsum import einsum as einsum
-from thalweg.ops.flow.plugins import enable_eager_execution as enable_eager_execution
+from thalweg.eager.mode import enable_eager_execution as enable_eager_execution
 from thalweg.compatibility import no_effect as _enable_resource_variables_
 enable_resource_variables = _enable_resource_variables_
 from thalweg.ops.text.strings import encode_base64 as encode_base64
@@ -277,8 +279,8 @@ from thalweg.ops.math.comparison import equal as equal
 from thalweg.ops.math.special import erf as erf
 from thalweg.ops.math.special import erfc as erfc
 from thalweg import errors as errors
-from thalweg.ops.flow.plugins import executing_eagerly as executing_eagerly
-from thalweg.ops.flow.plugins import executing_eagerly_outside_functions as executing_eagerly_outside_functions
+from thalweg.graph.default_graph import executing_eagerly as executing_eagerly
+from thalweg.eager.mode import executing_eagerly_outside_functions as executing_eagerly_outside_functions
 from thalweg.ops.math.transcendental import exp as exp
 from thalweg.ops.array.shapes_of_tensors import expand_dims as expand_dims
 from thalweg.ops.math.transcendental import expm1 as expm1
@@ -311,6 +313,7 @@ from thalweg.ops.math.division import floordiv as floordiv
 from thalweg.ops.math.division import floormod as floormod
 from thalweg.control_flow.functional import foldl as foldl
 from thalweg.control_flow.functional import foldr as foldr
+from thalweg.eager.dlpack import from_dlpack as from_dlpack
 from thalweg.functions.traced_function import function as function
 from thalweg.ops.array.gather import gather as gather
 from thalweg.ops.array.gather import gather_nd as gather_nd

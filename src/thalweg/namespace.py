@@ -48,6 +48,7 @@ _FAMILIES: Final = (
     "functions",
     "autodiff",
     "state",
+    "eager",
     "image",
     "nn",
     "layers",

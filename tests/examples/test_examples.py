@@ -45,6 +45,8 @@ EXAMPLES = {
         70.0,
     ),
     "dqn": (["--steps", "1000"], "Balanced for ", 30.0, 501.0),
+    "reinforce": (["--steps", "25"], "Balanced for ", 20.0, 501.0),
+    "maml": (["--steps", "3"], "after one step: ", 0.0, 100.0),
     "style_transfer": (
         ["--steps", "12", "--size", "32", "--picture", "{folder}/picture.png"],
         "loss left: ",
@@ -124,6 +126,7 @@ def test_the_tiny_system_learns_xor() -> None:
         "README.md",
         "docs/journey.md",
         "docs/functions.md",
+        "docs/eager.md",
         "docs/write_an_optimizer.md",
         "docs/memory.md",
         "docs/monitored_training.md",

@@ -26,6 +26,7 @@ ORDER = (
     "placement",
     "planning",
     "runtime",
+    "eager",  # runs ops at once
     "nn summary profiler",
     "layers metrics",
     "rnn",
@@ -50,11 +51,13 @@ ORDER_WITHIN = {
         "definitions",  # op definitions: signature, attributes, shape function, gradient
         "messages op_registry shape_functions collections device_spec default_stack gradient_source convert_inputs",
         "tensor scopes",
+        "eager_tensor",
         "operation tensor_spec conversion control_flow_context resolve",
         "graph_lookup",
         "graph",
+        "eager_graph",
         "default_graph",
-        "composite func_graph apply",
+        "composite func_graph apply eager_operation",
         "formats",  # whole graphs in and out
     ),
     "train": (

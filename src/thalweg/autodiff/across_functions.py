@@ -12,6 +12,7 @@ from typing import Any
 
 from thalweg.autodiff.nodes import Level
 from thalweg.autodiff.walk import Options, walk
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
@@ -33,6 +34,8 @@ def walk_outwards(
         for inner in chain[:place]:
             assert isinstance(inner, FuncGraph)
             for tensor, placeholder in inner.captures.items():
+                if type(tensor) is EagerTensor:
+                    continue  # A value: nothing of it is in a graph.
                 if tensor.op.graph is outer and (tensor in known or level.node(tensor.op) in reached):
                     starts[inner].append(placeholder)
                     captured[inner][placeholder] = tensor

@@ -9,10 +9,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from thalweg.autodiff.recording import VariableWatcher, recorded_by, tapes
 from thalweg.graph import dtypes, nest
-from thalweg.graph.apply import apply_list
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import get_default_graph
+from thalweg.graph.default_graph import executing_eagerly, get_default_graph
 from thalweg.graph.definitions.op_registry import _forget_gradient, _set_gradient, export
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
@@ -42,6 +43,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
+        if executing_eagerly():
+            return _recorded(f, args, kwargs)
         if kwargs:
             raise ValueError(
                 "The custom_gradient decorator currently supports keywords arguments only when eager execution is "
@@ -63,24 +66,51 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[Any], grad_fn: Any) -> list[Tensor]:
-    """The results, passed through a node whose gradient with respect to inputs and variables is `grad_fn`."""
+def _recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The value of a function where ops run at once; the open tapes record it as one call."""
+    inputs = [convert_to_tensor(arg) for arg in args]
+    watcher = VariableWatcher()
+    with recorded_by(watcher):
+        result, grad_fn = f(*inputs, **kwargs)
+    # Results that are inputs, or come from elsewhere, are not to be mistaken for them.
+    results = [apply_one("Identity", convert_to_tensor(value)) for value in nest.flatten(result)]
+    variables = list(watcher.variables.values())
+    if variables and "variables" not in _keywords(grad_fn):
+        raise TypeError(
+            "If using @custom_gradient with a function that uses variables, then grad_fn must accept a keyword "
+            "argument 'variables'."
+        )
+    backward = _input_gradients(grad_fn, len(inputs), variables)
+    for tape in tapes.open:
+        tape.record_call([*inputs, *(variable.handle for variable in variables)], results, backward)
+    return nest.pack_sequence_as(result, results)
 
-    def gradient(op: Operation, *grads: Any) -> list[Any]:
-        given = grads[: len(results)]
+
+def _input_gradients(grad_fn: Any, count: int, variables: list[Any]) -> Callable[..., list[Any]]:
+    """From the gradients of the results to those of `count` arguments and of the variables."""
+
+    def found(*grads: Any) -> list[Any]:
         if variables:
-            input_grads, variable_grads = grad_fn(*given, variables=variables)
+            input_grads, variable_grads = grad_fn(*grads, variables=variables)
             variable_grads = nest.flatten(variable_grads)
             if len(variable_grads) != len(variables):
                 raise ValueError(f"Must return gradient for each variable: {len(variable_grads)} for {len(variables)}.")
         else:
-            input_grads, variable_grads = grad_fn(*given), []
+            input_grads, variable_grads = grad_fn(*grads), []
         input_grads = list(input_grads) if isinstance(input_grads, (list, tuple)) else [input_grads]
-        if len(input_grads) != len(inputs):
-            raise ValueError(
-                f"custom_gradient: grad_fn returned {len(input_grads)} gradients for {len(inputs)} arguments."
-            )
-        return [None] * len(results) + input_grads + variable_grads
+        if len(input_grads) != count:
+            raise ValueError(f"custom_gradient: grad_fn returned {len(input_grads)} gradients for {count} arguments.")
+        return input_grads + variable_grads
+
+    return found
+
+
+def with_gradient(results: list[Tensor], inputs: list[Tensor], variables: list[Any], grad_fn: Any) -> list[Tensor]:
+    """The results, passed through a node whose gradient with respect to inputs and variables is `grad_fn`."""
+    backward = _input_gradients(grad_fn, len(inputs), variables)
+
+    def gradient(op: Operation, *grads: Any) -> list[Any]:
+        return [None] * len(results) + backward(*grads[: len(results)])
 
     graph = get_default_graph()
     name = f"CustomGradient-{next(_numbers)}"

@@ -16,7 +16,7 @@ from thalweg.autodiff.zeros import zeros_for
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.default_graph import executing_eagerly, get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.gradient_source import gradient_computation
@@ -72,6 +72,10 @@ def gradients(
         >>> x = tf.constant(3.0)
         >>> dy_dx, = tf.gradients(x * x, x)
     """
+    if executing_eagerly():
+        raise RuntimeError(
+            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead."
+        )
     ys, xs, stops = _as_list(ys), _as_list(xs), _as_list(stop_gradients)
     grads: Sequence[Any] = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     if len(grads) != len(ys):

@@ -213,6 +213,17 @@ class Walk:
         return result
 
 
+def gradient_of_operation(op: Operation, grads: dict[Tensor, Any]) -> list[Any]:
+    """The gradients of the inputs of one operation, for a walk over operations that are in no graph.
+
+    Args:
+        op: The operation.
+        grads: The gradients of its outputs, as far as there are any.
+    """
+    function = _gradient_function(op)
+    return [None] * len(op.inputs) if function is None else Walk._call(op, function, grads)
+
+
 def _set_original(made: Sequence[Operation], node: Node) -> None:
     """Notes the node whose gradient new operations are part of: profiles count them for its line of the program."""
     if not made:
@@ -248,4 +259,4 @@ def walk(
     return Walk(Level(context), options, stops).run(ys, seeds, xs)
 
 
-__all__ = ["IndexedSlices", "Options", "Pairs", "walk"]
+__all__ = ["IndexedSlices", "Options", "Pairs", "gradient_of_operation", "walk"]

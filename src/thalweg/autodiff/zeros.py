@@ -11,6 +11,7 @@ from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -37,6 +38,8 @@ def zeros_for(tensor: Tensor) -> Tensor:
         sizes = apply_one("Shape", tensor)
     zeros = apply_one("Fill", sizes, np.zeros((), dtype.as_numpy_dtype))
     zeros.set_shape(shape)
+    if type(zeros) is EagerTensor:
+        zeros.is_zero = True  # type: ignore[attr-defined]  (in a graph, the operation tells)
     return zeros
 
 

@@ -2,6 +2,41 @@
 
 from typing import Any
 
+ASYNC: int
+DEVICE_PLACEMENT_EXPLICIT: int
+DEVICE_PLACEMENT_SILENT: int
+DEVICE_PLACEMENT_SILENT_FOR_INT32: int
+DEVICE_PLACEMENT_WARN: int
+from thalweg.state.eager_variable_store import EagerVariableStore as EagerVariableStore
+from thalweg.eager.contrib_names import ExecutionCallback as ExecutionCallback
+from thalweg.eager.tape import GradientTape as GradientTape
+from thalweg.data.iterator import EagerIterator as _Iterator_
+Iterator = _Iterator_
+SYNC: int
+from thalweg.eager.contrib_names import Saver as Saver
+from thalweg.graph.tensor_spec import TensorSpec as TensorSpec
+from thalweg.state.variable import Variable as Variable
+from thalweg.eager.contrib_names import async_clear_error as async_clear_error
+from thalweg.eager.contrib_names import async_wait as async_wait
+from thalweg.autodiff.custom_gradient import custom_gradient as custom_gradient
 from thalweg.functions.traced_function import function as _defun_
 defun = _defun_
+from thalweg.eager.mode import enable_eager_execution as enable_eager_execution
+from thalweg.graph.default_graph import executing_eagerly as executing_eagerly
+from thalweg.eager.mode import execution_mode as execution_mode
 from thalweg.functions.traced_function import function as function
+from thalweg.eager.contrib_names import get_optimizer_variables as get_optimizer_variables
+from thalweg.eager.implicit_gradients import gradients_function as gradients_function
+from thalweg.eager.implicit_gradients import implicit_gradients as implicit_gradients
+from thalweg.eager.implicit_gradients import implicit_value_and_gradients as implicit_value_and_gradients
+from thalweg.graph.default_graph import executing_eagerly as _in_eager_mode_
+in_eager_mode = _in_eager_mode_
+from thalweg.eager.contrib_names import in_graph_mode as in_graph_mode
+from thalweg.eager.contrib_names import list_devices as list_devices
+from thalweg.eager.implicit_gradients import make_vjp as make_vjp
+from thalweg.eager.contrib_names import num_gpus as num_gpus
+from thalweg.ops.flow.py_func import py_function as _py_func_
+py_func = _py_func_
+from thalweg.eager.contrib_names import restore_variables_on_create as restore_variables_on_create
+from thalweg.eager.mode import set_execution_mode as set_execution_mode
+from thalweg.eager.implicit_gradients import value_and_gradients_function as value_and_gradients_function

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from thalweg import errors
 from thalweg.control_flow.cond import cond
 from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.default_graph import control_dependencies, executing_eagerly, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.constants import group, no_op
@@ -47,6 +48,8 @@ def case(
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
     preds = [pred for pred, _ in pairs]
+    if executing_eagerly():
+        return _taken(pairs, default, exclusive, strict)
     with name_scope(name, "case", preds):
         checks = []
         if exclusive and len(preds) > 1:
@@ -60,6 +63,20 @@ def case(
             if not preds:
                 return cond(convert_to_tensor(True), default, default, strict)
             return _chain(preds, functions, default, strict)
+
+
+def _taken(pairs: list[tuple[Any, Any]], default: Any, exclusive: bool, strict: bool) -> Any:
+    """The result of the first function whose predicate is true, where ops run at once."""
+    functions = [fn for pred, fn in pairs if pred]
+    values = [bool(pred) for pred, _ in pairs]
+    if exclusive and len(functions) > 1:
+        raise errors.InvalidArgumentError(
+            None, None, f"More than one condition evaluated as True but exclusive=True. Values: {values}"
+        )
+    if not functions and default is None:
+        raise errors.InvalidArgumentError(None, None, f"None of the conditions evaluated as True. Values: {values}")
+    chosen = functions[0] if functions else default
+    return cond(True, chosen, chosen, strict)
 
 
 def _chain(preds: list[Tensor], functions: list[Any], default: Any, strict: bool) -> Any:
@@ -85,9 +102,9 @@ def _checked_pairs(pred_fn_pairs: Any) -> list[tuple[Any, Any]]:
         if not isinstance(pred, Tensor):
             pred = convert_to_tensor(pred)
         if pred.dtype.name != "bool":
-            raise TypeError(f"pred must be of type bool: {pred.name}")
+            raise TypeError(f"pred must be of type bool: {getattr(pred, 'name', pred)}")
         if not callable(fn):
-            raise TypeError(f"fn for pred {pred.name} must be callable.")
+            raise TypeError(f"fn for pred {getattr(pred, 'name', pred)} must be callable.")
         result.append((pred, fn))
     return result
 

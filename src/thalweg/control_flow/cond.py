@@ -11,7 +11,7 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply, apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import executing_eagerly, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -57,6 +57,8 @@ def cond(
     """
     true_fn = _renamed(true_fn, fn1, "true_fn", "fn1")
     false_fn = _renamed(false_fn, fn2, "false_fn", "fn2")
+    if executing_eagerly():
+        return _taken(pred, true_fn, false_fn, strict, name)
     with name_scope(name, "cond", [pred]) as scope:
         if isinstance(pred, bool):
             raise TypeError("pred must not be a Python bool")
@@ -87,6 +89,13 @@ def open_conditional(pred: Tensor, scope: str) -> tuple[CondContext, CondContext
     if_true = CondContext(pred, pivots[0], 1, f"{scope}cond_text")
     if_false = CondContext(pred, pivots[1], 0, f"{scope}cond_text_1")
     return if_true, if_false, Conditional(if_false, if_true)
+
+
+def _taken(pred: Any, true_fn: Branch, false_fn: Branch, strict: bool, name: str | None) -> Any:
+    """The result of one of the functions, where ops run at once."""
+    with name_scope(name, "cond"):
+        result = true_fn() if pred else false_fn()
+    return result if strict else _unpacked(result)
 
 
 def _renamed(new: Branch | None, old: Branch | None, new_name: str, old_name: str) -> Branch:

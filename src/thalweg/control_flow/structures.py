@@ -24,7 +24,7 @@ nest.register_composite(
 
 def is_tensor_array(value: Any) -> bool:
     """Whether a value is a TensorArray."""
-    return type(value).__name__ == "TensorArray" and hasattr(value, "flow")
+    return type(value).__name__ in ("TensorArray", "EagerTensorArray") and hasattr(value, "flow")
 
 
 def flatten(structure: Any) -> list[Any]:

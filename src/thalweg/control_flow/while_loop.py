@@ -12,7 +12,7 @@ from thalweg.graph import nest
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import get_default_graph, name_scope
+from thalweg.graph.default_graph import executing_eagerly, get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -67,6 +67,9 @@ def while_loop(
         if not isinstance(parallel_iterations, int) or parallel_iterations < 1:
             raise TypeError("parallel_iterations must be a positive integer.")
         unpack = not return_same_structure
+        if executing_eagerly():
+            result = _run(cond, body, loop_vars, maximum_iterations)
+            return structures.singleton(result) if unpack else result
         if maximum_iterations is not None:
             loop_vars, cond, body, shape_invariants, maximum_iterations = _limited(
                 loop_vars, cond, body, shape_invariants, maximum_iterations
@@ -79,6 +82,17 @@ def while_loop(
         if maximum_iterations is not None:
             result = result[1]
         return structures.singleton(result) if unpack else result
+
+
+def _run(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any) -> Any:
+    """The loop in Python, where ops run at once."""
+    most = None if maximum_iterations is None else int(maximum_iterations)
+    rounds = 0
+    loop_vars = structures.convert_atoms(loop_vars, convert_to_tensor)
+    while (most is None or rounds < most) and cond(*loop_vars):
+        loop_vars = _as_variables(body(*loop_vars), loop_vars)
+        rounds += 1
+    return loop_vars
 
 
 def _limited(loop_vars: Any, cond: Any, body: Any, shape_invariants: Any, maximum: Any) -> Any:

@@ -19,7 +19,7 @@ from thalweg.data.arguments import (
     static_size,
 )
 from thalweg.data.generator import generated
-from thalweg.data.iterator import Iterator
+from thalweg.data.iterator import EagerIterator, Iterator
 from thalweg.data.matching_files import matching_files
 from thalweg.data.options import Options
 from thalweg.data.seeds import seed_tensors
@@ -27,7 +27,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import executing_eagerly, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
@@ -106,7 +106,9 @@ class Dataset:
         return f"<{type(self).__name__} shapes: {self.output_shapes}, types: {self.output_types}>"
 
     def __iter__(self) -> Any:
-        raise RuntimeError("dataset.__iter__() is only supported when eager execution is enabled: use an iterator.")
+        if not executing_eagerly():
+            raise RuntimeError("dataset.__iter__() is only supported when eager execution is enabled: use an iterator.")
+        return EagerIterator(self)
 
     def __bool__(self) -> bool:
         return True

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from thalweg import errors
 from thalweg.data import structure
 from thalweg.data.one_shot import dataset_factory
 from thalweg.data.saveable import IteratorSaveable
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_list, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
+from thalweg.graph.default_graph import executing_eagerly
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -167,6 +169,44 @@ class Iterator:
         return {"ITERATOR": lambda name: IteratorSaveable(self, name)}
 
 
+@export("contrib.eager.Iterator")
+class EagerIterator(Iterator):
+    """A pass over a dataset where ops run at once: an iterator of Python.
+
+    Example:
+        >>> with tf.eager():
+        ...     print([int(x) for x in tf.data.Dataset.range(3)])
+        [0, 1, 2]
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        """Begins a pass.
+
+        Raises:
+            RuntimeError: If ops do not run at once here.
+        """
+        if not executing_eagerly():
+            raise RuntimeError("Iterator objects only make sense when eager execution is enabled.")
+        spec = dataset.element_spec
+        resource = _resource(spec, None)
+        apply_op("MakeIterator", dataset._variant_tensor, resource)
+        super().__init__(
+            resource, None, structure.types_of(spec), structure.shapes_of(spec), structure.classes_of(spec)
+        )
+        self._element_spec = spec
+
+    def __iter__(self) -> EagerIterator:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self.get_next()
+        except errors.OutOfRangeError:
+            raise StopIteration from None
+
+    next = __next__
+
+
 def _resource(spec: Any, shared_name: str | None) -> Tensor:
     return apply_one(
         "IteratorV2", shared_name=shared_name or "", container="", output_types=structure.flat_types(spec),
@@ -187,6 +227,8 @@ def make_initializable_iterator(dataset: Dataset, shared_name: str | None = None
         ...     print(session.run(element))
         0
     """
+    if executing_eagerly():
+        raise RuntimeError("dataset.make_initializable_iterator is not supported when eager execution is enabled.")
     spec = dataset.element_spec
     resource = _resource(spec, shared_name)
     initializer = apply_op("MakeIterator", dataset._variant_tensor, resource)
@@ -200,6 +242,8 @@ def make_one_shot_iterator(dataset: Dataset) -> Iterator:
     Raises:
         ValueError: If the dataset depends on a placeholder or on state such as a variable or a table.
     """
+    if executing_eagerly():
+        return EagerIterator(dataset)
     spec = dataset.element_spec
     resource = apply_one(
         "OneShotIterator", dataset_factory=dataset_factory(dataset), output_types=structure.flat_types(spec),

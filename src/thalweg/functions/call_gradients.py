@@ -12,6 +12,7 @@ from thalweg.control_flow.while_loop import while_loop
 from thalweg.functions.function_gradient import (
     Backward,
     backward,
+    call,
     called_function,
     forward_with,
     gradient_function,
@@ -95,12 +96,7 @@ def _call_backward(
     incoming = _complete([op.outputs[i] for i in found.results], [grads[i] for i in found.results])
     inner = found.function
     add_entry(op.graph, inner)
-    results = apply_list(
-        "StatefulPartitionedCall" if inner.stateful else "PartitionedCall",
-        [*arguments, *values, *incoming, *inner.captures],
-        f=NameAttrList(inner.name),
-        Tout=inner.output_dtypes,
-    )
+    results = call(inner, [*arguments, *values, *incoming, *inner.captures], NameAttrList(inner.name))
     return [None if places is None else _assembled([results[i] for i in places]) for places in found.grads]
 
 

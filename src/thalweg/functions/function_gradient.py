@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from thalweg.autodiff.gradients import gradients
+from thalweg.autodiff.recording import tapes
 from thalweg.autodiff.zeros import dense, zeros_for
 from thalweg.functions.automatic_control import is_repeatable, is_update
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
-from thalweg.graph.apply import apply_one
+from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.default_graph import eager_graph, executing_eagerly
 from thalweg.graph.definitions.op_signature import NameAttrList
 from thalweg.graph.func_graph import FuncGraph
 from thalweg.graph.graph import Graph
@@ -216,6 +218,35 @@ def forward_with(function: GraphFunction, values: Sequence[Tensor]) -> GraphFunc
 
     found: GraphFunction = _memoized(function, "forward", make)
     return found
+
+
+def call(function: GraphFunction, inputs: Sequence[Any], reference: Any = None) -> list[Tensor]:
+    """Adds a call of a function; the results.
+
+    Where ops run at once, and a tape is open, the call also returns what the gradient will need.
+
+    Args:
+        function: The function.
+        inputs: Values for all of its arguments, captured ones included.
+        reference: What the attribute of the call is to be, if not the function.
+    """
+    called = function
+    plain = function.python_grad_func is None and function.grad_func_name is None
+    if tapes.open and plain and executing_eagerly() and any(map(has_own_gradient, function.outputs)):
+        found = backward(function)
+        outputs = set(function.outputs)
+        missing = [tensor for tensor in found.values if tensor not in outputs]
+        if missing:
+            called = forward_with(function, missing)
+            called.derived.setdefault("backward", found)
+            add_entry(eager_graph(), called)
+    results = apply_list(
+        "StatefulPartitionedCall" if function.stateful else "PartitionedCall",
+        inputs,
+        f=reference if called is function and reference is not None else called,
+        Tout=called.output_dtypes,
+    )
+    return results[: len(function.outputs)]
 
 
 def called_function(op: Operation) -> GraphFunction:

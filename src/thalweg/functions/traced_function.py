@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from thalweg.autograph.api import for_tracing
+from thalweg.functions.function_gradient import call as call_function
 from thalweg.functions.graph_function import GraphFunction, trace
 from thalweg.graph import nest
-from thalweg.graph.apply import apply_list
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
@@ -115,13 +115,7 @@ class ConcreteFunction:
 
 def call(graph_function: GraphFunction, tensors: Sequence[Tensor]) -> Any:
     """Adds a call of a traced function to the default graph; the results have the Python function's structure."""
-    results = apply_list(
-        "StatefulPartitionedCall" if graph_function.stateful else "PartitionedCall",
-        [*tensors, *graph_function.captures],
-        f=graph_function,
-        Tout=graph_function.output_dtypes,
-    )
-    left = iter(results)
+    left = iter(call_function(graph_function, [*tensors, *graph_function.captures]))
     structure = graph_function.structured_outputs
     return nest.map_structure(lambda part: None if part is None else next(left), structure, expand_composites=True)
 

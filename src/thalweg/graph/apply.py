@@ -1,7 +1,7 @@
 """apply(): the one seam through which every op function reaches the graph.
 
 An op function names the op type, its inputs and attributes; `apply` finds the graph and a name, resolves the op (see
-`graph.resolve`), and adds the node. Immediate execution will branch off here: it resolves the op, and runs it.
+`graph.resolve`), and adds the node. Immediate execution branches off here: its graph runs the op instead.
 
 What comes back depends on the op's outputs, so there are four forms:
 
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.conversion import convert
-from thalweg.graph.default_graph import get_default_graph, graph_of
+from thalweg.graph.default_graph import eager_graph, eager_process, get_default_graph, graph_of
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import op_def
 from thalweg.graph.definitions.prepared_op import PreparedOp, prepare
@@ -75,6 +75,11 @@ def not_intercepted() -> Iterator[None]:
         yield
     finally:
         _interception.innermost = outer
+
+
+def is_intercepted() -> bool:
+    """Whether operations of this thread pass through an interceptor."""
+    return _interception.innermost is not None
 
 
 def apply(op_type: str, /, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
@@ -138,10 +143,14 @@ def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs:
         made = _interception.innermost(op_type, inputs, name, attrs)
         if made is not NotImplemented:
             return made
+    stack = default_graphs.stack
+    if (stack and stack[-1]._executes) or (eager_process.enabled and not stack):
+        made = eager_graph().run_known(op_type, inputs, attrs)
+        if made is not NotImplemented:
+            return made
     prepared = prepare(op_type, inputs)
     graph: Graph | None = None
     only_tensors = prepared.simple
-    stack = default_graphs.stack
     if stack and stack[-1]._building_function:
         graph = stack[-1]
         only_tensors = only_tensors and all(type(value) is Tensor for value in inputs)
@@ -156,6 +165,8 @@ def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs:
                 only_tensors = False
         if graph is None or not only_tensors:
             graph = graph_of(inputs)
+            if graph._executes:
+                return graph.execute(prepared, inputs, attrs, name)  # type: ignore[attr-defined]
 
     full_name = _full_name(graph, name, op_type)
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from thalweg.graph.default_stack import default_graphs
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.tensor import Tensor
 
 Conversion = Callable[..., Any]
@@ -76,6 +78,10 @@ def convert(
             raise ValueError(
                 f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype {value.dtype.name}: {value!r}"
             )
+        if type(value) is EagerTensor:
+            stack = default_graphs.stack
+            if stack and not stack[-1]._executes:
+                return stack[-1]._tensor_of_value(value)
         return value
     for function in _conversions(type(value)):
         result: Any = NotImplemented

@@ -6,13 +6,16 @@ Each thread has a stack of default graphs; below all stacks lies one graph that 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.eager_graph import EagerGraph, Executor
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.graph import Graph
+from thalweg.graph.scopes import ScopeState
 
 _global_lock = threading.Lock()
 _global_graph: Graph | None = None
@@ -44,7 +47,60 @@ def reset_default_graph() -> None:
     global _global_graph
     if default_graphs.stack:
         raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs. Leave `as_default()` first.")
-    _global_graph = Graph()
+    if not isinstance(_global_graph, EagerGraph):
+        _global_graph = Graph()
+
+
+# Immediate execution: the graph whose operations run at once. It is made on first use.
+_eager_graph: EagerGraph | None = None
+_make_executor: Callable[[], Executor] | None = None
+
+
+def set_executor(make: Callable[[], Executor]) -> None:
+    """Says who runs operations at once: the package above, which knows sessions and kernels."""
+    global _make_executor
+    _make_executor = make
+
+
+def eager_graph() -> EagerGraph:
+    """The one graph whose operations run at once."""
+    global _eager_graph
+    graph = _eager_graph
+    if graph is None:
+        with _global_lock:
+            if _eager_graph is None:
+                assert _make_executor is not None, "nobody has said who runs operations"
+                _eager_graph = EagerGraph(_make_executor())
+            graph = _eager_graph
+    return graph
+
+
+def enable_eager() -> None:
+    """Makes immediate execution the mode of all threads, outside of `with graph.as_default()` blocks.
+
+    Raises:
+        ValueError: If the program has begun to build a graph.
+    """
+    global _global_graph
+    if _global_graph is not None and not _global_graph._executes and _global_graph._operations:
+        raise ValueError("tf.enable_eager_execution must be called at program startup.")
+    _global_graph = eager_graph()
+    eager_process.enabled = True
+
+
+class _EagerProcess:
+    """Whether operations run at once wherever a thread has no default graph of its own."""
+
+    enabled = False
+
+
+eager_process = _EagerProcess()
+
+
+@export("executing_eagerly")
+def executing_eagerly() -> bool:
+    """Whether operations of this thread run at once, where it is now: not in a graph's block, nor in a function."""
+    return get_default_graph()._executes
 
 
 @contextmanager
@@ -83,9 +139,16 @@ def graph_of(values: Iterable[Any]) -> Graph:
         return stack[-1]
     found: Any = None
     graph: Graph | None = None
+    eager: Any = None
     for value in _flat(values):
+        if type(value) is EagerTensor:
+            eager = value
+            continue
         element_graph = getattr(value, "graph", None)
         if not isinstance(element_graph, Graph):
+            continue
+        if element_graph._executes:  # A variable's, or what else holds an eager tensor.
+            eager = value
             continue
         if graph is None:
             graph, found = element_graph, value
@@ -94,6 +157,13 @@ def graph_of(values: Iterable[Any]) -> Graph:
                 f"{value} must be from the same graph as {found} (graphs are {element_graph} and {graph}). Build both "
                 "within one `with graph.as_default()` block."
             )
+    if eager is not None and (not stack or stack[-1]._executes):
+        if graph is not None:
+            raise TypeError(
+                f"{found} is a tensor of a graph: it has no value that an op could take together with {eager!r}. Build "
+                "the op within `with graph.as_default():`, or fetch the value with `session.run` first."
+            )
+        return eager_graph()
     return graph if graph is not None else get_default_graph()
 
 
@@ -134,7 +204,10 @@ class name_scope:
     def __enter__(self) -> str:
         if self._name is None and self._values is not None:
             raise ValueError("At least one of name (None) and default_name (None) must be provided.")
-        graph = get_default_graph() if self._values is None else graph_of(self._values)
+        default = get_default_graph()
+        if default._executes:
+            return self._enter_eagerly(default._scopes)
+        graph = default if self._values is None else graph_of(self._values)
         self._graph_scope = None
         if graph is not get_default_graph():
             self._graph_scope = default_graph_scope(graph)
@@ -148,7 +221,26 @@ class name_scope:
             raise
         return scope
 
+    def _enter_eagerly(self, state: ScopeState) -> str:
+        """Names need not be unique, and nothing is looked up: what every op function does must cost little."""
+        outer = state.name_stack
+        self._scope: Any = None
+        self._graph_scope: Any = (state, outer)
+        name = self._name
+        if not name:
+            full = ""
+        elif name[-1] == "/":
+            full = name[:-1]
+        else:
+            full = f"{outer}/{name}" if outer else name
+        state.name_stack = full
+        return f"{full}/" if full else ""
+
     def __exit__(self, *exc_info: object) -> None:
+        if self._scope is None:
+            state, outer = self._graph_scope
+            state.name_stack = outer
+            return
         self._scope.__exit__(*exc_info)
         if self._graph_scope is not None:
             self._graph_scope.__exit__(*exc_info)
@@ -225,7 +317,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     graph = get_default_graph()
     if graph.seed is None:
         return (None, None) if op_seed is None else (87654321, _as_int32(op_seed))
-    seeds = _as_int32(graph.seed), _as_int32(graph._last_id if op_seed is None else op_seed)
+    seeds = _as_int32(graph.seed), _as_int32(graph._next_seed() if op_seed is None else op_seed)
     # Two zeros would mean "draw a seed": keep the request for a fixed one.
     return (0, 2**31 - 1) if seeds == (0, 0) else seeds
 

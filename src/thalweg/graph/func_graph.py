@@ -11,6 +11,7 @@ from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.graph import Graph
 from thalweg.graph.handle_data import handle_data
 from thalweg.graph.op_effects import Effect
@@ -120,6 +121,8 @@ class FuncGraph(Graph):
         Raises:
             ValueError: If it is from a graph that is not around this one.
         """
+        if type(tensor) is EagerTensor:
+            return self._tensor_of_value(tensor)
         if tensor.op.graph is self:
             return tensor
         found = self.captures.get(tensor)
@@ -135,6 +138,15 @@ class FuncGraph(Graph):
             found = self.placeholder(tensor.dtype.base_dtype, tensor.shape, name)
             found._handle_data = handle_data(tensor)
             self.captures[tensor] = found
+        return found
+
+    def _tensor_of_value(self, value: EagerTensor) -> Tensor:
+        if self._by_value:
+            return super()._tensor_of_value(value)
+        found = self.captures.get(value)
+        if found is None:
+            found = self.captures[value] = self.placeholder(value.dtype.base_dtype, value.shape, "capture")
+            found._handle_data = value._handle_data
         return found
 
     def _copy(self, wanted: Operation) -> Operation:

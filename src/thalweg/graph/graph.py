@@ -13,10 +13,11 @@ from typing import Any
 from thalweg.graph import scopes, source_location
 from thalweg.graph.control_flow_context import ControlFlowContext, check_visible
 from thalweg.graph.default_stack import default_graph_scope
-from thalweg.graph.definitions.op_registry import OpDef, export
+from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.definitions.shape_context import infer_shapes
 from thalweg.graph.device_spec import canonical
 from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.graph_lookup import CollectionStore, ElementLookup
 from thalweg.graph.messages import graph_def
 from thalweg.graph.messages.node_values import node_values
@@ -41,6 +42,7 @@ class Graph(ElementLookup, CollectionStore):
     """
 
     _building_function = False  # The same as `building_function`, without the call.
+    _executes = False  # Whether operations run at once: of the EagerGraph.
 
     def __init__(self) -> None:
         """Creates an empty graph."""
@@ -196,6 +198,21 @@ class Graph(ElementLookup, CollectionStore):
             scopes.apply_colocation(state.colocation, op)
         scopes.apply_scope_attrs(state, op, op_def)
 
+    def _tensor_of_value(self, value: EagerTensor) -> Tensor:
+        """A tensor of this graph that has the value of an eager tensor: a constant.
+
+        Raises:
+            ValueError: If it is the handle of a resource, which belongs to the eager program.
+        """
+        array = value._value_now()
+        if array is None:
+            raise ValueError(
+                f"{value!r} belongs to what runs eagerly: a graph cannot use it. Create variables and other state "
+                "within `with graph.as_default():`, or pass them to a tf.function."
+            )
+        attrs = {"value": array, "dtype": value.dtype}
+        return self.add_operation(op_def("Const"), (), attrs, self.unique_name("Const"), (value.dtype,)).outputs[0]
+
     # Names.
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
@@ -340,6 +357,10 @@ class Graph(ElementLookup, CollectionStore):
 
     @property
     def _last_id(self) -> int:
+        return len(self._operations)
+
+    def _next_seed(self) -> int:
+        """The seed of a random op without one of its own."""
         return len(self._operations)
 
     @property

@@ -6,6 +6,7 @@ import re
 import threading
 from typing import Any
 
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.variable_values import exchanged
@@ -121,6 +122,8 @@ class ElementLookup:
             obj = obj.decode() if isinstance(obj, bytes) else obj
         if isinstance(obj, str):
             return self._element_by_name(obj, allow_tensor, allow_operation)
+        if type(obj) is EagerTensor:
+            raise TypeError(f"{obj!r} has its value already: it is no element of a graph that a session could run.")
         kind = "Tensor" if isinstance(obj, Tensor) else "Operation"
         if isinstance(obj, Tensor if allow_tensor else Operation) or (allow_operation and isinstance(obj, Operation)):
             if obj.graph is not self:

@@ -30,7 +30,9 @@ def handle_data(tensor: Tensor) -> HandleData | None:
         if tensor._handle_data is not None:
             data: HandleData = tensor._handle_data
             return data
-        op = tensor.op
+        op = getattr(tensor, "op", None)
+        if op is None:
+            return None  # An eager tensor, which says all that there is to know.
         if op.type == "VarHandleOp":
             return HandleData(op.attrs["dtype"], op.attrs["shape"])
         if op.type == "_RefHandle":

@@ -39,14 +39,18 @@ def constant_value(tensor: Tensor, partial: bool = False) -> Any:
     """
     op = getattr(tensor, "op", None)
     if op is None or not hasattr(op, "attrs"):
-        return None
+        known = getattr(tensor, "_value_now", None)  # Of an eager tensor.
+        return None if known is None else known()
     if op.type == "Const":
         return op.attrs["value"]
     return _value(tensor, partial, 0)
 
 
 def _value(tensor: Tensor, partial: bool, depth: int) -> Array | None:
-    op = tensor.op
+    op = getattr(tensor, "op", None)
+    if op is None:
+        known: Array | None = tensor._value_now()  # type: ignore[attr-defined]  (of an eager tensor)
+        return known
     if op.type == "Const":
         value: Array = op.attrs["value"]
         return value

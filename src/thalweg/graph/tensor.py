@@ -218,6 +218,18 @@ class Tensor:
     _override_operator = override_operator
 
 
+def name_of_op(tensor: Tensor, otherwise: str = "eager") -> str:
+    """The name of the operation that computes a tensor; `otherwise` for a tensor that is in no graph."""
+    op = getattr(tensor, "op", None)
+    return otherwise if op is None else str(op.name)
+
+
+def op_type_of(tensor: Tensor) -> str:
+    """The type of the operation that computes a tensor; '' for a tensor that is in no graph."""
+    op = getattr(tensor, "op", None)
+    return "" if op is None else str(op.type)
+
+
 class TensorReference:
     """Wraps a tensor for use as a key; equal when the tensor is the same object."""
 

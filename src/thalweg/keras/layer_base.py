@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from thalweg.graph.definitions.op_registry import export, export_value
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.keras import activation_functions
 from thalweg.keras.backend_state import floatx, get_session
 from thalweg.keras.initializer_classes import initializer_of
@@ -40,13 +41,19 @@ def _notes(graph: Any, kind: str) -> dict[Any, Any]:
 
 def call_of(tensor: Any) -> Call | None:
     """The call of a layer that gave a tensor."""
+    if isinstance(tensor, EagerTensor):
+        return None  # Nothing repeats what has run.
     found: Call | None = _notes(tensor.graph, "calls").get(tensor)
     return found
 
 
 def mask_of(tensor: Any) -> Any:
     """The mask of a tensor: which of its steps count. None: all."""
-    return _notes(tensor.graph, "masks").get(tensor) if isinstance(tensor, tf.Tensor) else None
+    if not isinstance(tensor, tf.Tensor):
+        return None
+    if isinstance(tensor, EagerTensor):
+        return tensor.__dict__.get("_keras_mask")
+    return _notes(tensor.graph, "masks").get(tensor)
 
 
 @export("keras.layers.Layer")
@@ -184,11 +191,14 @@ class Layer(tf.layers.Layer):  # type: ignore[misc]
         masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] + [None] * (len(tensors) - 1)
         for tensor, each in zip(tensors, masks, strict=False):
             if each is not None:
-                _notes(tensor.graph, "masks")[tensor] = each
+                if isinstance(tensor, EagerTensor):
+                    tensor._keras_mask = each  # type: ignore[attr-defined]
+                else:
+                    _notes(tensor.graph, "masks")[tensor] = each
 
     def _note_call(self, call: Call) -> None:
         for tensor in tf.nest.flatten(call.outputs):
-            if isinstance(tensor, tf.Tensor):
+            if isinstance(tensor, tf.Tensor) and not isinstance(tensor, EagerTensor):
                 _notes(tensor.graph, "calls")[tensor] = call
 
     def _sublayers(self) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from thalweg.graph.default_graph import add_to_collection, colocate_with, get_de
 from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.func_graph import outermost
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
 from thalweg.layers.input_spec import assert_input_compatibility
@@ -144,9 +145,9 @@ class Layer(LayerProperties):
             ValueError: If the inputs are of another graph than the layer, or do not fit its `input_spec`.
         """
         graph = graph_of([value for value in nest.flatten(inputs) if isinstance(value, Tensor)])
-        if self._graph is not None and graph is not self._graph:
+        if self._graph is not None and graph is not self._graph and not outermost(graph)._executes:
             raise ValueError(f"Input graph and Layer graph are not the same: {graph} is not {self._graph}.")
-        self._graph = graph
+        self._graph = outermost(graph) if outermost(graph)._executes else graph
         if graph is not get_default_graph():
             with default_graph_scope(graph):
                 return self._call_in_scope(inputs, args, kwargs)
@@ -168,7 +169,8 @@ class Layer(LayerProperties):
                 outputs = self.call(inputs, *args, **kwargs)
                 if self._activity_regularizer is not None:
                     self._regularize_activity(inputs, outputs)
-        self._record_call(inputs, outputs)
+        if not self._graph._executes:  # type: ignore[union-attr]
+            self._record_call(inputs, outputs)
         return outputs
 
     def _maybe_build(self, inputs: Any) -> None:

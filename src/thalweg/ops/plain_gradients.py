@@ -21,12 +21,19 @@ def _gradients_not_installed(*args: Any, **kwargs: Any) -> list[Any]:
 
 
 _gradients: Callable[..., list[Any]] = _gradients_not_installed
+_taped_gradients: Callable[..., list[Any]] = _gradients_not_installed
 
 
 def set_gradients(function: Callable[..., list[Any]]) -> None:
     """Installs `gradients(ys, xs, grad_ys, stop_gradients=...)`."""
     global _gradients
     _gradients = function
+
+
+def set_taped_gradients(function: Callable[..., list[Any]]) -> None:
+    """Installs `gradients(build, xs, grad_ys)`, for where ops run at once: `build()` computes the ys of the xs."""
+    global _taped_gradients
+    _taped_gradients = function
 
 
 def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callable[[PlainForm], PlainForm]:
@@ -43,6 +50,11 @@ def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callabl
     def register(plain_form: PlainForm) -> PlainForm:
         @gradient(*op_types)
         def rule(op: Operation, *grads: Any) -> list[Any]:
+            if op.graph._executes:
+                independent = list({id(x): x for x in op.inputs[:inputs]}.values())
+                taped = _taped_gradients(lambda: plain_form(op), independent, grads)
+                given = {id(x): grad for x, grad in zip(independent, taped, strict=True)}
+                return [given.pop(id(x), None) for x in op.inputs]
             results = plain_form(op)
             pairs = [(y, grad) for y, grad in zip(results, grads, strict=False) if grad is not None]
             if not pairs:

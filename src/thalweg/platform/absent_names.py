@@ -13,7 +13,6 @@ from typing import Final
 _CUTOFF: Final = 0.78
 
 _INSTEAD: Final[dict[str, str]] = {
-    "GradientTape": "Gradients are part of the graph: use tf.gradients(y, xs).",
     "lite": "Use thalweg model freeze to write a graph without variables.",
     "tpu": "There is no TPU here; see docs/devices.md for the devices that there are.",
     "xla": "Fusion and constant folding are always on; there is nothing to switch on.",

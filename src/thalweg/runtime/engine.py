@@ -6,8 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from thalweg._native import core
-from thalweg.graph.dtypes import DType
+from thalweg.graph.dtypes import QUANTIZED_DTYPES, DType, bfloat16
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.options import pass_options
@@ -23,6 +25,11 @@ from thalweg.runtime.measurements import Measurements
 if TYPE_CHECKING:
     from thalweg.graph.graph import Graph
     from thalweg.placement.costs import CostModel
+
+
+for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
+    if not _dtype._is_ref_dtype:
+        core.register_numpy_dtype(_dtype.as_datatype_enum, np.dtype(_dtype.as_numpy_dtype))
 
 
 class EngineStep(NamedTuple):

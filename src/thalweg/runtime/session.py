@@ -7,14 +7,12 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-import numpy as np
-
 from thalweg import errors
 from thalweg._native import core
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.default_stack import default_graph_scope, default_session_scope, default_sessions
 from thalweg.graph.definitions.op_registry import export
-from thalweg.graph.dtypes import QUANTIZED_DTYPES, bfloat16, float16
+from thalweg.graph.dtypes import bfloat16, float16
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -27,10 +25,6 @@ from thalweg.runtime.install import register_python_kernels
 from thalweg.runtime.native_errors import with_operation
 from thalweg.runtime.targets import connector, target_text
 from thalweg.runtime.waiting import watch
-
-for _dtype in (bfloat16, *sorted(QUANTIZED_DTYPES, key=str)):
-    if not _dtype._is_ref_dtype:
-        core.register_numpy_dtype(_dtype.as_datatype_enum, np.dtype(_dtype.as_numpy_dtype))
 
 
 class _Step:

@@ -12,7 +12,7 @@ from thalweg.graph.default_graph import add_to_collection, get_collection, name_
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, name_of_op
 from thalweg.ops.array.constants import group, no_op
 from thalweg.state.saveable import TableSaveable
 
@@ -125,7 +125,9 @@ class StaticHashTable(LookupTable):
                 "HashTableV2", key_dtype=key_dtype, value_dtype=value_dtype, shared_name=shared_name,
                 use_node_name_sharing=not shared_name, name=name or "hash_table",
             )  # fmt: skip
-        super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
+        super().__init__(
+            handle, key_dtype, value_dtype, default, name_of_op(handle, type(self).__name__).split("/")[-1]
+        )
         self._initializer = initializer.initialize(self)
 
     @property
@@ -157,7 +159,7 @@ class MutableTable(LookupTable):
         """Makes savers save the table, under its name, or its full name if another table has that."""
         taken = {known.name for known in get_collection(GraphKeys.SAVEABLE_OBJECTS)}
         add_to_collection(
-            GraphKeys.SAVEABLE_OBJECTS, TableSaveable(self, self._handle.op.name if name in taken else name)
+            GraphKeys.SAVEABLE_OBJECTS, TableSaveable(self, name_of_op(self._handle, name) if name in taken else name)
         )
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
@@ -199,7 +201,9 @@ class MutableHashTable(MutableTable):
             handle = apply_one("MutableHashTableV2", **attrs)
         else:
             handle = apply_one("MutableHashTableOfTensorsV2", value_shape=default.shape, **attrs)
-        super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
+        super().__init__(
+            handle, key_dtype, value_dtype, default, name_of_op(handle, type(self).__name__).split("/")[-1]
+        )
         if checkpoint:
             self._join_checkpoints(name)
 
@@ -238,7 +242,9 @@ class DenseHashTable(MutableTable):
             initial_num_buckets=buckets, shared_name=shared_name,
             use_node_name_sharing=bool(checkpoint and not shared_name), name=name,
         )  # fmt: skip
-        super().__init__(handle, key_dtype, value_dtype, default, handle.op.name.split("/")[-1])
+        super().__init__(
+            handle, key_dtype, value_dtype, default, name_of_op(handle, type(self).__name__).split("/")[-1]
+        )
         if checkpoint:
             self._join_checkpoints(name)
 

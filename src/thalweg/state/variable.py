@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from thalweg import errors
 from thalweg.graph.apply import apply_one, apply_op, not_intercepted
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor, register_tensor_conversion_function
 from thalweg.graph.default_graph import (
     control_dependencies,
     device,
+    eager_graph,
+    executing_eagerly,
     get_default_graph,
     name_scope,
 )
 from thalweg.graph.default_stack import AnySession, get_default_session
-from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.definitions.op_registry import export, op_def
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.formats.proto_functions import own_to_proto, register_proto_function
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
@@ -98,6 +103,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         self._save_slice_info: SliceInfo | None = None
         self._reference: Tensor | None = None
         self._safe_initial_value: Tensor | None = None  # The same without reading uninitialized variables.
+        self._eager_name: str | None = None  # Of a variable that lives where ops run at once.
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("variable_def and initial_value are mutually exclusive.")
@@ -119,7 +125,10 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             collections = [*collections, GraphKeys.TRAINABLE_VARIABLES]
         # State outlives the branch or loop in which a program creates it.
         with control_dependencies(None), not_intercepted():
-            self._build(initial_value, validate_shape, caching_device, name, dtype, shape)
+            if executing_eagerly():
+                build_eagerly(self, initial_value, validate_shape, name, dtype, shape)
+            else:
+                self._build(initial_value, validate_shape, caching_device, name, dtype, shape)
         get_default_graph().add_to_collections(collections, self)
 
     def _build(
@@ -163,7 +172,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     @property
     def name(self) -> str:
         """Its name, as that of its handle: 'w:0'."""
-        return self._source.name
+        return self._source.name if self._eager_name is None else f"{self._eager_name}:0"
 
     @property
     def _shared_name(self) -> str:
@@ -172,6 +181,8 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     @property
     def op(self) -> Operation:
         """The operation that makes its handle."""
+        if self._eager_name is not None:
+            return EagerOperation(op_def("VarHandleOp"), (), {}, (self._handle,), self._eager_name)
         return self._source.op
 
     @property
@@ -187,7 +198,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     @property
     def graph(self) -> Graph:
         """The graph it belongs to."""
-        return self._handle.graph
+        return self._handle.graph if self._eager_name is None else eager_graph()
 
     @property
     def device(self) -> str:
@@ -210,8 +221,10 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def set_shape(self, shape: Any) -> None:
         """Adds knowledge about the shape."""
-        self._graph_element.set_shape(shape)
         self._shape = self._shape.merge_with(TensorShape(shape))
+        if self._eager_name is not None:
+            return
+        self._graph_element.set_shape(shape)
         self._handle.op._set_attr("shape", self._shape)
 
     @property
@@ -261,6 +274,8 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def value(self) -> Tensor:
         """A snapshot of the current value."""
+        if self._eager_name is not None:
+            return self._read()
         if self._cached_value is not None:
             return self._cached_value
         with self._own_device():
@@ -277,16 +292,22 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
             yield
 
     def _updated(self, op: Operation, read_value: bool = True) -> Any:
+        if self._eager_name is not None:
+            return self if op.graph._executes or not read_value else UpdatedEagerVariable(self, op)
         return UpdatedVariable(self, op) if read_value else op
 
     def read_value(self) -> Tensor:
         """The value, read after the control dependencies of the place where this is called."""
+        if self._eager_name is not None:
+            return self._read()
         with name_scope("Read"), device(self._handle.device):
             value = self._read()
         return apply_one("Identity", value)
 
     def initialized_value(self) -> Tensor:
         """The value if the variable is initialized, and the initial value otherwise: for initializing others with."""
+        if self._eager_name is not None:
+            return self._read()
         return initialized_value(self)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
@@ -295,18 +316,29 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
 
     def eval(self, session: AnySession | None = None) -> Any:
         """Returns its value in `session`, or in the default session."""
+        if self._eager_name is not None:
+            raise RuntimeError("Trying to eval in EAGER mode: use numpy().")
         return self._graph_element.eval(session=session)
 
     def load(self, value: Any, session: AnySession | None = None) -> None:
         """Assigns a NumPy value in `session`, or in the default session, without adding to the graph."""
+        if self._eager_name is not None:
+            self.assign(value)
+            return
         session = session or get_default_session()
         if session is None:
             raise ValueError("Either session argument should be provided or default session should be established")
         session.run(self.initializer, {self.initializer.inputs[1]: value})
 
-    def numpy(self) -> NoReturn:
-        """Not available in a graph."""
-        raise NotImplementedError("numpy() is only available when eager execution is enabled. Use eval().")
+    def numpy(self) -> Any:
+        """The value as an array: not available in a graph."""
+        return self._eager_value("numpy() is only available when eager execution is enabled. Use eval().").numpy()
+
+    def _eager_value(self, otherwise: str) -> Any:
+        """The value of an eager variable, where ops run at once."""
+        if self._eager_name is None or not executing_eagerly():
+            raise NotImplementedError(otherwise)
+        return self._read()
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Reads the rows at `indices`."""
@@ -322,6 +354,8 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     # Conversions.
 
     def _as_graph_element(self) -> Tensor:
+        if self._eager_name is not None:
+            raise ValueError(f"Variable '{self.name}' belongs to what runs eagerly: a session cannot fetch or feed it.")
         return self._graph_element
 
     def _to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Any:
@@ -364,20 +398,50 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     def __iter__(self) -> NoReturn:
         raise TypeError("'Variable' object is not iterable.")
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        return bool(
+            self._eager_value(
+                f"Using variable '{self.name}' as a Python `bool` is not allowed. Use `if v is not None:` to test if "
+                "it exists, and tf.cond to branch on its value."
+            )
+            if self._eager_name is not None
+            else self._no_bool()
+        )
+
+    def _no_bool(self) -> NoReturn:
         raise TypeError(
             f"Using variable '{self.name}' as a Python `bool` is not allowed. Use `if v is not None:` to test if it "
             "exists, and tf.cond to branch on its value."
         )
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise NotImplementedError(f"Cannot convert the variable '{self.name}' to an array. Use `sess.run(v)`.")
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        value = self._eager_value(f"Cannot convert the variable '{self.name}' to an array. Use `sess.run(v)`.")
+        return value.__array__(dtype, copy)
+
+    def __int__(self) -> int:
+        return int(self._eager_value(f"Cannot convert the variable '{self.name}' to an int. Use `sess.run(v)`."))
+
+    def __float__(self) -> float:
+        return float(self._eager_value(f"Cannot convert the variable '{self.name}' to a float. Use `sess.run(v)`."))
 
     def __repr__(self) -> str:
-        return f"<tf.Variable '{self.name}' shape={self._shape} dtype={self._dtype.name}>"
+        text = f"<tf.Variable '{self.name}' shape={self._shape} dtype={self._dtype.name}"
+        if self._eager_name is None or not executing_eagerly():
+            return f"{text}>"
+        try:
+            return f"{text}, numpy={self.numpy()!r}>"
+        except errors.OpError:
+            return f"{text}, without a value>"
 
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self._eager_name is None:
+            raise NotImplementedError("__deepcopy__() is only available when eager execution is enabled.")
+        copied = Variable(
+            self._read(), trainable=self._trainable, name=f"{self._eager_name}_copy", constraint=self._constraint,
+            synchronization=self._synchronization, aggregation=self._aggregation,
+        )  # fmt: skip
+        memo[id(self)] = copied
+        return copied
 
 
 class UpdatedVariable(Variable):
@@ -430,12 +494,60 @@ def _after_update(name: str) -> Callable[..., Any]:
     return ordered
 
 
+class UpdatedEagerVariable(Variable):
+    """An eager variable after an update in a function: reads in the function come after the update by themselves."""
+
+    def __init__(self, variable: Variable, update: Operation) -> None:
+        """Used by VariableUpdates."""
+        self.__dict__.update(variable.__dict__)
+        self._update = update
+        with control_dependencies([update]):
+            self._graph_element = self._read()
+
+    @property
+    def op(self) -> Operation:
+        """The update."""
+        return self._update
+
+    def value(self) -> Tensor:
+        """The value after the update."""
+        return self._graph_element
+
+    def _as_graph_element(self) -> Tensor:
+        return self._graph_element
+
+
 # Updates of an updated variable come after the update. All public updates go through these.
 for _name in (
     "_assign", "assign_add", "assign_sub", "count_up_to", "_scatter_rows", "_scatter_nd", "sparse_read", "gather_nd",
     "is_initialized",
 ):  # fmt: skip
     setattr(UpdatedVariable, _name, _after_update(_name))
+
+
+def build_eagerly(
+    variable: Variable, initial_value: Any, validate_shape: bool, name: str | None, dtype: Any, shape: Any
+) -> None:
+    """Makes the resource of a variable where ops run at once, and gives it its value.
+
+    The resource has no name in any container: it lives as long as the handle, or what captured it.
+    """
+    kind = None if dtype is None else as_dtype(dtype).base_dtype
+    with name_scope(name, "Variable", [] if callable(initial_value) else [initial_value]) as scope:
+        with name_scope("Initializer"), device(None):
+            value = initial_value() if callable(initial_value) else initial_value
+            initial = convert_to_tensor(value, kind, name="initial_value")
+        declared = _declared_shape(initial, validate_shape, shape)
+        handle = apply_one("VarHandleOp", dtype=initial.dtype.base_dtype, shape=declared, name=scope)
+    apply_op("AssignVariableOp", handle, initial)
+    variable._handle = handle
+    variable._eager_name = scope.rstrip("/")
+    variable._shape = declared
+    variable._dtype = initial.dtype.base_dtype
+    variable._initial_value = variable._cached_value = variable._caching_device = None
+    variable._initializer_op = variable._is_initialized = None
+    if variable._trainable:
+        handle.trainable_variable = weakref.ref(variable)  # type: ignore[attr-defined]
 
 
 def _refuse_control_flow(initial: Tensor, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import add_to_collection, colocate_with, get_default_graph, name_scope
 from thalweg.graph.dtypes import DType, as_dtype
+from thalweg.graph.func_graph import outermost
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.state.initializers import GlorotUniform, Zeros
 from thalweg.state.partitioned_variable import PartitionedVariable, PartitionInfo, cut
@@ -27,6 +29,7 @@ class VariableStore:
         """Starts without variables."""
         self.vars: dict[str, Any] = {}
         self.partitioned: dict[str, PartitionedVariable] = {}
+        self.reuses = False  # Whether variables are always found again: of an EagerVariableStore.
 
     def get_variable(self, name: str, custom_getter: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Finds or creates a variable, through the custom getter if there is one."""
@@ -62,8 +65,8 @@ class VariableStore:
             raise ValueError("If initializer is a constant, do not specify shape.")
         wanted = TensorShape(shape)
         if name in self.vars:
-            return self._found(name, wanted, dtype, reuse)
-        if reuse is True:
+            return self._found(name, wanted, dtype, reuse or self.reuses)
+        if reuse is True and not outermost(get_default_graph())._executes:
             raise ValueError(
                 f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set "
                 "reuse=tf.AUTO_REUSE in VarScope?"
@@ -213,9 +216,24 @@ def _add_regularizer(regularizer: Any, variable: Any, name: str) -> None:
         add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)
 
 
+class _EagerStores(threading.local):
+    """The innermost EagerVariableStore of a thread."""
+
+    innermost: VariableStore | None = None
+
+
+eager_stores = _EagerStores()
+
+
 def store_of_default_graph() -> VariableStore:
-    """The store of the default graph."""
+    """The store of the default graph.
+
+    Where ops run at once, and in their functions, nothing keeps variables by name: that of the open
+    EagerVariableStore, or a new one, so that each `tf.get_variable` makes a variable.
+    """
     graph = get_default_graph()
+    if graph._executes or outermost(graph)._executes:
+        return eager_stores.innermost or VariableStore()
     with graph._lock:
         store: VariableStore = graph._attachments.setdefault("variable_store", VariableStore())
         return store

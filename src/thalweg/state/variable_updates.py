@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from thalweg.graph.apply import apply_one, apply_op
@@ -10,6 +10,7 @@ from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import name_scope
 from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import OVERLOADABLE_OPERATORS, Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -21,6 +22,7 @@ class VariableUpdates:
     _handle: Tensor
     _dtype: DType
     _shape: TensorShape
+    name: Any  # A property, defined by Variable.
 
     def value(self) -> Tensor:
         """Defined by Variable."""
@@ -51,7 +53,7 @@ class VariableUpdates:
         tensor = convert_to_tensor(value, self._dtype)
         if validate_shape and not self._shape.is_compatible_with(tensor.shape):
             raise ValueError(
-                f"Cannot assign to variable {self._handle.name} due to variable shape {self._shape} and value shape "
+                f"Cannot assign to variable {self.name} due to variable shape {self._shape} and value shape "
                 f"{tensor.shape} are incompatible"
             )
         op = apply_op(
@@ -151,7 +153,10 @@ class VariableUpdates:
 
     def __getitem__(self, item: Any) -> Any:
         """A slice of the value, like that of a tensor, that can also be assigned to: `v[1:3].assign(x)`."""
-        part = self.value()[item]
+        value = self.value()
+        if type(value) is EagerTensor:
+            return Tensor.__getitem__(value, item, self)  # type: ignore[call-arg]  (see index_tensor)
+        part = value[item]
         return self._as_slice(part) if type(part) is Tensor and part.op.type == "StridedSlice" else part
 
     def _as_slice(self, part: Tensor) -> Tensor:
@@ -159,6 +164,15 @@ class VariableUpdates:
         part.__class__ = VariableSlice
         part.op._python_data = self
         return part
+
+    def _as_eager_slice(self, part: Any, place: Sequence[Any], masks: dict[str, Any]) -> None:
+        """The same where ops run at once: the slice knows where it is from."""
+
+        def assign(value: Any, name: str | None = None) -> Any:
+            new = convert_to_tensor(value, self._dtype)
+            return self._updated(apply_op("ResourceStridedSliceAssign", self._handle, *place, new, name=name, **masks))
+
+        part.assign = assign
 
 
 class VariableSlice(Tensor):

@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 from thalweg.graph import dtypes
-from thalweg.graph.default_graph import control_dependencies, get_default_graph
+from thalweg.graph.default_graph import control_dependencies, executing_eagerly, get_default_graph
 from thalweg.graph.operation import Operation
 from thalweg.ops.array.constants import constant, no_op
 from thalweg.state.saveable import SaveableObject, SaveSpec
 from thalweg.state.variable import Variable
+from thalweg.trackable.eager_values import write_values
 from thalweg.trackable.object_graph import GRAPH_KEY, AutoTrackable, ObjectGraph, children, is_trackable
 from thalweg.trackable.object_restore import (
     InitializationStatus,
@@ -107,6 +108,8 @@ class Checkpoint(AutoTrackable):
         Returns:
             The prefix, for `restore`.
         """
+        if executing_eagerly():
+            return self._write_eagerly(os.fsdecode(file_prefix))
         session = session_or_default(session)
         with session.graph.as_default():
             self._make_counter(session)
@@ -132,10 +135,23 @@ class Checkpoint(AutoTrackable):
         Returns:
             The prefix with the number, for `restore`.
         """
-        session = session_or_default(session)
         prefix = os.fsdecode(file_prefix)
+        if executing_eagerly():
+            path = self._write_eagerly(f"{prefix}-{int(self.save_counter.assign_add(1).numpy())}")
+            write_checkpoint_state(os.path.dirname(prefix), path, [path], None, save_relative_paths=True)
+            return path
+        session = session_or_default(session)
         path = self.write(f"{prefix}-{self._count(session)}", session)
         write_checkpoint_state(os.path.dirname(prefix), path, [path], None, save_relative_paths=True)
+        return path
+
+    def _write_eagerly(self, path: str) -> str:
+        self.save_counter  # noqa: B018 (made now, so that it is saved with the others)
+        graph = ObjectGraph(self)
+        serialized: bytes = graph.to_proto().SerializeToString(deterministic=True)
+        values = [graph.values(number) for number in range(len(graph.objects))]
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        write_values(path, {key: value for each in values for key, value in each.values()}, {GRAPH_KEY: serialized})
         return path
 
     def _make_counter(self, session: Any) -> Any:
@@ -170,8 +186,11 @@ class Checkpoint(AutoTrackable):
             return InitializationStatus(self)
         path = os.fsdecode(save_path)
         reader = CheckpointReader(path)
-        status = LoadStatus if reader.has_tensor(GRAPH_KEY) else NamedLoadStatus
-        return status(self, path, reader)
+        kind = LoadStatus if reader.has_tensor(GRAPH_KEY) else NamedLoadStatus
+        status = kind(self, path, reader)
+        if executing_eagerly():
+            status.run_restore_ops()
+        return status
 
     def read(self, save_path: Any, options: Any = None) -> Any:
         """As `restore`, for checkpoints that `write` made."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from thalweg.graph.default_graph import executing_eagerly
 from thalweg.graph.default_stack import get_default_session
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.variable import Variable
+from thalweg.trackable.eager_values import restore_values
 from thalweg.trackable.object_graph import GRAPH_KEY, ObjectGraph, children
 from thalweg.train.checkpoints.checkpoint_reader import CheckpointReader
 from thalweg.train.checkpoints.saver import Saver
@@ -91,6 +93,9 @@ class LoadStatus:
             ValueError: If there is no session.
             errors.InvalidArgumentError: If a variable has another shape or type in the checkpoint.
         """
+        if executing_eagerly():
+            restore_values(self._path, self._values(*self._matched()))
+            return
         session = session_or_default(session)
         values = self._values(*self._matched())
         if not values:
@@ -102,6 +107,9 @@ class LoadStatus:
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Restores the objects that are in the checkpoint, and initializes all others."""
+        if executing_eagerly():
+            self.run_restore_ops()
+            return
         session = session_or_default(session)
         graph, found = self._matched()
         restored = {id(value) for value in found.values()}
@@ -205,6 +213,9 @@ class NamedLoadStatus:
 
     def run_restore_ops(self, session: Any = None) -> None:
         """Restores the variables by name; all must be in the checkpoint."""
+        if executing_eagerly():
+            restore_values(self._path, {variable.op.name: variable for variable in self._variables()})
+            return
         Saver(self._variables(), max_to_keep=None).restore(session_or_default(session), self._path)
 
     def initialize_or_restore(self, session: Any = None) -> None:
@@ -231,6 +242,8 @@ class InitializationStatus:
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Initializes all objects."""
+        if executing_eagerly():
+            return
         session_or_default(session).run(initializers(ObjectGraph(self._root).objects))
 
 

@@ -57,6 +57,8 @@ def _by_name(graph: Graph) -> Any:
     for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
         if variable.name == "global_step:0":
             return variable
+    if graph._executes:
+        return None
     try:
         return graph.get_tensor_by_name("global_step:0")
     except KeyError:
@@ -82,6 +84,8 @@ def create_global_step(graph: Graph | None = None) -> Variable:
             trainable=False,
             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
         )
+    if graph._executes:
+        Graph.add_to_collection(graph, GraphKeys.GLOBAL_STEP, variable)  # The one variable that the program keeps.
     return variable
 
 

@@ -15,6 +15,7 @@ from thalweg.graph.definitions.dispatch import elementwise
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -143,7 +144,10 @@ def identity(input: Any, name: str | None = None) -> Any:
         with name_scope(name, "Identity", [input]):
             return SparseTensor(identity(input.indices), identity(input.values), identity(input.dense_shape))
     tensor = apply_one("Identity", input, name=name)
-    tensor._handle_data = tensor.op.inputs[0]._handle_data
+    if isinstance(tensor, EagerTensor):
+        tensor._handle_data = getattr(input, "_handle_data", None)
+    else:
+        tensor._handle_data = tensor.op.inputs[0]._handle_data
     return tensor
 
 

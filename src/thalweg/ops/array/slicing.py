@@ -14,6 +14,7 @@ from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, export, export_value, gradient, work
 from thalweg.graph.definitions.shape_context import ShapeContext
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
 from thalweg.graph.tensor import Tensor
@@ -228,7 +229,12 @@ def strided_slice(
         "shrink_axis_mask": shrink_axis_mask,
     }
     result = apply_one("StridedSlice", input_, begin, end, strides, name=name, **masks)
-    return result if var is None else var._as_slice(result)
+    if var is None:
+        return result
+    if type(result) is EagerTensor:
+        var._as_eager_slice(result, (begin, end, strides), masks)
+        return result
+    return var._as_slice(result)
 
 
 def _ones(begin: Tensor) -> Any:

@@ -38,6 +38,10 @@ def _abbreviated(value: Any, summarize: int | None) -> str:
     return f"[{text}{'...' if flat.size > most else ''}]" if np.ndim(value) else text
 
 
+def _name(tensor: Tensor) -> str:
+    return str(getattr(tensor, "name", "a value"))
+
+
 def _compare(
     default_name: str, op_type: str, static: Callable[[Any, Any], Any], condition: str, x: Any, y: Any, data: Any,
     summarize: int | None, message: str | None, name: str | None,
@@ -52,7 +56,8 @@ def _compare(
             raise errors.InvalidArgumentError(
                 None, None,
                 f"{message + chr(10) if message else ''}Condition {condition} did not hold element-wise:\n"
-                f"x ({x.name}) = \n{_abbreviated(left, summarize)}\ny ({y.name}) = \n{_abbreviated(right, summarize)}",
+                f"x ({_name(x)}) = \n{_abbreviated(left, summarize)}\n"
+                f"y ({_name(y)}) = \n{_abbreviated(right, summarize)}",
             )  # fmt: skip
         if data is None:
             data = [f"Condition {condition} did not hold element-wise:", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]

@@ -50,24 +50,6 @@ def load_file_system_library(library_filename: str) -> None:
     raise errors.UnimplementedError(None, None, f"Cannot load {library_filename}: there are no file-system plug-ins.")
 
 
-@export("enable_eager_execution")
-def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
-    """Not available yet: programs build graphs and run them in sessions."""
-    raise errors.UnimplementedError(None, None, "Eager execution is not there yet: use graphs and tf.Session.")
-
-
-@export("executing_eagerly")
-def executing_eagerly() -> bool:
-    """Whether ops run at once; they never do."""
-    return False
-
-
-@export("executing_eagerly_outside_functions")
-def executing_eagerly_outside_functions() -> bool:
-    """Whether ops run at once: they do not."""
-    return False
-
-
 @export("resource_variables_enabled")
 def resource_variables_enabled() -> bool:
     """Whether new variables are resource variables: they always are."""

@@ -16,7 +16,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.element_types import INEXACT, NUMBERS, SIGNED
 from thalweg.ops.math.math_gradients import conj, reduce_to_inputs
-from thalweg.ops.math.operators import binary, binary_operator, unary
+from thalweg.ops.math.operators import binary, binary_operator, eager_operator, unary
 
 define(
     "Add",
@@ -51,6 +51,7 @@ def _add_grad(op: Operation, grad: Tensor) -> Any:
 
 
 binary_operator("add", lambda x, y: _add(x, y, "add"))
+eager_operator("add", "AddV2")
 
 
 define("Sub", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast)
@@ -69,6 +70,7 @@ def _sub_grad(op: Operation, grad: Tensor) -> Any:
 
 
 binary_operator("sub", lambda x, y: apply_one("Sub", x, y, name="sub"))
+eager_operator("sub", "Sub")
 
 
 define("Mul", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast, commutative=True)
@@ -88,6 +90,7 @@ def _mul_grad(op: Operation, grad: Tensor) -> Any:
 
 
 binary_operator("mul", lambda x, y: apply_one("Mul", x, y, name="mul"))
+eager_operator("mul", "Mul")
 
 
 define("Neg", "x: T -> y: T", f"T: {SIGNED}", shape=shapes.unchanged)

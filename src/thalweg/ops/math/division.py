@@ -16,7 +16,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.math.arithmetic import multiply, negative
 from thalweg.ops.math.element_types import FLOATS, INEXACT, INTEGERS, NUMBERS
 from thalweg.ops.math.math_gradients import conj, reduce_to_inputs
-from thalweg.ops.math.operators import binary, binary_operator
+from thalweg.ops.math.operators import binary, binary_operator, eager_operator
 
 define("RealDiv", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast)
 define("Div", "x: T, y: T -> z: T", f"T: {NUMBERS}", shape=shapes.broadcast)
@@ -179,6 +179,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 binary_operator("truediv", truediv)
+eager_operator("truediv", "RealDiv", only_floating=True)
 binary_operator("div", div)
 binary_operator("floordiv", floordiv)
 binary_operator("mod", lambda x, y: binary("FloorMod", x, y, "mod"))

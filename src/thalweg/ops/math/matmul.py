@@ -12,6 +12,7 @@ from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, work
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import bfloat16, float32
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -102,6 +103,9 @@ def matmul(
         >>> tf.matmul(tf.ones([2, 3]), tf.ones([3, 4])).shape.as_list()
         [2, 4]
     """
+    at_once = type(a) is EagerTensor and type(b) is EagerTensor and a.ndim == b.ndim == 2
+    if at_once and not (adjoint_a or adjoint_b or a_is_sparse or b_is_sparse):
+        return apply_one("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=name)
     with name_scope(name, "MatMul", [a, b]) as scope:
         if transpose_a and adjoint_a:
             raise ValueError("Only one of transpose_a and adjoint_a can be True.")

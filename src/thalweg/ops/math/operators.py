@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from thalweg.graph.apply import apply_one
+from thalweg.graph.apply import apply_one, is_intercepted
 from thalweg.graph.composite import SparseTensor
+from thalweg.graph.default_graph import eager_graph
+from thalweg.graph.default_stack import default_graphs
+from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.tensor import Tensor
 
 
@@ -35,6 +38,28 @@ def binary_operator(name: str, function: Callable[[Any, Any], Any]) -> None:
 
     Tensor.override_operator(f"__{name}__", operator)
     Tensor.override_operator(reflected, reflected_operator)
+
+
+def eager_operator(name: str, op_type: str, only_floating: bool = False) -> None:
+    """Gives eager tensors an operator that runs a known op at once, without the code that is for any values.
+
+    Args:
+        name: The operator without underscores; it has been installed for all tensors.
+        op_type: The op that it applies to two tensors.
+        only_floating: Whether it applies another one to integers.
+    """
+    general: Callable[[Any, Any], Any] = getattr(Tensor, f"__{name}__")
+
+    def operator(x: EagerTensor, y: Any) -> Any:
+        if type(y) is EagerTensor and not is_intercepted() and (not only_floating or x.dtype.is_floating):
+            stack = default_graphs.stack
+            if not stack or stack[-1]._executes:
+                made = eager_graph().run_known(op_type, (x, y), {})
+                if made is not NotImplemented:
+                    return made
+        return general(x, y)
+
+    setattr(EagerTensor, f"__{name}__", operator)
 
 
 def unary(op_type: str, x: Any, name: str | None = None) -> Tensor:

@@ -16,7 +16,7 @@ from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import bfloat16, float16, float32
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, op_type_of
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.math.arithmetic import add, multiply, negative, subtract
 from thalweg.ops.math.element_types import FLOATS
@@ -111,9 +111,9 @@ define(
 
 def _is_zero(grad: Tensor | None) -> bool:
     """Whether a gradient is missing or all zeros: that of an output that the loss does not depend on."""
-    if grad is None or grad.op.type == "ZerosLike":
+    if grad is None or op_type_of(grad) == "ZerosLike" or "is_zero" in getattr(grad, "__dict__", ()):
         return True
-    if grad.op.type != "Fill":
+    if op_type_of(grad) != "Fill":
         return False
     value = constant_value(grad.op.inputs[1])
     return value is not None and not value.any()
@@ -133,7 +133,7 @@ def _logits_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None)
 @gradient("SoftmaxCrossEntropyWithLogits")
 def _cross_entropy_grad(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None) -> Any:
     logits = _logits_grad(op, loss_grad, backprop_grad)
-    if op.inputs[1].op.type == "StopGradient":
+    if op_type_of(op.inputs[1]) == "StopGradient":
         return logits, None
     labels = multiply(apply_one("ExpandDims", negative(loss_grad), -1), unary("LogSoftmax", op.inputs[0]))
     return logits, labels if _is_zero(backprop_grad) else subtract(labels, backprop_grad)

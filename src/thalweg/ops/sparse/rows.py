@@ -16,7 +16,7 @@ from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.dtypes import as_dtype, float32, int64
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, op_type_of
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import Array, require, sparse_input, sparse_shapes
 from thalweg.ops.sparse.tensors import as_sparse, sparse_reorder, sparse_tensor_to_dense
@@ -101,7 +101,7 @@ def sparse_retain(sp_input: Any, to_retain: Any) -> SparseTensor:
 
 def _identity_unless_constant(shape: Tensor) -> Tensor:
     # The same constant, so that the static shape is known.
-    return shape if shape.op.type == "Const" else apply_one("Identity", shape)
+    return shape if op_type_of(shape) in ("Const", "") else apply_one("Identity", shape)
 
 
 @export("sparse_mask", "sparse.mask")

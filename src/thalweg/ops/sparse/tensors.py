@@ -14,7 +14,7 @@ from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, export, gradient, not_differentiable, python_kernel
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.operation import Operation
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, op_type_of
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.sparse.kernel_arrays import (
     Array,
@@ -164,7 +164,7 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
 
 def _identity_unless_constant(x: Tensor) -> Tensor:
     # The same constant, so that the static shape is known.
-    return x if x.op.type == "Const" else apply_one("Identity", x)
+    return x if op_type_of(x) in ("Const", "") else apply_one("Identity", x)
 
 
 @gradient("SparseReorder")

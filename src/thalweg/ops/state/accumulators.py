@@ -12,7 +12,7 @@ from thalweg.graph.definitions.op_registry import define, export, not_differenti
 from thalweg.graph.dtypes import DType, as_dtype, int64
 from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, name_of_op
 from thalweg.graph.tensor_shape import TensorShape, as_shape
 
 _MAKE = (
@@ -76,7 +76,7 @@ class ConditionalAccumulatorBase:
         self._dtype = as_dtype(dtype)
         self._shape = TensorShape(None) if shape is None else as_shape(shape)
         self._accumulator_ref = accumulator_ref
-        self._name = str(accumulator_ref.op.name).split("/")[-1]
+        self._name = name_of_op(accumulator_ref, type(self).__name__).split("/")[-1]
 
     @property
     def accumulator_ref(self) -> Tensor:

@@ -13,7 +13,7 @@ from thalweg.graph.dtypes import string
 from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, name_of_op
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.state.queues import as_dtypes, as_shapes
 
@@ -98,7 +98,7 @@ class Barrier:
             shared_name=shared_name or "",
             name=name,
         )
-        self._name = str(self._barrier_ref.op.name).split("/")[-1]
+        self._name = name_of_op(self._barrier_ref, type(self).__name__).split("/")[-1]
 
     @property
     def barrier_ref(self) -> Tensor:
@@ -108,7 +108,7 @@ class Barrier:
     @property
     def name(self) -> str:
         """The name of the barrier's op."""
-        return str(self._barrier_ref.op.name)
+        return name_of_op(self._barrier_ref, type(self).__name__)
 
     def insert_many(self, component_index: int, keys: Any, values: Any, name: str | None = None) -> Operation:
         """Gives several elements, named by their keys, one of their components.

@@ -14,7 +14,7 @@ from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype, int64
 from thalweg.graph.operation import Operation
 from thalweg.graph.static_value import constant_value
-from thalweg.graph.tensor import Tensor
+from thalweg.graph.tensor import Tensor, name_of_op
 from thalweg.graph.tensor_shape import TensorShape, as_shape
 
 Components = Tensor | list[Tensor] | dict[str, Tensor]
@@ -108,7 +108,7 @@ class QueueBase:
             self._shapes = [TensorShape(None)] * len(dtypes)
         self._names = as_names(names, dtypes)
         self._queue_ref = queue_ref
-        self._name = str(queue_ref.op.name).split("/")[-1]
+        self._name = name_of_op(queue_ref, type(self).__name__).split("/")[-1]
 
     @staticmethod
     def from_list(index: Any, queues: Any) -> QueueBase:
@@ -144,7 +144,7 @@ class QueueBase:
     @property
     def name(self) -> str:
         """The name of the queue's op."""
-        return str(self._queue_ref.op.name)
+        return name_of_op(self._queue_ref, type(self).__name__)
 
     @property
     def dtypes(self) -> list[DType]:

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.default_graph import control_dependencies, executing_eagerly, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.graph import Graph
@@ -32,6 +32,14 @@ class TensorArray:
         ...     print(sess.run(ta.stack()))
         [10. 20.]
     """
+
+    eager_class: type[TensorArray] | None = None  # Of arrays where ops run at once; set by the module of that class.
+
+    def __new__(cls, *args: Any, **options: Any) -> TensorArray:
+        """An array of a graph, or, where ops run at once, a list of tensors."""
+        if cls is TensorArray and cls.eager_class is not None and executing_eagerly():
+            return object.__new__(cls.eager_class)
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -102,7 +110,7 @@ class TensorArray:
 
     def _with_flow(self, flow: Tensor) -> TensorArray:
         """The same array after the operations that `flow` depends on."""
-        other = TensorArray.__new__(TensorArray)
+        other = object.__new__(TensorArray)
         other.__dict__.update(self.__dict__)
         other._flow = flow
         return other

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from thalweg.autodiff.gradients import gradients
+from thalweg.eager.mode import executing_eagerly_outside_functions
+from thalweg.eager.tape import GradientTape
 from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply, apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
@@ -14,6 +16,8 @@ from thalweg.graph.conversion import convert_to_tensor
 from thalweg.graph.default_graph import (
     colocate_with,
     control_dependencies,
+    eager_graph,
+    executing_eagerly,
     get_collection,
     get_collection_ref,
     get_default_graph,
@@ -21,6 +25,8 @@ from thalweg.graph.default_graph import (
 )
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_tensor import EagerTensor
+from thalweg.graph.func_graph import outermost
 from thalweg.graph.marks import DISTINCT
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -138,6 +144,8 @@ class Optimizer:
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH. "
                 f"Not {gate_gradients}"
             )
+        if executing_eagerly_outside_functions():
+            return self._compute_with_tape(loss, var_list, grad_loss)
         if callable(loss):
             loss = loss()
         self._assert_valid_dtypes([loss])
@@ -166,6 +174,28 @@ class Optimizer:
         pairs = list(zip(grads, variables, strict=True))
         self._assert_valid_dtypes([v for g, v in pairs if g is not None and v.dtype.base_dtype is not dtypes.resource])
         return pairs
+
+    def _compute_with_tape(self, loss: Any, var_list: Any, grad_loss: Any) -> GradsAndVars:
+        """The same where ops run at once, and in functions that are called from there."""
+        if not callable(loss):
+            if executing_eagerly():
+                raise RuntimeError(
+                    "`loss` passed to Optimizer.compute_gradients should be a function when eager execution is enabled."
+                )
+            if var_list is None:
+                raise ValueError("Within a function, compute_gradients needs a function as `loss`, or a `var_list`.")
+            variables = nest.flatten(var_list)
+            return list(zip(gradients(loss, variables, grad_ys=grad_loss), variables, strict=True))
+        with GradientTape() as tape:
+            if var_list is not None:
+                tape.watch(var_list)
+            value = loss()
+            variables = list(tape.watched_variables()) if var_list is None else nest.flatten(var_list)
+        self._assert_valid_dtypes([value])
+        if not variables:
+            raise ValueError("No variables to optimize.")
+        grads = tape.gradient(value, variables, None if grad_loss is None else [grad_loss])
+        return list(zip(grads, variables, strict=True))
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """Returns an operation that applies gradients to variables.
@@ -202,6 +232,8 @@ class Optimizer:
             else:
                 with control_dependencies([self._finish(updates, "update")]), colocate_with(global_step):
                     train_op = _increment(global_step, scope)
+        if executing_eagerly():
+            return None
         train_op = getattr(train_op, "op", train_op)
         collected = get_collection_ref(GraphKeys.TRAIN_OP)
         if train_op not in collected:
@@ -328,7 +360,7 @@ class Optimizer:
 
     def variables(self) -> list[Any]:
         """All variables that the optimizer keeps in the default graph, by name."""
-        graph = get_default_graph()
+        graph = _home()
         kept = [*self._non_slot_dict.values(), *(slot for named in self._slots.values() for slot in named.values())]
         own = (var for var in kept if var.op.graph is graph and not isinstance(var, TableSlot))
         return sorted(own, key=lambda var: str(var.name))
@@ -360,7 +392,7 @@ class Optimizer:
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
         """A variable that belongs to no variable, such as a power of a decay; created if it does not exist."""
-        key = (name, get_default_graph())
+        key = (name, _home())
         if key not in self._non_slot_dict:
             with get_default_graph().colocate_with(colocate_with):
                 self._non_slot_dict[key] = Variable(initial_value, name=name, trainable=False)
@@ -368,7 +400,7 @@ class Optimizer:
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:
         """The variable that `_create_non_slot_variable` made; None if there is none."""
-        return self._non_slot_dict.get((name, get_default_graph() if graph is None else graph))
+        return self._non_slot_dict.get((name, _home() if graph is None else graph))
 
     def _non_slot_variables(self) -> list[Any]:
         return list(self._non_slot_dict.values())
@@ -383,13 +415,24 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
 
 def has_distinct_elements(indices: Tensor) -> bool:
     """Whether indices are known to be all different: those of one look-up of unique ids."""
+    if isinstance(indices, EagerTensor):
+        return False
     while indices.op.type in ("Identity", "Reshape"):
         indices = indices.op.inputs[0]
     return (indices.op.type == "Unique" and indices.value_index == 0) or DISTINCT in indices.op.attrs
 
 
 def _key(var: Any) -> Any:
+    if isinstance(var, Variable) and var._eager_name is not None:
+        return (eager_graph(), var.handle)  # Their names need not differ.
     return (var.op.graph, var.op.name)
+
+
+def _home() -> Any:
+    """The graph to which variables belong that are created now."""
+    graph = get_default_graph()
+    around = outermost(graph)
+    return around if around._executes else graph
 
 
 def _checked(grad: Any) -> Gradient:

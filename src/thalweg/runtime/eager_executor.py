@@ -1,0 +1,309 @@
+"""The executor: runs ops at once, one native op each, made once for an op type, attributes, element types and device.
+
+An op takes one of three ways:
+
+    EagerOp      the kernel alone, on the calling thread: all ops but the following
+    new EagerOp  those that make a resource: each run makes another one, which lives as long as its handles
+    EagerStep    ops that call functions, and devices with memory of their own: a planned step of one node
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from thalweg import errors
+from thalweg._native import core
+from thalweg.autodiff.recording import tapes
+from thalweg.graph import dtypes, eager_tensor
+from thalweg.graph.conversion import convert
+from thalweg.graph.default_graph import eager_graph, get_default_graph
+from thalweg.graph.default_stack import default_graph_scope
+from thalweg.graph.definitions.op_registry import OpDef
+from thalweg.graph.definitions.prepared_op import PreparedOp
+from thalweg.graph.device_spec import merged
+from thalweg.graph.dtypes import DType
+from thalweg.graph.eager_operation import EagerOperation
+from thalweg.graph.eager_tensor import EagerTensor
+from thalweg.graph.handle_data import HandleData
+from thalweg.graph.op_effects import Effect
+from thalweg.graph.operation import Operation
+from thalweg.graph.resolve import resolve_prepared
+from thalweg.graph.tensor import Tensor
+from thalweg.passes.inline_functions import function_attrs
+from thalweg.runtime.eager_context import EagerContext
+from thalweg.runtime.eager_step import EagerStep
+from thalweg.runtime.install import register_python_kernels
+
+_MOST_OPS = 20_000  # Programs that call ops with ever new attributes must not fill the memory.
+_numbers = itertools.count()
+
+
+class _Cached:
+    """A native op, and what the executor needs to know when it runs."""
+
+    __slots__ = ("attrs", "native", "op_def", "run")
+
+    def __init__(self, op_def: OpDef, attrs: dict[str, Any], run: Any, native: Any = None) -> None:
+        self.op_def = op_def
+        self.attrs = attrs
+        self.run = run
+        self.native = native  # The core's EagerOp, if it has one.
+
+
+class EagerExecutor:
+    """Runs ops on the devices of an EagerContext. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Connects the core and the class of eager tensors."""
+        register_python_kernels()
+        numbers = {
+            dtype.as_datatype_enum: dtype
+            for dtype in vars(dtypes).values()
+            if isinstance(dtype, DType) and not dtype._is_ref_dtype
+        }
+        eager_tensor.connect(core, numbers)
+        self._context: EagerContext | None = None
+        self._lock = threading.Lock()
+        self._config: Any = None
+        self._by_call: dict[Any, _Cached] = {}
+        self._by_node: dict[Any, _Cached] = {}
+        self._known = core.OpCache()
+
+    @property
+    def context(self) -> EagerContext:
+        """The devices and resources; made by the first op."""
+        context = self._context
+        if context is None:
+            with self._lock:
+                if self._context is None:
+                    self._context = EagerContext(self._config)
+                context = self._context
+        return context
+
+    def configure(self, config: Any) -> None:
+        """Takes the options of the program, before its first op.
+
+        Raises:
+            ValueError: If ops have run.
+        """
+        if self._context is not None and config is not None:
+            raise ValueError("tf.enable_eager_execution(config=...) must be called before the first op runs.")
+        self._config = config
+
+    def forget_random_state(self) -> None:
+        """Drops the kernels, which hold the streams of random numbers."""
+        self._by_call.clear()
+        self._by_node.clear()
+        self._known.clear()
+
+    # Running.
+
+    def run_known(self, op_type: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Runs an op that is known; see `EagerGraph`."""
+        if tapes.open or not eager_graph()._scopes.plain:
+            return NotImplemented
+        return self._known.run(op_type, inputs, attrs)
+
+    def execute(self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], name: str | None) -> Any:
+        """Runs an op on any values; see `graph.apply`."""
+        cached: _Cached | None = None
+        if prepared.simple and eager_graph()._scopes.plain:
+            key = (prepared, *[value.dtype for value in inputs if type(value) is EagerTensor], *attrs.items())
+            if len(key) == 1 + len(inputs) + len(attrs):
+                try:
+                    cached = self._by_call.get(key)
+                except TypeError:  # A list or an array among the attributes.
+                    key = ()
+            else:
+                key = ()
+            if cached is not None:
+                outputs = cached.run(inputs)
+                if tapes.open:
+                    self._show(cached, inputs, outputs)
+                if prepared.one_output:
+                    return outputs
+                return self._results(prepared, cached, inputs, outputs, name)
+        else:
+            key = ()
+        tensors, values, types = self._resolved(prepared, inputs, attrs, name)
+        cached = self._node(prepared.op_def, tensors, values, types, name or prepared.op_def.name)
+        if key and type(cached.run) is not _Maker:
+            if len(self._by_call) > _MOST_OPS:
+                self._by_call.clear()
+                self._known.clear()
+            self._by_call[key] = cached
+            if prepared.one_output and cached.native is not None:
+                self._known.keep(prepared.op_def.name, inputs, attrs, cached.native)
+        outputs = cached.run(tensors)
+        if tapes.open:
+            self._show(cached, tensors, outputs)
+        if prepared.one_output:
+            return outputs
+        return self._results(prepared, cached, tensors, outputs, name)
+
+    def run(
+        self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], name: str, output_dtypes: Sequence[DType]
+    ) -> Operation:
+        """Runs an op with complete attributes; see `EagerGraph.add_operation`."""
+        cached = self._node(op_def, inputs, attrs, output_dtypes, name)
+        outputs = cached.run(inputs)
+        if tapes.open:
+            self._show(cached, inputs, outputs)
+        return EagerOperation(op_def, inputs, attrs, _listed(outputs), name)
+
+    def _resolved(
+        self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], name: str | None
+    ) -> tuple[Sequence[Any], dict[str, Any], Sequence[DType]]:
+        """The inputs as eager tensors, the attributes, and the types of the outputs."""
+        node = name or prepared.op_def.name
+        if prepared.simple and all(type(value) is EagerTensor for value in inputs):
+            return resolve_prepared(prepared, inputs, attrs, None, EagerTensor, node)  # type: ignore[type-var]
+        if get_default_graph()._executes:
+            found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)  # type: ignore[type-var]
+        else:
+            with default_graph_scope(eager_graph()):
+                found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)  # type: ignore[type-var]
+        for tensor in found[0]:
+            if type(tensor) is not EagerTensor:
+                raise TypeError(
+                    f"{tensor} is a tensor of a graph: it has no value that '{prepared.op_def.name}' could take, which "
+                    "runs at once here. Build the op within `with graph.as_default():`, or fetch the value with "
+                    "`session.run` first."
+                )
+        return found
+
+    def _results(self, prepared: PreparedOp, cached: _Cached, inputs: Any, outputs: Any, name: str | None) -> Any:
+        outputs = _listed(outputs)
+        if prepared.op_def.outputs:
+            return prepared.results(outputs, cached.attrs)
+        return EagerOperation(prepared.op_def, inputs, cached.attrs, outputs, name or "")
+
+    @staticmethod
+    def _show(cached: _Cached, inputs: Sequence[Any], outputs: Any) -> None:
+        listed = _listed(outputs)
+        for tape in tapes.open:
+            tape.record(cached.op_def, inputs, cached.attrs, listed)
+
+    # Native ops.
+
+    def _node(
+        self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], types: Sequence[DType], name: str
+    ) -> _Cached:
+        scopes = eager_graph()._scopes
+        if scopes.gradient_map.get(op_def.name):
+            attrs = {**attrs, "_gradient_op_type": scopes.gradient_map[op_def.name].encode()}
+        if scopes.container and op_def.stateful and attrs.get("container") == b"":
+            attrs = {**attrs, "container": scopes.container.encode()}
+        device = self._device(op_def)
+        if op_def.name == "Const":
+            return _Cached(op_def, attrs, _Constant(attrs["value"], attrs["dtype"]))
+        if op_def.effect is Effect.FED and not inputs:
+            raise RuntimeError("tf.placeholder() is not compatible with eager execution: pass the value itself.")
+        if op_def.flow.is_primitive:
+            raise errors.UnimplementedError(
+                None, None, f"'{op_def.name}' steers the steps of graphs. Python's own statements steer eager programs."
+            )
+        takes = [tensor.dtype for tensor in inputs]
+        if op_def.effect is Effect.CREATES and "shared_name" in attrs:
+            return _Cached(op_def, attrs, _Maker(self.context, op_def, attrs, takes, types, device, name))
+        key = (op_def.name, device, tuple(takes), _frozen(attrs))
+        cached = self._by_node.get(key)
+        if cached is None:
+            run: Any
+            native: Any = None
+            if function_attrs(op_def.name) or op_def.name in eager_graph()._functions or not _on_host(device):
+                run = EagerStep(self.context, op_def, inputs, attrs, types, device).run
+            else:
+                session = self.context.session
+                native = core.EagerOp(session, op_def.name, op_def.name, device, attrs, takes, list(types))
+                run = native.run
+            if len(self._by_node) > _MOST_OPS:
+                self._by_node.clear()
+            cached = self._by_node[key] = _Cached(op_def, attrs, run, native)
+        return cached
+
+    def _device(self, op_def: OpDef) -> str:
+        """The full name of the device that the open scopes ask for."""
+        devices = eager_graph()._scopes.devices
+        if not devices:
+            return self.context.default_device
+        wanted = ""
+        for device in reversed(devices):
+            if device is None:
+                break
+            name = device(EagerOperation(op_def, (), {}, ())) if callable(device) else device
+            wanted = merged(name or "", wanted)
+        return self.context.full_name(wanted)
+
+
+class _Constant:
+    """Makes tensors of one array, which nobody writes."""
+
+    __slots__ = ("_dtype", "_value")
+
+    def __init__(self, value: Any, dtype: DType) -> None:
+        self._value = value
+        self._dtype = dtype.as_datatype_enum
+
+    def __call__(self, inputs: Any) -> Any:
+        return eager_tensor.from_array(self._value, self._dtype, True)
+
+
+class _Maker:
+    """Runs an op that makes a resource: a new one each time, unless the program names it."""
+
+    def __init__(
+        self, context: EagerContext, op_def: OpDef, attrs: dict[str, Any], takes: list[DType], types: Sequence[DType],
+        device: str, name: str,
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._op_def = op_def
+        self._attrs = attrs
+        self._takes = takes
+        self._types = list(types)
+        self._device = device
+        self._name = name
+
+    def __call__(self, inputs: Any) -> Any:
+        attrs = self._attrs
+        shared = bool(attrs["shared_name"])
+        name = f"{self._name}/{next(_numbers)}"
+        session = self._context.session
+        op = core.EagerOp(session, name, self._op_def.name, self._device, attrs, self._takes, self._types)
+        outputs = op.run(inputs)
+        if not shared:
+            core.forget_resource(session, self._device, attrs.get("container", b"").decode(), name)
+        if self._op_def.name == "VarHandleOp":
+            outputs._handle_data = HandleData(attrs["dtype"], attrs["shape"])
+        return outputs
+
+
+def _listed(outputs: Any) -> list[Any]:
+    return outputs if type(outputs) is list else [outputs]
+
+
+def _on_host(device: str) -> bool:
+    return "/device:CPU:" in device
+
+
+def _frozen(value: Any) -> Any:
+    """A hashable stand-in for attributes in canonical form."""
+    if isinstance(value, dict):
+        return tuple((key, _frozen(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return (list, *[_frozen(item) for item in value])
+    if hasattr(value, "tobytes"):
+        return value.dtype.str, value.shape, value.tobytes() if value.dtype != object else repr(value.tolist())
+    if hasattr(value, "dims_tuple"):
+        return "shape", value.dims_tuple
+    if type(value).__name__ == "NameAttrList":
+        return "function", value.name, _frozen(value.attrs)
+    return type(value), value
+
+
+def new_executor() -> EagerExecutor:
+    """For `graph.default_graph`."""
+    return EagerExecutor()
