@@ -2,12 +2,13 @@
 
 Every op of `op_sweep/` runs at several sizes and types in one process per framework, in short rounds in turn, and the
 results of all are compared. `bench/ops.txt` keeps the last ratio of each case under version control: a case that became
-slower, relative to the same peer, is listed as worse. `--records` runs the samples of the tests' op cases instead, one
-node each, so that every op of the registry that can stand alone is run at least at a small size.
+slower, relative to the same peer, is listed as worse. A case that takes too long ends its worker and is listed; results
+are written down after each case, so that `--resume` goes on with an interrupted run. `--records` runs the samples of
+the tests' op cases instead, one node each, so that every op of the registry that can stand alone is run at least at a
+small size.
 """
 
 import argparse
-import contextlib
 import os
 import re
 import statistics
@@ -17,14 +18,11 @@ from pathlib import Path
 
 import op_sweep
 import peers
+from op_results import SHORT, Journal, report, write_kept
 from op_sweep import records as op_records
 from op_sweep.networks import write_pictures
 from op_sweep.records import export_records
 from run import HERE, Worker
-from table import quantity
-
-KEPT = HERE / "ops.txt"
-SHORT = {"tensorflow": "tf", "torch": "torch"}
 
 
 def is_numeric(digest):
@@ -65,31 +63,15 @@ def run_case(name, case, workers, options, tolerance):
     if len(samples) > 1 and "thalweg" in samples:
         for _ in range(options.rounds):
             for framework in samples:
-                answer = workers[framework].ask(do="round", seconds=options.warm, cpu_time=options.cpu_time)
-                samples[framework] += answer["samples"]
+                if framework in problems:
+                    continue
+                try:
+                    answer = workers[framework].ask(do="round", seconds=options.warm, cpu_time=options.cpu_time)
+                    samples[framework] += answer["samples"]
+                except (RuntimeError, BrokenPipeError) as error:
+                    problems[framework] = str(error).strip().splitlines()[-1][:160]
     # The lower quartile: other load only ever adds time.
     return {f: statistics.quantiles(s, n=4)[0] if len(s) > 1 else s[0] for f, s in samples.items() if s}, problems
-
-
-def read_kept():
-    """The lines of the last run, by name."""
-    kept = {}
-    for line in KEPT.read_text().splitlines() if KEPT.exists() else ():
-        if line and not line.startswith("#"):
-            name, *ratios = (part.strip() for part in line.split("|"))
-            kept[name] = {r.split()[0]: float(r.split()[1]) for r in ratios if r}
-    return kept
-
-
-def write_kept(results):
-    """Keeps the ratios of this run; cases that it left out keep theirs."""
-    kept = read_kept()
-    for name, ratios in results.items():
-        kept[name] = {SHORT[f]: float(f"{r:.2g}") for f, r in ratios.items()}
-    lines = ["# Peer's time / Thalweg's, of the last run of bench/ops.py: below 1 Thalweg is slower."]
-    for name in sorted(kept):
-        lines.append(" | ".join([f"{name:<60}", *(f"{peer} {ratio:g}" for peer, ratio in kept[name].items())]))
-    KEPT.write_text("\n".join(lines) + "\n")
 
 
 def parse_options():
@@ -104,6 +86,9 @@ def parse_options():
     parser.add_argument("--warm", type=float, default=0.03, help="seconds of warming up, and of each round")
     parser.add_argument("--cpu-time", action="store_true", help="the processor's time: busy machines, one thread")
     parser.add_argument("--records", action="store_true", help="the samples of the op cases instead")
+    parser.add_argument("--timeout", type=float, default=30, help="seconds for one order to a worker")
+    parser.add_argument("--budget", type=float, help="seconds for the whole run; the rest is left for --resume")
+    parser.add_argument("--resume", action="store_true", help="go on with the last run: skip the cases that it has")
     parser.add_argument("--keep", action="store_true", help="write bench/ops.txt")
     parser.add_argument("--all", action="store_true", help="print the winners as well")
     options = parser.parse_args()
@@ -116,30 +101,63 @@ def parse_options():
     return options
 
 
-def report(results, times, problems, options):
-    """Losers first, then what is worse than at the last run, then the counts."""
-    before = read_kept()
-    flat = sorted((ratio, name, f) for name, ratios in results.items() for f, ratio in ratios.items())
-    losers = [row for row in flat if row[0] < 1]
-    print(f"\n{len(losers)} of {len(flat)} comparisons lost; peer's time / Thalweg's, Thalweg's time:")
-    for ratio, name, framework in flat if options.all else losers:
-        print(f"  {ratio:6.2f} {SHORT[framework]:<6}{name:<58}{quantity(times[name]['thalweg'], 's'):>10}")
-    worse = []
-    for ratio, name, framework in flat:
-        last = before.get(name, {}).get(SHORT[framework])
-        if last is not None and ratio < last / 1.5:
-            worse.append(f"  {name:<58}{SHORT[framework]:<6}{last:.2f} -> {ratio:.2f}")
-    print(f"\n{len(worse)} worse than at the last run by more than half:", *worse, sep="\n")
-    print(f"\n{len(problems)} cases with problems:")
-    for name, what in problems.items():
-        print(f"  {name}: {what}")
-    for framework in options.against:
-        ratios = [r for _, r in ((n, results[n].get(framework)) for n in results) if r]
-        if ratios:
-            lost = sum(r < 1 for r in ratios)
-            print(f"{framework}: {len(ratios) - lost} won, {lost} lost ({sum(r < 0.9 for r in ratios)} below .9), "
-                  f"median {statistics.median(ratios):.2f}")  # fmt: skip
-    return bool(losers)
+class Progress:
+    """A bar with the number of cases and the time left, on a terminal; elsewhere a line now and then."""
+
+    def __init__(self, total):
+        """Starts the clock."""
+        self.total, self.started, self.printed = total, time.monotonic(), 0.0
+
+    def show(self, done, name):
+        """Cases before this one are done."""
+        now = time.monotonic()
+        is_terminal = sys.stderr.isatty()
+        if now - self.printed < (0.2 if is_terminal else 30):
+            return
+        self.printed = now
+        left = (now - self.started) / max(1, done) * (self.total - done)
+        bar = "#" * (30 * done // max(1, self.total))
+        text = f"[{bar:<30}] {done}/{self.total} {left / 60:.0f} min left, {name}"
+        print(
+            f"\r{text[:118]:<118}" if is_terminal else text,
+            end="" if is_terminal else "\n",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+class Workers:
+    """A worker for each framework, which are replaced when they die, and after so many cases."""
+
+    CASES = 150  # Memory that frameworks keep of earlier graphs stays bounded.
+
+    def __init__(self, options, package):
+        """Starts all of them."""
+        self.options, self.package = options, package
+        self.running, self.cases = {}, 0
+        for framework in options.frameworks:
+            self._start(framework)
+
+    def _start(self, framework):
+        self.running[framework] = Worker(framework, self.options, self.package, self.options.timeout)
+
+    def replace_dead(self):
+        """Starts those again that have ended; returns their frameworks, with the code of each."""
+        codes = {f: worker.process.poll() for f, worker in self.running.items() if worker.process.poll() is not None}
+        self.cases += 1
+        for framework in list(self.running) if self.cases % self.CASES == 0 else codes:
+            self.running[framework].close()
+            self._start(framework)
+        return codes
+
+    def versions(self):
+        """The frameworks and their versions."""
+        return ", ".join(f"{f} {worker.version}" for f, worker in self.running.items())
+
+    def close(self):
+        """Ends them."""
+        for worker in self.running.values():
+            worker.close()
 
 
 def main():
@@ -152,34 +170,33 @@ def main():
         export_records()
     found = (op_records if options.records else op_sweep).all_cases()
     cases = {n: c for n, c in found.items() if re.search(options.only, f"{c.about}: {n}")}
-    workers = {f: Worker(f, options, package) for f in options.frameworks}
+    journal = Journal(HERE / "results" / ("op_records.jsonl" if options.records else "ops.jsonl"), options.resume)
+    todo = {name: case for name, case in cases.items() if name not in journal.times}
+    workers = Workers(options, package)
     tolerances = op_sweep.tolerances()
-    results, times, problems = {}, {}, {}
-    started = time.time()
-    log = open(HERE / "results" / "ops.log", "w")  # noqa: SIM115 (closed at the end): results so far, for long runs
-    for name, case in cases.items():
-        try:
-            times[name], wrong = run_case(name, case, workers, options, tolerances.get(name.split("/")[0], 2e-3))
-        except (RuntimeError, BrokenPipeError) as error:
-            times[name], wrong = {}, {"run": str(error).strip().splitlines()[-1]}
-        for framework, worker in list(workers.items()):
-            if worker.process.poll() is not None:  # It died of the case.
-                wrong[f"{framework} died"] = str(worker.process.returncode)
-                with contextlib.suppress(BrokenPipeError):
-                    worker.close()
-                workers[framework] = Worker(framework, options, package)
-        if wrong:
-            problems[name] = wrong
-        if "thalweg" in times[name]:
-            results[name] = {f: t / times[name]["thalweg"] for f, t in times[name].items() if f != "thalweg"}
-        print(name, results.get(name, {}), wrong or "", file=log, flush=True)
-    log.close()
-    for worker in workers.values():
-        worker.close()
-    print(f"{len(cases)} cases in {time.time() - started:.0f} s")
-    report(results, times, problems, options)
+    started, loads = time.monotonic(), [os.getloadavg()[0]]
+    progress = Progress(len(todo))
+    for done, (name, case) in enumerate(todo.items()):
+        if options.budget is not None and time.monotonic() - started > options.budget:
+            print(f"\nout of time: {len(todo) - done} cases are left for --resume")
+            break
+        progress.show(done, name)
+        tolerance = tolerances.get(name.split("/")[0], 2e-3)
+        times, wrong = run_case(name, case, workers.running, options, tolerance)
+        wrong |= {f"{f} ended": str(code) for f, code in workers.replace_dead().items()}
+        journal.add(name, times, wrong)
+        loads.append(os.getloadavg()[0])
+    versions = workers.versions()
+    workers.close()
+    clock = "the processor's time" if options.cpu_time else "elapsed time"
+    about = (
+        f"{options.threads} thread{'s' * (options.threads > 1)}, {clock}, load of the machine {min(loads):.1f} to "
+        f"{max(loads):.1f}; {versions}."
+    )
+    print(f"\n{len(todo)} cases in {time.monotonic() - started:.0f} s. {about}")
+    report(journal, options)
     if options.keep:
-        write_kept(results)
+        write_kept(journal.ratios(), about)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,11 @@ Thalweg is. All samples are kept as JSON in bench/results/.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import select
 import statistics
 import subprocess
 import sys
@@ -28,10 +30,15 @@ PEAKS = {"peak": "flops", "bandwidth": "bytes_moved"}
 
 
 class Worker:
-    """A worker process and the line of JSON to and from it."""
+    """A worker process and the line of JSON to and from it.
 
-    def __init__(self, framework, options, package="cases"):
+    Attributes:
+        timeout: Seconds to wait for an answer; for any time if None. A worker that takes longer is killed.
+    """
+
+    def __init__(self, framework, options, package="cases", timeout=None):
         self.framework = framework
+        self.timeout = None  # Importing a framework may take long.
         command = [options.pythons[framework], str(HERE / "worker.py"), framework, str(options.threads)]
         self.log = open(HERE / "results" / f"{framework}.log", "w")  # noqa: SIM115 (closed by close)
         self.process = subprocess.Popen(
@@ -44,9 +51,15 @@ class Worker:
             preexec_fn=lambda: os.sched_setaffinity(0, options.cores),
         )
         self.version = self.receive().get("version", "?")
+        self.timeout = timeout
 
     def receive(self):
-        """The next answer; raises RuntimeError if the worker reports an error or has died."""
+        """The next answer; raises RuntimeError if the worker reports an error, has died, or is too slow."""
+        # There is one line for each order, so nothing waits in the stream's buffer.
+        if self.timeout is not None and not select.select([self.process.stdout], [], [], self.timeout)[0]:
+            self.process.kill()
+            self.process.wait()
+            raise RuntimeError(f"no answer after {self.timeout:g} s")
         line = self.process.stdout.readline()
         answer = json.loads(line) if line else {"error": f"worker ended with code {self.process.wait()}"}
         if "error" in answer:
@@ -61,7 +74,8 @@ class Worker:
 
     def close(self):
         """Ends the worker."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # It has died.
+            self.process.stdin.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

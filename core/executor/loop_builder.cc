@@ -244,9 +244,10 @@ std::optional<LoopValue> LoopBuilder::merge(Operands operands) {
   LoopValue result = then;
   result.constant.reset();
   result.branches.pop_back();
+  // Not `Recording::select`, here and below: values are passed on as they are, also subnormal numbers.
   for (size_t v = 0; v < then.vectors.size(); ++v)
-    result.vectors[v] =
-        recording_.select(*lane_of(then.dtype), then.branches.back().first, then.vectors[v], otherwise.vectors[v]);
+    result.vectors[v] = recording_.add(
+        {Opcode::select, *lane_of(then.dtype), then.branches.back().first, then.vectors[v], otherwise.vectors[v]});
   return result;
 }
 
@@ -486,8 +487,8 @@ std::optional<LoopValue> LoopBuilder::select(const NodeDef& def, Operands operan
   const size_t count = num_vectors(*shape, lanes_of(result));
   const auto vector = [](const LoopValue& value, size_t v) { return value.vectors[value.is_splat() ? 0 : v]; };
   for (size_t v = 0; v < count; ++v)
-    result.vectors.push_back(
-        recording_.select(*lane_of(result.dtype), vector(truth, v), vector(then, v), vector(otherwise, v)));
+    result.vectors.push_back(recording_.add(
+        {Opcode::select, *lane_of(result.dtype), vector(truth, v), vector(then, v), vector(otherwise, v)}));
   return result;
 }
 

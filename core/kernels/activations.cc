@@ -1,5 +1,5 @@
 // The activation functions of neural networks and their gradients.
-#include "compute/elementwise/elementwise.h"
+#include "compute/elementwise/coded_unary.h"
 #include "compute/elementwise/functors.h"
 
 namespace thalweg {
@@ -22,11 +22,11 @@ REGISTER(kernel("Relu").types("T", QuantizedRelu{}).make<Unary<Relu, QuantizedRe
 REGISTER(kernel("ReluGrad").types("T", Reals{}).make<Binary<ReluGrad, Reals>>());
 REGISTER(kernel("Relu6").types("T", Reals{}).make<Unary<Relu6, Reals>>());
 REGISTER(kernel("Relu6Grad").types("T", Reals{}).make<Binary<Relu6Grad, Reals>>());
-REGISTER(kernel("Elu").types("T", Floats{}).make<Unary<Elu, Floats>>());
+REGISTER(kernel("Elu").types("T", Floats{}).make<CodedUnary<Elu, Floats>>());
 REGISTER(kernel("EluGrad").types("T", Floats{}).make<Binary<EluGrad, Floats>>());
-REGISTER(kernel("Selu").types("T", Floats{}).make<Unary<Selu, Floats>>());
+REGISTER(kernel("Selu").types("T", Floats{}).make<CodedUnary<Selu, Floats>>());
 REGISTER(kernel("SeluGrad").types("T", Floats{}).make<Binary<SeluGrad, Floats>>());
-REGISTER(kernel("Softplus").types("T", Floats{}).make<Unary<Softplus, Floats>>());
+REGISTER(kernel("Softplus").types("T", Floats{}).make<CodedUnary<Softplus, Floats>>());
 REGISTER(kernel("SoftplusGrad").types("T", Floats{}).make<Binary<InlinedSoftplusGrad, Floats>>());
 REGISTER(kernel("Softsign").types("T", Floats{}).make<Unary<Softsign, Floats>>());
 REGISTER(kernel("SoftsignGrad").types("T", Floats{}).make<Binary<SoftsignGrad, Floats>>());

@@ -131,6 +131,45 @@ void take_part(Context& ctx, int i, const Tensor& in, int axis, int64_t offset, 
                size * inner, outer, size * inner);
 }
 
+// Row after row of the input, to all outputs in turn: memory is read in order. sizes[i] is that of output i along the
+// axis.
+void take_parts(Context& ctx, const Tensor& in, int axis, std::span<const int64_t> sizes, bool drop_axis) {
+  const auto shape_of = [&](int64_t size) {
+    return drop_axis ? in.shape().removed(axis) : in.shape().with_dim(axis, size);
+  };
+  const int64_t outer = in.shape().product(0, axis), inner = in.shape().product(axis + 1, in.rank());
+  constexpr int64_t kShortest = 32;
+  const bool by_rows = outer > 1 && in.num_elements() > 0 && is_plain(in.dtype()) &&
+                       static_cast<int64_t>(in.bytes()) / outer / static_cast<int64_t>(sizes.size()) >= kShortest;
+  if (!by_rows) {
+    int64_t offset = 0;
+    for (size_t i = 0; i < sizes.size(); offset += sizes[i++])
+      take_part(ctx, static_cast<int>(i), in, axis, offset, sizes[i], shape_of(sizes[i]));
+    return;
+  }
+  struct Part {
+    char* to;
+    int64_t bytes;  // of a row
+  };
+  std::vector<Part> parts;
+  const int64_t element = static_cast<int64_t>(size_of(in.dtype())) * inner;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Tensor& out = ctx.allocate(static_cast<int>(i), shape_of(sizes[i]));
+    if (sizes[i] > 0) parts.push_back({static_cast<char*>(out.raw()), sizes[i] * element});
+  }
+  const auto* from = static_cast<const char*>(in.raw());
+  const int64_t row_bytes = in.dim(axis) * element;
+  parallel_for(outer, std::max<int64_t>(1, kMoveGrain / row_bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const char* at = from + row * row_bytes;
+      for (const Part& part : parts) {
+        std::memcpy(part.to + row * part.bytes, at, static_cast<size_t>(part.bytes));
+        at += part.bytes;
+      }
+    }
+  });
+}
+
 struct Unpack : Kernel {
   explicit Unpack(const Construction& c) : axis(c.attr<int64_t>("axis", 0)) {}
   void compute(Context& ctx) override {
@@ -139,8 +178,7 @@ struct Unpack : Kernel {
     int at = static_cast<int>(axis < 0 ? axis + in.rank() : axis);
     require(in.dim(at) == ctx.num_outputs(), "Input shape axis ", at, " must equal ", ctx.num_outputs(), ", got shape ",
             in.shape());
-    Shape shape = in.shape().removed(at);
-    for (int i = 0; i < ctx.num_outputs(); ++i) take_part(ctx, i, in, at, i, 1, shape);
+    take_parts(ctx, in, at, std::vector<int64_t>(static_cast<size_t>(ctx.num_outputs()), 1), true);
   }
   int64_t axis;
 };
@@ -161,9 +199,7 @@ void split(Context& ctx) {
           "Number of ways to split should evenly divide the split dimension, but got "
           "split_dim ",
           axis, " (size = ", in.dim(axis), ") and num_split ", parts);
-  int64_t size = in.dim(axis) / parts;
-  Shape shape = in.shape().with_dim(axis, size);
-  for (int i = 0; i < parts; ++i) take_part(ctx, i, in, axis, i * size, size, shape);
+  take_parts(ctx, in, axis, std::vector<int64_t>(static_cast<size_t>(parts), in.dim(axis) / parts), false);
 }
 
 void split_v(Context& ctx) {
@@ -190,11 +226,7 @@ void split_v(Context& ctx) {
           "the size of the input along split_dim if not fully specified.  Got: ",
           total, ", and the size is ", in.dim(axis));
   if (open >= 0) sizes[open] = in.dim(axis) - total;
-  int64_t offset = 0;
-  for (int i = 0; i < ctx.num_outputs(); ++i) {
-    take_part(ctx, i, in, axis, offset, sizes[i], in.shape().with_dim(axis, sizes[i]));
-    offset += sizes[i];
-  }
+  take_parts(ctx, in, axis, sizes, false);
 }
 
 REGISTER(kernel("Concat").function<concat>());

@@ -42,8 +42,14 @@ void require_ranges(const Tensor& low, const Tensor& high, int64_t axis, int64_t
             range->shape());
 }
 
-template <typename T>
-inline T saturate(double x) {
+template <typename T, typename C>
+inline T saturate(C x) {
+  if constexpr (sizeof(T) <= 2) {
+    // All integers of the type are numbers of both float types: a vector clamps them. NaN is the lowest.
+    constexpr C lowest = std::numeric_limits<T>::lowest(), largest = std::numeric_limits<T>::max();
+    x = x > lowest ? x : lowest;
+    return static_cast<T>(static_cast<int32_t>(x < largest ? x : largest));
+  }
   if (!(x > static_cast<double>(std::numeric_limits<T>::lowest()))) return std::numeric_limits<T>::lowest();
   if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
   return static_cast<T>(x);
@@ -92,7 +98,12 @@ struct QuantizeV2 : Kernel {
     const double largest = static_cast<double>(std::numeric_limits<T>::max());
     auto run = [&](auto f) {
       parallel_for(n, kElementGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) y[i] = saturate<T>(f(x[i]));
+        // Local: bytes that are written could be those of anything that was captured.
+        const auto each = f;
+        const float* const from = x;
+        T* const to = y;
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i) to[i] = saturate<T>(each(from[i]));
       });
     };
     const float a = low, b = high;
@@ -233,12 +244,24 @@ struct QuantizeAndDequantize : Kernel {
       return;
     }
     channels.for_each([&](int64_t c, int64_t offset, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        const C v = static_cast<C>(ctx.input(0).flat<T>()[offset + i]);
-        low[c] = seen[c] ? std::min(low[c], v) : v;
-        high[c] = seen[c] ? std::max(high[c], v) : v;
-        seen[c] = true;
-      }
+      if (n == 0) return;
+      // Several lanes, each with every so many-th element: a vector.
+      constexpr int64_t kLanes = 16;
+      const T* x = ctx.input(0).flat<T>() + offset;
+      C least[kLanes], most[kLanes];
+      std::fill_n(least, kLanes, seen[c] ? low[c] : static_cast<C>(x[0]));
+      std::fill_n(most, kLanes, seen[c] ? high[c] : static_cast<C>(x[0]));
+      const auto take = [&](int64_t lane, C v) {
+        least[lane] = v < least[lane] ? v : least[lane];
+        most[lane] = v > most[lane] ? v : most[lane];
+      };
+      int64_t i = 0;
+      for (; i + kLanes <= n; i += kLanes)
+        for (int64_t k = 0; k < kLanes; ++k) take(k, static_cast<C>(x[i + k]));
+      for (; i < n; ++i) take(0, static_cast<C>(x[i]));
+      low[c] = *std::min_element(least, least + kLanes);
+      high[c] = *std::max_element(most, most + kLanes);
+      seen[c] = true;
     });
   }
 

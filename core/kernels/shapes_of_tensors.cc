@@ -166,15 +166,18 @@ void concat_offset(Context& ctx) {
 void invert_permutation(Context& ctx) {
   const Tensor& in = ctx.input(0);
   require(in.rank() == 1, "invert_permutation expects a 1D vector, got shape ", in.shape());
-  std::vector<int64_t> perm = to_int64s(in);
-  int64_t n = static_cast<int64_t>(perm.size());
-  std::vector<int64_t> inverse(n, -1);
-  for (int64_t i = 0; i < n; ++i) {
-    require(perm[i] >= 0 && perm[i] < n, perm[i], " is not between 0 and ", n);
-    require(inverse[perm[i]] < 0, perm[i], " is duplicated in the input.");
-    inverse[perm[i]] = i;
-  }
-  ctx.set_output(0, vector_of(ctx.output_dtype(0), inverse));
+  const int64_t n = in.num_elements();
+  Tensor& out = ctx.allocate(0, in.shape());
+  dispatch(in.dtype(), Indices{}, [&]<typename T>() {
+    const T* perm = in.flat<T>();
+    T* inverse = out.flat<T>();
+    std::fill_n(inverse, n, T(-1));
+    for (int64_t i = 0; i < n; ++i) {
+      require(perm[i] >= 0 && perm[i] < n, perm[i], " is not between 0 and ", n);
+      require(inverse[perm[i]] < 0, perm[i], " is duplicated in the input.");
+      inverse[perm[i]] = static_cast<T>(i);
+    }
+  });
 }
 
 REGISTER(kernel("Shape").function<shape>());

@@ -148,3 +148,10 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
     result = tf.cast(x * y + x, tf.float32) * 0.5
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="300"):
         sess.run(result, {x: np.ones(300, np.int32), y: np.ones(301, np.int32)})
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64], ids=lambda d: d.name)
+def test_selections_pass_subnormal_numbers_on(dtype: tf.DType) -> None:
+    x, y = tf.placeholder(dtype, [400]), tf.placeholder(dtype, [400])
+    tiny = np.full(400, np.finfo(dtype.as_numpy_dtype).tiny / 4, dtype.as_numpy_dtype)
+    assert_one_chain(tf.where_v2(x > y, x, y), {x: tiny, y: -tiny})

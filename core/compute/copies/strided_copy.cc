@@ -122,6 +122,27 @@ void copy_short_runs(const T* from, T* to, std::span<const CopyDim> outer, CopyD
   });
 }
 
+// A few rows far apart, whose elements get side by side, such as the planes of an image; the compiler knows their
+// number.
+template <int n, typename T>
+void interleave(const T* from, T* to, std::span<const CopyDim> outer, CopyDim along, int64_t distance, int64_t total,
+                int64_t grain) {
+  parallel_for(total / n, std::max<int64_t>(1, grain / n), [&](int64_t begin, int64_t end) {
+    Odometer at(outer, begin / along.size);
+    int64_t first = begin % along.size;
+    while (begin < end) {
+      const int64_t count = std::min(along.size - first, end - begin);
+      const T* source = from + at.from + first;
+      T* destination = to + at.to + first * n;
+      for (int64_t i = 0; i < count; ++i)
+        for (int k = 0; k < n; ++k) destination[i * n + k] = source[i + k * distance];
+      begin += count;
+      first = 0;
+      at.step();
+    }
+  });
+}
+
 // Transposes a block by way of a small buffer, so that both sides are read and written in whole runs: rows of a large
 // matrix that lie a power of two apart share the same few places of the cache, and would push each other out of it.
 template <typename T>
@@ -135,27 +156,58 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
   for (int64_t r = 0; r < rows; ++r) std::copy_n(buffer[r], columns, to + r * to_stride);
 }
 
-using Four = uint32_t __attribute__((vector_size(16)));
+// Squares of elements in vectors of 16 bytes.
+template <typename T>
+struct Square {
+  static constexpr int kSide = 16 / sizeof(T);
+  typedef T Row __attribute__((vector_size(16)));
 
-// The same for whole blocks of 4-byte elements, four by four in registers.
-inline void transpose_block_of_words(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride) {
-  constexpr int64_t block = kBlock<uint32_t>;
-  alignas(64) uint32_t buffer[block][block];
-  for (int64_t c = 0; c < block; c += 4) {
-    for (int64_t r = 0; r < block; r += 4) {
-      Four row[4];
-      for (int64_t k = 0; k < 4; ++k) std::memcpy(&row[k], from + (c + k) * from_stride + r, sizeof(Four));
-      Four low01 = __builtin_shuffle(row[0], row[1], Four{0, 4, 1, 5}),
-           high01 = __builtin_shuffle(row[0], row[1], Four{2, 6, 3, 7});
-      Four low23 = __builtin_shuffle(row[2], row[3], Four{0, 4, 1, 5}),
-           high23 = __builtin_shuffle(row[2], row[3], Four{2, 6, 3, 7});
-      Four out[4] = {
-          __builtin_shuffle(low01, low23, Four{0, 1, 4, 5}), __builtin_shuffle(low01, low23, Four{2, 3, 6, 7}),
-          __builtin_shuffle(high01, high23, Four{0, 1, 4, 5}), __builtin_shuffle(high01, high23, Four{2, 3, 6, 7})};
-      for (int64_t k = 0; k < 4; ++k) std::memcpy(&buffer[r + k][c], &out[k], sizeof(Four));
-    }
+  // The first and the second halves of two rows, their elements in turn.
+  template <size_t... j>
+  static Row first_halves(Row a, Row b, std::index_sequence<j...>) {
+    return __builtin_shufflevector(a, b, (j % 2 == 0 ? j / 2 : kSide + j / 2)...);
   }
+  template <size_t... j>
+  static Row second_halves(Row a, Row b, std::index_sequence<j...>) {
+    return __builtin_shufflevector(a, b, (j % 2 == 0 ? kSide / 2 + j / 2 : kSide + kSide / 2 + j / 2)...);
+  }
+  // Each round doubles the number of rows whose elements lie in turn.
+  [[gnu::always_inline]] static void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
+    constexpr std::make_index_sequence<kSide> all{};
+    Row rows[kSide], next[kSide];
+    for (int i = 0; i < kSide; ++i) std::memcpy(&rows[i], from + i * from_stride, sizeof(Row));
+    for (int done = 1; done < kSide; done *= 2) {
+      for (int i = 0; i < kSide / 2; ++i) {
+        next[2 * i] = first_halves(rows[i], rows[i + kSide / 2], all);
+        next[2 * i + 1] = second_halves(rows[i], rows[i + kSide / 2], all);
+      }
+      std::copy_n(next, kSide, rows);
+    }
+    for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
+  }
+};
+
+// Whether elements are transposed in vectors.
+template <typename T>
+constexpr bool kHasSquares = std::is_unsigned_v<T>;
+
+// The same as `transpose_block` for whole blocks.
+template <typename T>
+void transpose_whole_block(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
+  constexpr int64_t block = kBlock<T>, side = Square<T>::kSide;
+  alignas(64) T buffer[block][block];
+  for (int64_t c = 0; c < block; c += side)
+    for (int64_t r = 0; r < block; r += side)
+      Square<T>::transpose(from + c * from_stride + r, from_stride, &buffer[r][c], block);
   for (int64_t r = 0; r < block; ++r) std::memcpy(to + r * to_stride, buffer[r], sizeof(buffer[r]));
+}
+
+// Asks for the memory of a whole block ahead of time: its rows lie too far apart for the processor to foresee.
+template <typename T>
+void prefetch_block(const T* from, int64_t stride) {
+  constexpr int64_t block = kBlock<T>, line = 64 / sizeof(T);
+  for (int64_t c = 0; c < block; ++c)
+    for (int64_t r = 0; r < block; r += line) __builtin_prefetch(from + c * stride + r);
 }
 
 // `across` has a source stride of 1, `along` a destination stride of 1.
@@ -174,9 +226,10 @@ void copy_blocks(const T* from, T* to, std::span<const CopyDim> outer, CopyDim a
         int64_t c0 = column * block, c1 = std::min(along.size, c0 + block);
         const T* source = from + at.from + r0 + c0 * along.from;
         T* destination = to + at.to + r0 * across.to + c0;
-        if constexpr (std::is_same_v<T, uint32_t>) {
+        if constexpr (kHasSquares<T>) {
           if (r1 - r0 == block && c1 - c0 == block) {
-            transpose_block_of_words(source, along.from, destination, across.to);
+            if (along.size - c1 >= block) prefetch_block(source + block * along.from, along.from);
+            transpose_whole_block(source, along.from, destination, across.to);
             continue;
           }
         }
@@ -209,6 +262,15 @@ void copy_box(const T* from, T* to, std::vector<CopyDim> dims, int64_t grain) {
     }
   }
   if constexpr (std::is_trivially_copyable_v<T>) {
+    if (dims.size() >= 2 && inner.to == 1 && inner.size <= 4 && inner.from != 1) {
+      const CopyDim along = dims[dims.size() - 2];
+      const auto outer = std::span<const CopyDim>(dims).first(dims.size() - 2);
+      if (along.from == 1 && along.to == inner.size) {
+        if (inner.size == 2) return interleave<2>(from, to, outer, along, inner.from, total, grain);
+        if (inner.size == 3) return interleave<3>(from, to, outer, along, inner.from, total, grain);
+        return interleave<4>(from, to, outer, along, inner.from, total, grain);
+      }
+    }
     if (dims.size() >= 2 && inner.from == 1 && inner.to == 1 && inner.size <= 4) {
       auto outer = std::span<const CopyDim>(dims).first(dims.size() - 2);
       const CopyDim along = dims[dims.size() - 2];

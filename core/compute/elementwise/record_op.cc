@@ -116,7 +116,8 @@ int record_op(Recording& recording, const std::string& op, std::span<const DType
     value = types.size() == 1 ? record_cast(recording, types[0], result, operands[0]) : kNone;
   } else if (op == "Select" || op == "SelectV2") {
     if (types.size() != 3 || types[0] != DType::boolean || types[1] != result || types[2] != result) return kNone;
-    value = recording.select(made.lane, operands[0], operands[1], operands[2]);
+    // Not `Recording::select`: the smaller of two numbers as one instruction would flush subnormal ones to zero.
+    value = recording.add({Opcode::select, made.lane, operands[0], operands[1], operands[2]});
   } else {
     if (types.empty() || types.size() > 2 || types.front() != types.back()) return kNone;
     const LaneType lane = lane_type(types[0]);

@@ -59,25 +59,59 @@ void adjoint_block(const Triangle<T>& t, int64_t first, int64_t rows, int64_t fr
     for (int64_t i = 0; i < rows; ++i) to[i * columns + j] = conjugate(t.a[(from + j) * t.n + first + i]);
 }
 
-// Rows of X as long as they are: those of a block one by one, then all that follow in one product.
+// Rows of X, `width` of them, from a triangle of which block[i * kBlock + k] is an element, for so many vectors of
+// columns (none: one column of scalars).
+template <int vectors, typename T>
+void solve_strip(const T* block, int64_t width, bool forwards, bool unit, T* x, int64_t stride) {
+  constexpr int kCount = vectors == 0 ? 1 : vectors;
+  for (int64_t step = 0; step < width; ++step) {
+    const int64_t i = forwards ? step : width - 1 - step;
+    const int64_t begin = forwards ? 0 : i + 1, end = forwards ? i : width;
+    const T* factors = block + i * kBlock;
+    T* row = x + i * stride;
+    if constexpr (vectors == 0) {
+      T value = row[0];
+      for (int64_t k = begin; k < end; ++k) value -= times(factors[k], x[k * stride]);
+      row[0] = unit ? value : value / factors[i];
+    } else {
+      using V = lanes::Vector<T>;
+      constexpr int64_t W = lanes::kLanes<T>;
+      V values[kCount];
+#pragma GCC unroll 4
+      for (int v = 0; v < kCount; ++v) values[v] = lanes::load<T>(row + v * W);
+      for (int64_t k = begin; k < end; ++k) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kCount; ++v) values[v] -= factors[k] * lanes::load<T>(x + k * stride + v * W);
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < kCount; ++v) lanes::store<T>(unit ? values[v] : values[v] / factors[i], row + v * W);
+    }
+  }
+}
+
+// Rows of X as long as they are: those of a block by themselves, then all that follow in one product.
 template <typename T>
 void solve_wide(const Triangle<T>& t, T* x, int64_t columns, bool parallel) {
   const int64_t n = t.n;
   const bool forwards = t.lower != t.adjoint;
-  auto element = [&](int64_t i, int64_t j) { return t.adjoint ? conjugate(t.a[j * n + i]) : t.a[i * n + j]; };
-  std::vector<T> block;
+  std::vector<T> triangle(kBlock * kBlock), block;
   for (int64_t done = 0; done < n; done += kBlock) {
     const int64_t width = std::min(kBlock, n - done), first = forwards ? done : n - done - width;
-    for (int64_t step = 0; step < width; ++step) {
-      const int64_t i = forwards ? first + step : first + width - 1 - step;
-      T* row = x + i * columns;
-      if (!t.unit) {
-        const T pivot = element(i, i);
-        for (int64_t c = 0; c < columns; ++c) row[c] = row[c] / pivot;
-      }
-      const int64_t begin = forwards ? i + 1 : first, end = forwards ? first + width : i;
-      for (int64_t other = begin; other < end; ++other) subtract(element(other, i), row, x + other * columns, columns);
+    for (int64_t i = 0; i < width; ++i)
+      for (int64_t k = forwards ? 0 : i; k < (forwards ? i + 1 : width); ++k)
+        triangle[i * kBlock + k] =
+            t.adjoint ? conjugate(t.a[(first + k) * n + first + i]) : t.a[(first + i) * n + first + k];
+    T* rows_of_block = x + first * columns;
+    int64_t column = 0;
+    if constexpr (!is_complex<T>) {
+      constexpr int64_t W = lanes::kLanes<T>;
+      for (; column + 4 * W <= columns; column += 4 * W)
+        solve_strip<4>(triangle.data(), width, forwards, t.unit, rows_of_block + column, columns);
+      for (; column + W <= columns; column += W)
+        solve_strip<1>(triangle.data(), width, forwards, t.unit, rows_of_block + column, columns);
     }
+    for (; column < columns; ++column)
+      solve_strip<0>(triangle.data(), width, forwards, t.unit, rows_of_block + column, columns);
     const int64_t rest = forwards ? first + width : 0, rows = forwards ? n - rest : first;
     if (rows == 0) continue;
     const T* left = t.a + rest * n + first;
@@ -101,7 +135,27 @@ void solve_narrow(const Triangle<T>& t, T* x, int64_t columns) {
   for (int64_t i = 0; i < n; ++i)
     for (int64_t c = 0; c < columns; ++c) lines[c * n + i] = x[i * columns + c];
   const bool forwards = t.lower != t.adjoint;
-  for (int64_t step = 0; step < n; ++step) {
+  int64_t together = 0;
+  if (!t.adjoint) {
+    // Four rows share a sum over what was solved before them.
+    for (; together + 4 <= n; together += 4) {
+      const int64_t first = forwards ? together : n - 4 - together, solved = forwards ? 0 : first + 4;
+      const T* rows = t.a + first * n;
+      for (int64_t c = 0; c < columns; ++c) {
+        T* line = lines.data() + c * n;
+        T sums[4];
+        dots<4>(rows + solved, n, line + solved, together, sums);
+        for (int step = 0; step < 4; ++step) {
+          const int64_t r = forwards ? step : 3 - step;
+          T value = line[first + r] - sums[r];
+          for (int64_t k = forwards ? 0 : r + 1; k < (forwards ? r : 4); ++k)
+            value -= times(rows[r * n + first + k], line[first + k]);
+          line[first + r] = t.unit ? value : value / rows[r * n + first + r];
+        }
+      }
+    }
+  }
+  for (int64_t step = together; step < n; ++step) {
     const int64_t i = forwards ? step : n - 1 - step;
     const T* row = t.a + i * n;
     const int64_t begin = t.lower ? 0 : i + 1, count = t.lower ? i : n - 1 - i;

@@ -21,6 +21,7 @@ void tile(int64_t inner, const T* a, int64_t a_stride, const T* b, int64_t b_str
       sums[r][1] += factor * b1;
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
     T* to = c + r * c_stride;
     lanes::store<T>(lanes::load<T>(to) - sums[r][0], to);
@@ -33,14 +34,23 @@ void block_of_rows(int64_t rows, int64_t columns, int64_t inner, const T* a, int
                    int64_t b_stride, T* c, int64_t c_stride) {
   int64_t j = 0;
   if constexpr (!is_complex<T>) {
-    constexpr int64_t kColumns = 2 * lanes::kLanes<T>;
+    constexpr int64_t kColumns = 2 * lanes::kLanes<T>, kMostPacked = 64;
+    T packed[kMostPacked * kColumns];
     for (; j + kColumns <= columns; j += kColumns) {
+      const T* strip = b + j;
+      int64_t stride = b_stride;
+      // Rows that lie a power of two apart would push each other out of the cache between two tiles.
+      if (inner <= kMostPacked && rows > 6) {
+        for (int64_t k = 0; k < inner; ++k) std::copy_n(strip + k * b_stride, kColumns, packed + k * kColumns);
+        strip = packed;
+        stride = kColumns;
+      }
       int64_t i = 0;
       for (; i + 6 <= rows; i += 6)
-        tile<6>(inner, a + i * a_stride, a_stride, b + j, b_stride, c + i * c_stride + j, c_stride);
+        tile<6>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
       for (; i + 2 <= rows; i += 2)
-        tile<2>(inner, a + i * a_stride, a_stride, b + j, b_stride, c + i * c_stride + j, c_stride);
-      for (; i < rows; ++i) tile<1>(inner, a + i * a_stride, a_stride, b + j, b_stride, c + i * c_stride + j, c_stride);
+        tile<2>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
+      for (; i < rows; ++i) tile<1>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
     }
   }
   if (j == columns) return;

@@ -44,6 +44,7 @@ inline T dot(const T* a, const T* b, int64_t n) {
     V sums[4] = {};
     int64_t i = 0;
     for (; i + 4 * W <= n; i += 4 * W)
+#pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) sums[k] += lanes::load<T>(a + i + k * W) * lanes::load<T>(b + i + k * W);
     for (; i + W <= n; i += W) sums[0] += lanes::load<T>(a + i) * lanes::load<T>(b + i);
     const V sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
@@ -51,6 +52,36 @@ inline T dot(const T* a, const T* b, int64_t n) {
     for (int64_t l = 0; l < W; ++l) result += sum[l];
     for (; i < n; ++i) result += a[i] * b[i];
     return result;
+  }
+}
+
+// sums[r] = the sum of a[r * stride + i] b[i], for R rows at once: they share what is read of b.
+template <int R, typename T>
+inline void dots(const T* a, int64_t stride, const T* b, int64_t n, T* sums) {
+  if constexpr (is_complex<T>) {
+    for (int r = 0; r < R; ++r) sums[r] = dot(a + r * stride, b, n);
+  } else {
+    using V = lanes::Vector<T>;
+    constexpr int64_t W = lanes::kLanes<T>;
+    V partial[R][2] = {};
+    int64_t i = 0;
+    for (; i + 2 * W <= n; i += 2 * W) {
+      const V b0 = lanes::load<T>(b + i), b1 = lanes::load<T>(b + i + W);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+        partial[r][0] += lanes::load<T>(a + r * stride + i) * b0;
+        partial[r][1] += lanes::load<T>(a + r * stride + i + W) * b1;
+      }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const V both = partial[r][0] + partial[r][1];
+      T sum = 0;
+      for (int64_t l = 0; l < W; ++l) sum += both[l];
+      sums[r] = sum;
+    }
+    for (; i < n; ++i)
+      for (int r = 0; r < R; ++r) sums[r] += a[r * stride + i] * b[i];
   }
 }
 

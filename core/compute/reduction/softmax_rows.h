@@ -15,27 +15,27 @@ constexpr int kLanes = 16;
 constexpr int kSide = 16;
 constexpr int64_t kShort = 32;
 
-// e^x for x <= 0, of a form that loops over it vectorize. Results below the normal numbers are 0.
-THALWEG_VECTOR float exp_below_zero(float x) { return functors::Exp::apply(x); }
+// e^x for x <= 0, of a form that loops over it vectorize. Results below the normal numbers are 0; NaN stays.
+THALWEG_VECTOR float exp_below_zero(float x) {
+  const auto [r, n] = vector_math::reduce_exp(x);
+  const float e = (vector_math::expm1_reduced(r) + 1.0f) * vector_math::power_of_two(n);
+  return x < -87.33654f ? 0.0f : e;
+}
 THALWEG_VECTOR double exp_below_zero(double x) {
-  constexpr double kRound = 0x1.8p52;  // Adding it rounds to an integer, which stands in the low bits of the sum.
-  const double shifted = x * 0x1.71547652b82fep0 + kRound;
-  const double n = shifted - kRound;
-  const double r = (x - n * 0x1.62e42fefa3800p-1) - n * 0x1.ef35793c76730p-45;
-  // The series of e^r; |r| <= ln(2) / 2, so that the first term left out is below 1e-17.
-  double p = 1.0 / 6227020800.0;
-  for (double inverse : {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-                         1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0})
-    p = __builtin_fma(p, r, inverse);
-  const uint64_t bits = (__builtin_bit_cast(uint64_t, shifted) + 1023) << 52;
-  const double scaled = p * __builtin_bit_cast(double, bits);
-  return x < -708.0 ? 0.0 : scaled;  // Not so for NaN, which stays.
+  const auto [r, n] = vector_math::reduce_exp(x);
+  const double e = (vector_math::expm1_reduced(r) + 1.0) * vector_math::power_of_two(n);
+  return x < -708.0 ? 0.0 : e;
 }
 
+// The largest number. Of NaNs some are passed over: the sum of exponentials has all of them.
 template <typename C>
 inline C larger(C a, C b) {
-  return a < b || b != b ? b : a;  // NaN stays.
+  return a > b ? a : b;
 }
+
+// Elements of a vector register: loops over so many become one instruction each.
+template <typename C>
+constexpr int kWidth = 32 / static_cast<int>(sizeof(C));
 
 template <typename C>
 C row_max(const C* x, int64_t n) {
@@ -57,7 +57,9 @@ inline C row_exp_sum(const C* x, C shift, int64_t n, const Use& use) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     C e[kLanes];
-    for (int k = 0; k < kLanes; ++k) e[k] = exp_below_zero(x[i + k] - shift);
+#pragma GCC unroll 4
+    for (int v = 0; v < kLanes; v += kWidth<C>)
+      for (int k = v; k < v + kWidth<C>; ++k) e[k] = exp_below_zero(x[i + k] - shift);
     for (int k = 0; k < kLanes; ++k) lanes[k] += e[k];
     use(i, std::integral_constant<int64_t, kLanes>{}, e);
   }
