@@ -44,6 +44,7 @@ from thalweg.estimator.warm_start import WarmStartSettings as WarmStartSettings
 from thalweg.estimator.parse_specs import classifier_parse_example_spec as classifier_parse_example_spec
 from thalweg.estimator.parse_specs import regressor_parse_example_spec as regressor_parse_example_spec
 from thalweg.estimator.training import train_and_evaluate as train_and_evaluate
+from thalweg.estimator import experimental as experimental
 from thalweg.estimator import export as export
 from thalweg.estimator import inputs as inputs
 from thalweg.estimator import tpu as tpu
