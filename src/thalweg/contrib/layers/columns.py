@@ -101,7 +101,7 @@ def crossed_column(
     columns_: Any, hash_bucket_size: int, combiner: str = "sum", ckpt_to_load_from: str | None = None,
     tensor_name_in_ckpt: str | None = None, hash_key: int | None = None,
 ) -> Any:  # fmt: skip
-    """The combinations of several columns, hashed: of the values themselves, not of the numbers that columns give them."""
+    """The combinations of several columns, hashed: of values, not of the numbers that columns give them."""
     keys = [_feature_of(each) for each in columns_]
     return columns.crossed_column(keys, hash_bucket_size, hash_key)
 
