@@ -51,6 +51,13 @@ def test_pools_know_both_layouts(data_format: str) -> None:
     np.testing.assert_allclose(out.transpose(0, 2, 3, 1) if first else out, expected)
 
 
+def test_bias_belongs_to_the_channels_of_either_layout() -> None:
+    images, bias = np.ones((1, 2, 2, 3), np.float32), np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(K.eval(K.bias_add(K.constant(images), K.constant(bias))), images + bias)
+    out = K.eval(K.bias_add(K.constant(images.transpose(0, 3, 1, 2)), K.constant(bias), "channels_first"))
+    np.testing.assert_array_equal(out.transpose(0, 2, 3, 1), images + bias)
+
+
 def test_learning_phase_has_a_value_inside_of_its_scope_only() -> None:
     outside = K.learning_phase()
     with K.learning_phase_scope(1):

@@ -14,6 +14,7 @@ from thalweg.keras.backend_functions import batch_flatten as batch_flatten
 from thalweg.keras.backend_functions import batch_get_value as batch_get_value
 from thalweg.keras.backend_convolutions import batch_normalization as batch_normalization
 from thalweg.keras.backend_functions import batch_set_value as batch_set_value
+from thalweg.keras.backend_convolutions import bias_add as bias_add
 from thalweg.keras.loss_functions import elementwise_binary_crossentropy as binary_crossentropy
 from thalweg.ops.math.casting import cast as cast
 from thalweg.keras.backend_functions import cast_to_floatx as cast_to_floatx

@@ -132,6 +132,12 @@ def pool3d(x: Any, pool_size: Any, strides: Any = (1, 1, 1), padding: str = "val
     return _pool(x, pool_size, strides, padding, data_format, pool_mode, 3)
 
 
+@export("keras.backend.bias_add")
+def bias_add(x: Any, bias: Any, data_format: str | None = None) -> Any:
+    """Adds a bias to each channel."""
+    return tf.nn.bias_add(x, bias, data_format="NCHW" if _format(data_format) == "channels_first" else "NHWC")
+
+
 @export("keras.backend.temporal_padding")
 def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
     """Adds zeros before and behind the steps of sequences."""
