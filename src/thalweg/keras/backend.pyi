@@ -3,30 +3,38 @@
 from typing import Any
 
 from thalweg.ops.math.unary import abs as abs
-from thalweg.ops.math.reductions import reduce_all as _all_
-all = _all_
-from thalweg.ops.math.reductions import reduce_any as _any_
-any = _any_
-from thalweg.ops.array.sequences import range as _arange_
-arange = _arange_
-from thalweg.ops.math.reductions import argmax as argmax
-from thalweg.ops.math.reductions import argmin as argmin
+from thalweg.ops.math.reductions import reduce_all as all
+from thalweg.ops.math.reductions import reduce_any as any
+from thalweg.ops.array.sequences import range as arange
+from thalweg.keras.backend_functions import argmax as argmax
+from thalweg.keras.backend_functions import argmin as argmin
+from thalweg.keras.backend_state import backend as backend
 from thalweg.keras.merging_layers import batch_dot as batch_dot
 from thalweg.keras.backend_functions import batch_flatten as batch_flatten
 from thalweg.keras.backend_functions import batch_get_value as batch_get_value
+from thalweg.keras.backend_convolutions import batch_normalization as batch_normalization
 from thalweg.keras.backend_functions import batch_set_value as batch_set_value
-from thalweg.ops.nn.bias import bias_add as bias_add
-from thalweg.keras.loss_functions import elementwise_binary_crossentropy as _binary_crossentropy_
-binary_crossentropy = _binary_crossentropy_
+from thalweg.keras.backend_convolutions import bias_add as bias_add
+from thalweg.keras.loss_functions import elementwise_binary_crossentropy as binary_crossentropy
 from thalweg.ops.math.casting import cast as cast
+from thalweg.keras.backend_functions import cast_to_floatx as cast_to_floatx
 from thalweg.keras.backend_functions import categorical_crossentropy as categorical_crossentropy
 from thalweg.keras.backend_state import clear_session as clear_session
 from thalweg.keras.backend_functions import clip as clip
 from thalweg.keras.backend_functions import concatenate as concatenate
 from thalweg.keras.backend_functions import constant as constant
+from thalweg.keras.backend_convolutions import conv1d as conv1d
+from thalweg.keras.backend_convolutions import conv2d as conv2d
+from thalweg.keras.backend_convolutions import conv2d_transpose as conv2d_transpose
+from thalweg.keras.backend_convolutions import conv3d as conv3d
 from thalweg.ops.math.transcendental import cos as cos
+from thalweg.keras.backend_functions import count_params as count_params
+from thalweg.keras.backend_convolutions import ctc_batch_cost as ctc_batch_cost
+from thalweg.keras.backend_convolutions import ctc_decode as ctc_decode
+from thalweg.keras.backend_convolutions import ctc_label_dense_to_sparse as ctc_label_dense_to_sparse
 from thalweg.ops.math.scans import cumprod as cumprod
 from thalweg.ops.math.scans import cumsum as cumsum
+from thalweg.keras.backend_convolutions import depthwise_conv2d as depthwise_conv2d
 from thalweg.keras.backend_functions import dot as dot
 from thalweg.keras.backend_functions import dropout as dropout
 from thalweg.keras.backend_functions import dtype as dtype
@@ -35,7 +43,7 @@ from thalweg.keras.backend_state import epsilon as epsilon
 from thalweg.ops.math.comparison import equal as equal
 from thalweg.keras.backend_functions import eval as eval
 from thalweg.ops.math.transcendental import exp as exp
-from thalweg.ops.array.shapes_of_tensors import expand_dims as expand_dims
+from thalweg.keras.backend_functions import expand_dims as expand_dims
 from thalweg.keras.backend_functions import eye as eye
 from thalweg.keras.backend_functions import flatten as flatten
 from thalweg.keras.backend_state import floatx as floatx
@@ -44,6 +52,7 @@ from thalweg.control_flow.functional import foldr as foldr
 from thalweg.keras.backend_functions import function as function
 from thalweg.ops.array.gather import gather as gather
 from thalweg.keras.backend_state import get_session as get_session
+from thalweg.keras.backend_functions import get_uid as get_uid
 from thalweg.keras.backend_functions import get_value as get_value
 from thalweg.keras.backend_functions import gradients as gradients
 from thalweg.ops.math.comparison import greater as greater
@@ -59,31 +68,33 @@ from thalweg.keras.backend_functions import is_keras_tensor as is_keras_tensor
 from thalweg.keras.backend_functions import is_sparse as is_sparse
 from thalweg.keras.backend_functions import l2_normalize as l2_normalize
 from thalweg.keras.backend_state import learning_phase as learning_phase
+from thalweg.keras.backend_state import learning_phase_scope as learning_phase_scope
 from thalweg.ops.math.comparison import less as less
 from thalweg.ops.math.comparison import less_equal as less_equal
 from thalweg.ops.math.transcendental import log as log
-from thalweg.ops.math.reductions import reduce_logsumexp as _logsumexp_
-logsumexp = _logsumexp_
-from thalweg.control_flow.functional import map_fn as map_fn
-from thalweg.ops.math.reductions import reduce_max as _max_
-max = _max_
+from thalweg.ops.math.reductions import reduce_logsumexp as logsumexp
+from thalweg.keras.backend_state import manual_variable_initialization as manual_variable_initialization
+from thalweg.keras.backend_functions import map_fn as map_fn
+from thalweg.ops.math.reductions import reduce_max as max
 from thalweg.ops.math.extremes_and_powers import maximum as maximum
-from thalweg.ops.math.reductions import reduce_mean as _mean_
-mean = _mean_
-from thalweg.ops.math.reductions import reduce_min as _min_
-min = _min_
+from thalweg.keras.backend_functions import mean as mean
+from thalweg.ops.math.reductions import reduce_min as min
 from thalweg.ops.math.extremes_and_powers import minimum as minimum
+from thalweg.keras.backend_functions import moving_average_update as moving_average_update
 from thalweg.graph.default_graph import name_scope as name_scope
 from thalweg.keras.backend_functions import ndim as ndim
+from thalweg.keras.backend_convolutions import normalize_batch_in_training as normalize_batch_in_training
 from thalweg.ops.math.comparison import not_equal as not_equal
 from thalweg.ops.array.patches import one_hot as one_hot
 from thalweg.keras.backend_functions import ones as ones
 from thalweg.ops.array.filling import ones_like as ones_like
 from thalweg.keras.backend_functions import permute_dimensions as permute_dimensions
 from thalweg.keras.backend_functions import placeholder as placeholder
+from thalweg.keras.backend_convolutions import pool2d as pool2d
+from thalweg.keras.backend_convolutions import pool3d as pool3d
 from thalweg.ops.math.extremes_and_powers import pow as pow
-from thalweg.ops.math.reductions import reduce_prod as _prod_
-prod = _prod_
+from thalweg.keras.backend_functions import print_tensor as print_tensor
+from thalweg.ops.math.reductions import reduce_prod as prod
 from thalweg.keras.backend_functions import random_binomial as random_binomial
 from thalweg.keras.backend_functions import random_normal as random_normal
 from thalweg.keras.backend_functions import random_normal_variable as random_normal_variable
@@ -92,10 +103,13 @@ from thalweg.keras.backend_functions import random_uniform_variable as random_un
 from thalweg.keras.activation_functions import relu as relu
 from thalweg.keras.backend_functions import repeat as repeat
 from thalweg.keras.backend_functions import repeat_elements as repeat_elements
+from thalweg.keras.backend_functions import reset_uids as reset_uids
 from thalweg.ops.array.shapes_of_tensors import reshape as reshape
-from thalweg.ops.array.reversing import reverse as reverse
+from thalweg.keras.backend_convolutions import resize_images as resize_images
+from thalweg.keras.backend_functions import reverse as reverse
 from thalweg.keras.recurrence import rnn as rnn
 from thalweg.ops.math.unary import round as round
+from thalweg.keras.backend_convolutions import separable_conv2d as separable_conv2d
 from thalweg.keras.backend_state import set_epsilon as set_epsilon
 from thalweg.keras.backend_state import set_floatx as set_floatx
 from thalweg.keras.backend_state import set_image_data_format as set_image_data_format
@@ -110,25 +124,25 @@ from thalweg.keras.activation_functions import softmax as softmax
 from thalweg.ops.nn.activations import softplus as softplus
 from thalweg.ops.nn.activations import softsign as softsign
 from thalweg.keras.loss_functions import sparse_categorical_crossentropy as sparse_categorical_crossentropy
+from thalweg.keras.backend_convolutions import spatial_2d_padding as spatial_2d_padding
+def spatial_3d_padding(x: Any, padding: Any = ..., data_format: Any = ...) -> Any: ...
 from thalweg.keras.backend_functions import sqrt as sqrt
 from thalweg.ops.math.arithmetic import square as square
 from thalweg.ops.array.shapes_of_tensors import squeeze as squeeze
 from thalweg.ops.array.joining import stack as stack
 from thalweg.keras.backend_functions import std as std
 from thalweg.ops.array.constants import stop_gradient as stop_gradient
-from thalweg.ops.math.reductions import reduce_sum as _sum_
-sum = _sum_
+from thalweg.ops.math.reductions import reduce_sum as sum
 from thalweg.keras.backend_functions import switch as switch
 from thalweg.ops.math.transcendental import tanh as tanh
-from thalweg.ops.array.filling import tile as tile
+from thalweg.keras.backend_convolutions import temporal_padding as temporal_padding
+from thalweg.keras.backend_functions import tile as tile
+from thalweg.keras.backend_functions import to_dense as to_dense
 from thalweg.ops.array.transpose import transpose as transpose
 from thalweg.keras.backend_functions import truncated_normal as truncated_normal
-from thalweg.state.assignment import assign as _update_
-update = _update_
-from thalweg.state.assignment import assign_add as _update_add_
-update_add = _update_add_
-from thalweg.state.assignment import assign_sub as _update_sub_
-update_sub = _update_sub_
+from thalweg.state.assignment import assign as update
+from thalweg.state.assignment import assign_add as update_add
+from thalweg.state.assignment import assign_sub as update_sub
 from thalweg.keras.backend_functions import var as var
 from thalweg.keras.backend_functions import variable as variable
 from thalweg.keras.backend_functions import zeros as zeros

@@ -253,29 +253,104 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: str | None = 
     return call
 
 
+def argmax(x: Any, axis: int = -1) -> Any:
+    """The index of the largest element along an axis, by default the last."""
+    return tf.argmax(x, axis)
+
+
+def argmin(x: Any, axis: int = -1) -> Any:
+    """The index of the least element along an axis, by default the last."""
+    return tf.argmin(x, axis)
+
+
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean; that of booleans is the share of those that are true."""
+    x = tf.convert_to_tensor(x)
+    return tf.reduce_mean(tf.cast(x, floatx()) if x.dtype.base_dtype == tf.bool else x, axis, keepdims)
+
+
+def expand_dims(x: Any, axis: int = -1) -> Any:
+    """Adds an axis of size one, by default behind the others."""
+    return tf.expand_dims(x, axis)
+
+
+def tile(x: Any, n: Any) -> Any:
+    """Repeats a tensor n times along each axis."""
+    return tf.tile(x, [n] if isinstance(n, int) else n)
+
+
+def reverse(x: Any, axes: Any) -> Any:
+    """Reverses the order along an axis, or along several."""
+    return tf.reverse(x, [axes] if isinstance(axes, int) else axes)
+
+
+def map_fn(fn: Any, elems: Any, name: str | None = None, dtype: Any = None) -> Any:
+    """Calls a function with each row."""
+    return tf.map_fn(fn, elems, name=name, dtype=dtype)
+
+
+def cast_to_floatx(x: Any) -> Any:
+    """A tensor or an array as one of `floatx`."""
+    return tf.cast(x, floatx()) if isinstance(x, (tf.Tensor, tf.SparseTensor)) else np.asarray(x, dtype=floatx())
+
+
+def print_tensor(x: Any, message: str = "") -> Any:
+    """The tensor; a step that computes it prints a message and its value."""
+    return tf.Print(x, [x], message)
+
+
+def count_params(x: Any) -> int:
+    """The number of elements."""
+    return int(x.shape.num_elements())
+
+
+def to_dense(tensor: Any) -> Any:
+    """A tensor as a dense one."""
+    return tf.sparse_tensor_to_dense(tensor) if isinstance(tensor, tf.SparseTensor) else tensor
+
+
+def get_uid(prefix: str = "") -> int:
+    """A number for a prefix in the graph: 1, then 2, and so on."""
+    numbers = tf.get_default_graph()._attachments.setdefault("keras_uids", {})
+    numbers[prefix] = numbers.get(prefix, 0) + 1
+    return int(numbers[prefix])
+
+
+def reset_uids() -> None:
+    """Lets numbers of `get_uid` start again."""
+    tf.get_default_graph()._attachments.pop("keras_uids", None)
+
+
+def moving_average_update(x: Any, value: Any, momentum: Any) -> Any:
+    """Moves a variable towards a value."""
+    return tf.assign_add(x, (value - x) * (1.0 - momentum))
+
+
 for _function in (
     variable, constant, placeholder, get_value, batch_get_value, set_value, batch_set_value, eval, int_shape, ndim,
     dtype, is_keras_tensor, is_sparse, dot, random_normal_variable, random_uniform_variable, random_normal,
     random_uniform, random_binomial, truncated_normal, zeros, ones, eye, batch_flatten, flatten, permute_dimensions,
     repeat, repeat_elements, concatenate, clip, sqrt, switch, in_train_phase, in_test_phase, gradients, dropout,
-    l2_normalize, var, std, categorical_crossentropy, function,
+    l2_normalize, var, std, categorical_crossentropy, function, argmax, argmin, mean, expand_dims, tile, reverse,
+    map_fn, cast_to_floatx, print_tensor, count_params, to_dense, get_uid, reset_uids,
+    moving_average_update,
 ):  # fmt: skip
     export_value(_function, f"keras.backend.{_function.__name__}")
 
 for _name, _target in {
     "shape": tf.shape, "transpose": tf.transpose, "reshape": tf.reshape, "cast": tf.cast, "square": tf.square,
     "abs": tf.abs, "exp": tf.exp, "log": tf.log, "pow": tf.pow, "sign": tf.sign, "round": tf.round,
-    "sum": tf.reduce_sum, "mean": tf.reduce_mean, "max": tf.reduce_max, "min": tf.reduce_min, "prod": tf.reduce_prod,
-    "any": tf.reduce_any, "all": tf.reduce_all, "argmax": tf.argmax, "argmin": tf.argmin, "maximum": tf.maximum,
+    "sum": tf.reduce_sum, "max": tf.reduce_max, "min": tf.reduce_min, "prod": tf.reduce_prod,
+    "any": tf.reduce_any, "all": tf.reduce_all, "maximum": tf.maximum,
     "minimum": tf.minimum, "equal": tf.equal, "not_equal": tf.not_equal, "greater": tf.greater, "less": tf.less,
-    "greater_equal": tf.greater_equal, "less_equal": tf.less_equal, "expand_dims": tf.expand_dims,
-    "squeeze": tf.squeeze, "stack": tf.stack, "tile": tf.tile, "gather": tf.gather, "one_hot": tf.one_hot,
-    "reverse": tf.reverse, "zeros_like": tf.zeros_like, "ones_like": tf.ones_like, "stop_gradient": tf.stop_gradient,
+    "greater_equal": tf.greater_equal, "less_equal": tf.less_equal,
+    "squeeze": tf.squeeze, "stack": tf.stack, "gather": tf.gather, "one_hot": tf.one_hot,
+    "zeros_like": tf.zeros_like, "ones_like": tf.ones_like, "stop_gradient": tf.stop_gradient,
     "softmax": activation_functions.softmax, "relu": activation_functions.relu, "elu": activation_functions.elu,
     "sigmoid": tf.sigmoid, "hard_sigmoid": activation_functions.hard_sigmoid, "tanh": tf.tanh, "sin": tf.sin,
     "cos": tf.cos, "softplus": tf.nn.softplus, "softsign": tf.nn.softsign, "cumsum": tf.cumsum, "cumprod": tf.cumprod,
-    "logsumexp": tf.reduce_logsumexp, "map_fn": tf.map_fn, "foldl": tf.foldl, "foldr": tf.foldr,
-    "bias_add": tf.nn.bias_add, "in_top_k": tf.nn.in_top_k, "arange": tf.range, "update": tf.assign,
+    "logsumexp": tf.reduce_logsumexp, "foldl": tf.foldl, "foldr": tf.foldr,
+    "in_top_k": tf.nn.in_top_k, "arange": tf.range, "update": tf.assign,
     "update_add": tf.assign_add, "update_sub": tf.assign_sub, "name_scope": tf.name_scope, "identity": tf.identity,
     "binary_crossentropy": loss_functions.elementwise_binary_crossentropy,
     "sparse_categorical_crossentropy": loss_functions.sparse_categorical_crossentropy,

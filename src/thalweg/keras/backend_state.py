@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
+from collections.abc import Iterator
 from typing import Any, Final
 
 from thalweg.graph.definitions.op_registry import export
@@ -73,6 +75,34 @@ def set_learning_phase(value: Any) -> None:
     _phases[tf.get_default_graph()] = int(value)
 
 
+@export("keras.backend.learning_phase_scope")
+@contextlib.contextmanager
+def learning_phase_scope(value: Any) -> Iterator[None]:
+    """A scope in which the learning phase of the default graph has a value."""
+    graph = tf.get_default_graph()
+    before = _phases.get(graph)
+    set_learning_phase(value)
+    try:
+        yield
+    finally:
+        if before is None:
+            _phases.pop(graph, None)
+        else:
+            _phases[graph] = before
+
+
+@export("keras.backend.manual_variable_initialization")
+def manual_variable_initialization(value: bool) -> None:
+    """Says whether the program initializes variables itself, instead of `get_session`."""
+    _settings["manual_initialization"] = bool(value)
+
+
+@export("keras.backend.backend")
+def backend() -> str:
+    """The name of what computes."""
+    return "tensorflow"
+
+
 @export("keras.backend.set_session")
 def set_session(session: Any) -> None:
     """Makes Keras use this session."""
@@ -93,7 +123,8 @@ def get_session(op_input_list: Any = ()) -> Any:
         session = _own_sessions.get(graph)
         if session is None:
             session = _own_sessions[graph] = tf.Session(graph=graph)
-    _initialize(session)
+    if not _settings.get("manual_initialization"):
+        _initialize(session)
     return session
 
 

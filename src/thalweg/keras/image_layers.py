@@ -137,7 +137,9 @@ class UpSampling2D(_UpSampling):
             return super().call(inputs)
         first = self.data_format == "channels_first"
         images = tf.transpose(inputs, [0, 2, 3, 1]) if first else inputs
-        images = tf.image.resize_bilinear(images, tf.shape(images)[1:3] * tf.constant(self.size))
+        images = tf.image.resize_bilinear(
+            images, tf.shape(images)[1:3] * tf.constant(self.size), half_pixel_centers=True
+        )
         return tf.transpose(images, [0, 3, 1, 2]) if first else images
 
 

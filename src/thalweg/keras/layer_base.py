@@ -186,6 +186,13 @@ class Layer(tf.layers.Layer):  # type: ignore[misc]
             self._note_call(Call(self, inputs, args, given, outputs))
         return outputs
 
+    def _regularize_activity(self, inputs: Any, outputs: Any) -> None:
+        """Adds the penalty of the outputs to the losses: the mean over the examples of a batch."""
+        for output in tf.nest.flatten(outputs):
+            with tf.name_scope("ActivityRegularizer"):
+                loss = self._activity_regularizer(output)
+                self.add_loss(loss / tf.cast(tf.shape(output)[0], loss.dtype), inputs=inputs)
+
     def _note_masks(self, outputs: Any, mask: Any) -> None:
         tensors = tf.nest.flatten(outputs)
         masks = list(mask) if isinstance(mask, (list, tuple)) else [mask] + [None] * (len(tensors) - 1)

@@ -5,6 +5,9 @@ from typing import Any
 from thalweg.keras.core_layers import Activation as Activation
 from thalweg.keras.core_layers import ActivityRegularization as ActivityRegularization
 Add: Any
+from thalweg.keras.further_layers import AdditiveAttention as AdditiveAttention
+from thalweg.keras.further_layers import AlphaDropout as AlphaDropout
+from thalweg.keras.further_layers import Attention as Attention
 Average: Any
 AveragePooling1D: Any
 AveragePooling2D: Any
@@ -30,6 +33,8 @@ Convolution3DTranspose: Any
 from thalweg.keras.image_layers import Cropping1D as Cropping1D
 from thalweg.keras.image_layers import Cropping2D as Cropping2D
 from thalweg.keras.image_layers import Cropping3D as Cropping3D
+CuDNNGRU: Any
+CuDNNLSTM: Any
 from thalweg.keras.core_layers import Dense as Dense
 from thalweg.keras.image_layers import DepthwiseConv2D as DepthwiseConv2D
 from thalweg.keras.merging_layers import Dot as Dot
@@ -62,6 +67,8 @@ from thalweg.keras.core_layers import Lambda as Lambda
 from thalweg.keras.layer_base import Layer as Layer
 from thalweg.keras.core_layers import LayerNormalization as LayerNormalization
 from thalweg.keras.image_layers import LeakyReLU as LeakyReLU
+from thalweg.keras.further_layers import LocallyConnected1D as LocallyConnected1D
+from thalweg.keras.further_layers import LocallyConnected2D as LocallyConnected2D
 from thalweg.keras.core_layers import Masking as Masking
 MaxPool1D: Any
 MaxPool2D: Any
@@ -87,6 +94,7 @@ from thalweg.keras.recurrent_layers import SimpleRNNCell as SimpleRNNCell
 from thalweg.keras.image_layers import Softmax as Softmax
 from thalweg.keras.core_layers import SpatialDropout1D as SpatialDropout1D
 from thalweg.keras.core_layers import SpatialDropout2D as SpatialDropout2D
+from thalweg.keras.further_layers import SpatialDropout3D as SpatialDropout3D
 from thalweg.keras.recurrent_layers import StackedRNNCells as StackedRNNCells
 Subtract: Any
 from thalweg.keras.image_layers import ThresholdedReLU as ThresholdedReLU

@@ -5,7 +5,6 @@ from typing import Any
 COSINE_DISTANCE: str
 KMEANS_PLUS_PLUS_INIT: str
 from thalweg.contrib.factorization.clustering import KMeans as KMeans
-from thalweg.estimator.canned.kmeans import KMeans as _KMeansClustering_
-KMeansClustering = _KMeansClustering_
+from thalweg.estimator.canned.kmeans import KMeans as KMeansClustering
 RANDOM_INIT: str
 SQUARED_EUCLIDEAN_DISTANCE: str

@@ -101,8 +101,14 @@ def crossed_column(
     columns_: Any, hash_bucket_size: int, combiner: str = "sum", ckpt_to_load_from: str | None = None,
     tensor_name_in_ckpt: str | None = None, hash_key: int | None = None,
 ) -> Any:  # fmt: skip
-    """The combinations of several categorical columns, hashed."""
-    return columns.crossed_column(columns_, hash_bucket_size, hash_key)
+    """The combinations of several columns, hashed: of values, not of the numbers that columns give them."""
+    keys = [_feature_of(each) for each in columns_]
+    return columns.crossed_column(keys, hash_bucket_size, hash_key)
+
+
+def _feature_of(column: Any) -> Any:
+    """The name of the feature whose values a column numbers; a column of buckets, or of a cross, itself."""
+    return column if isinstance(column, str) or not hasattr(column, "key") else column.key
 
 
 @export("contrib.layers.create_feature_spec_for_parsing")

@@ -29,7 +29,8 @@ class _StopAtSmallChange(tf.train.SessionRunHook):  # type: ignore[misc]
     """Stops the training when the loss changes by less than a share of it."""
 
     def __init__(self, loss: Any, tolerance: float) -> None:
-        self._loss, self._tolerance, self._before = loss, tolerance, None
+        self._loss, self._tolerance = loss, tolerance
+        self._before: float | None = None
 
     def before_run(self, run_context: Any) -> Any:
         return tf.train.SessionRunArgs(self._loss)

@@ -8,6 +8,7 @@ import numpy as np
 
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions.op_registry import define, gradient, not_differentiable, python_kernel
+from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
@@ -58,9 +59,8 @@ def _vec_permute(inputs: list[Array], attrs: dict[str, Any]) -> Any:
 @python_kernel("FakeParam")
 def _fake_param(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     """A value that nobody reads: the result of a branch that was not taken."""
-    from thalweg.graph.dtypes import as_dtype
-
-    sizes = [0 if size is None or size < 0 else size for size in TensorShape(attrs["shape"]).as_list() or [0]]
+    dims = TensorShape(attrs["shape"]).dims_tuple
+    sizes = [0 if size is None or size < 0 else size for size in (dims if dims is not None else (0,))]
     return np.zeros(sizes, as_dtype(attrs["dtype"]).as_numpy_dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,7 +49,8 @@ def _along(x: Array, axis: int, count: int, align: bool) -> Array:
     high = np.minimum(low + 1, old - 1)
     share = (places - low).astype(x.dtype).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
     first = x.take(low, axis)
-    return first + (x.take(high, axis) - first) * share
+    result: Array = first + (x.take(high, axis) - first) * share
+    return result
 
 
 @python_kernel("FusedPadConv2D", "FusedResizeAndPadConv2D")
@@ -72,20 +73,20 @@ def _convolve(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     if size:
         rows, columns = _checked_size(size[0], x)
         x = _along(_along(x, 1, rows, attrs["resize_align_corners"]), 2, columns, attrs["resize_align_corners"])
-    mirror = str(attrs["mode"].decode() if isinstance(attrs["mode"], bytes) else attrs["mode"])
-    inside = 1 if mirror == "REFLECT" else 0
+    mirror: Literal["reflect", "symmetric"] = "reflect" if attrs["mode"] in (b"REFLECT", "REFLECT") else "symmetric"
+    inside = 1 if mirror == "reflect" else 0
     for i in (1, 2):
         require(
             paddings[i].max() <= x.shape[i] - inside,
             f"paddings {paddings[i].tolist()} are too large for {list(x.shape)}",
         )
-    x = np.pad(x, [tuple(each) for each in paddings.tolist()], mirror.lower())
+    x = np.pad(x, [tuple(each) for each in paddings.tolist()], mirror)
     if attrs["padding"] in (b"SAME", "SAME"):
         whole = [max((-(-x.shape[i] // steps[i]) - 1) * steps[i] + kernel.shape[i - 1] - x.shape[i], 0) for i in (1, 2)]
         x = np.pad(x, [(0, 0), *((each // 2, each - each // 2) for each in whole), (0, 0)])
     require(x.shape[1] >= kernel.shape[0] and x.shape[2] >= kernel.shape[1], "the filter is larger than the images")
     windows = np.lib.stride_tricks.sliding_window_view(x, kernel.shape[:2], (1, 2))[:, :: steps[1], :: steps[2]]
-    return np.tensordot(windows, kernel, [[3, 4, 5], [2, 0, 1]]).astype(x.dtype)
+    return np.tensordot(windows, kernel, ((3, 4, 5), (2, 0, 1))).astype(x.dtype)
 
 
 def _checked_size(size: Array, x: Array) -> tuple[int, int]:

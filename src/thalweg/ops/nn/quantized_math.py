@@ -41,7 +41,8 @@ class _Range(NamedTuple):
             return np.full(x.shape, self.low)
         step = np.float32(1 / self.steps_per_one)  # In 32 bits: so zero is one of the integers' numbers.
         low = float(_round(np.float32(self.low) / step)) * float(step)
-        return low + (x.astype(np.float64) - self.lowest) / self.steps_per_one
+        result: Array = low + (x.astype(np.float64) - self.lowest) / self.steps_per_one
+        return result
 
     def place(self, x: Any) -> Any:
         """The integers of real numbers, also outside of the type."""
@@ -73,7 +74,8 @@ def _element(dtype: Any) -> Any:
 def _plain(x: Any) -> Array:
     """The integers of an array of a quantized type."""
     x = np.asarray(x)
-    return x[x.dtype.names[0]] if x.dtype.names else x
+    plain: Array = x[x.dtype.names[0]] if x.dtype.names else x
+    return plain
 
 
 def _made(x: Any, dtype: Any) -> Array:
@@ -83,7 +85,8 @@ def _made(x: Any, dtype: Any) -> Array:
     return plain.view(kind).reshape(plain.shape) if kind.names else plain
 
 
-def _range(low: Any, high: Any, dtype: Any) -> _Range:
+def _range(ends: Any, dtype: Any) -> _Range:
+    low, high = ends
     require(np.size(low) == 1 and np.size(high) == 1, "the ends of a range must be scalars")
     a, b = float(np.reshape(low, ())), float(np.reshape(high, ()))
     require(np.isfinite(a) and np.isfinite(b) and a <= b, f"a range must be finite and in order, got [{a}, {b}]")
@@ -127,7 +130,7 @@ define(
 def _matmul(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     a, b = _plain(inputs[0]), _plain(inputs[1])
     require(a.ndim == 2 and b.ndim == 2, f"a and b must be matrices, got shapes {list(a.shape)} and {list(b.shape)}")
-    first, second = _range(*inputs[2:4], attrs["T1"]), _range(*inputs[4:6], attrs["T2"])
+    first, second = _range(inputs[2:4], attrs["T1"]), _range(inputs[4:6], attrs["T2"])
     # Doubles hold sums of some 2**37 products of 8 bits without an error, and NumPy multiplies them fast.
     left, right = a - float(first.place(0.0)), b - float(second.place(0.0))
     left, right = left.T if attrs["transpose_a"] else left, right.T if attrs["transpose_b"] else right
@@ -162,7 +165,7 @@ def _add(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
 
 
 def _sum_of(inputs: list[Array], first_type: Any, second_type: Any, out_type: Any, bits: int) -> list[Any]:
-    first, second = _range(*inputs[2:4], first_type), _range(*inputs[4:6], second_type)
+    first, second = _range(inputs[2:4], first_type), _range(inputs[4:6], second_type)
     whole = _sum_range(first, second, out_type, bits)
     x, y = whole.integers(first.reals(_plain(inputs[0]))), whole.integers(second.reals(_plain(inputs[1])))
     return _result(_broadcast_sum(x, y), whole, out_type)
@@ -178,7 +181,7 @@ def _broadcast_sum(x: Array, y: Array) -> Array:
 
 @python_kernel("QuantizedMul")
 def _multiply(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    first, second = _range(*inputs[2:4], attrs["T1"]), _range(*inputs[4:6], attrs["T2"])
+    first, second = _range(inputs[2:4], attrs["T1"]), _range(inputs[4:6], attrs["T2"])
     x, y = _plain(inputs[0]) - first.place(0.0), _plain(inputs[1]) - second.place(0.0)
     _broadcast_sum(x, y)
     return _result(_wrapped(x * y), _product_range(first, second, attrs["Toutput"]), attrs["Toutput"])
@@ -213,13 +216,13 @@ for _op in ("QuantizedRelu", "QuantizedRelu6"):
 
 @python_kernel("QuantizedRelu")
 def _relu(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    range_ = _range(*inputs[1:], attrs["Tinput"])
+    range_ = _range(inputs[1:], attrs["Tinput"])
     return _result(np.maximum(_plain(inputs[0]), range_.integers(np.zeros(()))), range_, attrs["out_type"])
 
 
 @python_kernel("QuantizedRelu6")
 def _relu6(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    range_ = _range(*inputs[1:], attrs["Tinput"])
+    range_ = _range(inputs[1:], attrs["Tinput"])
     low, high = range_.integers(np.array([0.0, 6.0]))
     return _result(np.clip(_plain(inputs[0]), low, high), range_, attrs["out_type"])
 
@@ -254,13 +257,13 @@ def _windows(x: Array, attrs: dict[str, Any], fill: int) -> Array:
 
 @python_kernel("QuantizedMaxPool")
 def _max_pool(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    range_ = _range(*inputs[1:], attrs["T"])
+    range_ = _range(inputs[1:], attrs["T"])
     return _result(_windows(_plain(inputs[0]), attrs, range_.lowest).max((-2, -1)), range_, attrs["T"])
 
 
 @python_kernel("QuantizedAvgPool")
 def _avg_pool(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    range_ = _range(*inputs[1:], attrs["T"])
+    range_ = _range(inputs[1:], attrs["T"])
     x = _plain(inputs[0])
     sums = _windows(x.astype(np.int64), attrs, 0).sum((-2, -1))
     counts = _windows(np.ones((1, *x.shape[1:3], 1), np.int64), attrs, 0).sum((-2, -1))
@@ -307,7 +310,7 @@ def _concat(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     count = int(attrs["N"])
     axis = int(np.reshape(inputs[0], ()))
     parts = [_plain(each) for each in inputs[1 : 1 + count]]
-    ranges = [_range(inputs[1 + count + i], inputs[1 + 2 * count + i], attrs["T"]) for i in range(count)]
+    ranges = [_range([inputs[1 + count + i], inputs[1 + 2 * count + i]], attrs["T"]) for i in range(count)]
     low, high = min(0.0, *(each.low for each in ranges)), max(each.high for each in ranges)
     if ranges[0].lowest < 0:  # Types with a sign: a range around zero.
         high = max(-low, high)
@@ -357,7 +360,7 @@ def _used(x: Array, range_: _Range) -> tuple[float, float]:
 
 @python_kernel("QuantizeDownAndShrinkRange")
 def _shrink(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    x, range_ = _plain(inputs[0]), _range(*inputs[1:], attrs["Tinput"])
+    x, range_ = _plain(inputs[0]), _range(inputs[1:], attrs["Tinput"])
     low, high = _used(x, range_)
     whole = _Range(low, max(low, high), *_limits(attrs["out_type"]))
     return _result(whole.integers(range_.reals(x)), whole, attrs["out_type"])
@@ -365,13 +368,13 @@ def _shrink(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
 
 @python_kernel("Requantize")
 def _requantize(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    range_ = _range(*inputs[1:3], attrs["Tinput"])
+    range_ = _range(inputs[1:3], attrs["Tinput"])
     require(float(np.max(inputs[3])) <= 0, f"requested_output_min must be <= 0, got {float(np.max(inputs[3]))}")
-    wanted = _range(*inputs[3:], attrs["out_type"])
+    wanted = _range(inputs[3:], attrs["out_type"])
     return _result(wanted.integers(range_.reals(_plain(inputs[0]))), wanted, attrs["out_type"])
 
 
 @python_kernel("RequantizationRange")
 def _requantization_range(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
-    low, high = _used(_plain(inputs[0]), _range(*inputs[1:], attrs["Tinput"]))
+    low, high = _used(_plain(inputs[0]), _range(inputs[1:], attrs["Tinput"]))
     return [np.float32(low), np.float32(high)]
