@@ -60,8 +60,11 @@ def rows_step(optimizer, num_ps, rows):
     return build
 
 
-def deep_fm_step(num_ps, rows):
-    """Builder: one training step of a DeepFM; `rows` are those of all 26 features together."""
+def deep_fm_step(num_ps, rows, kinds=None):
+    """Builder: one training step of a DeepFM; `rows` are those of all 26 features together.
+
+    A larger table has more different ids in a batch. With `kinds`, ids are drawn from so many rows of all, far apart.
+    """
 
     def build(tf, setting):
         def model():
@@ -92,7 +95,8 @@ def deep_fm_step(num_ps, rows):
             train = tf.train.AdagradOptimizer(0.01).minimize(loss)
             random = np.random.default_rng(5)
             # A power law within each feature: few ids make most of the batch.
-            drawn = (random.random((BATCH, FEATURES)) ** 4 * each).astype(np.int64)
+            most = (kinds or rows) // FEATURES
+            drawn = (random.random((BATCH, FEATURES)) ** 4 * most).astype(np.int64) * (each // most)
             return [loss, train], {ids: drawn, clicks: (random.random(BATCH) < 0.3).astype(np.float32)}
 
         return _on_cluster(tf, setting, num_ps, model)
@@ -112,6 +116,16 @@ CASES = {
         f"ps_deep_fm_1e{k}": Case(
             f"DeepFM step, batch 1,024, 26 features, 2 PS, 10^{k} rows",
             graph=deep_fm_step(2, 10**k),
+            targets={"tensorflow": 3.0},
+            ends_workers=True,
+        )
+        for k in (5, 6, 7)
+    },
+    # The same batch of ids, but for their distances: how far a step depends on the number of rows alone.
+    **{
+        f"ps_deep_fm_spread_1e{k}": Case(
+            f"DeepFM step, 2 PS, 10^{k} rows, ids of 10^5 of them",
+            graph=deep_fm_step(2, 10**k, 10**5),
             targets={"tensorflow": 3.0},
             ends_workers=True,
         )

@@ -105,11 +105,11 @@ class ColdRows {
   const std::string path_;
   const bool text_;
   const size_t row_bytes_, record_;
-  const uint32_t block_;                  // places in a block
-  uint32_t open_block_ = kNone;           // its number
-  uint32_t open_next_ = 0;                // Places of the open block before it are not free.
-  std::string open_;                      // the records of the open block
-  std::vector<uint16_t> used_in_block_;   // places in use, by block
+  const uint32_t block_;                 // places in a block
+  uint32_t open_block_ = kNone;          // its number
+  uint32_t open_next_ = 0;               // Places of the open block before it are not free.
+  std::string open_;                     // the records of the open block
+  std::vector<uint16_t> used_in_block_;  // places in use, by block
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> places_;  // kNone: empty slot
   std::vector<uint8_t> epochs_;   // by place

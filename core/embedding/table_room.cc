@@ -318,7 +318,8 @@ void EmbeddingTable::install_found(Shard& shard, const Batch& batch, const Found
       if (number == Shard::kNone) continue;
       if (same) ++version;  // Its own leaving; if the file was compacted, the places are no longer right.
       promotions_.fetch_add(1, std::memory_order_relaxed);
-      shard.header(number).step = now;  // So that it is not the first to go.
+      // So that it is not the first to go. Where rows leave for good by their age, only updates count.
+      if (!options_.eviction.sweeps()) shard.header(number).step = now;
     }
     spill(shard, now, Shard::kNone);
   } catch (const Error&) {

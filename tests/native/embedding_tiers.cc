@@ -163,6 +163,52 @@ TEST(compacting_a_damaged_file_keeps_free_places_and_rows_apart) {
   }
 }
 
+TEST(rows_that_come_and_go_keep_their_bytes_and_the_file_its_size) {
+  Folder folder;
+  const embedding::RowLayout layout(options(16));
+  embedding::ColdRows cold(folder.path, false, layout.stride());
+  std::string row(layout.stride(), '\0');
+  std::map<int64_t, char> there;
+  int64_t next = 0;
+  for (uint64_t i = 0; i < 60000; ++i) {
+    if (there.size() < 3000) {
+      embedding::RowLayout::header(row.data()).key = static_cast<uint64_t>(next);
+      row.back() = static_cast<char>(i);
+      cold.add(embedding::key_of(next), row.data(), 1);
+      there[next++] = static_cast<char>(i);
+      continue;
+    }
+    auto leaving = there.lower_bound(static_cast<int64_t>(combine64(i, 1) % static_cast<uint64_t>(next)));
+    if (leaving == there.end()) leaving = there.begin();
+    const embedding::Key key = embedding::key_of(leaving->first);
+    cold.read(cold.find(key), key, row.data());
+    CHECK_EQUAL(row.back(), leaving->second);
+    cold.erase(key);
+    there.erase(leaving);
+  }
+  CHECK_EQUAL(cold.rows(), static_cast<int64_t>(there.size()));
+  CHECK(cold.file_bytes() < 3000 * 2 * static_cast<int64_t>(layout.stride() + 8));
+}
+
+TEST(look_ups_between_updates_bring_rows_back_and_others_do_not) {
+  Folder folder;
+  EmbeddingTable table("t", tiered(1, folder));
+  table.initialize();
+  for (int64_t i = 0; i < 5000; i += 100) table.apply(keys_of(range(i, i + 100)), ones(100).data(), kSlot, kAdd);
+  const auto before = table.statistics();
+  CHECK(before.disk_rows > 3000);
+  for (float x : look_up(table, keys_of(range(0, 100)))) CHECK_EQUAL(x, 1.0f);
+  const int64_t came_back = table.statistics().promotions - before.promotions;
+  CHECK(came_back > 0);
+  // The update finds them in memory.
+  table.apply(keys_of(range(0, 100)), ones(100).data(), kSlot, kAdd);
+  for (int i = 0; i < 20; ++i) look_up(table, keys_of(range(0, 100)));
+  const auto training = table.statistics();
+  for (int64_t i = 0; i < 5000; i += 100) look_up(table, keys_of(range(i, i + 100)));
+  CHECK_EQUAL(table.statistics().promotions, training.promotions);
+  CHECK_EQUAL(table.statistics().rows, 5000);
+}
+
 TEST(a_cut_has_each_row_once_while_rows_come_back_from_disk) {
   Folder folder;
   EmbeddingTable table("t", tiered(2, folder));

@@ -10,7 +10,7 @@ import pytest
 
 import thalweg as tf
 from tests.queues.waiting import InThread
-from thalweg.train.checkpoints.step_gate import gates
+from thalweg.train.checkpoints.step_gate import ancestors, gates
 
 CONFIG = {"CPU": 2}
 
@@ -48,6 +48,23 @@ class Worker:
             path = self.saver.save(self.session, str(folder / "model"), global_step=number, write_meta_graph=False)
         assert path is not None
         return path
+
+
+def test_permits_are_back_before_a_write_that_may_fail(container: str, tmp_path: Path) -> None:
+    worker = Worker(container, 0, 1)
+    writes = [op for op in worker.graph.get_operations() if op.type == "SaveV2"]
+    put_back = {op for op in ancestors([worker.saver._release]) if op.type == "QueueEnqueueV2"}
+    assert len(writes) == 2 and put_back
+    for write in writes:
+        assert put_back <= ancestors([write])
+    worker.session.run(worker.initialize)
+    worker.session.run(worker.join)
+    for number in range(20):
+        # The folder of the parts cannot be made: the write fails at once.
+        with pytest.raises((tf.errors.OpError, ValueError)):
+            worker.save(tmp_path / "file" / "below", number)
+        worker.session.run(worker.train_op)
+    assert counts(worker.save(tmp_path, 2)) == {20.0}
 
 
 def counts(path: str) -> set[float]:

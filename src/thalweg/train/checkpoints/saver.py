@@ -11,7 +11,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.default_graph import control_dependencies, name_scope
+from thalweg.graph.default_graph import control_dependencies, get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.formats.meta_graph import export_meta_graph
 from thalweg.graph.formats.name_scoping import in_name_scope, prepend_name_scope, strip_name_scope
@@ -32,7 +32,7 @@ from thalweg.train.checkpoints.checkpoint_state import (
 from thalweg.train.checkpoints.restore_errors import explain
 from thalweg.train.checkpoints.saveable import all_saveable_objects, saveables_from
 from thalweg.train.checkpoints.saver_builder import BulkSaverBuilder
-from thalweg.train.checkpoints.step_gate import StepGate, gates
+from thalweg.train.checkpoints.step_gate import StepGate, ancestors, gates
 from thalweg.train.global_step import global_step as value_of
 
 _NAMES = ("filename_tensor_name", "save_tensor_name", "restore_op_name")
@@ -187,6 +187,12 @@ class Saver:
         tensors = [spec.tensor for saveable in saveables_from(self._var_list) for spec in saveable.specs]
         with control_dependencies(None), name_scope(self._name, "save"):
             self._release = group(*(gate.release_after(tensors) for gate in self._gates))
+        # A write that fails, on a full disk for instance, cancels what its step has not done yet: the permits must be
+        # back before, or some of them never are.
+        saved = get_default_graph().as_graph_element(self.saver_def.save_tensor_name)
+        for op in ancestors([saved]):
+            if op.type == "SaveV2":
+                op._add_control_input(self._release)
 
     def check(self, sess: Any) -> None:
         """Raises AbortedError if the model has a part of a step, so that no consistent checkpoint can be made of it."""

@@ -103,7 +103,7 @@ class StepGate:
             return self.enter(after)
         # The caller's own dependencies may be these operations.
         with control_dependencies(None):
-            before = _ancestors(after)
+            before = ancestors(after)
             entered = self.enter([] if any(op in before for op in writes) else after)
         for op in writes:
             op._add_control_input(entered if isinstance(entered, Operation) else entered.op)
@@ -171,7 +171,7 @@ def gates() -> list[StepGate]:
 def updates_of_variables(ops: list[Any]) -> list[Operation]:
     """The operations among `ops`, and those that they depend on, that change variables, except in loops."""
     found = []
-    for op in _ancestors(ops):
+    for op in ancestors(ops):
         if op.op_def.effect is not Effect.WRITES or not op.inputs or op.inputs[0].op.type != "VarHandleOp":
             continue
         context = op._control_flow_context
@@ -186,7 +186,7 @@ def updates_of_variables(ops: list[Any]) -> list[Operation]:
     return found
 
 
-def _ancestors(values: list[Any]) -> set[Operation]:
+def ancestors(values: list[Any]) -> set[Operation]:
     """The operations of tensors or operations, and all that these depend on."""
     left = [value if isinstance(value, Operation) else value.op for value in values]
     found: set[Operation] = set()
