@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import thalweg as tf
-from tests.op_cases import Draw, OpCase
-from tests.ops.test_op_cases import CASES, _assert_close, draw
+from tests.op_cases import CASES, Draw, OpCase
+from tests.ops.test_op_cases import _assert_close, draw
 
 _DIFFERENTIABLE = [case for case in CASES if case.order > 0]
 _BAD = [case for case in CASES if case.bad]

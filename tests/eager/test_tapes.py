@@ -31,7 +31,8 @@ def test_an_unwatched_tensor_has_none_or_zeros() -> None:
 
 
 def test_variables_are_watched_unless_told_otherwise() -> None:
-    v, fixed = tf.Variable(3.0), tf.Variable(2.0, trainable=False)
+    v: Any = tf.Variable(3.0)
+    fixed: Any = tf.Variable(2.0, trainable=False)
     with tf.GradientTape() as tape:
         y = v * v * fixed
     assert tape.watched_variables() == (v,)
@@ -143,7 +144,7 @@ def test_custom_gradients() -> None:
 
 
 def test_custom_gradients_with_variables() -> None:
-    v = tf.Variable(3.0)
+    v: Any = tf.Variable(3.0)
 
     @tf.custom_gradient
     def scaled(x: Any) -> Any:
@@ -220,7 +221,7 @@ def test_tapes_in_a_graph() -> None:
 
 
 def test_tapes_in_a_function() -> None:
-    v = tf.Variable(2.0)
+    v: Any = tf.Variable(2.0)
 
     @tf.function
     def slope(x: Any) -> Any:
@@ -235,7 +236,7 @@ def test_tapes_in_a_function() -> None:
 
 def test_implicit_gradients() -> None:
     tfe = tf.contrib.eager
-    w = tf.Variable(2.0)
+    w: Any = tf.Variable(2.0)
     value, pairs = tfe.implicit_value_and_gradients(lambda x: x * w)(3.0)
     assert value.numpy() == 6.0
     assert [(g.numpy(), var) for g, var in pairs] == [(3.0, w)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_a_read_only_array_comes_back_without_a_copy_and_a_writable_one_is_copie
 
 
 def test_dlpack_shares_memory() -> None:
-    x = tf.range(10_000)
+    x: Any = tf.range(10_000)
     array = np.from_dlpack(x)
     assert np.shares_memory(array, x.numpy())
     assert x.__dlpack_device__() == (1, 0)
@@ -142,7 +143,7 @@ def test_a_graph_tensor_used_eagerly_is_refused_by_name() -> None:
 
 
 def test_an_eager_variable_used_in_a_graph_is_refused() -> None:
-    v = tf.Variable(1.0)
+    v: Any = tf.Variable(1.0)
     with tf.Graph().as_default(), pytest.raises(ValueError, match="belongs to what runs eagerly"):
         v + 1.0
 
@@ -182,7 +183,8 @@ def test_a_waiting_queue_lets_another_thread_run() -> None:
 
     thread = threading.Timer(0.05, fill)
     thread.start()
-    assert queue.dequeue().numpy() == 5.0
+    taken: Any = queue.dequeue()
+    assert taken.numpy() == 5.0
     thread.join()
     queue.close()
     with pytest.raises(tf.errors.OutOfRangeError):

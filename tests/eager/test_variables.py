@@ -16,7 +16,7 @@ from thalweg.graph.default_graph import eager_graph
 
 
 def test_values_and_updates() -> None:
-    v = tf.Variable([1.0, 2.0], name="v")
+    v: Any = tf.Variable([1.0, 2.0], name="v")
     assert v.name == "v:0"
     assert v.assign([3.0, 4.0]) is v
     assert v.assign_add([1.0, 1.0]).numpy().tolist() == [4.0, 5.0]
@@ -29,7 +29,7 @@ def test_values_and_updates() -> None:
 
 
 def test_a_read_is_a_snapshot() -> None:
-    v = tf.Variable([1.0, 2.0])
+    v: Any = tf.Variable([1.0, 2.0])
     before = v.value()
     array = before.numpy()
     v.assign_add([10.0, 10.0])
@@ -37,7 +37,7 @@ def test_a_read_is_a_snapshot() -> None:
 
 
 def test_sparse_updates() -> None:
-    v = tf.Variable(tf.zeros([4, 2]))
+    v: Any = tf.Variable(tf.zeros([4, 2]))
     v.scatter_add(tf.IndexedSlices(tf.ones([2, 2]), tf.constant([1, 1])))
     tf.scatter_update(v, [3], [[5.0, 6.0]])
     assert v[0].assign([7.0, 8.0]) is v
@@ -49,7 +49,7 @@ def test_sparse_updates() -> None:
 
 
 def test_wrong_assignments_are_refused() -> None:
-    v = tf.Variable([1.0, 2.0])
+    v: Any = tf.Variable([1.0, 2.0])
     with pytest.raises(ValueError, match="shape"):
         v.assign([1.0])
     with pytest.raises((TypeError, ValueError)):
@@ -59,7 +59,7 @@ def test_wrong_assignments_are_refused() -> None:
 
 def test_a_variable_dies_with_its_last_reference() -> None:
     before = core.allocator_stats()["bytes_in_use"]
-    v = tf.Variable(tf.zeros([1 << 20]))
+    v: Any = tf.Variable(tf.zeros([1 << 20]))
     assert core.allocator_stats()["bytes_in_use"] - before >= 4 << 20
     del v
     gc.collect()
@@ -69,7 +69,7 @@ def test_a_variable_dies_with_its_last_reference() -> None:
 
 
 def test_copies_have_values_of_their_own() -> None:
-    v = tf.Variable(1.0)
+    v: Any = tf.Variable(1.0)
     w = copy.deepcopy(v)
     v.assign(5.0)
     assert w.numpy() == 1.0
@@ -101,7 +101,7 @@ def test_get_variable_makes_new_ones_unless_a_store_keeps_them() -> None:
 )
 def test_optimizers_reach_the_minimum(optimizer: Any) -> None:
     made = optimizer()
-    v = tf.Variable([5.0, -5.0])
+    v: Any = tf.Variable([5.0, -5.0])
     for _ in range(200):
         made.minimize(lambda: tf.reduce_sum(tf.square(v - 1.0)))
     assert v.numpy() == pytest.approx([1.0, 1.0], abs=0.3)
@@ -113,7 +113,7 @@ def test_the_steps_of_an_optimizer_are_those_of_the_graph() -> None:
     def loss(w: Any) -> Any:
         return tf.reduce_sum(tf.tanh(w) * [[1.0, 2.0], [3.0, 4.0]])
 
-    v = tf.Variable(start)
+    v: Any = tf.Variable(start)
     eager = tf.train.AdamOptimizer(0.1)
     for _ in range(5):
         with tf.GradientTape() as tape:
@@ -130,7 +130,8 @@ def test_the_steps_of_an_optimizer_are_those_of_the_graph() -> None:
 
 
 def test_slots_belong_to_variables_and_not_to_names() -> None:
-    a, b = tf.Variable([1.0], name="same"), tf.Variable([1.0, 2.0], name="same")
+    a: Any = tf.Variable([1.0], name="same")
+    b: Any = tf.Variable([1.0, 2.0], name="same")
     optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
     optimizer.minimize(lambda: tf.reduce_sum(a * a) + tf.reduce_sum(b * b))
     assert optimizer.get_slot(a, "momentum").shape.as_list() == [1]
@@ -138,7 +139,7 @@ def test_slots_belong_to_variables_and_not_to_names() -> None:
 
 
 def test_minimize_needs_a_function() -> None:
-    v = tf.Variable(1.0)
+    v: Any = tf.Variable(1.0)
     with pytest.raises(RuntimeError, match="should be a function when eager execution is enabled"):
         tf.train.GradientDescentOptimizer(0.1).minimize(v * v)
 
@@ -186,7 +187,8 @@ def test_modules() -> None:
 
 
 def test_checkpoints_go_both_ways(tmp_path: Path) -> None:
-    v, layer = tf.Variable([1.0, 2.0], name="any"), tf.layers.Dense(2)
+    v: Any = tf.Variable([1.0, 2.0], name="any")
+    layer = tf.layers.Dense(2)
     layer(tf.ones([1, 3]))
     optimizer = tf.train.AdamOptimizer(0.1)
     optimizer.minimize(lambda: tf.reduce_sum(v * v) + tf.reduce_sum(layer(tf.ones([1, 3]))))
@@ -206,7 +208,7 @@ def test_checkpoints_go_both_ways(tmp_path: Path) -> None:
 
 
 def test_the_saver_of_contrib_eager(tmp_path: Path) -> None:
-    v = tf.Variable(3.0, name="v")
+    v: Any = tf.Variable(3.0, name="v")
     saver = tf.contrib.eager.Saver([v])
     path = saver.save(str(tmp_path / "x"), global_step=4)
     v.assign(0.0)
@@ -220,6 +222,6 @@ def test_the_global_step() -> None:
     step = tf.train.get_or_create_global_step()
     assert tf.train.get_global_step() is step
     before = int(step)
-    v = tf.Variable(1.0)
+    v: Any = tf.Variable(1.0)
     tf.train.GradientDescentOptimizer(0.1).minimize(lambda: v * v, global_step=step)
     assert int(step) == before + 1

@@ -39,7 +39,7 @@ def zeros_for(tensor: Tensor) -> Tensor:
     zeros = apply_one("Fill", sizes, np.zeros((), dtype.as_numpy_dtype))
     zeros.set_shape(shape)
     if type(zeros) is EagerTensor:
-        zeros.is_zero = True  # type: ignore[attr-defined]  (in a graph, the operation tells)
+        zeros.__dict__["is_zero"] = True  # In a graph, the operation tells.
     return zeros
 
 

@@ -20,7 +20,7 @@ def _sizes(tensor: Any, what: str) -> list[int]:
     sizes = tensor.shape.as_list() if tensor.shape.ndims is not None else [None]
     if any(size is None for size in sizes):
         raise ValueError(f"A Jacobian needs the static shape of its {what}, which is {tensor.shape}.")
-    return [int(size) for size in sizes]
+    return [int(size) for size in sizes if size is not None]
 
 
 def _stacked(rows: list[Any], axis: int) -> Tensor:
@@ -40,7 +40,7 @@ def jacobian(row: Row, target: Any, sources: Any, unconnected: Any) -> Any:
         seed[i] = 1
         for kept, grad in zip(rows, row(target, flat, [seed.reshape(sizes)], unconnected), strict=True):
             kept.append(grad)
-    found = []
+    found: list[Any] = []
     for source, kept in zip(flat, rows, strict=True):
         if not kept or any(grad is None for grad in kept):
             found.append(None)

@@ -183,6 +183,8 @@ class name_scope:
     """
 
     __slots__ = ("_default", "_graph_scope", "_name", "_scope", "_values")
+    _graph_scope: Any
+    _scope: Any
 
     def __init__(self, name: str | None, default_name: str | None = None, values: Any = None) -> None:
         """See the class."""
@@ -224,8 +226,8 @@ class name_scope:
     def _enter_eagerly(self, state: ScopeState) -> str:
         """Names need not be unique, and nothing is looked up: what every op function does must cost little."""
         outer = state.name_stack
-        self._scope: Any = None
-        self._graph_scope: Any = (state, outer)
+        self._scope = None
+        self._graph_scope = (state, outer)
         name = self._name
         if not name:
             full = ""

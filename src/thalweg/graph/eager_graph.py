@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 from thalweg.graph.collections import GraphKeys
@@ -100,7 +100,7 @@ class EagerGraph(Graph):
         """A block without effect."""
         return nullcontext()
 
-    def _attr_scope(self, attr_map: dict[str, Any]) -> AbstractContextManager[None]:  # type: ignore[override]
+    def _attr_scope(self, attr_map: dict[str, Any]) -> Any:
         return nullcontext()
 
     # Collections would keep what they hold alive: those of graphs stay empty.
@@ -112,7 +112,7 @@ class EagerGraph(Graph):
 
     # Random numbers.
 
-    @property  # type: ignore[override]
+    @property
     def seed(self) -> int | None:
         """The seed from which random ops derive theirs, or None."""
         return self._seed

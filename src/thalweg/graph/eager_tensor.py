@@ -106,8 +106,11 @@ class EagerTensor(Tensor):
         dims: TensorShape = self._dims
         return dims
 
-    get_shape = shape.fget  # type: ignore[assignment]
     _shape = shape
+
+    def get_shape(self) -> TensorShape:
+        """The same as `shape`."""
+        return self.shape
 
     @property
     def ndim(self) -> int:
@@ -144,7 +147,7 @@ class EagerTensor(Tensor):
     # Places in a graph.
 
     @property
-    def op(self) -> Any:
+    def op(self) -> Any:  # type: ignore[override]
         """Meaningless here."""
         raise _meaningless("op")
 
@@ -159,7 +162,7 @@ class EagerTensor(Tensor):
         raise _meaningless("graph")
 
     @property
-    def value_index(self) -> Any:
+    def value_index(self) -> Any:  # type: ignore[override]
         """Meaningless here."""
         raise _meaningless("value_index")
 
@@ -221,9 +224,8 @@ from_array: Any = _not_connected
 def connect(core: Any, dtypes: dict[int, DType]) -> None:
     """Tells the core about the class, and takes the functions that look at values."""
     module = sys.modules[__name__]
-    core.set_eager_type(
-        EagerTensor, EagerTensor._native, Tensor.dtype, Tensor._handle_data, EagerTensor._dims, dtypes
-    )  # fmt: skip
+    slots: Any = {**vars(Tensor), **vars(EagerTensor)}
+    core.set_eager_type(EagerTensor, slots["_native"], slots["dtype"], slots["_handle_data"], slots["_dims"], dtypes)
     vars(module).update(array_of=core.array_of, dlpack_of=core.dlpack_of, from_array=core.eager_from_array)
 
 

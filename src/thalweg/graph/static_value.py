@@ -49,8 +49,8 @@ def constant_value(tensor: Tensor, partial: bool = False) -> Any:
 def _value(tensor: Tensor, partial: bool, depth: int) -> Array | None:
     op = getattr(tensor, "op", None)
     if op is None:
-        known: Array | None = tensor._value_now()  # type: ignore[attr-defined]  (of an eager tensor)
-        return known
+        known = getattr(tensor, "_value_now", None)  # Of an eager tensor.
+        return None if known is None else known()
     if op.type == "Const":
         value: Array = op.attrs["value"]
         return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from thalweg.graph.default_stack import AnySession, get_default_session
@@ -136,21 +136,21 @@ class Tensor:
         device = f", device={self.device}" if self.device else ""
         return f'Tensor("{self.name}"{shape}, dtype={self.dtype.name}{device})'
 
-    def __len__(self) -> NoReturn:
+    def __len__(self) -> int:
         raise TypeError(
             f"len is not well defined for symbolic Tensors ({self.name}). Please call `x.shape` rather than "
             "`len(x)` for "
             "shape information."
         )
 
-    def __iter__(self) -> NoReturn:
+    def __iter__(self) -> Iterator[Any]:
         raise TypeError(
             "Tensor objects are only iterable when eager execution is enabled. To iterate over the tensor "
             f"'{self.name}' "
             "use tf.map_fn, or split it with tf.unstack."
         )
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
         raise TypeError(
             f"Using a `tf.Tensor` ('{self.name}') as a Python `bool` is not allowed. Use `if t is not None:` "
             "instead of "
@@ -168,6 +168,15 @@ class Tensor:
         return self
 
     if TYPE_CHECKING:
+        # Tensors that have values have these (graph/eager_tensor.py).
+        def numpy(self) -> Any: ...  # noqa: D102
+        def cpu(self) -> Tensor: ...  # noqa: D102
+        def __dlpack__(self, **options: Any) -> Any: ...
+        def __dlpack_device__(self) -> tuple[int, int]: ...
+        def __int__(self) -> int: ...
+        def __float__(self) -> float: ...
+        def __index__(self) -> int: ...
+
         # The op families install these with `override_operator`.
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...

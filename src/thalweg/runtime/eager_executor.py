@@ -160,12 +160,12 @@ class EagerExecutor:
         """The inputs as eager tensors, the attributes, and the types of the outputs."""
         node = name or prepared.op_def.name
         if prepared.simple and all(type(value) is EagerTensor for value in inputs):
-            return resolve_prepared(prepared, inputs, attrs, None, EagerTensor, node)  # type: ignore[type-var]
+            return resolve_prepared(prepared, inputs, attrs, None, EagerTensor, node)
         if get_default_graph()._executes:
-            found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)  # type: ignore[type-var]
+            found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)
         else:
             with default_graph_scope(eager_graph()):
-                found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)  # type: ignore[type-var]
+                found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)
         for tensor in found[0]:
             if type(tensor) is not EagerTensor:
                 raise TypeError(
@@ -273,7 +273,7 @@ class _Maker:
         name = f"{self._name}/{next(_numbers)}"
         session = self._context.session
         op = core.EagerOp(session, name, self._op_def.name, self._device, attrs, self._takes, self._types)
-        outputs = op.run(inputs)
+        outputs: Any = op.run(inputs)
         if not shared:
             core.forget_resource(session, self._device, attrs.get("container", b"").decode(), name)
         if self._op_def.name == "VarHandleOp":

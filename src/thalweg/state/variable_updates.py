@@ -155,7 +155,8 @@ class VariableUpdates:
         """A slice of the value, like that of a tensor, that can also be assigned to: `v[1:3].assign(x)`."""
         value = self.value()
         if type(value) is EagerTensor:
-            return Tensor.__getitem__(value, item, self)  # type: ignore[call-arg]  (see index_tensor)
+            index_tensor: Any = Tensor.__getitem__
+            return index_tensor(value, item, self)
         part = value[item]
         return self._as_slice(part) if type(part) is Tensor and part.op.type == "StridedSlice" else part
 

@@ -234,7 +234,8 @@ def strided_slice(
     if type(result) is EagerTensor:
         var._as_eager_slice(result, (begin, end, strides), masks)
         return result
-    return var._as_slice(result)
+    part: Tensor = var._as_slice(result)
+    return part
 
 
 def _ones(begin: Tensor) -> Any:
