@@ -3,9 +3,12 @@
 from typing import Any
 
 from thalweg.ops.math.unary import abs as abs
-from thalweg.ops.math.reductions import reduce_all as all
-from thalweg.ops.math.reductions import reduce_any as any
-from thalweg.ops.array.sequences import range as arange
+from thalweg.ops.math.reductions import reduce_all as _all_
+all = _all_
+from thalweg.ops.math.reductions import reduce_any as _any_
+any = _any_
+from thalweg.ops.array.sequences import range as _arange_
+arange = _arange_
 from thalweg.keras.backend_functions import argmax as argmax
 from thalweg.keras.backend_functions import argmin as argmin
 from thalweg.keras.backend_state import backend as backend
@@ -15,7 +18,8 @@ from thalweg.keras.backend_functions import batch_get_value as batch_get_value
 from thalweg.keras.backend_convolutions import batch_normalization as batch_normalization
 from thalweg.keras.backend_functions import batch_set_value as batch_set_value
 from thalweg.keras.backend_convolutions import bias_add as bias_add
-from thalweg.keras.loss_functions import elementwise_binary_crossentropy as binary_crossentropy
+from thalweg.keras.loss_functions import elementwise_binary_crossentropy as _binary_crossentropy_
+binary_crossentropy = _binary_crossentropy_
 from thalweg.ops.math.casting import cast as cast
 from thalweg.keras.backend_functions import cast_to_floatx as cast_to_floatx
 from thalweg.keras.backend_functions import categorical_crossentropy as categorical_crossentropy
@@ -72,13 +76,16 @@ from thalweg.keras.backend_state import learning_phase_scope as learning_phase_s
 from thalweg.ops.math.comparison import less as less
 from thalweg.ops.math.comparison import less_equal as less_equal
 from thalweg.ops.math.transcendental import log as log
-from thalweg.ops.math.reductions import reduce_logsumexp as logsumexp
+from thalweg.ops.math.reductions import reduce_logsumexp as _logsumexp_
+logsumexp = _logsumexp_
 from thalweg.keras.backend_state import manual_variable_initialization as manual_variable_initialization
 from thalweg.keras.backend_functions import map_fn as map_fn
-from thalweg.ops.math.reductions import reduce_max as max
+from thalweg.ops.math.reductions import reduce_max as _max_
+max = _max_
 from thalweg.ops.math.extremes_and_powers import maximum as maximum
 from thalweg.keras.backend_functions import mean as mean
-from thalweg.ops.math.reductions import reduce_min as min
+from thalweg.ops.math.reductions import reduce_min as _min_
+min = _min_
 from thalweg.ops.math.extremes_and_powers import minimum as minimum
 from thalweg.keras.backend_functions import moving_average_update as moving_average_update
 from thalweg.graph.default_graph import name_scope as name_scope
@@ -94,7 +101,8 @@ from thalweg.keras.backend_convolutions import pool2d as pool2d
 from thalweg.keras.backend_convolutions import pool3d as pool3d
 from thalweg.ops.math.extremes_and_powers import pow as pow
 from thalweg.keras.backend_functions import print_tensor as print_tensor
-from thalweg.ops.math.reductions import reduce_prod as prod
+from thalweg.ops.math.reductions import reduce_prod as _prod_
+prod = _prod_
 from thalweg.keras.backend_functions import random_binomial as random_binomial
 from thalweg.keras.backend_functions import random_normal as random_normal
 from thalweg.keras.backend_functions import random_normal_variable as random_normal_variable
@@ -132,7 +140,8 @@ from thalweg.ops.array.shapes_of_tensors import squeeze as squeeze
 from thalweg.ops.array.joining import stack as stack
 from thalweg.keras.backend_functions import std as std
 from thalweg.ops.array.constants import stop_gradient as stop_gradient
-from thalweg.ops.math.reductions import reduce_sum as sum
+from thalweg.ops.math.reductions import reduce_sum as _sum_
+sum = _sum_
 from thalweg.keras.backend_functions import switch as switch
 from thalweg.ops.math.transcendental import tanh as tanh
 from thalweg.keras.backend_convolutions import temporal_padding as temporal_padding
@@ -140,9 +149,12 @@ from thalweg.keras.backend_functions import tile as tile
 from thalweg.keras.backend_functions import to_dense as to_dense
 from thalweg.ops.array.transpose import transpose as transpose
 from thalweg.keras.backend_functions import truncated_normal as truncated_normal
-from thalweg.state.assignment import assign as update
-from thalweg.state.assignment import assign_add as update_add
-from thalweg.state.assignment import assign_sub as update_sub
+from thalweg.state.assignment import assign as _update_
+update = _update_
+from thalweg.state.assignment import assign_add as _update_add_
+update_add = _update_add_
+from thalweg.state.assignment import assign_sub as _update_sub_
+update_sub = _update_sub_
 from thalweg.keras.backend_functions import var as var
 from thalweg.keras.backend_functions import variable as variable
 from thalweg.keras.backend_functions import zeros as zeros

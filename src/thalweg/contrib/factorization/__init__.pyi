@@ -5,6 +5,7 @@ from typing import Any
 COSINE_DISTANCE: str
 KMEANS_PLUS_PLUS_INIT: str
 from thalweg.contrib.factorization.clustering import KMeans as KMeans
-from thalweg.estimator.canned.kmeans import KMeans as KMeansClustering
+from thalweg.estimator.canned.kmeans import KMeans as _KMeansClustering_
+KMeansClustering = _KMeansClustering_
 RANDOM_INIT: str
 SQUARED_EUCLIDEAN_DISTANCE: str
