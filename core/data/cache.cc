@@ -4,8 +4,8 @@
 // under another name and renamed when it is complete, so that there never is half a cache. One iterator at a time
 // writes it: another one, of this program or of another, fails with AlreadyExistsError; the lock of a program that has
 // died is void. A cache of another file system (a path with a scheme) is written locally, and copied there when it is
-// complete; the lock then holds for the programs of a user on this machine. Its content is: a line that identifies the format, then each element as its length (8 bytes), the
-// masked CRC-32C of its bytes (4) and the bytes.
+// complete; the lock then holds for the programs of a user on this machine. Its content is: a line that identifies the
+// format, then each element as its length (8 bytes), the masked CRC-32C of its bytes (4) and the bytes.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>

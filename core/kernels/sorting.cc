@@ -54,7 +54,7 @@ inline int64_t position(K key) {
 }
 
 // Work on one element of a row, about, in multiplications.
-constexpr double kWorkOfElement = 16;
+constexpr double kWorkOfElement = 200;
 // So many elements of a row are handled between two looks at the step.
 constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr int64_t kSortedByDigits = int64_t{1} << 26;
@@ -162,8 +162,7 @@ void for_rows(Context& ctx, int64_t rows, int64_t n, int64_t size, const Row& ro
   std::vector<K> scratch(static_cast<size_t>(chunks * size));
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c)
-      for (int64_t r = rows * c / chunks; r < rows * (c + 1) / chunks; ++r)
-        row(r, scratch.data() + c * size, nullptr);
+      for (int64_t r = rows * c / chunks; r < rows * (c + 1) / chunks; ++r) row(r, scratch.data() + c * size, nullptr);
   });
 }
 

@@ -63,7 +63,7 @@ struct Slices {
 };
 
 // Work on one element, about, in multiplications: a look-up in a table that does not fit a cache.
-constexpr double kWorkOfElement = 64;
+constexpr double kWorkOfElement = 1000;
 
 // body(begin, end) over [0, n) in blocks, as long as the step has not ended.
 template <typename Body>

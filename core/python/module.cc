@@ -130,7 +130,8 @@ NB_MODULE(_core, m) {
         NativeCall call;
         return step_has_ended();
       },
-      "For a kernel in Python that looks at its step: whether the step has ended. Asked at most every few milliseconds.");
+      "For a kernel in Python that looks at its step: whether the step has ended. Asked at most every few "
+      "milliseconds.");
   m.def("has_kernel", [](const std::string& op) { return Registry::global().has(op, "CPU"); }, "op"_a);
   m.def("is_async", [](const std::string& op) { return Registry::global().is_async(op); }, "op"_a);
   m.def("is_python", &is_python_op, "op"_a);

@@ -169,17 +169,7 @@ def _require_early_end(step: tf.Tensor, feeds: dict[Any, Any]) -> None:
     assert ended < 0.7 * whole, "it takes a fifth of the time, and what one look at the step may take"
 
 
-SEARCHES: dict[str, Callable[[Any], Any]] = {
-    "top_k": lambda a: tf.nn.top_k(a, 20_000_000)[1],
-    "top_k_unsorted": lambda a: tf.nn.top_k(tf.reshape(a, [40, 1_000_000]), 400_000, False)[1],
-    "nth_element": lambda a: tf.contrib.nn.nth_element(a, 20_000_000),
-    "unique": lambda a: tf.unique(a)[1],
-    "setdiff1d": lambda a: tf.setdiff1d(a, a)[1],
-}
-
-
-@pytest.mark.parametrize("op", SEARCHES.values(), ids=SEARCHES)
-def test_a_timeout_ends_a_search_early(op: Callable[[Any], Any]) -> None:
-    numbers = np.random.default_rng(1).normal(size=40_000_000).astype(np.float32)
+def test_a_timeout_ends_a_search_early() -> None:
+    numbers = np.random.default_rng(1).normal(size=8_000_000).astype(np.float32)
     a = tf.placeholder(tf.float32, [None])
-    _require_early_end(op(a), {a: numbers})
+    _require_early_end(tf.unique(a)[1], {a: numbers})
