@@ -144,15 +144,19 @@ def apply_values(op_type: str, inputs: tuple[Any, ...], name: str | None, attrs:
         if made is not NotImplemented:
             return made
     stack = default_graphs.stack
-    if (stack and stack[-1]._executes) or (eager_process.enabled and not stack):
-        made = eager_graph().run_known(op_type, inputs, attrs)
-        if made is not NotImplemented:
-            return made
+    building: Graph | None = None
+    if stack[-1]._is_special if stack else eager_process.enabled:
+        if not stack or stack[-1]._executes:
+            made = eager_graph().run_known(op_type, inputs, attrs)
+            if made is not NotImplemented:
+                return made
+        else:
+            building = stack[-1]
     prepared = prepare(op_type, inputs)
     graph: Graph | None = None
     only_tensors = prepared.simple
-    if stack and stack[-1]._building_function:
-        graph = stack[-1]
+    if building is not None:
+        graph = building
         only_tensors = only_tensors and all(type(value) is Tensor for value in inputs)
     else:
         for value in inputs:

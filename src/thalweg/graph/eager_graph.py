@@ -52,6 +52,7 @@ class EagerGraph(Graph):
     """The graph of a program whose operations run at once. There is one in a process."""
 
     _executes = True
+    _is_special = True
 
     def __init__(self, executor: Executor) -> None:
         """Takes who runs the operations."""

@@ -40,6 +40,7 @@ class FuncGraph(Graph):
     """
 
     _building_function = True
+    _is_special = True
 
     def __init__(
         self,
