@@ -19,6 +19,7 @@
 
 #include "compute/elementwise/elementwise.h"
 #include "compute/elementwise/elementwise_code.h"
+#include "compute/elementwise/record_op.h"
 #include "compute/reduction/reduction.h"
 #include "executor/run_node.h"
 
@@ -85,7 +86,10 @@ struct FusedElementwise : DivisibleKernel {
       types.push_back(typed ? dtypes[i] : DType::float32);
       op.def = definition(i < origins.size() ? origins[i] : c.def().name, names[i], op.operands, types);
       op.kernel = Registry::global().create(op.def, c.device());
-      if (typed) continue;
+      if (typed) {
+        require(can_record(names[i], op.def.input_dtypes, dtypes[i]), names[i], " cannot be fused");
+        continue;
+      }
       op.rows = Registry::global().rows(names[i]);
       require(op.right() < 0 ? op.rows.unary != nullptr : op.rows.binary != nullptr, names[i], " cannot be fused");
     }

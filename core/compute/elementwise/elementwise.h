@@ -247,7 +247,7 @@ inline bool keeps_type(const RowTypes& types) {
   return types.reduced == DType::invalid && types.width == types.out_width;
 }
 
-// Elementwise::record of a functor, applied to one operand or two.
+// Elementwise::record of a functor, applied to one operand or two; there is none if the second one is missing.
 template <typename F, typename T, size_t... operand>
 int record_as(const int* operands, std::index_sequence<operand...>) {
   return F::apply(code::Recorded<T>::of(operands[operand])...).value;
@@ -255,6 +255,8 @@ int record_as(const int* operands, std::index_sequence<operand...>) {
 template <typename F, size_t count>
 int record_functor(code::Recording& recording, code::Lane lane, const int* operands) {
   if constexpr (requires { F::recorded; }) {
+    if constexpr (count == 2)
+      if (operands[0] == code::kNone || operands[1] == code::kNone) return code::kNone;
     using namespace code::recorded_types;
     const code::RecordingScope scope(recording);
     constexpr auto all = std::make_index_sequence<count>();

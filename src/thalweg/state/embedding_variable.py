@@ -10,7 +10,7 @@ from thalweg.graph import dtypes
 from thalweg.graph.apply import apply, apply_list, apply_one, apply_op, not_intercepted
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import control_dependencies, device, get_default_graph, name_scope
+from thalweg.graph.default_graph import control_dependencies, device, executing_eagerly, get_default_graph, name_scope
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.dtypes import DType, as_dtype
 from thalweg.graph.operation import Operation
@@ -71,6 +71,8 @@ class EmbeddingVariable(Variable):
         variable_def: Any = None, import_scope: str | None = None,
     ) -> None:  # fmt: skip
         """Used by `get_embedding_variable`."""
+        if executing_eagerly():
+            raise NotImplementedError("Embedding variables need a graph: tf.Graph().as_default(), or a tf.function.")
         self._synchronization = VariableSynchronization.AUTO
         self._aggregation = VariableAggregation.NONE
         self._constraint = None

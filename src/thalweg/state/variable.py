@@ -55,6 +55,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     __array_priority__ = 100
 
     SaveSliceInfo = SliceInfo
+    _eager_name: str | None = None  # Of a variable that lives where ops run at once.
 
     def __init__(
         self,
@@ -103,7 +104,6 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         self._save_slice_info: SliceInfo | None = None
         self._reference: Tensor | None = None
         self._safe_initial_value: Tensor | None = None  # The same without reading uninitialized variables.
-        self._eager_name: str | None = None  # Of a variable that lives where ops run at once.
         if variable_def is not None:
             if initial_value is not None:
                 raise ValueError("variable_def and initial_value are mutually exclusive.")

@@ -84,6 +84,8 @@ def by_pieces(function: Callable[[Array], Any], x: Array) -> Any:
     Raises:
         _Abandoned: Between two parts, if this is the thread of a kernel whose step has ended.
     """
+    if x.size == 0:
+        return function(x)
     matrices = x.reshape(-1, *x.shape[-2:])
     count = max(1, int(_AT_ONCE * len(matrices) / max(_work(x), 1.0)))
     if len(matrices) <= count:
