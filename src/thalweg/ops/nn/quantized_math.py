@@ -52,8 +52,8 @@ class _Range(NamedTuple):
 
     def integers(self, x: Array) -> Array:
         """The integers of real numbers, the nearest ones of the type."""
-        nearest: Array = np.clip(self.place(x), self.lowest, self.highest).astype(np.int64)
-        return nearest
+        result: Array = np.clip(self.place(x), self.lowest, self.highest).astype(np.int64)
+        return result
 
 
 def _round(x: Any) -> Any:
