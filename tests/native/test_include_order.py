@@ -22,7 +22,7 @@ ORDER = """
     device
     kernel
     executor
-    plugin
+    plugin, eager
     function
     session
     step_program

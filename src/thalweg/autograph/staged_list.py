@@ -32,7 +32,7 @@ class StagedList:
     def __init__(self, elements: Iterable[Any] = ()) -> None:
         """A list of these elements."""
         self._elements = _Elements()
-        self._elements.start = apply("EmptyTensorList", -1, -1, element_dtype=dtypes.float32)
+        self._elements.start = apply_one("EmptyTensorList", -1, -1, element_dtype=dtypes.float32)
         self._handle: Any = self._elements.start
         self._length: Any = convert_to_tensor(0, dtypes.int32)
         self.extend(elements)

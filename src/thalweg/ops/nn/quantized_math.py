@@ -283,6 +283,8 @@ define(
 @python_kernel("QuantizedReshape")
 def _reshape(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     x, sizes = np.asarray(inputs[0]), [int(each) for each in np.asarray(inputs[1]).reshape(-1)]
+    for end in inputs[2:4]:
+        require(np.ndim(end) == 0, f"the ends of the range must be scalars, got shape {list(np.shape(end))}")
     require(sizes.count(-1) <= 1 and all(each >= -1 for each in sizes), f"shape {sizes} is not one")
     try:
         return [np.ascontiguousarray(x).reshape(sizes), np.float32(inputs[2]), np.float32(inputs[3])]
