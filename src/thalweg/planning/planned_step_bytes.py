@@ -15,7 +15,8 @@ from thalweg.graph.messages.attr_values import read_shape, write_shape
 from thalweg.graph.messages.runtime_messages import Field, make_messages
 from thalweg.passes.node_def import edge_text, read_edge, read_node, write_node
 from thalweg.passes.options import PassOptions
-from thalweg.passes.step_graph import Feed, StepGraph
+from thalweg.passes.step_graph import Feed, Node, StepGraph
+from thalweg.planning.node_types import check_node_types
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep, referred_names
 
 VERSION: Final = 1
@@ -143,7 +144,7 @@ def _read_step(proto: Any) -> PlannedStep:
         each.name: PlannedFunction(each.name, _read_graph(each.step_graph), tuple(map(as_dtype, each.output_dtype)))
         for each in proto.function
     }
-    parts = {each.device: _read_part(each, len(feeds), proto.num_fetches) for each in proto.part}
+    parts = {each.device: _read_part(each, feeds, proto.num_fetches) for each in proto.part}
     if not parts:
         raise ValueError("The planned step has no parts.")
     for graph in (*(part.graph for part in parts.values()), *(function.graph for function in functions.values())):
@@ -157,13 +158,19 @@ def _read_step(proto: Any) -> PlannedStep:
     )  # fmt: skip
 
 
-def _read_part(proto: Any, num_feeds: int, num_fetches: int) -> PlannedPart:
+def _read_part(proto: Any, given: tuple[Feed, ...], num_fetches: int) -> PlannedPart:
     graph = _read_graph(proto.step_graph)
     feeds, fetches = tuple(proto.feed_position), tuple(proto.fetch_position)
-    if len(feeds) != len(graph.feeds) or not all(0 <= each < num_feeds for each in feeds):
+    if len(feeds) != len(graph.feeds) or not all(0 <= each < len(given) for each in feeds):
         raise ValueError(
-            f"Part '{proto.device}' has feeds {feeds} of {num_feeds}, and {len(graph.feeds)} in its graph."
+            f"Part '{proto.device}' has feeds {feeds} of {len(given)}, and {len(graph.feeds)} in its graph."
         )
+    for feed, position in zip(graph.feeds, feeds, strict=True):
+        if feed.dtype is not given[position].dtype:
+            raise ValueError(
+                f"Part '{proto.device}' has '{feed.name}' as {feed.dtype.name}, and the step has "
+                f"{given[position].dtype.name}."
+            )
     if len(fetches) != len(graph.fetches) or not all(0 <= each < num_fetches for each in fetches):
         raise ValueError(
             f"Part '{proto.device}' has fetches {fetches} of {num_fetches}, and {len(graph.fetches)} in its graph."
@@ -199,14 +206,25 @@ def _check(graph: StepGraph) -> None:
         for control in node.controls:
             if control not in graph.nodes:
                 raise ValueError(f"Node '{node.name}' waits for '{control}', which its part lacks.")
-        if node.op == "_Arg" and not 0 <= int(node.attrs.get("index", -1)) < len(graph.feeds):
-            raise ValueError(f"Node '{node.name}' stands for feed {node.attrs.get('index')} of {len(graph.feeds)}.")
+        check_node_types(node)
+        if node.op == "_Arg":
+            _check_feed(node, graph.feeds)
     for name, output in graph.fetches:
         if name not in graph.nodes or output >= len(graph.nodes[name].output_dtypes):
             raise ValueError(f"The fetch '{name}:{output}' is no tensor of its part.")
     for name in graph.targets:
         if name not in graph.nodes:
             raise ValueError(f"The target '{name}' is no node of its part.")
+
+
+def _check_feed(node: Node, feeds: tuple[Feed, ...]) -> None:
+    index = int(node.attrs.get("index", -1))
+    if not 0 <= index < len(feeds):
+        raise ValueError(f"Node '{node.name}' stands for feed {node.attrs.get('index')} of {len(feeds)}.")
+    if node.output_dtypes[0].base_dtype is not feeds[index].dtype.base_dtype:
+        raise ValueError(
+            f"Node '{node.name}' has type {node.output_dtypes[0].name}, and its feed has {feeds[index].dtype.name}."
+        )
 
 
 def _read_feed(proto: Any) -> Feed:
