@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "regex/syntax.h"
+#include "regex/read_runes.h"
 
 namespace thalweg::regex {
 namespace {
@@ -13,31 +13,6 @@ using Kind = Node::Kind;
 constexpr int kMostRepeats = 1000;
 // The tree is walked recursively later on.
 constexpr size_t kDeepest = 5000;
-
-[[noreturn]] void refuse(const char* what, std::string_view where) {
-  throw std::string(what) + (where.empty() ? "" : ": ") + std::string(where);
-}
-
-bool is_octal(char c) { return c >= '0' && c <= '7'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
-
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-// Takes a character off the front of valid UTF-8.
-uint32_t take_rune(std::string_view& text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  uint32_t rune = length == 1 ? lead : lead & (0xff >> (length + 1));
-  for (size_t i = 1; i < length; ++i) rune = rune << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
-  text.remove_prefix(length);
-  return rune;
-}
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
@@ -54,17 +29,6 @@ bool is_utf8(std::string_view text) {
 
 struct Flags {
   bool fold = false, lines = false, dot_newline = false, lazy = false;
-};
-
-struct AsciiClass {
-  const char* name;
-  const char* ranges;  // pairs of first and last
-};
-
-constexpr AsciiClass kAsciiClasses[] = {
-    {"alnum", "09AZaz"}, {"alpha", "AZaz"}, {"ascii", "\x01\x7f"}, {"blank", "\t\t  "},  {"cntrl", "\x01\x1f\x7f\x7f"},
-    {"digit", "09"},     {"graph", "!~"},   {"lower", "az"},       {"print", " ~"},      {"punct", "!/:@[`{~"},
-    {"space", "\t\r  "}, {"upper", "AZ"},   {"word", "09AZ__az"},  {"xdigit", "09AFaf"},
 };
 
 class Parser {
@@ -153,7 +117,7 @@ class Parser {
         return push_set(std::move(set));
       }
       case '[':
-        return push_set(parse_class());
+        return push_set(runes().read_class());
       case '*':
       case '+':
       case '?': {
@@ -238,19 +202,11 @@ class Parser {
   }
   void push_rune(uint32_t rune) {
     RuneSet set;
-    add(set, rune, rune);
+    runes().add(set, rune, rune);
     push_set(std::move(set));
   }
-  void add(RuneSet& set, uint32_t first, uint32_t last) const {
-    flags_.fold ? set.add_folded(first, last) : set.add(first, last);
-  }
-  // A set within another; a negated one is folded first.
-  void add(RuneSet& set, const RuneSet& other, bool negated) const {
-    RuneSet folded;
-    for (const auto& [first, last] : other.ranges()) add(folded, first, last);
-    if (negated) folded.negate();
-    set.add(folded);
-  }
+  // Reads characters with the flags of this place.
+  RuneReader runes() { return RuneReader(rest_, flags_.fold); }
 
   void open_group() {
     if (levels_.size() > kDeepest) refuse("expression nests too deeply", whole_.substr(0, 32));
@@ -353,170 +309,8 @@ class Parser {
         break;
     }
     RuneSet set;
-    if (parse_class_escape(set)) return push_set(std::move(set));
-    push_rune(parse_escape());
-  }
-
-  // \d, \pN and the like; false for other escapes.
-  bool parse_class_escape(RuneSet& set) {
-    if (rest_.size() < 2 || rest_[0] != '\\') return false;
-    const char c = rest_[1];
-    if (c == 'p' || c == 'P') return parse_property(set, c == 'P');
-    const char* ranges = c == 'd' || c == 'D'   ? "09"
-                         : c == 's' || c == 'S' ? "\t\n\f\r  "
-                         : c == 'w' || c == 'W' ? "09AZ__az"
-                                                : nullptr;
-    if (ranges == nullptr) return false;
-    rest_.remove_prefix(2);
-    add(set, ascii(ranges), c == 'D' || c == 'S' || c == 'W');
-    return true;
-  }
-
-  static RuneSet ascii(const char* ranges) {
-    RuneSet set;
-    for (const char* r = ranges; *r != '\0'; r += 2)
-      set.add(static_cast<unsigned char>(r[0]), static_cast<unsigned char>(r[1]));
-    return set;
-  }
-
-  bool parse_property(RuneSet& set, bool negated) {
-    const std::string_view begin = rest_;
-    rest_.remove_prefix(2);
-    if (rest_.empty()) refuse("invalid character class range", begin);
-    std::string_view name;
-    if (rest_[0] == '{') {
-      const size_t end = rest_.find('}');
-      if (end == std::string_view::npos) refuse("invalid character class range", begin);
-      name = rest_.substr(1, end - 1);
-      rest_.remove_prefix(end + 1);
-    } else {
-      const std::string_view at = rest_;
-      take_rune(rest_);
-      name = at.substr(0, at.size() - rest_.size());
-    }
-    if (name.starts_with('^')) {
-      negated = !negated;
-      name.remove_prefix(1);
-    }
-    const RuneSet* found = property_named(name);
-    if (found == nullptr) refuse("invalid character class range", begin.substr(0, begin.size() - rest_.size()));
-    add(set, *found, negated);
-    return true;
-  }
-
-  // One character behind a backslash.
-  uint32_t parse_escape() {
-    const std::string_view begin = rest_;
-    auto bad = [&] { refuse("invalid escape sequence", begin.substr(0, begin.size() - rest_.size())); };
-    rest_.remove_prefix(1);
-    if (rest_.empty()) refuse("trailing \\", "");
-    const uint32_t c = take_rune(rest_);
-    if (c < 0x80 && (c == '_' || !is_word(static_cast<char>(c)))) return c;
-    switch (c) {
-      case 'a':
-        return '\a';
-      case 'f':
-        return '\f';
-      case 'n':
-        return '\n';
-      case 'r':
-        return '\r';
-      case 't':
-        return '\t';
-      case 'v':
-        return '\v';
-      case 'x':
-        return parse_hex(bad);
-      default:
-        break;
-    }
-    if (c > '7' || c < '0') bad();
-    // A single digit that is not 0 would refer to a group.
-    if (c != '0' && (rest_.empty() || !is_octal(rest_[0]))) bad();
-    uint32_t rune = c - '0';
-    for (int i = 0; i < 2 && !rest_.empty() && is_octal(rest_[0]); ++i, rest_.remove_prefix(1))
-      rune = rune * 8 + static_cast<uint32_t>(rest_[0] - '0');
-    return rune;
-  }
-
-  template <typename Bad>
-  uint32_t parse_hex(const Bad& bad) {
-    if (rest_.empty()) bad();
-    uint32_t rune = 0;
-    if (rest_[0] != '{') {
-      if (rest_.size() < 2 || hex_digit(rest_[0]) < 0 || hex_digit(rest_[1]) < 0) {
-        take_rune(rest_);
-        if (!rest_.empty()) take_rune(rest_);
-        bad();
-      }
-      rune = static_cast<uint32_t>(hex_digit(rest_[0]) * 16 + hex_digit(rest_[1]));
-      rest_.remove_prefix(2);
-      return rune;
-    }
-    rest_.remove_prefix(1);
-    int digits = 0;
-    while (!rest_.empty() && hex_digit(rest_[0]) >= 0) {
-      rune = rune * 16 + static_cast<uint32_t>(hex_digit(rest_[0]));
-      rest_.remove_prefix(1);
-      if (++digits > 0 && rune > kLastRune) bad();
-    }
-    if (digits == 0 || rest_.empty() || rest_[0] != '}') {
-      if (!rest_.empty()) take_rune(rest_);
-      bad();
-    }
-    rest_.remove_prefix(1);
-    return rune;
-  }
-
-  RuneSet parse_class() {
-    const std::string_view begin = rest_;
-    rest_.remove_prefix(1);
-    RuneSet set;
-    bool negated = false;
-    if (!rest_.empty() && rest_[0] == '^') {
-      negated = true;
-      rest_.remove_prefix(1);
-    }
-    for (bool first = true; rest_.empty() || rest_[0] != ']' || first; first = false) {
-      if (rest_.empty()) refuse("missing ]", begin);
-      if (parse_ascii_class(set) || parse_class_escape(set)) continue;
-      const std::string_view at = rest_;
-      const uint32_t low = class_rune(begin);
-      uint32_t high = low;
-      if (rest_.size() >= 2 && rest_[0] == '-' && rest_[1] != ']') {
-        rest_.remove_prefix(1);
-        high = class_rune(begin);
-        if (high < low) refuse("invalid character class range", at.substr(0, at.size() - rest_.size()));
-      }
-      add(set, low, high);
-    }
-    rest_.remove_prefix(1);
-    if (negated) set.negate();
-    return set;
-  }
-
-  uint32_t class_rune(std::string_view begin) {
-    if (rest_.empty()) refuse("missing ]", begin);
-    return rest_[0] == '\\' ? parse_escape() : take_rune(rest_);
-  }
-
-  bool parse_ascii_class(RuneSet& set) {
-    if (!rest_.starts_with("[:")) return false;
-    const size_t end = rest_.find(":]", 2);
-    if (end == std::string_view::npos) return false;
-    std::string_view name = rest_.substr(2, end - 2);
-    const bool negated = name.starts_with('^');
-    if (negated) name.remove_prefix(1);
-    for (const AsciiClass& known : kAsciiClasses) {
-      if (name != known.name) continue;
-      RuneSet runes = ascii(known.ranges);
-      // The tables are strings, which cannot hold the character 0.
-      if (name == "ascii" || name == "cntrl") runes.add(0, 1);
-      rest_.remove_prefix(end + 2);
-      add(set, runes, negated);
-      return true;
-    }
-    refuse("invalid character class range", rest_.substr(0, end + 2));
+    if (runes().read_set_escape(set)) return push_set(std::move(set));
+    push_rune(runes().read_escape());
   }
 
   const std::string_view whole_;

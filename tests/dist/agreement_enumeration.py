@@ -5,6 +5,8 @@ order, however long it takes. All states that can be reached are visited once. I
 in one generation with different members, and while all live, no two generations are complete at once; from each of them
 the members can still come to one generation of all that live. A member that must wait for ever is so found as well as
 two that wait for each other.
+
+It is one file of more than 500 lines, because the events of the model share its states.
 """
 
 from __future__ import annotations

@@ -114,6 +114,50 @@ def test_a_step_that_contradicts_itself_is_refused(change: Any, message: str) ->
         from_bytes(proto.SerializeToString())
 
 
+def node_of(proto: Any, op: str) -> Any:
+    return next(n for part in proto.part for n in part.step_graph.graph.node if n.op == op)
+
+
+def retype(proto: Any, op: str, attr: str, dtype: tf.DType) -> None:
+    """Gives an attribute of the node of that type, or all elements of it, another element type."""
+    value = node_of(proto, op).attr[attr]
+    if value.HasField("list"):
+        value.list.type[:] = [dtype.as_datatype_enum] * len(value.list.type)
+    else:
+        value.type = dtype.as_datatype_enum
+
+
+def retype_edge(proto: Any, source: str, reader: str, dtype: tf.DType) -> None:
+    """Both ends of an edge agree on a type that is not that of the op's output."""
+    retype(proto, source, "_output_types", dtype)
+    retype(proto, reader, "_input_types", dtype)
+    retype(proto, reader, "T", dtype)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: retype_edge(d, "Tanh", "_Send", tf.float64), r"op Tanh.*outputs of types \[float64\].*\[float32\]"),
+        (lambda d: retype(d, "Tanh", "T", tf.float64), r"op Tanh.*inputs of types \[float32\].*\[float64\]"),
+        (lambda d: retype(d, "Tanh", "T", tf.string), "op Tanh.*string"),
+        (lambda d: node_of(d, "Tanh").attr.pop("T"), "op Tanh.*missing or invalid"),
+        (lambda d: retype(d, "Sum", "Tidx", tf.int64), "op Sum.*inputs"),
+        (lambda d: retype_edge(d, "_Arg", "Tanh", tf.float16), "_arg.*float16.*float32|float16.*float32"),
+        (lambda d: setattr(node_of(d, "Tanh"), "op", "_FusedElementwise"), "cannot be part of a planned step"),
+        (lambda d: setattr(node_of(d, "Tanh"), "op", "NoSuchOp"), "'NoSuchOp', which cannot be part"),
+        (lambda d: setattr(d.part[0].step_graph.feed[0], "dtype", tf.int32.as_datatype_enum), "float32.*int32"),
+    ],
+)  # fmt: skip
+def test_types_that_are_not_those_of_the_op_are_refused(change: Any, message: str) -> None:
+    from thalweg.planning import planned_step_bytes as module
+
+    x, b = pair()
+    proto = module._to_proto(plan(b, feeds=[x]))
+    change(proto)
+    with pytest.raises(ValueError, match=message):
+        from_bytes(proto.SerializeToString())
+
+
 def test_damaged_bytes_are_refused_or_give_a_step() -> None:
     x, b = pair()
     with on(1):

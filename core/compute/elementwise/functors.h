@@ -2,6 +2,8 @@
 //
 // Integers wrap around: their arithmetic is done without sign, where overflow is defined.
 //
+// One file of more than 500 lines: kernels, fused chains and compiled loops take all functors from one place.
+//
 // A functor that declares `recorded` can also be applied to Recorded numbers (code/recorded.h) of these types: fused
 // chains and loops are compiled from the functors themselves.
 #pragma once

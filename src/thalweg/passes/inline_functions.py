@@ -144,7 +144,8 @@ class _Inlining:
         op = "StatefulPartitionedCall" if function.stateful else "PartitionedCall"
         # A body that stays whole runs where the state is that it uses.
         device = "" if dtypes.resource in node.input_dtypes else node.device
-        self._nodes[node.name] = node._replace(op=op, attrs={"f": function}, device=device)
+        attrs = {"f": function, "Tin": list(node.input_dtypes), "Tout": list(node.output_dtypes)}
+        self._nodes[node.name] = node._replace(op=op, attrs=attrs, device=device)
 
     def _expand(self, call: Node, function: GraphFunction, chain: tuple[str, ...], in_flow: bool) -> None:
         body = prune(function.inputs, function.outputs, function.targets)

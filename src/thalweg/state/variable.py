@@ -1,4 +1,8 @@
-"""tf.Variable: a named tensor that steps can change. All variables are resource variables."""
+"""tf.Variable: a named tensor that steps can change. All variables are resource variables.
+
+The class, the variables that its updates return and its eager form refer to each other: so this is one file of more than
+500 lines.
+"""
 
 from __future__ import annotations
 
