@@ -38,7 +38,9 @@ def check_node_types(node: Node) -> None:
         takes = [dtype for arg in definition.inputs for dtype in _types_of(arg, node)]
         makes = [dtype.base_dtype for dtype in output_dtypes(definition, node.attrs)]
     except (KeyError, TypeError, AttributeError) as e:
-        raise ValueError(f"Node '{node.name}' (op {node.op}) has an attribute that is missing or invalid: {e}") from None
+        raise ValueError(
+            f"Node '{node.name}' (op {node.op}) has an attribute that is missing or invalid: {e}"
+        ) from None
     _compare(node, "inputs", node.input_dtypes, takes)
     _compare(node, "outputs", node.output_dtypes, makes)
     for name, attr in definition.attrs.items():
@@ -73,5 +75,6 @@ def _check_planned(node: Node) -> None:
     wrong_inputs = not node.input_dtypes if inputs is None else len(node.input_dtypes) != inputs
     if wrong_inputs or len(node.output_dtypes) != outputs:
         raise ValueError(
-            f"Node '{node.name}' (op {node.op}) has {len(node.input_dtypes)} inputs and {len(node.output_dtypes)} outputs."
+            f"Node '{node.name}' (op {node.op}) has {len(node.input_dtypes)} inputs and "
+            f"{len(node.output_dtypes)} outputs."
         )

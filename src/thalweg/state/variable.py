@@ -1,7 +1,7 @@
 """tf.Variable: a named tensor that steps can change. All variables are resource variables.
 
-The class, the variables that its updates return and its eager form refer to each other: so this is one file of more than
-500 lines.
+The class, the variables that its updates return and its eager form refer to each other: so this is one file of more
+than 500 lines.
 """
 
 from __future__ import annotations
