@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 600
 BENCH ?=
 SANITIZERS ?= address thread
 SANITIZE_TESTS ?= $(wildcard tests/executor tests/stress tests/files tests/fuzz/test_files.py tests/devices tests/queues \
-	tests/data_pipeline tests/functions tests/dist/test_local_cluster.py)
+	tests/data_pipeline tests/functions tests/eager tests/embedding tests/dist/test_local_cluster.py)
 
 VENV_PATH := $(abspath $(VENV))
 PY := $(VENV_PATH)/bin/python
@@ -141,7 +141,7 @@ sanitize-%: $(REQUIREMENTS)
 		|| { cat build-$*/native_tests.log; ls build-$*/report.* > /dev/null 2>&1 && cat build-$*/report.*; exit 1; }
 	@$(call SANITIZER_OPTIONS,$(CURDIR)/build-$*/report) LD_PRELOAD="$(call PRELOAD,$(RUNTIME_$*))" OMP_NUM_THREADS=1 PYTHONMALLOC=malloc \
 		PYTHONPATH=$(CURDIR)/build-$*/package \
-		$(PY) -m pytest -q -p no:cacheprovider -p no:faulthandler -o pythonpath=tests --timeout 900 $(SANITIZE_TESTS) \
+		$(PY) -m pytest -n $(JOBS) -q -p no:cacheprovider -p no:faulthandler -o pythonpath=tests --timeout 900 $(SANITIZE_TESTS) \
 		|| status=1; if ls build-$*/report.* > /dev/null 2>&1; then cat build-$*/report.*; status=1; fi; exit $${status:-0}
 
 fuzz: build ## run the fuzz test over all ops for FUZZ_SECONDS
