@@ -110,6 +110,8 @@ def test_own_layer_adds_weights_by_keyword() -> None:
         layer.set_weights([])
     with pytest.raises(ValueError, match="not compatible"):
         layer.set_weights([np.zeros(3)])
+    with pytest.raises(ValueError, match=r"shape of a weight must be known, got \(None, 2\)"):
+        layer.add_weight(shape=(None, 2), name="unknown")
 
 
 def test_unknown_names_are_refused() -> None:

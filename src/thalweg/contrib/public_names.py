@@ -1,9 +1,7 @@
-"""The public names, bound at run time, for libraries that use them as programs do."""
+"""The public names, bound at run time, for a library that uses them as programs do."""
 
 from __future__ import annotations
 
-from typing import Any
+import thalweg as tf
 
-import thalweg
-
-tf: Any = thalweg
+__all__ = ["tf"]

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.estimator.public_names import tf
 
 
-class _StopAfterBatches(tf.train.SessionRunHook):  # type: ignore[misc]
+class _StopAfterBatches(tf.train.SessionRunHook):
     """Stops after some batches, and counts them."""
 
     def __init__(self, most: int | None) -> None:

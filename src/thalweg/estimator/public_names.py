@@ -1,9 +1,7 @@
-"""The public names of Thalweg as programs see them, for the estimators, which are built on them."""
+"""The public names, bound at run time, for a library that uses them as programs do."""
 
 from __future__ import annotations
 
-from typing import Any
+import thalweg as tf
 
-import thalweg
-
-tf: Any = thalweg  # The public names are bound at run time.
+__all__ = ["tf"]

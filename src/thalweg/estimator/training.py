@@ -190,7 +190,7 @@ class _Evaluator:
         self.results = (metrics, exports)
 
 
-class _EvaluationListener(tf.train.CheckpointSaverListener):  # type: ignore[misc]
+class _EvaluationListener(tf.train.CheckpointSaverListener):
     """Evaluates after checkpoints, but not more often than allowed."""
 
     def __init__(self, evaluator: _Evaluator, throttle_secs: float) -> None:

@@ -192,8 +192,10 @@ def normalize_batch_in_training(x: Any, gamma: Any, beta: Any, reduction_axes: A
     mean, var = tf.nn.moments(x, list(reduction_axes))
     sizes = tf.shape(x)
     broad = tf.stack([1 if i in reduction_axes else sizes[i] for i in range(x.shape.ndims)])
-    parts = [None if each is None else tf.reshape(each, broad) for each in (mean, var, beta, gamma)]
-    return tf.nn.batch_normalization(x, *parts, epsilon), mean, var
+    center, spread, offset, scale = (
+        None if each is None else tf.reshape(each, broad) for each in (mean, var, beta, gamma)
+    )
+    return tf.nn.batch_normalization(x, center, spread, offset, scale, epsilon), mean, var
 
 
 @export("keras.backend.ctc_label_dense_to_sparse")

@@ -186,10 +186,10 @@ def sqrt(x: Any) -> Any:
 def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     """One of two by a scalar, or element by element."""
     if condition.shape.ndims == 0:
-        branches = [
+        yes, no = (
             each if callable(each) else (lambda value=each: value) for each in (then_expression, else_expression)
-        ]
-        return tf.cond(tf.cast(condition, tf.bool), *branches)
+        )
+        return tf.cond(tf.cast(condition, tf.bool), yes, no)
     yes, no = (each() if callable(each) else each for each in (then_expression, else_expression))
     chosen = tf.cast(condition, tf.bool)
     while chosen.shape.ndims < yes.shape.ndims:

@@ -13,7 +13,7 @@ from thalweg.keras.public_names import tf
 from thalweg.keras.regularizers_and_constraints import constraints, regularizer_of
 
 
-class _Conv1D(Layer, tf.layers.Conv1D):  # type: ignore[misc]
+class _Conv1D(Layer, tf.layers.Conv1D):
     """A convolution of sequences; with the padding 'causal' a step sees none that comes later."""
 
     def __init__(self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid", *args: Any,
@@ -68,7 +68,7 @@ _export_image_layers()
 
 
 @export("keras.layers.Dense")
-class Dense(Layer, tf.layers.Dense):  # type: ignore[misc]
+class Dense(Layer, tf.layers.Dense):
     """activation(inputs @ kernel + bias)."""
 
     def __init__(self, units: Any, *args: Any, **kwargs: Any) -> None:
@@ -78,12 +78,12 @@ class Dense(Layer, tf.layers.Dense):  # type: ignore[misc]
 
 
 @export("keras.layers.Flatten")
-class Flatten(Layer, tf.layers.Flatten):  # type: ignore[misc]
+class Flatten(Layer, tf.layers.Flatten):
     """All axes but the first as one."""
 
 
 @export("keras.layers.Dropout")
-class Dropout(Layer, tf.layers.Dropout):  # type: ignore[misc]
+class Dropout(Layer, tf.layers.Dropout):
     """Sets elements to zero while training."""
 
     def __init__(self, rate: Any, *args: Any, **kwargs: Any) -> None:
@@ -150,7 +150,7 @@ class GaussianDropout(Layer):
 
 
 @export("keras.layers.BatchNormalization")
-class BatchNormalization(Layer, tf.layers.BatchNormalization):  # type: ignore[misc]
+class BatchNormalization(Layer, tf.layers.BatchNormalization):
     """Normalizes by the statistics of a batch while training, and by moving averages otherwise."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

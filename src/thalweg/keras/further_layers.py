@@ -94,7 +94,7 @@ class _Local(Layer):
         """Creates a filter, and a bias, for each place."""
         dims = tf.TensorShape(input_shape).as_list()
         space, channels = (dims[2:], dims[1]) if self.data_format == "channels_first" else (dims[1:-1], dims[-1])
-        if None in space:
+        if channels is None or None in space:
             raise ValueError(f"The sizes of the inputs of {type(self).__name__} should be known, got shape {dims}")
         self._space = [(n - k) // s + 1 for n, k, s in zip(space, self.kernel_size, self.strides, strict=True)]
         places, window = 1, int(channels)

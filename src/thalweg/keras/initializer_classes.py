@@ -11,7 +11,7 @@ from thalweg.keras.public_names import tf
 registry: Final = Registry("initializer")
 
 
-class RandomNormal(tf.initializers.random_normal):  # type: ignore[misc]
+class RandomNormal(tf.initializers.random_normal):
     """Numbers of a normal distribution, of deviation 0.05."""
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Any = None, dtype: Any = tf.float32) -> None:
@@ -19,7 +19,7 @@ class RandomNormal(tf.initializers.random_normal):  # type: ignore[misc]
         super().__init__(mean=mean, stddev=stddev, seed=seed, dtype=dtype)
 
 
-class RandomUniform(tf.initializers.random_uniform):  # type: ignore[misc]
+class RandomUniform(tf.initializers.random_uniform):
     """Numbers between -0.05 and 0.05."""
 
     def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: Any = None, dtype: Any = tf.float32) -> None:
@@ -27,7 +27,7 @@ class RandomUniform(tf.initializers.random_uniform):  # type: ignore[misc]
         super().__init__(minval=minval, maxval=maxval, seed=seed, dtype=dtype)
 
 
-class TruncatedNormal(tf.initializers.truncated_normal):  # type: ignore[misc]
+class TruncatedNormal(tf.initializers.truncated_normal):
     """Numbers of a normal distribution of deviation 0.05, redrawn beyond two deviations."""
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: Any = None, dtype: Any = tf.float32) -> None:

@@ -57,7 +57,7 @@ def mask_of(tensor: Any) -> Any:
 
 
 @export("keras.layers.Layer")
-class Layer(tf.layers.Layer):  # type: ignore[misc]
+class Layer(tf.layers.Layer):
     """A function of tensors that owns variables; subclasses override `build` and `call`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -86,7 +86,7 @@ class Layer(tf.layers.Layer):  # type: ignore[misc]
         return {key for each in cls.__mro__ if "__init__" in each.__dict__
                 for key in inspect.signature(each.__dict__["__init__"]).parameters}  # fmt: skip
 
-    def add_weight(
+    def add_weight(  # type: ignore[override]
         self, name: str | None = None, shape: Any = None, dtype: Any = None, initializer: Any = None,
         regularizer: Any = None, trainable: bool | None = None, constraint: Any = None, **kwargs: Any,
     ) -> Any:  # fmt: skip
@@ -101,6 +101,9 @@ class Layer(tf.layers.Layer):  # type: ignore[misc]
             trainable: Whether optimizers change it.
             constraint: A function that optimizers apply after an update.
             **kwargs: `collections`, as in `tf.Variable`; others have no effect.
+
+        Raises:
+            ValueError: If a size of the shape is not known.
         """
         kind = tf.as_dtype(dtype or self._dtype or floatx())
         if not kind.is_floating and dtype is None:
@@ -108,10 +111,12 @@ class Layer(tf.layers.Layer):  # type: ignore[misc]
         made = initializer_of(initializer)
         if made is None:
             made = tf.glorot_uniform_initializer() if kind.is_floating else tf.zeros_initializer()
-        sizes = tuple(int(size) for size in tf.TensorShape(() if shape is None else shape).as_list())
+        sizes = tf.TensorShape(() if shape is None else shape)
+        if not sizes.is_fully_defined():
+            raise ValueError(f"The shape of a weight must be known, got {shape}.")
         flag = True if trainable is None else trainable
         variable = tf.Variable(
-            lambda: made(sizes, dtype=kind), name=name or "variable", trainable=flag, dtype=kind,
+            lambda: made(tuple(sizes.as_list()), dtype=kind), name=name or "variable", trainable=flag, dtype=kind,
             constraint=constraints.get(constraint), collections=kwargs.get("collections"),
         )  # fmt: skip
         penalty = regularizer_of(regularizer)

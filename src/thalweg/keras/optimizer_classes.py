@@ -184,7 +184,7 @@ class Ftrl(Optimizer):
         )  # fmt: skip
 
 
-class _RMSProp(tf.train.Optimizer):  # type: ignore[misc]
+class _RMSProp(tf.train.Optimizer):
     """Keras's rule: the average of squares starts at zero, and epsilon is added to its root."""
 
     def __init__(self, rate: Any, rho: float, epsilon: float) -> None:
@@ -200,7 +200,8 @@ class _RMSProp(tf.train.Optimizer):  # type: ignore[misc]
         average = rms.assign(self._rho * rms + (1.0 - self._rho) * tf.square(grad))
         return var.assign_sub(tf.cast(self._rate, grad.dtype) * grad / (tf.sqrt(average) + self._epsilon)).op
 
-    _resource_apply_dense = _apply_dense
+    def _resource_apply_dense(self, grad: Any, handle: Any) -> Any:
+        return self._apply_dense(grad, handle)
 
     def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:
         rms = self.get_slot(handle, "rms")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
+import thalweg as tf
 
-import thalweg
-
-tf: Any = thalweg
+__all__ = ["tf"]

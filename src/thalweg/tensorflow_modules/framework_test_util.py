@@ -134,7 +134,7 @@ def device(use_gpu: bool) -> Any:
 def _permuted(tensor: Any, orders: Mapping[int, list[int]]) -> Any:
     """A tensor, or a shape given as a list or array, with its axes in the order for its rank."""
     if isinstance(tensor, tf.Tensor):
-        return tf.transpose(tensor, orders[tensor.shape.ndims])
+        return tf.transpose(tensor, orders[len(tensor.shape.as_list())])
     return [tensor[axis] for axis in orders[len(tensor)]]
 
 

@@ -75,7 +75,7 @@ class CudnnCompatibleGRUCell(LayerRNNCell):
         return new, new
 
 
-class _CudnnRNN(tf.layers.Layer):  # type: ignore[misc]
+class _CudnnRNN(tf.layers.Layer):
     """Layers of cells over time-major sequences [time, batch, size], one or both directions."""
 
     _has_memory = False

@@ -326,7 +326,7 @@ def scale_operator(
         )
     elif multiplier is not None or factor is not None:
         sized = tf.convert_to_tensor(like if factor is None else factor)
-        size = tf.shape(sized)[-1 if factor is None else -2]
+        size: Any = tf.shape(sized)[-1 if factor is None else -2]
         known = sized.shape[-1 if factor is None else -2]
         size = size if tf.dimension_value(known) is None else tf.dimension_value(known)
         scale = tf.ones([], sized.dtype) if multiplier is None else tf.convert_to_tensor(multiplier)

@@ -198,7 +198,7 @@ class InverseGamma(_Scalar):
 
 
 @export("contrib.distributions.Chi2")
-class Chi2(tf.distributions.Gamma):  # type: ignore[misc]
+class Chi2(tf.distributions.Gamma):
     """The distribution of the sum of `df` squares of standard normal variables."""
 
     def __init__(self, df: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Chi2") -> None:

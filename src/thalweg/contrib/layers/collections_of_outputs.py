@@ -69,9 +69,10 @@ def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
     values = (value,) * n if isinstance(value, int) else tuple(tf.TensorShape(value).as_list())
     if len(values) == 1:
         values = values * n
-    if len(values) != n or any(size is None or size <= 0 for size in values):
+    known = tuple(int(size) for size in values if size is not None and size > 0)
+    if len(known) != n or len(values) != n:
         raise ValueError(f"{value} should be {n} positive integers")
-    return tuple(int(size) for size in values)
+    return known
 
 
 def two_element_tuple(int_or_tuple: Any) -> tuple[int, int]:

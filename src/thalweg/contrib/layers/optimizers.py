@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export, export_value
 
-OPTIMIZER_CLS_NAMES: Final = {
+OPTIMIZER_CLS_NAMES: Final[dict[str, Callable[..., Any]]] = {
     "Adagrad": tf.train.AdagradOptimizer,
     "Adam": tf.train.AdamOptimizer,
     "Ftrl": tf.train.FtrlOptimizer,
@@ -137,7 +138,8 @@ def _optimizer(optimizer: Any, rate: Any) -> Any:
     if isinstance(optimizer, type) and issubclass(optimizer, tf.train.Optimizer):
         if rate is None:
             raise ValueError(f"Learning rate is None, but should be specified if optimizer is class ({optimizer}).")
-        return optimizer(learning_rate=rate)
+        make: Callable[..., Any] = optimizer
+        return make(learning_rate=rate)
     if isinstance(optimizer, tf.train.Optimizer):
         return optimizer
     if callable(optimizer):

@@ -9,7 +9,7 @@ from thalweg.graph.definitions.op_registry import export
 
 
 @export("contrib.opt.MovingAverageOptimizer")
-class MovingAverageOptimizer(tf.train.Optimizer):  # type: ignore[misc]
+class MovingAverageOptimizer(tf.train.Optimizer):
     """Another optimizer's steps, with moving averages of the variables, which `swapping_saver` saves in their place."""
 
     def __init__(
@@ -36,6 +36,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):  # type: ignore[misc]
         self._swapped = {}
         for variable in variables:
             average = self._ema.average(variable)
+            assert average is not None  # apply has made it.
             self._swapped[average.op.name] = variable
             self._swapped[variable.op.name] = average
         return tf.group(step, averages, name="train_with_avg")
@@ -55,7 +56,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):  # type: ignore[misc]
 
 
 @export("contrib.opt.VariableClippingOptimizer")
-class VariableClippingOptimizer(tf.train.Optimizer):  # type: ignore[misc]
+class VariableClippingOptimizer(tf.train.Optimizer):
     """Another optimizer's steps; some variables are clipped to a norm after each."""
 
     def __init__(

@@ -79,7 +79,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: Any) -> Any:
 
 
 @export("contrib.opt.AdamWOptimizer")
-class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):  # type: ignore[misc]
+class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):
     """Adam with decoupled weight decay."""
 
     def __init__(
@@ -94,7 +94,7 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):  # 
 
 
 @export("contrib.opt.MomentumWOptimizer")
-class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimizer):  # type: ignore[misc]
+class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimizer):
     """Momentum with decoupled weight decay."""
 
     def __init__(

@@ -8,7 +8,7 @@ from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 
 
-class _DenseRule(tf.train.Optimizer):  # type: ignore[misc]
+class _DenseRule(tf.train.Optimizer):
     """An optimizer written with ops: a subclass gives the update of one variable; sparse gradients are made dense."""
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export
@@ -53,7 +53,7 @@ class TPUConfig(_Settings):
 
 
 @export("contrib.tpu.RunConfig")
-class RunConfig(tf.estimator.RunConfig):  # type: ignore[misc]
+class RunConfig(tf.estimator.RunConfig):
     """Settings of an estimator, with those for TPUs.
 
     Args:
@@ -90,8 +90,7 @@ class RunConfig(tf.estimator.RunConfig):  # type: ignore[misc]
     def replace(self, **kwargs: Any) -> RunConfig:
         """A copy with some settings changed."""
         if "tpu_config" not in kwargs:
-            changed: RunConfig = super().replace(**kwargs)
-            return changed
+            return cast(RunConfig, super().replace(**kwargs))
         changed = copy.copy(self)
         changed.tpu_config = kwargs.pop("tpu_config")
         return changed.replace(**kwargs)

@@ -13,7 +13,7 @@ from thalweg.graph.definitions.op_registry import export
 _BATCH_SIZE, _USE_TPU, _CONTEXT = "batch_size", "use_tpu", "context"
 
 
-class _HostCallHook(tf.train.SessionRunHook):  # type: ignore[misc]
+class _HostCallHook(tf.train.SessionRunHook):
     """Runs what a model's host_call returned in every step."""
 
     def __init__(self, tensors: Any) -> None:
@@ -93,7 +93,7 @@ def _call(pair: tuple[Callable[..., Any], Any]) -> Any:
 
 
 @export("contrib.tpu.TPUEstimator")
-class TPUEstimator(tf.estimator.Estimator):  # type: ignore[misc]
+class TPUEstimator(tf.estimator.Estimator):
     """An Estimator that could use TPUs, without them: `use_tpu` must be False.
 
     Its `input_fn` and `model_fn` find the size of a batch as `params["batch_size"]`, and `params["use_tpu"]`.

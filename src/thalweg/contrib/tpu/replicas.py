@@ -11,7 +11,7 @@ from thalweg.graph.definitions.op_registry import export
 
 
 @export("contrib.tpu.CrossShardOptimizer")
-class CrossShardOptimizer(tf.train.Optimizer):  # type: ignore[misc]
+class CrossShardOptimizer(tf.train.Optimizer):
     """Averages gradients over the shards of a TPU. Here is one shard: it does as the optimizer that it wraps.
 
     Args:
@@ -37,9 +37,9 @@ class CrossShardOptimizer(tf.train.Optimizer):  # type: ignore[misc]
         super().__init__(False, name)
         self._opt = opt
 
-    def compute_gradients(self, loss: Any, var_list: Any = None, **kwargs: Any) -> Any:
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """The gradients of the wrapped optimizer."""
-        return self._opt.compute_gradients(loss, var_list=var_list, **kwargs)
+        return self._opt.compute_gradients(*args, **kwargs)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
         """The update of the wrapped optimizer."""

@@ -28,7 +28,7 @@ export_value(get_or_create_eval_step, "contrib.training.get_or_create_eval_step"
 
 
 @export("contrib.training.StopAfterNEvalsHook", "contrib.slim.evaluation.StopAfterNEvalsHook")
-class StopAfterNEvalsHook(tf.train.SessionRunHook):  # type: ignore[misc]
+class StopAfterNEvalsHook(tf.train.SessionRunHook):
     """Stops an evaluation after some steps."""
 
     def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
@@ -56,7 +56,7 @@ class StopAfterNEvalsHook(tf.train.SessionRunHook):  # type: ignore[misc]
 
 
 @export("contrib.training.SummaryAtEndHook", "contrib.slim.evaluation.SummaryAtEndHook")
-class SummaryAtEndHook(tf.train.SessionRunHook):  # type: ignore[misc]
+class SummaryAtEndHook(tf.train.SessionRunHook):
     """Writes the summaries at the end of an evaluation."""
 
     def __init__(

@@ -11,7 +11,7 @@ from thalweg.estimator.public_names import tf
 from thalweg.graph.definitions.op_registry import export
 
 
-class _InitializeClusters(tf.train.SessionRunHook):  # type: ignore[misc]
+class _InitializeClusters(tf.train.SessionRunHook):
     """Runs the operation that chooses the first centers until it has them; other tasks than the chief wait."""
 
     def __init__(self, init_op: Any, is_initialized: Any, is_chief: bool) -> None:
@@ -25,7 +25,7 @@ class _InitializeClusters(tf.train.SessionRunHook):  # type: ignore[misc]
                 time.sleep(1)
 
 
-class _StopAtSmallChange(tf.train.SessionRunHook):  # type: ignore[misc]
+class _StopAtSmallChange(tf.train.SessionRunHook):
     """Stops the training when the loss changes by less than a share of it."""
 
     def __init__(self, loss: Any, tolerance: float) -> None:
@@ -98,7 +98,7 @@ class KMeans(Estimator):
             distances, clusters, scores, ready, init, train = graph
             loss = tf.reduce_sum(scores[0])
             tf.summary.scalar("loss/raw", loss)
-            hooks = [_InitializeClusters(init, ready, config.is_chief)]
+            hooks: list[tf.train.SessionRunHook] = [_InitializeClusters(init, ready, config.is_chief)]
             if relative_tolerance is not None:
                 hooks.append(_StopAtSmallChange(loss, relative_tolerance))
             predictions = {self.ALL_DISTANCES: distances[0], self.CLUSTER_INDEX: clusters[0]}

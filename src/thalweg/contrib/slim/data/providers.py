@@ -54,6 +54,7 @@ def parallel_read(
             get_data_files(data_sources), num_epochs=num_epochs, shuffle=shuffle, seed=seed, name="filenames"
         )
         kinds = dtypes or [tf.string, tf.string]
+        queue: tf.QueueBase
         if shuffle:
             queue = tf.RandomShuffleQueue(capacity, min_after_dequeue, kinds, seed=seed, name="common_queue")
         else:

@@ -30,7 +30,7 @@ _BLOCKS = {
 
 
 @export("contrib.slim.nets.inception_v1.inception_v1_base", "contrib.slim.nets.inception.inception_v1_base")
-def inception_v1_base(inputs: Any, final_endpoint: str = "Mixed_5c", scope: str = "InceptionV1") -> Any:
+def inception_v1_base(inputs: Any, final_endpoint: str = "Mixed_5c", scope: Any = "InceptionV1") -> Any:
     """The network up to a layer: its output, and the outputs of the layers by name.
 
     Raises:
