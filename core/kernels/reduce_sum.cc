@@ -36,6 +36,32 @@ struct SumOf {
 };
 
 template <typename T>
+struct MeanOf : SumOf<T> {};
+
+// The sum of integers of up to 32 bits, which must not wrap around before it is divided.
+struct WideSum {
+  WideSum() = default;
+  explicit WideSum(int64_t number) : value(number) {}
+  WideSum operator+(WideSum other) const { return WideSum(value + other.value); }
+  int64_t value = 0;
+};
+
+template <typename T>
+  requires(std::is_integral_v<T> && sizeof(T) < sizeof(int64_t))
+struct MeanOf<T> {
+  using Block = WideSum;
+  using Total = WideSum;
+  static constexpr bool kIdentityOnOne = true, modular = false;
+  static Block block_identity() { return {}; }
+  static Total total_identity() { return {}; }
+  static Block map(Block x) { return x; }
+  static Block combine(Block a, Block b) { return a + b; }
+  static Total merge(Total a, Total b) { return a + b; }
+  // Of nothing: zero, since integers have no NaN.
+  static T finish(Total total, int64_t count, int) { return count == 0 ? T(0) : static_cast<T>(total.value / count); }
+};
+
+template <typename T>
 struct EuclideanNormOf : SumOf<T> {
   using typename SumOf<T>::Total;
   static constexpr bool kIdentityOnOne = false;
@@ -55,7 +81,7 @@ struct EuclideanNormOf : SumOf<T> {
 };
 
 REGISTER(kernel("Sum").types("T", Numbers{}).make<Reduction<SumOf, Numbers, kSum>>());
-REGISTER(kernel("Mean").types("T", Numbers{}).make<Reduction<SumOf, Numbers, kMean>>());
+REGISTER(kernel("Mean").types("T", Numbers{}).make<Reduction<MeanOf, Numbers, kMean>>());
 REGISTER(kernel("EuclideanNorm").types("T", Numbers{}).make<Reduction<EuclideanNormOf, Numbers>>());
 
 }  // namespace

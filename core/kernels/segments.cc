@@ -37,13 +37,26 @@ BinaryLoop loop_of(Combine how, DType dtype) {
   }
 }
 
-// The value of a segment without rows: one element.
-Tensor initial_value(Combine how, DType dtype) {
+// The largest finite number of a type of 16 bits, whose totals are float; of other types, that of the totals.
+template <typename T>
+T largest_of(DType elements) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (elements == DType::float16) return 65504.0f;
+    if (elements == DType::bfloat16) return 0x1.fep127f;
+  }
+  return std::numeric_limits<T>::max();
+}
+
+// The value of a segment without rows: one element of the totals' type, for data of type `elements`.
+Tensor initial_value(Combine how, DType dtype, DType elements) {
   Tensor out(dtype, Shape{});
   dispatch(dtype, Numbers{}, [&]<typename T>() {
     T& value = *out.flat<T>();
     value = T(how == Combine::product ? 1 : 0);
-    if constexpr (std::is_arithmetic_v<T>) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (how == Combine::maximum) value = -largest_of<T>(elements);
+      if (how == Combine::minimum) value = largest_of<T>(elements);
+    } else if constexpr (std::is_arithmetic_v<T>) {
       if (how == Combine::maximum) value = std::numeric_limits<T>::lowest();
       if (how == Combine::minimum) value = std::numeric_limits<T>::max();
     }
@@ -176,12 +189,12 @@ void sum_rows(const T* data, const std::vector<int64_t>& ids, int64_t segments, 
 // Combines data[row] into out[ids[row]]; negative ids are left out. Threads divide the columns among themselves. Sorted
 // reductions turn empty segments of extremes into zeros, and divide means.
 void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>& ids, int64_t segments, bool sorted,
-                     Tensor& out) {
+                     Tensor& out, DType elements) {
   const DType dtype = data.dtype();
   if (dtype == DType::float16 || dtype == DType::bfloat16) {  // Totals are float.
     Tensor wide(DType::float32, data.shape()), totals(DType::float32, out.shape());
     dtype == DType::float16 ? convert<float, half>(data, wide) : convert<float, bfloat16>(data, wide);
-    reduce_segments(how, wide, ids, segments, sorted, totals);
+    reduce_segments(how, wide, ids, segments, sorted, totals, dtype);
     dtype == DType::float16 ? convert<half, float>(totals, out) : convert<bfloat16, float>(totals, out);
     return;
   }
@@ -192,7 +205,7 @@ void reduce_segments(Combine how, const Tensor& data, const std::vector<int64_t>
     });
   const int64_t per_column = std::max<int64_t>(1, std::max(rows, segments));
   const BinaryLoop combine = loop_of(how, dtype);
-  fill_elements(dtype, out.raw(), initial_value(how, dtype).raw(), out.num_elements());
+  fill_elements(dtype, out.raw(), initial_value(how, dtype, elements).raw(), out.num_elements());
   const bool narrow = inner == 1 || (sorted && inner <= 16);
   if (narrow) combine_narrow(how, data, ids, inner, sorted, out);
   parallel_for(narrow ? 0 : inner, std::max<int64_t>(16, kElementGrain / per_column), [&](int64_t begin, int64_t end) {
@@ -225,10 +238,12 @@ void segment_reduction(Context& ctx) {
     fail(Code::invalid_argument, "segment ids are not increasing: ", *after, " follows ", *(after - 1), " at position ",
          after - ids.begin());
   }
+  require(ids.empty() || ids.back() < std::numeric_limits<int64_t>::max(), "the segment id ",
+          ids.empty() ? 0 : ids.back(), " is out of range");
   const int64_t segments = ids.empty() ? 0 : ids.back() + 1;
   Tensor& out = ctx.allocate(0, data.shape().with_dim(0, segments));
   if (out.num_elements() == 0) return;
-  reduce_segments(kCombine, data, ids, segments, true, out);
+  reduce_segments(kCombine, data, ids, segments, true, out, data.dtype());
 }
 
 template <Combine kCombine>
@@ -252,7 +267,7 @@ void unsorted_segment_reduction(Context& ctx) {
   dims.insert(dims.end(), data.shape().begin() + prefix, data.shape().end());
   Tensor& out = ctx.allocate(0, Shape(dims));
   if (out.num_elements() == 0) return;
-  reduce_segments(kCombine, data, ids, segments, false, out);
+  reduce_segments(kCombine, data, ids, segments, false, out, data.dtype());
 }
 
 REGISTER(kernel("SegmentSum").types("T", Numbers{}).function<segment_reduction<Combine::sum>>());

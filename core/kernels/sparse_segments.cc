@@ -59,6 +59,8 @@ void add_segments_of(Context& ctx, Scale scale, bool numbered) {
   require(data.rank() >= 1, "data must be at least rank 1, got shape ", data.shape());
   const Pairs pairs = read_pairs(ctx);
   const auto& ids = pairs.ids;
+  require(ids.empty() || ids.back() < std::numeric_limits<int64_t>::max(), "the segment id ",
+          ids.empty() ? 0 : ids.back(), " is out of range");
   int64_t segments = ids.empty() ? 0 : ids.back() + 1;
   if (numbered) {
     require(ctx.input(3).rank() == 0, "num_segments should be a scalar, not shape ", ctx.input(3).shape());

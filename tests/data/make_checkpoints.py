@@ -77,6 +77,27 @@ def inputs() -> Any:
     return np.random.default_rng(5).normal(size=(2, 8, 8, 1)).astype(np.float32)
 
 
+def write_table_model(tf: Any) -> None:
+    """A model with a table of a file: the file has a relative name, since its name becomes part of the graph."""
+    before = os.getcwd()
+    os.chdir(FOLDER)
+    vocabulary = Path("words.txt")
+    vocabulary.write_text("red\ngreen\nblue\n")
+    with tf.Graph().as_default(), tf.Session() as session:
+        table = tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(
+                str(vocabulary), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
+                tf.lookup.TextFileIndex.LINE_NUMBER,
+            ), -1,
+        )  # fmt: skip
+        word = tf.placeholder(tf.string, [None], name="word")
+        number = tf.identity(table.lookup(word), name="number")
+        session.run(tf.tables_initializer())
+        tf.saved_model.simple_save(session, "table_model", {"word": word}, {"number": number}, tf.tables_initializer())
+    vocabulary.unlink()
+    os.chdir(before)
+
+
 def main() -> None:
     """Writes the files."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -122,22 +143,7 @@ def main() -> None:
             tf.train.Saver().save(session, str(FOLDER / f"{kind}_net"), write_state=False)
             tf.saved_model.simple_save(session, str(FOLDER / f"{kind}_model"), {"x": x}, {"y": y})
             np.save(FOLDER / "y.npy", session.run(y, {x: inputs()}))
-    vocabulary = FOLDER / "words.txt"
-    vocabulary.write_text("red\ngreen\nblue\n")
-    with tf.Graph().as_default(), tf.Session() as session:
-        table = tf.lookup.StaticHashTable(
-            tf.lookup.TextFileInitializer(
-                str(vocabulary), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
-                tf.lookup.TextFileIndex.LINE_NUMBER,
-            ), -1,
-        )  # fmt: skip
-        word = tf.placeholder(tf.string, [None], name="word")
-        number = tf.identity(table.lookup(word), name="number")
-        session.run(tf.tables_initializer())
-        tf.saved_model.simple_save(
-            session, str(FOLDER / "table_model"), {"word": word}, {"number": number}, tf.tables_initializer()
-        )
-    vocabulary.unlink()
+    write_table_model(tf)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,10 @@ REFUSED = [
     ("Bucketize", "boundaries out of order", {"input": f32(2)}, {"boundaries": [3.0, 1.0]}),
     ("SegmentMax", "other lengths", {"data": f32(3), "segment_ids": i32(0)}, {}),
     ("SegmentMean", "matrix of segments", {"data": f32(2, 2), "segment_ids": np.zeros((2, 2), np.int32)}, {}),
+    ("SegmentMax", "largest segment", {"data": f32(1), "segment_ids": i64(2**63 - 1)}, {}),
+    ("SparseSegmentSqrtNWithNumSegments", "largest segment", {
+        "data": f32(3), "indices": i32(0, 1), "segment_ids": i64(0, 2**63 - 1), "num_segments": np.int32(5)}, {}),
+    ("SparseSegmentSum", "largest segment", {"data": f32(3), "indices": i32(0), "segment_ids": i64(2**63 - 1)}, {}),
     ("UnsortedSegmentMax", "segment out of range", {
         "data": f32(2), "segment_ids": i32(0, 9), "num_segments": np.int32(2)}, {}),
     ("UnsortedSegmentProd", "number that is no scalar", {

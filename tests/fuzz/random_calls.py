@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import thalweg as tf
+from tests.fuzz.hostile_graphs import mutated
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply
 from thalweg.graph.definitions.op_registry import OpDef
@@ -23,10 +26,33 @@ _INTS = [-(2**31), -100, -2, -1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 8, 100, 2**31 - 1]
 _WIDE = [*_INTS, -(2**63), 2**63 - 1, 2**32]
 _FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.25, 1e-30, 1e30, np.inf, -np.inf, np.nan]
 _STRINGS = [b"", b"a", b"1", b"-2.5", b"a,b,,c", b"\x00\xff", "é".encode(), b"x" * 100, b"[", b"(a", b"%d{}\\1"]
+# What programs pass by mistake: made anew for each call, since some can be read only once.
+_ODD: list[Callable[[], Any]] = [
+    lambda: None, lambda: True, lambda: -1, lambda: 2**63, lambda: -(2**200), lambda: 0.5, lambda: float("nan"),
+    lambda: 1j, lambda: "text", lambda: b"\x00\xff", lambda: "\ud800", lambda: "", list, lambda: (), dict,
+    lambda: {"a": 1}, lambda: {1, 2}, lambda: [[1, 2], [3]], lambda: [None], lambda: ["a", 1], lambda: [1, 2.5, True],
+    lambda: [[[]]], object, lambda: int, lambda: iter([1, 2]), lambda: len, lambda: np.array(None),
+    lambda: np.array([object()]), lambda: np.zeros(2, "datetime64[s]"), lambda: np.zeros(2, "S3"),
+    lambda: np.zeros(2, [("a", int)]), lambda: np.zeros((2, 0, 3)), lambda: np.longdouble(1.5), lambda: np.float16(3),
+    lambda: np.ones([1] * 32), lambda: tf.float32, lambda: tf.int64, lambda: tf.TensorShape(None),
+    lambda: tf.TensorShape([None, 2]), lambda: [tf.float32, tf.string], lambda: tf.no_op(),
+    lambda: tf.SparseTensor([[0, 0]], [1.0], [2, 2]), lambda: tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0])),
+    lambda: tf.raw_ops.MutableHashTableV2(key_dtype=tf.string, value_dtype=tf.int64),
+    lambda: tf.raw_ops.FIFOQueueV2(component_types=[tf.float32]),
+    lambda: tf.raw_ops.VarHandleOp(dtype=tf.int8, shape=[2]),
+    lambda: tf.raw_ops.TensorListReserve(element_shape=[], num_elements=1, element_dtype=tf.int32),
+    lambda: tf.Variable(1.0, use_resource=False), lambda: tf.Graph(), lambda: "NHWC", lambda: memoryview(b"ab"),
+    lambda: range(3), lambda: Exception("a"), lambda: slice(1, 2), lambda: np.ma.masked, lambda: 10**400,
+]  # fmt: skip
 
 
 class Skip(Exception):
     """This op cannot be called at random."""
+
+
+def plain_types() -> list[DType]:
+    """The element types that are drawn."""
+    return _PLAIN
 
 
 def random_shape(rng: np.random.Generator) -> tuple[int, ...]:
@@ -91,10 +117,12 @@ class RandomCall:
         """Draws everything from the seed."""
         rng = np.random.default_rng(seed)
         self.op = op
+        self.seed = seed
         self.attrs: dict[str, Any] = {}
         inferred = {a for arg in op.inputs for a in (arg.type_attr, arg.number_attr, arg.type_list_attr) if a}
         types: dict[str, Any] = {
-            name: random_attr(rng, op.attrs[name]._replace(has_default=False)) for name in inferred
+            name: random_attr(rng, op.attrs[name]._replace(has_default=False))
+            for name in sorted(inferred)  # The order of a set differs between processes.
         }
         for name, attr in op.attrs.items():
             if name not in inferred:
@@ -131,6 +159,33 @@ class RandomCall:
 
         tensors = [[placeholder(a) for a in x] if isinstance(x, list) else placeholder(x) for x in self.inputs]
         return tf.nest.flatten(apply(self.op.name, *tensors, **self.attrs)), feeds
+
+    def constants(self) -> tuple[list[Any], dict[Any, Any]]:
+        """The same with constants, whose values shape functions and the folding of constants see."""
+        return self.call_by_name(), {}
+
+    def odd_values(self) -> tuple[list[Any], dict[Any, Any]]:
+        """The same with values of Python in the places of one or two arguments that fit none of them."""
+        return self.call_by_name(odd=True), {}
+
+    def imported(self) -> tuple[list[Any], dict[Any, Any]]:
+        """The call's graph, changed as another program could write it, and imported again."""
+        with tf.Graph().as_default() as graph:
+            outputs, feeds = self.build()
+        rng = random.Random(self.seed)
+        tf.import_graph_def(mutated(graph.as_graph_def(), rng), name="")
+        get = tf.get_default_graph().as_graph_element
+        names = [output.name for output in outputs]
+        return [get(name) for name in names], {get(tensor.name): array for tensor, array in feeds.items()}
+
+    def call_by_name(self, odd: bool = False) -> list[Any]:
+        """Calls the op in `tf.raw_ops`, in whatever mode the program is."""
+        arguments = {arg.name: value for arg, value in zip(self.op.inputs, self.inputs, strict=True)} | self.attrs
+        if odd and arguments:
+            rng = random.Random(self.seed)
+            for name in rng.choices(sorted(arguments), k=rng.randint(1, 2)):
+                arguments[name] = rng.choice(_ODD)()
+        return tf.nest.flatten(getattr(tf.raw_ops, self.op.name)(**arguments))
 
     def __repr__(self) -> str:
         def short(x: Any) -> str:

@@ -89,7 +89,7 @@ case(
 
 def _cholesky_grad(x, grad):
     lower = np.linalg.cholesky(_np_definite(x)).astype(x.dtype)
-    middle = np.tril(np.swapaxes(lower, -1, -2) @ grad) * (1 - 0.5 * np.eye(3))
+    middle = np.tril(np.swapaxes(lower, -1, -2) @ np.tril(grad)) * (1 - 0.5 * np.eye(3))
     inverse = np.linalg.inv(lower)
     result = np.swapaxes(inverse, -1, -2) @ middle @ inverse
     return 0.5 * (result + np.swapaxes(result, -1, -2))
@@ -344,6 +344,13 @@ case(
     **LOOSE,
 )
 case("MatrixSquareRoot", tf.linalg.sqrtm, None, samples=[Args(real(0, 0))], bad=NOT_SQUARE)
+case(
+    "MatrixSquareRoot",
+    tf.linalg.sqrtm,
+    lambda x: np.stack([np.full((2, 2), np.nan, x.dtype), np.eye(2, dtype=x.dtype)]),
+    samples=[Args(np.array([[[-1.0, 0.0], [0.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]]]))],  # The first has no real root.
+    dtypes="float64",
+)
 
 
 def _np_log(x):

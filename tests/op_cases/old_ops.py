@@ -167,7 +167,7 @@ def _pooled(function: Any) -> Any:
 
 for _op, _function in (("QuantizedMaxPool", np.max), ("QuantizedAvgPool", np.mean)):
     case(
-        _op, _one(_op), _pooled(_function), dtypes="float32", tolerance=0.02,
+        _op, _one(_op), _pooled(_function), dtypes="float32", tolerance=0.04,  # Means are cut off to steps of 6 / 255.
         samples=[Args(real(2, 4, 2, 3), **_POOL), Args(real(1, 2, 4, 2), **{**_POOL, "padding": "SAME"})],
         bad=[
             Bad(Args(real(2, 4, 2), **_POOL)),

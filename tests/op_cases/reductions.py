@@ -41,7 +41,8 @@ def _wide(function):
 def _mean(x, axis=None, keepdims=False):
     if x.dtype.kind not in "iu":
         return np.mean(x, axis=axis, keepdims=keepdims)
-    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+    wide = x.dtype if x.dtype.itemsize == 8 else np.int64  # Totals of smaller integers do not wrap around.
+    total = np.asarray(np.sum(x, axis=axis, keepdims=keepdims, dtype=wide))
     count = x.size // max(1, total.size) if x.size else 0
     return np.array([abs(int(t)) // count * (1 if t >= 0 else -1) for t in np.ravel(total)], dtype=object).reshape(
         total.shape
@@ -59,6 +60,8 @@ case(
     "Sum", tf.reduce_sum, _wide(_same_type(np.sum)), samples=AXES + LARGE, dtypes=ALL, bad=BAD, order=2, tolerance=1e-6
 )
 case("Mean", tf.reduce_mean, _wide(_mean), samples=AXES + LARGE, dtypes=ALL, bad=BAD, order=2, tolerance=1e-6)
+case("Mean", tf.reduce_mean, _wide(_mean), samples=[Args(real(64, 70, low=100, high=120))],
+     dtypes="int8 uint8 int16 uint16 int32 uint32")  # fmt: skip
 case("Prod", tf.reduce_prod, _wide(_same_type(np.prod)), samples=AXES, dtypes=ALL, bad=BAD, order=2)
 case("Max", tf.reduce_max, _wide(np.max), samples=AXES, dtypes=REALS, bad=BAD, order=1)
 case("Max", tf.reduce_max, _wide(np.max), samples=LARGE, dtypes=REALS)

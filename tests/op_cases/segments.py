@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 import thalweg as tf
@@ -47,11 +48,11 @@ def _segments(kind, empty):
 
 
 def _lowest(dtype):
-    return np.iinfo(dtype).min if dtype.kind in "iu" else -3.4e38 if dtype != np.float64 else np.finfo(dtype).min
+    return np.iinfo(dtype).min if dtype.kind in "iu" else ml_dtypes.finfo(dtype).min
 
 
 def _highest(dtype):
-    return np.iinfo(dtype).max if dtype.kind in "iu" else 3.4e38 if dtype != np.float64 else np.finfo(dtype).max
+    return np.iinfo(dtype).max if dtype.kind in "iu" else ml_dtypes.finfo(dtype).max
 
 
 SORTED = [
@@ -94,7 +95,7 @@ for _op, _call, _kind, _empty, _dtypes, _order in (
     ("UnsortedSegmentProd", tf.unsorted_segment_prod, "prod", 1, ALL, 1),
 ):
     case(_op, _call, _segments(_kind, _empty), samples=UNSORTED, dtypes=_dtypes, bad=UNSORTED_BAD, order=_order)
-EXTREMES = "float32 float64 uint8 int8 int16 uint16 int32 uint32 int64 uint64"
+EXTREMES = "float16 bfloat16 float32 float64 uint8 int8 int16 uint16 int32 uint32 int64 uint64"
 FULL = [Args(real(5), ids(3, 0, 1, 2, -1), 4), Args(real(2, 3, 4), ids(1, 0), 2)]
 case("UnsortedSegmentMax", tf.unsorted_segment_max, _segments("max", _lowest), samples=UNSORTED, dtypes=EXTREMES,
      bad=UNSORTED_BAD, tolerance=1e-2)  # fmt: skip

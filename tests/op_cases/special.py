@@ -68,7 +68,7 @@ case(
     "Digamma",
     tf.digamma,
     special.digamma,
-    samples=[Args(f64(-1.5, -20.3, 1e-8, 1.4616, 1e10))],
+    samples=[Args(f64(-1.5, -20.3, 1e-8, 1.4616, 1e10, -1e-40, -1e-9, -0.999999))],
     dtypes="float64",
     **_TIGHT,
 )

@@ -36,6 +36,14 @@ def test_argmax_ignores_nan_and_takes_the_first_of_equals():
     assert run(tf.argmax(np.full([4], -np.inf))) == 0
 
 
+@pytest.mark.parametrize("dtype", [tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32])
+def test_a_mean_of_integers_does_not_wrap_around(dtype):
+    x = np.full([40, 70], dtype.max, dtype.as_numpy_dtype)
+    assert run(tf.reduce_mean(x)) == dtype.max
+    assert run(tf.reduce_mean(x, 0)).tolist() == [dtype.max] * 70
+    assert run(tf.reduce_mean(np.stack([x, np.full_like(x, dtype.min)]), [1, 2])).tolist() == [dtype.max, dtype.min]
+
+
 def test_reductions_of_nothing_are_their_identities():
     empty = tf.zeros([0, 2])
     assert run(tf.reduce_sum(empty, 0)).tolist() == [0, 0]

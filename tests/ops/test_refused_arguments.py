@@ -42,11 +42,29 @@ def x() -> Any:
         (lambda: tf.nn.dropout(x(), rate="much"), "string"),
         (lambda: tf.image.resize_images(tf.ones([1, 2, 2, 1]), [3.0, 4.0]), "int32"),
         (lambda: tf.image.resize_images(tf.ones([1, 2, 2, 1]), tf.constant([3.0, 4.0])), "int32"),
+        (lambda: tf.raw_ops.RandomShuffle(value=x(), seed2=10**30), "'seed2' of 'RandomShuffle' Op is out of range"),
+        (lambda: tf.raw_ops.FIFOQueueV2(component_types=[tf.int8], capacity=-(2**63) - 1), "out of range"),
+        (lambda: tf.placeholder(tf.float32, [2**63]), "larger than"),
+        (lambda: tf.raw_ops.ArgMax(input=x(), dimension=np.zeros(0, np.int32)), "scalar"),
+        (lambda: tf.raw_ops.MatrixDiagV2(diagonal=x(), k=0, num_rows=np.zeros(0, np.int32), num_cols=1,
+                                         padding_value=0.0), "scalars"),
+        (lambda: tf.raw_ops.FusedResizeAndPadConv2D(
+            input=tf.ones([1, 3, 3, 1]), size=[3, 3], paddings=np.int32(1), filter=tf.ones([1, 1, 1, 1]),
+            mode="REFLECT", strides=[1, 1, 1, 1], padding="SAME"), "rank"),
     ],
 )  # fmt: skip
 def test_arguments_are_refused(make: Callable[[], Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         make()
+
+
+@pytest.mark.parametrize("value", [np.ma.masked, object(), float("inf"), "1"])
+def test_what_is_no_number_is_no_attribute_of_one(value: Any) -> None:
+    with pytest.raises(TypeError, match="Expected int for argument 'seed' of 'RandomShuffle' Op"):
+        tf.raw_ops.RandomShuffle(value=x(), seed=value)
+    graph_variable = tf.get_variable("v", initializer=1.0)
+    with pytest.raises(TypeError, match="Expected float for argument 'epsilon'"):
+        tf.raw_ops.FusedBatchNorm(x=x(), scale=x(), offset=x(), mean=x(), variance=x(), epsilon=graph_variable)
 
 
 def test_a_supervisor_that_is_not_chief_needs_variables_with_devices() -> None:

@@ -178,7 +178,7 @@ double digamma(double x) {
   if (!(std::fabs(x) < kInf)) return x > 0 ? x : kNan;
   if (x <= 0) {
     if (x == std::floor(x)) return kNan;
-    return digamma(1 - x) - kPi / std::tan(kPi * (x - std::floor(x)));
+    return digamma(1 - x) - kPi / std::tan(kPi * (x - std::round(x)));
   }
   double shift = 0;
   for (; x < 10; x += 1) shift -= 1 / x;

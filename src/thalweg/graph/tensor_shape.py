@@ -16,6 +16,9 @@ Dims = tuple[int | None, ...] | None
 """A shape as Thalweg stores it: None for an unknown rank, and None for each unknown dimension."""
 
 
+_LARGEST = 2**63 - 1
+
+
 def _dimension_value(value: Any) -> int | None:
     """Converts anything that can be a dimension to an int or None, or raises TypeError or ValueError."""
     if value is None:
@@ -32,6 +35,8 @@ def _dimension_value(value: Any) -> int | None:
             ) from None
     if value < 0:
         raise ValueError(f"Dimension {value} must be >= 0. Write None for a dimension that is not known.")
+    if value > _LARGEST:
+        raise ValueError(f"Dimension {value} is larger than 2**63 - 1.")
     return cast(int, value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from thalweg.graph.dtypes import as_dtype
 from thalweg.graph.tensor_shape import TensorShape
 
 Converter = Callable[[OpDef, AttrDef, Any], Any]
+_Number = TypeVar("_Number", int, float)
+_LEAST_INT, _LARGEST_INT = -(2**63), 2**63 - 1
+_MOST_SHOWN = 200
 
 
 def _bool(op: OpDef, attr: AttrDef, value: Any) -> bool:
@@ -23,23 +26,23 @@ def _bool(op: OpDef, attr: AttrDef, value: Any) -> bool:
 
 
 def _int(op: OpDef, attr: AttrDef, value: Any) -> int:
-    if type(value) is int:
-        return value
-    if isinstance(value, (str, bytes)):
-        raise _wrong(op, attr, "int", value)
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise _wrong(op, attr, "int", value) from None
+    found = value if type(value) is int else _number(op, attr, int, value)
+    if not _LEAST_INT <= found <= _LARGEST_INT:
+        raise ValueError(f"Argument '{attr.name}' of '{op.name}' Op is out of range: {_shown(value)} is no int64.")
+    return found
 
 
 def _float(op: OpDef, attr: AttrDef, value: Any) -> float:
+    return _number(op, attr, float, value)
+
+
+def _number(op: OpDef, attr: AttrDef, kind: type[_Number], value: Any) -> _Number:
     if isinstance(value, (str, bytes)):
-        raise _wrong(op, attr, "float", value)
+        raise _wrong(op, attr, kind.__name__, value)
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise _wrong(op, attr, "float", value) from None
+        return kind(value)
+    except Exception:  # Whatever the object's own conversion raises: NumPy's masked value has an error of its own.
+        raise _wrong(op, attr, kind.__name__, value) from None
 
 
 def _string(op: OpDef, attr: AttrDef, value: Any) -> bytes:
@@ -164,4 +167,9 @@ def check_attr(op: OpDef, attr: AttrDef, value: Any) -> None:
 
 
 def _wrong(op: OpDef, attr: AttrDef, expected: str, value: Any) -> TypeError:
-    return TypeError(f"Expected {expected} for argument '{attr.name}' of '{op.name}' Op not {value!r}.")
+    return TypeError(f"Expected {expected} for argument '{attr.name}' of '{op.name}' Op not {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    text = f"{value!r}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

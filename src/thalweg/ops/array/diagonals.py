@@ -98,7 +98,9 @@ def _matrix_diag_shape(c: ShapeContext) -> TensorShape:
     if sizes[0] is None or sizes[1] is None or dims[-1] is None:
         return TensorShape._of((*outer, None, None))
     least = (dims[-1] - min(upper, 0), dims[-1] + max(lower, 0))
-    rows, columns = int(sizes[0].flat[0]), int(sizes[1].flat[0])
+    if sizes[0].size != 1 or sizes[1].size != 1:
+        raise ValueError(f"num_rows and num_cols must be scalars, but have shapes {sizes[0].shape}, {sizes[1].shape}")
+    rows, columns = sizes[0].item(), sizes[1].item()
     if rows == -1 and columns == -1:
         rows = columns = max(least)
     rows = least[0] if rows == -1 else rows

@@ -44,7 +44,7 @@ def _same_batch(a: Array, b: Array, rows: int) -> None:
 @python_kernel("CholeskyGrad", looks_at_step=True)
 @ends_with_step
 def _cholesky_grad(inputs: list[Array], attrs: dict[str, Any]) -> Any:
-    lower, grad = _square(inputs[0]), _square(inputs[1])
+    lower, grad = np.tril(_square(inputs[0])), np.tril(_square(inputs[1]))
     if lower.shape != grad.shape:
         raise _invalid(f"l and grad must have one shape: {list(lower.shape)} vs. {list(grad.shape)}")
     middle = np.tril(np.swapaxes(lower, -1, -2) @ grad)
@@ -203,7 +203,11 @@ def _square_root(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     wrong = np.abs(result @ result - wide).max((-1, -2)) > 1e-6 * (1 + np.abs(wide).max((-1, -2)))
     if not np.isfinite(result).all() or wrong.any():
         result = _newton_root(wide)  # Too few eigenvectors: iterate instead.
-    return result.astype(x.dtype) if x.dtype.kind == "c" else result.real.astype(x.dtype)
+    if x.dtype.kind == "c":
+        return result.astype(x.dtype)
+    # A real matrix may have no real root.
+    is_real = np.abs(result.imag).max((-1, -2)) <= 1e-6 * (1 + np.abs(result.real).max((-1, -2)))
+    return np.where(is_real[..., np.newaxis, np.newaxis], result.real, np.nan).astype(x.dtype)
 
 
 def _newton_root(x: Array) -> Array:

@@ -238,7 +238,9 @@ def _arg_shape(c: ShapeContext) -> TensorShape:
         return shapes.SCALAR
     if axis is None:
         return TensorShape._of((None,) * (rank - 1))
-    where = int(axis.ravel()[0])
+    if axis.size != 1:
+        raise ValueError(f"The dimension must be a scalar but has shape {list(axis.shape)}")
+    where = axis.item()
     if not -rank <= where < rank:
         raise ValueError(
             f"Dimension ({where}) must be in the range [{-rank}, {rank}), where {rank} is the input's rank"

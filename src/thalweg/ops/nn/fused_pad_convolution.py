@@ -20,13 +20,19 @@ def _shape(c: ShapeContext) -> TensorShape:
     resizes = c.num_inputs == 4
     dims, kernel = shapes.with_rank(c.input(0), 4).dims_tuple, shapes.with_rank(c.input(c.num_inputs - 1), 4).dims_tuple
     assert dims is not None and kernel is not None
+    strides = c.attr("strides")
+    if len(strides) != 4 or min(strides) < 1:
+        raise ValueError(f"strides must be four positive numbers, got {strides}")
+    if resizes:
+        shapes.merge(c.input(1), TensorShape._of((2,)))
+    shapes.merge(c.input(c.num_inputs - 2), TensorShape._of((4, 2)))
     size, pads = c.constant(1) if resizes else None, c.constant(c.num_inputs - 2)
     sizes = list(dims) if not resizes else [dims[0], *([None] * 2 if size is None else size.tolist()), dims[3]]
     out: list[int | None] = [dims[0], None, None, kernel[3]]
     for i in (1, 2):
         known, width = sizes[i], kernel[i - 1]
         if known is not None and width is not None and pads is not None:
-            step, same = c.attr("strides")[i], c.attr("padding") == b"SAME"
+            step, same = strides[i], c.attr("padding") == b"SAME"
             whole = int(known) + int(pads[i].sum())
             out[i] = -(-whole // step) if same else -(-(whole - width + 1) // step)
     return TensorShape._of(tuple(out))

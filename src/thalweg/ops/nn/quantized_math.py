@@ -268,7 +268,7 @@ def _avg_pool(inputs: list[Array], attrs: dict[str, Any]) -> list[Any]:
     x = _plain(inputs[0])
     sums = _windows(x.astype(np.int64), attrs, 0).sum((-2, -1))
     counts = _windows(np.ones((1, *x.shape[1:3], 1), np.int64), attrs, 0).sum((-2, -1))
-    means = (2 * sums + counts) // (2 * counts)
+    means = np.sign(sums) * (np.abs(sums) // counts)  # Cut off, not rounded.
     return _result(np.clip(means, range_.lowest, range_.highest), range_, attrs["T"])
 
 
