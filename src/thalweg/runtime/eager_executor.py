@@ -30,11 +30,12 @@ from thalweg.graph.dtypes import DType
 from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.handle_data import HandleData
-from thalweg.graph.op_effects import Effect
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.resolve import resolve_prepared
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.inline_functions import function_attrs
+from thalweg.placement.placer import has_kernel_on, has_own_memory
 from thalweg.runtime.eager_context import EagerContext
 from thalweg.runtime.eager_step import EagerStep
 from thalweg.runtime.install import register_python_kernels
@@ -211,6 +212,10 @@ class EagerExecutor:
         if scopes.container and op_def.stateful and attrs.get("container") == b"":
             attrs = {**attrs, "container": scopes.container.encode()}
         device = self._device(op_def)
+        calls = bool(function_attrs(op_def.name)) or op_def.name in eager_graph()._functions
+        inlined = op_def.flow in (Flow.CALL, Flow.BRANCH, Flow.LOOP)
+        if has_own_memory(device) and not inlined and not has_kernel_on(op_def.name, attrs, device):
+            device = self.context.host  # As sessions do with allow_soft_placement.
         if op_def.name == "Const":
             return _Cached(op_def, attrs, _Constant(attrs["value"], attrs["dtype"]))
         if op_def.effect is Effect.FED and not inputs:
@@ -227,7 +232,7 @@ class EagerExecutor:
         if cached is None:
             run: Any
             native: Any = None
-            if function_attrs(op_def.name) or op_def.name in eager_graph()._functions or not _on_host(device):
+            if calls or "/device:CPU:" not in device:
                 run = EagerStep(self.context, op_def, inputs, attrs, types, device).run
             else:
                 session = self.context.session
@@ -296,10 +301,6 @@ class _Maker:
 
 def _listed(outputs: Any) -> list[Any]:
     return outputs if type(outputs) is list else [outputs]
-
-
-def _on_host(device: str) -> bool:
-    return "/device:CPU:" in device
 
 
 def _frozen(value: Any) -> Any:
