@@ -12,6 +12,7 @@
 
 #include "eager/eager_op.h"
 #include "python/attributes.h"
+#include "python/exact_key.h"
 #include "python/gil.h"
 #include "python/numpy_bridge.h"
 #include "python/opaque.h"
@@ -54,23 +55,54 @@ void set_eager_type(nb::handle type, nb::handle native, nb::handle dtype, nb::ha
   for (auto [number, object] : dtypes) eager.dtypes.at(nb::cast<size_t>(number)) = object.inc_ref().ptr();
 }
 
-nb::object make_eager(Tensor tensor) {
+// An eager tensor without a value.
+nb::object make_empty(size_t dtype) {
   if (eager.type == nullptr) fail(Code::internal, "the class of eager tensors is not known yet");
-  const auto dtype = static_cast<size_t>(tensor.dtype());
   nb::object made = nb::steal(eager.type->tp_alloc(eager.type, 0));
   if (!made.is_valid()) throw nb::python_error();
   slot(made.ptr(), eager.dtype) = Py_NewRef(eager.dtypes.at(dtype));
   slot(made.ptr(), eager.handle_data) = Py_NewRef(Py_None);
   slot(made.ptr(), eager.dims) = Py_NewRef(Py_None);
+  return made;
+}
+
+nb::object make_eager(Tensor tensor) {
+  nb::object made = make_empty(static_cast<size_t>(tensor.dtype()));
   slot(made.ptr(), eager.native) = opaque_from_tensor(std::move(tensor));
   return made;
 }
 
-// The value of an eager tensor; null for any other object.
+// An eager tensor whose value comes later: Python code waits for it when the slot `_native` is read.
+nb::object make_pending(int dtype) { return make_empty(static_cast<size_t>(dtype)); }
+
+// The value of an eager tensor, waited for if it is still to come; null for any other object.
 const Tensor* value_of(PyObject* object) {
   if (Py_TYPE(object) != eager.type && PyType_IsSubtype(Py_TYPE(object), eager.type) == 0) return nullptr;
   PyObject* native = slot(object, eager.native);
-  return native == nullptr ? nullptr : nb::inst_ptr<Tensor>(native);
+  if (native == nullptr) [[unlikely]] {
+    const nb::object waited = nb::handle(object).attr("_native");
+    native = slot(object, eager.native);
+    if (native == nullptr) return nullptr;
+  }
+  return nb::inst_ptr<Tensor>(native);
+}
+
+// What tells calls with tensors of different types or shapes apart, as bytes; None if an argument is no eager tensor
+// that has its value.
+nb::object types_and_shapes(nb::tuple arguments) {
+  std::string key;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments.ptr()); ++i) {
+    PyObject* argument = PyTuple_GET_ITEM(arguments.ptr(), i);
+    if (Py_TYPE(argument) != eager.type || slot(argument, eager.native) == nullptr) return nb::none();
+    const Tensor& value = *nb::inst_ptr<Tensor>(slot(argument, eager.native));
+    const std::array<int32_t, 2> kind{static_cast<int32_t>(value.dtype()), value.rank()};
+    key.append(reinterpret_cast<const char*>(kind.data()), sizeof kind);
+    for (int axis = 0; axis < value.rank(); ++axis) {
+      const int64_t size = value.dim(axis);
+      key.append(reinterpret_cast<const char*>(&size), sizeof size);
+    }
+  }
+  return nb::bytes(key.data(), key.size());
 }
 
 nb::object array_of(const Tensor& tensor, bool scalars) {
@@ -228,37 +260,54 @@ class BoundOp {
 };
 
 // Ops that have been made, by op type, element types and attributes as the program gives them: a call whose inputs are
-// eager tensors, and whose like was made before, needs no Python code to be resolved. Under the lock of the
-// interpreter.
+// eager tensors, and whose like was made before, needs no Python code to be resolved. Each is kept with an object of
+// the caller's. Under the lock of the interpreter.
 class OpCache {
  public:
-  // The result; NotImplemented if the op must be resolved first.
+  // `exact`: see exact_key.
+  explicit OpCache(nb::tuple exact) : exact_(std::move(exact)) {}
+
+  // The result; NotImplemented if the op must be resolved first, or has no native op.
   nb::object run(nb::handle op_type, nb::tuple inputs, nb::dict attrs) {
-    nb::object key = key_of(op_type, inputs, attrs);
-    if (!key.is_valid()) return nb::borrow(Py_NotImplemented);
-    PyObject* found = PyDict_GetItemWithError(ops_.ptr(), key.ptr());
-    if (found == nullptr) {
-      PyErr_Clear();  // also an attribute that cannot be a key
-      return nb::borrow(Py_NotImplemented);
-    }
+    PyObject* found = look_up(op_type, inputs, attrs);
+    if (found == nullptr || PyTuple_GET_ITEM(found, 0) == Py_None) return nb::borrow(Py_NotImplemented);
     nb::object kept = nb::borrow(found);  // Python code that runs meanwhile may clear the cache.
-    return nb::inst_ptr<BoundOp>(found)->run_on(PySequence_Fast_ITEMS(inputs.ptr()), PyTuple_GET_SIZE(inputs.ptr()));
+    const auto* op = nb::inst_ptr<BoundOp>(PyTuple_GET_ITEM(found, 0));
+    return op->run_on(PySequence_Fast_ITEMS(inputs.ptr()), PyTuple_GET_SIZE(inputs.ptr()));
   }
 
-  void keep(nb::handle op_type, nb::tuple inputs, nb::dict attrs, nb::handle op) {
+  // The object that was kept with the op; None if there is none.
+  nb::object find(nb::handle op_type, nb::tuple inputs, nb::dict attrs) {
+    PyObject* found = look_up(op_type, inputs, attrs);
+    return nb::borrow(found == nullptr ? Py_None : PyTuple_GET_ITEM(found, 1));
+  }
+
+  void keep(nb::handle op_type, nb::tuple inputs, nb::dict attrs, nb::handle op, nb::object object) {
     nb::object key = key_of(op_type, inputs, attrs);
-    if (!key.is_valid() || !nb::isinstance<BoundOp>(op)) return;
-    if (PyDict_SetItem(ops_.ptr(), key.ptr(), op.ptr()) != 0) PyErr_Clear();
+    if (!key.is_valid()) return;
+    if (!op.is_none() && !nb::isinstance<BoundOp>(op)) throw nb::type_error("an op to keep is an EagerOp or None");
+    nb::object pair = nb::steal(PyTuple_Pack(2, op.ptr(), object.ptr()));
+    if (!pair.is_valid() || PyDict_SetItem(ops_.ptr(), key.ptr(), pair.ptr()) != 0) throw nb::python_error();
   }
 
   void clear() { ops_.clear(); }
   size_t size() const { return ops_.size(); }
 
  private:
-  // An invalid object if an input is no eager tensor.
-  static nb::object key_of(nb::handle op_type, nb::tuple inputs, nb::dict attrs) {
+  // The pair that was kept; null if there is none. Borrowed.
+  PyObject* look_up(nb::handle op_type, nb::tuple inputs, nb::dict attrs) {
+    nb::object key = key_of(op_type, inputs, attrs);
+    if (!key.is_valid()) return nullptr;
+    PyObject* found = PyDict_GetItemWithError(ops_.ptr(), key.ptr());
+    if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return found;
+  }
+
+  // An invalid object if an input is no eager tensor, or an attribute of a type that is not known.
+  nb::object key_of(nb::handle op_type, nb::tuple inputs, nb::dict attrs) const {
     const Py_ssize_t count = PyTuple_GET_SIZE(inputs.ptr()), given = PyDict_GET_SIZE(attrs.ptr());
-    nb::object key = nb::steal(PyTuple_New(1 + count + 2 * given));
+    nb::object key = nb::steal(PyTuple_New(1 + count + 3 * given));
+    if (!key.is_valid()) throw nb::python_error();
     PyTuple_SET_ITEM(key.ptr(), 0, Py_NewRef(op_type.ptr()));
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* input = PyTuple_GET_ITEM(inputs.ptr(), i);
@@ -266,14 +315,17 @@ class OpCache {
       PyTuple_SET_ITEM(key.ptr(), 1 + i, Py_NewRef(slot(input, eager.dtype)));
     }
     Py_ssize_t place = 0, at = 1 + count;
-    PyObject *name, *value;
+    PyObject *name = nullptr, *value = nullptr, *type = nullptr, *rest = nullptr;
     while (PyDict_Next(attrs.ptr(), &place, &name, &value) != 0) {
+      if (!exact_key(value, exact_.ptr(), type, rest)) return {};
       PyTuple_SET_ITEM(key.ptr(), at++, Py_NewRef(name));
-      PyTuple_SET_ITEM(key.ptr(), at++, Py_NewRef(value));
+      PyTuple_SET_ITEM(key.ptr(), at++, type);
+      PyTuple_SET_ITEM(key.ptr(), at++, rest);
     }
     return key;
   }
 
+  nb::tuple exact_;
   nb::dict ops_;
 };
 
@@ -300,6 +352,10 @@ void bind_eager(nb::module_& m) {
       "array_of", [](const Tensor& tensor, bool scalars) { return array_of(tensor, scalars); }, "tensor"_a,
       "scalars"_a = true, nb::call_guard<NativeCall>(),
       "A read-only array that shares the tensor's memory; a copy of strings, and of a scalar if `scalars`.");
+  m.def("eager_pending", &make_pending, "dtype"_a, "An eager tensor without a value: who makes it sets `_native`.");
+  m.def("types_and_shapes", &types_and_shapes, "arguments"_a,
+        nb::sig("def types_and_shapes(arguments: tuple) -> bytes | None"),
+        "What tells calls with tensors of different types or shapes apart; None if not all are eager tensors.");
   m.def("dlpack_of", &dlpack_of, "tensor"_a, "A DLPack capsule that shares the tensor's memory.");
   m.def(
       "forget_resource",
@@ -316,11 +372,13 @@ void bind_eager(nb::module_& m) {
       .def("run", &BoundOp::run, "inputs"_a, nb::call_guard<NativeCall>(),
            "Runs it on eager tensors: the output, or a list if there is not exactly one.");
   nb::class_<OpCache>(m, "OpCache", "Ops that have been made, by op type, element types and attributes as given.")
-      .def(nb::init<>())
+      .def(nb::init<nb::tuple>(), "exact"_a)
       .def("run", &OpCache::run, "op_type"_a, "inputs"_a, "attrs"_a, nb::call_guard<NativeCall>(),
            "Runs an op that was kept: as EagerOp.run; NotImplemented if there is none.")
-      .def("keep", &OpCache::keep, "op_type"_a, "inputs"_a, "attrs"_a, "op"_a, nb::call_guard<NativeCall>(),
-           "Keeps an EagerOp for calls like this one.")
+      .def("find", &OpCache::find, "op_type"_a, "inputs"_a, "attrs"_a, nb::call_guard<NativeCall>(),
+           "The object that was kept for calls like this one; None if there is none.")
+      .def("keep", &OpCache::keep, "op_type"_a, "inputs"_a, "attrs"_a, "op"_a.none(), "object"_a,
+           nb::call_guard<NativeCall>(), "Keeps an EagerOp, or None, and an object for calls like this one.")
       .def("clear", &OpCache::clear)
       .def("__len__", &OpCache::size);
 }

@@ -210,3 +210,117 @@ def test_recurrent_networks_and_losses() -> None:
     output, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.LSTMCell(4), tf.ones([2, 5, 3]), dtype=tf.float32)
     assert output.shape.as_list() == [2, 5, 4]
     assert tf.losses.mean_squared_error([1.0, 2.0], [2.0, 3.0]).numpy() == 1.0
+
+
+def test_functions_with_ops_of_one_name_keep_their_own_state() -> None:
+    def made(size: int) -> Any:
+        @tf.function
+        def f(x: Any) -> Any:
+            rows = tf.TensorArray(tf.float32, size=1).write(0, x).stack()
+            return rows, tf.py_func(lambda a: a + np.float32(size), [x], tf.float32)
+
+        return f
+
+    for size in (1, 2, 3):
+        rows, shifted = made(size)(tf.ones([size]))
+        assert rows.shape == [1, size]
+        assert shifted.numpy().tolist() == [1.0 + size] * size
+
+
+def test_loops_over_datasets_in_functions() -> None:
+    outside = tf.data.Dataset.range(6).map(lambda x: x * 2)
+
+    @tf.function
+    def total(dataset: Any, most: Any) -> Any:
+        found = tf.constant(0, tf.int64)
+        for x in dataset:
+            if x > most:
+                break
+            found += x
+        for x in outside:
+            found += x
+        return found
+
+    most = tf.constant(3, tf.int64)
+    assert total(tf.data.Dataset.range(10), most).numpy() == 6 + 30
+    assert total(outside, most).numpy() == 2 + 30
+
+
+def test_a_function_that_makes_variables_in_each_call_is_refused() -> None:
+    @tf.function
+    def wrong(x: Any) -> Any:
+        return tf.Variable(1.0) * x
+
+    with pytest.raises(ValueError, match="not only in its first call"):
+        wrong(tf.constant(1.0))
+
+    made: list[Any] = []
+
+    @tf.function
+    def late(x: Any) -> Any:
+        if len(made) < 2:
+            made.append(tf.Variable(x.shape.as_list()[0] if x.shape.ndims else 0))
+        return x
+
+    with pytest.raises(ValueError, match="not only in its first call"):
+        late(tf.constant(1.0))
+
+
+def test_initial_values_of_variables_that_a_function_computes() -> None:
+    outside = tf.constant(3.0)
+    made: list[Any] = []
+
+    @tf.function
+    def scaled(x: Any) -> Any:
+        if not made:
+            made.append(tf.Variable(tf.ones([2]) * 5.0 + outside))
+        return made[0] * x
+
+    assert scaled(tf.constant(2.0)).numpy().tolist() == [16.0, 16.0]
+    assert made[0].numpy().tolist() == [8.0, 8.0]
+
+    @tf.function
+    def wrong(x: Any) -> Any:
+        return tf.Variable(x * 2.0)
+
+    with pytest.raises(ValueError, match="must not depend on arguments"):
+        wrong(tf.constant(2.0))
+
+
+def test_tensors_of_a_body_are_of_no_use_outside() -> None:
+    kept: list[Any] = []
+
+    @tf.function
+    def f(x: Any) -> Any:
+        kept.append(x * 2.0)
+        return x
+
+    f(tf.constant(1.0))
+    with pytest.raises(TypeError, match="of the body of function"):
+        kept[0] + 1.0
+
+
+def test_ragged_arguments_and_results() -> None:
+    @tf.function
+    def f(rows: Any) -> Any:
+        return tf.reduce_sum(rows, 1), rows * 2.0
+
+    sums, doubled = f(tf.ragged.constant([[1.0, 2.0], [3.0]]))
+    assert sums.numpy().tolist() == [3.0, 3.0]
+    assert doubled.flat_values.numpy().tolist() == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_jacobians_of_tensors_whose_shape_the_graph_does_not_know(rows: int) -> None:
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32)])
+    def both(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x * x * x
+        return tape.jacobian(y, x), tape.batch_jacobian(y, x)
+
+    x = np.arange(2.0 * rows, dtype=np.float32).reshape(rows, 2)
+    full, by_example = both(tf.constant(x))
+    slopes = 3.0 * x * x
+    np.testing.assert_allclose(full, np.diag(slopes.ravel()).reshape(rows, 2, rows, 2))
+    np.testing.assert_allclose(by_example, [np.diag(row) for row in slopes])

@@ -246,3 +246,71 @@ def test_implicit_gradients() -> None:
         tfe.implicit_gradients(lambda: tf.constant(1.0))()
     with pytest.raises(ValueError, match="returns None"):
         tfe.implicit_gradients(lambda: None)()
+
+
+def test_a_variable_is_a_target() -> None:
+    v, n = tf.Variable([2.0, 3.0]), tf.Variable(1)
+    with tf.GradientTape(persistent=True) as tape:
+        y = v * v
+    assert tape.gradient(v, v).numpy().tolist() == [1.0, 1.0]
+    assert tape.gradient([v, y], v).numpy().tolist() == [5.0, 7.0]
+    assert tape.gradient(v, v, output_gradients=tf.constant([5.0, 6.0])).numpy().tolist() == [5.0, 6.0]
+    assert tape.gradient(n, n) is None
+
+
+def test_jacobians_without_elements_and_without_a_path() -> None:
+    x, z = tf.zeros([0]), tf.ones([3, 2])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, z])
+        y, w = x * x, z * 2.0
+    assert tape.jacobian(y, x).shape == [0, 0]
+    assert tape.jacobian(y, z) is None
+    assert tape.batch_jacobian(w, tf.ones([3, 4])).numpy().tolist() == np.zeros([3, 2, 4]).tolist()
+    with pytest.raises(ValueError, match="first dimension"):
+        tape.batch_jacobian(w, tf.ones([2, 4]))
+
+
+def test_gradients_through_recomputed_functions() -> None:
+    v, calls = tf.Variable(2.0), []
+
+    @tf.recompute_grad
+    def f(x: Any, factor: float = 1.0) -> Any:
+        calls.append(x)
+        return tf.sin(x) * v * factor
+
+    x = tf.constant(1.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x, factor=3.0)
+        by_x, by_v = tape.gradient(y, [x, v])
+    assert len(calls) == 2
+    assert by_x.numpy() == pytest.approx(6.0 * np.cos(1.0))
+    assert by_v.numpy() == pytest.approx(3.0 * np.sin(1.0))
+    assert outer.gradient(by_x, x).numpy() == pytest.approx(-6.0 * np.sin(1.0))
+
+    noisy = tf.recompute_grad(lambda x: x * tf.random_uniform([]))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = noisy(x)
+    with pytest.raises(ValueError, match="RandomUniform"):
+        tape.gradient(y, x)
+
+
+def test_a_python_function_is_differentiated_with_what_it_reads() -> None:
+    x, v = tf.constant([1.0, -2.0]), tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(lambda a: a * a * v, [x], tf.float32)
+    by_x, by_v = tape.gradient(y, [x, v])
+    assert (by_x.numpy().tolist(), by_v.numpy()) == ([6.0, -12.0], 5.0)
+
+
+def test_elements_of_an_array_can_be_read_after_they_were_stacked() -> None:
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        array = tf.TensorArray(tf.float32, size=2).unstack(x)
+        y = array.stack() * array.read(1)
+    assert tape.gradient(y, x).numpy().tolist() == [2.0, 5.0]

@@ -101,3 +101,38 @@ def test_py_function_converts_its_results() -> None:
         assert session.run(tf.numpy_function(lambda x: x, [3], tf.int32)) == 3
     with pytest.raises(ValueError, match="callable"):
         tf.py_func(3, [], tf.int32)  # type: ignore[arg-type]
+
+
+def test_the_gradient_of_a_py_function_differentiates_the_call_that_was_made() -> None:
+    calls: list[Any] = []
+
+    def f(a: Any, b: Any) -> Any:
+        calls.append(float(a))
+        return [a * a * b if a > 0 else -a, tf.cast(b, tf.int32)]
+
+    x, z = tf.constant(3.0), tf.constant(2.0)
+    y, n = tf.py_function(f, [x, z], [tf.float32, tf.int32])
+    grads = tf.gradients(y * 2.0, [x, z])
+    with tf.Session() as session:
+        assert session.run([y, n, grads]) == [18.0, 2, [24.0, 18.0]]
+        assert calls == [3.0]
+        assert session.run(grads, {x: -1.0}) == [-2.0, 0.0]
+
+
+def test_gradients_of_py_functions_in_loops() -> None:
+    calls: list[Any] = []
+
+    def squared(a: Any) -> Any:
+        calls.append(a)
+        return a * a
+
+    def body(i: Any, v: Any) -> Any:
+        result = tf.py_function(squared, [v], tf.float32)
+        result.set_shape([])
+        return i + 1, result
+
+    x = tf.constant(1.5)
+    _, y = tf.while_loop(lambda i, v: i < 3, body, [0, x])
+    with tf.Session() as session:
+        assert session.run([y, tf.gradients(y, x)[0]]) == [1.5**8, 8 * 1.5**7]
+    assert len(calls) == 3

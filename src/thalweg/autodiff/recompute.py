@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from thalweg.autodiff.aggregate import aggregate
-from thalweg.autodiff.custom_gradient import with_gradient
+from thalweg.autodiff.custom_gradient import custom_gradient, with_gradient
 from thalweg.autodiff.gradients import gradients
+from thalweg.autodiff.recording import recorded_by, tapes
 from thalweg.autodiff.replay import Recording, check_repeatable, handles_used, origin
 from thalweg.autodiff.zeros import dense
 from thalweg.graph import nest
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor
-from thalweg.graph.default_graph import get_default_graph, name_scope
-from thalweg.graph.definitions.op_registry import export
+from thalweg.graph.default_graph import executing_eagerly, get_default_graph, name_scope
+from thalweg.graph.definitions.op_registry import OpDef, export
 from thalweg.graph.func_graph import FuncGraph
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.ops.plain_gradients import recorded
 
 
 @export("recompute_grad")
@@ -52,6 +55,8 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
+        if executing_eagerly():
+            return custom_gradient(functools.partial(_at_once, f))(*args, **kwargs)
         inputs = [apply_one("Identity", convert_to_tensor(arg)) for arg in args]
         graph = get_default_graph()
         first = graph._last_id
@@ -70,6 +75,43 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         return nest.pack_sequence_as(result, with_gradient(results, inputs, variables, gradient))
 
     return decorated
+
+
+class _UnrepeatableOps:
+    """Notes the types of ops that would not do the same again."""
+
+    def __init__(self) -> None:
+        self.types: list[str] = []
+
+    def record(self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        """Called for each op."""
+        if op_def.effect is Effect.RANDOM or (op_def.effect.must_run and op_def.effect is not Effect.READS):
+            self.types.append(op_def.name)
+
+    def record_call(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], backward: Any) -> None:
+        """Called for functions with a gradient of their own."""
+
+
+def _at_once(f: Callable[..., Any], *inputs: Any, **kwargs: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of a function where ops run at once, and its gradient, which calls the function again.
+
+    The variables that it reads must not have changed until then.
+    """
+    ops = _UnrepeatableOps()
+    with recorded_by(*tapes.open, ops):
+        result = f(*inputs, **kwargs)
+
+    def gradient(*grads: Any, variables: Any = ()) -> Any:
+        if ops.types:
+            raise ValueError(
+                f"recompute_grad: {ops.types[0]} would not do the same when the function is computed again: random "
+                "numbers, updates of variables and queues are not possible in it where ops run at once."
+            )
+        again = lambda: [convert_to_tensor(value) for value in nest.flatten(f(*inputs, **kwargs))]  # noqa: E731
+        found = recorded(again, [*inputs, *variables])[1](*grads)
+        return (found[: len(inputs)], found[len(inputs) :]) if variables else found
+
+    return result, gradient
 
 
 def _recomputed(

@@ -45,7 +45,7 @@ def pack_as(structure: Any, tensors: Sequence[Any]) -> Any:
     for atom in nest.flatten(structure):
         if is_tensor_array(atom):
             atoms.append(with_flow(atom, next(rest)))
-        elif isinstance(atom, (SparseTensor, IndexedSlices)):
+        elif nest.is_composite(atom):
             parts = nest.flatten(atom, expand_composites=True)
             atoms.append(nest.pack_sequence_as(atom, [next(rest) for _ in parts], expand_composites=True))
         else:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.autograph.iteration import Source, State, register_source
-from thalweg.autograph.values import is_symbolic
 from thalweg.data.dataset import Dataset
 from thalweg.data.iterator import Iterator, make_initializable_iterator
 from thalweg.data.optional import Optional, get_next_as_optional
 from thalweg.graph import marks
-from thalweg.graph.default_graph import control_dependencies
+from thalweg.graph.default_graph import control_dependencies, executing_eagerly
 from thalweg.graph.tensor import Tensor
 
 
@@ -48,7 +47,7 @@ class DatasetElements(Source):
 
 
 def _elements(dataset: Dataset) -> Source | None:
-    return DatasetElements(dataset) if is_symbolic(dataset._variant_tensor) else None
+    return None if executing_eagerly() else DatasetElements(dataset)
 
 
 register_source(Dataset, _elements)

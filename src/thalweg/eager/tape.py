@@ -13,7 +13,7 @@ from thalweg.autodiff.zeros import zeros_for
 from thalweg.eager.backpropagation import Entry, RecordedCall, backpropagate
 from thalweg.eager.graph_tape import GraphTape
 from thalweg.eager.jacobians import batch_jacobian, jacobian
-from thalweg.graph import nest
+from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply_one
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.conversion import convert_to_tensor
@@ -21,8 +21,9 @@ from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import OpDef, export
 from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.eager_tensor import EagerTensor
+from thalweg.graph.handle_data import handle_data
 from thalweg.graph.tensor import Tensor
-from thalweg.ops.plain_gradients import set_taped_gradients
+from thalweg.ops.plain_gradients import set_recorded
 from thalweg.platform import logging
 
 
@@ -213,7 +214,7 @@ class GradientTape:
             unconnected = UnconnectedGradients(unconnected)
         except ValueError:
             raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}") from None
-        targets = [_tensor(each) for each in nest.flatten(target)]
+        targets = [_target(each) for each in nest.flatten(target)]
         flat = nest.flatten(sources)
         tensors = [_source(each) for each in flat]
         given = [None] * len(targets) if output_gradients is None else nest.flatten(output_gradients)
@@ -291,7 +292,9 @@ class GradientTape:
         return self._gradient(target, sources, seed, unconnected, True)
 
 
-def _tensor(target: Any) -> Tensor:
+def _target(target: Any) -> Tensor:
+    if type(getattr(target, "handle", None)) is EagerTensor:
+        return target.handle  # type: ignore[no-any-return]  # Of a variable: its gradient by itself is one.
     if isinstance(target, IndexedSlices):
         return target.values
     if target is None:
@@ -313,6 +316,8 @@ def _source(source: Any) -> Tensor:
 
 
 def _seed(target: Tensor, given: Any) -> Any:
+    if target.dtype is dtypes.resource:
+        return given if given is not None else _ones_like_variable(target)
     dtype = target.dtype.base_dtype
     if given is not None:
         return given if isinstance(given, IndexedSlices) else convert_to_tensor(given, dtype)
@@ -322,13 +327,25 @@ def _seed(target: Tensor, given: Any) -> Any:
     return apply_one("OnesLike", target)
 
 
-def _taped_gradients(build: Callable[[], Sequence[Tensor]], xs: Sequence[Tensor], grad_ys: Sequence[Any]) -> list[Any]:
-    """The gradients of what `build` computes, with the `xs` as independent of each other."""
-    with GradientTape(watch_accessed_variables=False) as tape:
+def _ones_like_variable(handle: Tensor) -> Any:
+    known = handle_data(handle)
+    if known is None or not (known.dtype.is_floating or known.dtype.is_complex):
+        return None
+    with recorded_by():
+        return apply_one("OnesLike", apply_one("ReadVariableOp", handle, dtype=known.dtype))
+
+
+def _recorded(build: Callable[[], Any], xs: Sequence[Any], outer: bool) -> tuple[Any, Callable[..., list[Any]]]:
+    """See `ops.plain_gradients.recorded`."""
+    with recorded_by(*(tapes.open if outer else ())), GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(xs)
         ys = build()
-    pairs = [(y, grad) for y, grad in zip(ys, grad_ys, strict=False) if grad is not None]
-    return list(tape.gradient([y for y, _ in pairs], list(xs), [grad for _, grad in pairs]))
+
+    def backward(*grads: Any) -> list[Any]:
+        pairs = [(y, grad) for y, grad in zip(ys, grads, strict=False) if grad is not None]
+        return list(tape.gradient([y for y, _ in pairs], list(xs), [grad for _, grad in pairs]))
+
+    return ys, backward
 
 
-set_taped_gradients(_taped_gradients)
+set_recorded(_recorded)

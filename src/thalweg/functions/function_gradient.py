@@ -16,7 +16,7 @@ from thalweg.autodiff.recording import tapes
 from thalweg.autodiff.zeros import dense, zeros_for
 from thalweg.functions.automatic_control import is_repeatable, is_update
 from thalweg.functions.graph_function import GraphFunction, add_entry, find_function, library_function
-from thalweg.graph.apply import apply_list, apply_one
+from thalweg.graph.apply import apply_list, apply_one, is_intercepted
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.default_graph import eager_graph, executing_eagerly
 from thalweg.graph.definitions.op_signature import NameAttrList
@@ -231,8 +231,9 @@ def call(function: GraphFunction, inputs: Sequence[Any], reference: Any = None) 
         reference: What the attribute of the call is to be, if not the function.
     """
     called = function
+    at_once = executing_eagerly()
     plain = function.python_grad_func is None and function.grad_func_name is None
-    if tapes.open and plain and executing_eagerly() and any(map(has_own_gradient, function.outputs)):
+    if tapes.open and plain and at_once and any(map(has_own_gradient, function.outputs)):
         found = backward(function)
         outputs = set(function.outputs)
         missing = [tensor for tensor in found.values if tensor not in outputs]
@@ -240,6 +241,10 @@ def call(function: GraphFunction, inputs: Sequence[Any], reference: Any = None) 
             called = forward_with(function, missing)
             called.derived.setdefault("backward", found)
             add_entry(eager_graph(), called)
+    if at_once and not is_intercepted():
+        known = eager_graph().run_call(called, inputs)
+        if known is not NotImplemented:
+            return known[: len(function.outputs)]  # type: ignore[no-any-return]
     results = apply_list(
         "StatefulPartitionedCall" if function.stateful else "PartitionedCall",
         inputs,

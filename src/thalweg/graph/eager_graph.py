@@ -39,6 +39,14 @@ class Executor(Protocol):
         Also if a tape is open, or a scope: then `execute` has to look.
         """
 
+    def run_call(self, function: Any, inputs: Sequence[Any]) -> Any:
+        """The list of results of a function of the graph that was called before; NotImplemented if it was not.
+
+        Args:
+            function: The function.
+            inputs: Tensors of the types that it takes, captured ones included.
+        """
+
     def run(
         self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], name: str, output_dtypes: Sequence[DType]
     ) -> Operation:
@@ -60,6 +68,7 @@ class EagerGraph(Graph):
         self.executor = executor
         self.execute = executor.execute
         self.run_known = executor.run_known
+        self.run_call = executor.run_call
 
     # Operations.
 

@@ -219,6 +219,8 @@ def _not_connected(*_: Any) -> Any:
 array_of: Any = _not_connected
 dlpack_of: Any = _not_connected
 from_array: Any = _not_connected
+pending: Any = _not_connected
+types_and_shapes: Any = _not_connected
 
 
 def connect(core: Any, dtypes: dict[int, DType]) -> None:
@@ -226,7 +228,13 @@ def connect(core: Any, dtypes: dict[int, DType]) -> None:
     module = sys.modules[__name__]
     slots: Any = {**vars(Tensor), **vars(EagerTensor)}
     core.set_eager_type(EagerTensor, slots["_native"], slots["dtype"], slots["_handle_data"], slots["_dims"], dtypes)
-    vars(module).update(array_of=core.array_of, dlpack_of=core.dlpack_of, from_array=core.eager_from_array)
+    vars(module).update(
+        array_of=core.array_of,
+        dlpack_of=core.dlpack_of,
+        from_array=core.eager_from_array,
+        pending=core.eager_pending,
+        types_and_shapes=core.types_and_shapes,
+    )
 
 
 def _restored(value: Any, dtype: int) -> Any:

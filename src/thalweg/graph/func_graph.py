@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from thalweg.graph.collections import GraphKeys
 from thalweg.graph.default_graph import get_default_graph
-from thalweg.graph.default_stack import default_graph_scope
+from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import OpDef, export, op_def
 from thalweg.graph.dtypes import DType
 from thalweg.graph.eager_tensor import EagerTensor
@@ -66,6 +66,7 @@ class FuncGraph(Graph):
         self._by_value = capture_by_value
         self._allowed_stateful = allowed_stateful
         self._copies: dict[Operation, Operation] = {}
+        self.num_variables_made = 0  # While its body was built; see `state.creators`.
         self.seed = outer.seed
         self._producer_version = outer._producer_version
         # Shared by the whole program: functions, variables by name, Python functions that must stay alive.
@@ -112,8 +113,18 @@ class FuncGraph(Graph):
             if tensor.op.graph is not self:
                 inputs = [self.capture(tensor) for tensor in inputs]
                 break
+        if self not in default_graphs.stack:
+            self._refuse(name, inputs)
         return super().add_operation(
             op_def, inputs, attrs, name, output_dtypes, shapes=shapes, skip_frames=skip_frames + 1
+        )
+
+    def _refuse(self, name: str, inputs: Sequence[Tensor]) -> NoReturn:
+        """Says that what is in the body cannot be used outside of it."""
+        used = f"'{inputs[0].name}'" if inputs else "an operation"
+        raise TypeError(
+            f"'{name}' cannot use {used} of the body of function '{self.name}' out of it: there it has no value. Let "
+            "the function return it, or keep it in a tf.Variable."
         )
 
     def capture(self, tensor: Tensor, name: str | None = None) -> Tensor:

@@ -145,6 +145,24 @@ def flatten_with_tuple_paths(structure: Any, expand_composites: bool = False) ->
     return list(_walk(structure, expand_composites, ()))
 
 
+def outline(structure: Any, expand_composites: bool = False) -> Any:
+    """A hashable description of a structure without its atoms: equal for structures of one form only.
+
+    Example:
+        >>> outline([1, (2,)]) == outline(["a", ("b",)]), outline([1, 2]) == outline((1, 2))
+        (True, False)
+    """
+    entries = _entries(structure, expand_composites)
+    if entries is None:
+        return None
+    return (type(structure), *((type(key), key, outline(child, expand_composites)) for key, child in entries))
+
+
+def is_composite(value: Any) -> bool:
+    """Whether a value stands for several tensors; see `register_composite`."""
+    return _composite_of(value) is not None
+
+
 def flatten_with_joined_string_paths(
     structure: Any, separator: str = "/", expand_composites: bool = False
 ) -> list[tuple[str, Any]]:

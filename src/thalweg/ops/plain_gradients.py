@@ -21,7 +21,7 @@ def _gradients_not_installed(*args: Any, **kwargs: Any) -> list[Any]:
 
 
 _gradients: Callable[..., list[Any]] = _gradients_not_installed
-_taped_gradients: Callable[..., list[Any]] = _gradients_not_installed
+_recorded: Callable[..., tuple[Any, Callable[..., list[Any]]]] = _gradients_not_installed  # type: ignore[assignment]
 
 
 def set_gradients(function: Callable[..., list[Any]]) -> None:
@@ -30,10 +30,21 @@ def set_gradients(function: Callable[..., list[Any]]) -> None:
     _gradients = function
 
 
-def set_taped_gradients(function: Callable[..., list[Any]]) -> None:
-    """Installs `gradients(build, xs, grad_ys)`, for where ops run at once: `build()` computes the ys of the xs."""
-    global _taped_gradients
-    _taped_gradients = function
+def set_recorded(function: Callable[..., tuple[Any, Callable[..., list[Any]]]]) -> None:
+    """Installs `recorded(build, xs)`; see there."""
+    global _recorded
+    _recorded = function
+
+
+def recorded(build: Callable[[], Any], xs: list[Any], outer: bool = True) -> tuple[Any, Callable[..., list[Any]]]:
+    """What `build` computes of the xs, where ops run at once, and the function from its gradients to those of the xs.
+
+    Args:
+        build: Returns a list of tensors.
+        xs: Tensors, which count as independent of each other.
+        outer: Whether the tapes that are open see what `build` runs.
+    """
+    return _recorded(build, xs, outer)
 
 
 def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callable[[PlainForm], PlainForm]:
@@ -52,8 +63,8 @@ def gradient_of_plain_form(*op_types: str, inputs: int | None = None) -> Callabl
         def rule(op: Operation, *grads: Any) -> list[Any]:
             if op.graph._executes:
                 independent = list({id(x): x for x in op.inputs[:inputs]}.values())
-                taped = _taped_gradients(lambda: plain_form(op), independent, grads)
-                given = {id(x): grad for x, grad in zip(independent, taped, strict=True)}
+                _, backward = recorded(lambda: plain_form(op), independent)
+                given = {id(x): grad for x, grad in zip(independent, backward(*grads), strict=True)}
                 return [given.pop(id(x), None) for x in op.inputs]
             results = plain_form(op)
             pairs = [(y, grad) for y, grad in zip(results, grads, strict=False) if grad is not None]

@@ -148,6 +148,12 @@ def has_own_memory(name: str) -> bool:
     return device_type(name) in plugins.loaded
 
 
+def has_kernel_on(op: str, attrs: dict[str, Any], device: str) -> bool:
+    """Whether a device with memory of its own can run an op with these attributes."""
+    plugin = plugins.loaded.get(device_type(device))
+    return plugin is not None and plugin.kernel(op, attrs) is not None
+
+
 def _host_inputs(node: Node) -> int:
     kernel = plugins.loaded[device_type(node.device)].kernel(node.op, node.attrs)
     return kernel.host_inputs if kernel is not None else 0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import thalweg
+from thalweg.graph import nest
 from thalweg.graph.definitions.op_registry import export
 
 tf: Any = thalweg  # The public names are bound at run time.
@@ -400,3 +401,10 @@ def _count(values: Any, dtype: Any) -> Any:
 def is_ragged(value: Any) -> bool:
     """Whether a value is a RaggedTensor or a RaggedTensorValue."""
     return isinstance(value, (RaggedTensor, RaggedTensorValue))
+
+
+nest.register_composite(
+    RaggedTensor,
+    lambda value: (value.values, value.row_splits),
+    lambda value, parts: RaggedTensor(parts[0], parts[1], internal=True),
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 from thalweg import errors
 from thalweg.graph.device_spec import DeviceSpec
+from thalweg.placement.placer import has_own_memory
 from thalweg.runtime.devices import DeviceAttributes
 from thalweg.runtime.engine import LocalEngine
 
@@ -17,6 +18,7 @@ class EagerContext:
         engine: Plans and installs steps.
         session: The core's session, which owns the devices.
         default_device: The device of ops that ask for none.
+        host: The device of ops for which the one that they ask for has no kernel.
     """
 
     def __init__(self, config: Any = None) -> None:
@@ -25,6 +27,7 @@ class EagerContext:
         self.session = self.engine._native
         self.devices = [device.name for device in self.engine._placer.devices]
         self.default_device = self.devices[0]
+        self.host = next((name for name in self.devices if not has_own_memory(name)), self.default_device)
         self._full_names = {"": self.default_device}
 
     def full_name(self, wanted: str) -> str:

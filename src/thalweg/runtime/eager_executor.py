@@ -10,6 +10,7 @@ An op takes one of three ways:
 from __future__ import annotations
 
 import itertools
+import struct
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from thalweg import errors
 from thalweg._native import core
 from thalweg.autodiff.recording import tapes
+from thalweg.functions.graph_function import GraphFunction
 from thalweg.graph import dtypes, eager_tensor
 from thalweg.graph.conversion import convert
 from thalweg.graph.default_graph import eager_graph, get_default_graph
@@ -28,11 +30,12 @@ from thalweg.graph.dtypes import DType
 from thalweg.graph.eager_operation import EagerOperation
 from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.handle_data import HandleData
-from thalweg.graph.op_effects import Effect
+from thalweg.graph.op_effects import Effect, Flow
 from thalweg.graph.operation import Operation
 from thalweg.graph.resolve import resolve_prepared
 from thalweg.graph.tensor import Tensor
 from thalweg.passes.inline_functions import function_attrs
+from thalweg.placement.placer import has_kernel_on, has_own_memory
 from thalweg.runtime.eager_context import EagerContext
 from thalweg.runtime.eager_step import EagerStep
 from thalweg.runtime.install import register_python_kernels
@@ -44,12 +47,13 @@ _numbers = itertools.count()
 class _Cached:
     """A native op, and what the executor needs to know when it runs."""
 
-    __slots__ = ("attrs", "native", "op_def", "run")
+    __slots__ = ("attrs", "native", "one_output", "op_def", "run")
 
     def __init__(self, op_def: OpDef, attrs: dict[str, Any], run: Any, native: Any = None) -> None:
         self.op_def = op_def
         self.attrs = attrs
         self.run = run
+        self.one_output = op_def.prepared is not None and op_def.prepared.one_output
         self.native = native  # The core's EagerOp, if it has one.
 
 
@@ -68,9 +72,9 @@ class EagerExecutor:
         self._context: EagerContext | None = None
         self._lock = threading.Lock()
         self._config: Any = None
-        self._by_call: dict[Any, _Cached] = {}
         self._by_node: dict[Any, _Cached] = {}
-        self._known = core.OpCache()
+        self._by_function: dict[GraphFunction, _Cached] = {}
+        self._known = core.OpCache((DType, GraphFunction))
 
     @property
     def context(self) -> EagerContext:
@@ -95,54 +99,64 @@ class EagerExecutor:
 
     def forget_random_state(self) -> None:
         """Drops the kernels, which hold the streams of random numbers."""
-        self._by_call.clear()
         self._by_node.clear()
+        self._by_function.clear()
         self._known.clear()
 
     # Running.
 
     def run_known(self, op_type: str, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Runs an op that is known; see `EagerGraph`."""
-        if tapes.open or not eager_graph()._scopes.plain:
+        if not eager_graph()._scopes.plain:
             return NotImplemented
-        return self._known.run(op_type, inputs, attrs)
+        recorders = tapes.open
+        if not recorders:
+            return self._known.run(op_type, inputs, attrs)
+        cached: Any = self._known.find(op_type, inputs, attrs)
+        if cached is None or cached.native is None or not cached.one_output:
+            return NotImplemented
+        output = cached.run(inputs)
+        for tape in recorders:
+            tape.record(cached.op_def, inputs, cached.attrs, (output,))
+        return output
 
     def execute(self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], name: str | None) -> Any:
         """Runs an op on any values; see `graph.apply`."""
-        cached: _Cached | None = None
-        if prepared.simple and eager_graph()._scopes.plain:
-            key = (prepared, *[value.dtype for value in inputs if type(value) is EagerTensor], *attrs.items())
-            if len(key) == 1 + len(inputs) + len(attrs):
-                try:
-                    cached = self._by_call.get(key)
-                except TypeError:  # A list or an array among the attributes.
-                    key = ()
-            else:
-                key = ()
-            if cached is not None:
-                outputs = cached.run(inputs)
-                if tapes.open:
-                    self._show(cached, inputs, outputs)
-                if prepared.one_output:
-                    return outputs
-                return self._results(prepared, cached, inputs, outputs, name)
+        by_call = prepared.simple and eager_graph()._scopes.plain
+        cached: Any = self._known.find(prepared.op_def.name, inputs, attrs) if by_call else None
+        if cached is not None:
+            tensors: Sequence[Any] = inputs
         else:
-            key = ()
-        tensors, values, types = self._resolved(prepared, inputs, attrs, name)
-        cached = self._node(prepared.op_def, tensors, values, types, name or prepared.op_def.name)
-        if key and type(cached.run) is not _Maker:
-            if len(self._by_call) > _MOST_OPS:
-                self._by_call.clear()
-                self._known.clear()
-            self._by_call[key] = cached
-            if prepared.one_output and cached.native is not None:
-                self._known.keep(prepared.op_def.name, inputs, attrs, cached.native)
+            tensors, values, types = self._resolved(prepared, inputs, attrs, name)
+            cached = self._node(prepared.op_def, tensors, values, types, name or prepared.op_def.name)
+            if by_call and type(cached.run) is not _Maker:
+                if len(self._known) > _MOST_OPS:
+                    self._known.clear()
+                native = cached.native if prepared.one_output else None
+                self._known.keep(prepared.op_def.name, inputs, attrs, native, cached)
+            if type(attrs.get("f")) is GraphFunction and eager_graph()._scopes.plain:
+                if len(self._by_function) > _MOST_OPS:
+                    self._by_function.clear()
+                self._by_function[attrs["f"]] = cached
         outputs = cached.run(tensors)
         if tapes.open:
             self._show(cached, tensors, outputs)
         if prepared.one_output:
             return outputs
         return self._results(prepared, cached, tensors, outputs, name)
+
+    def run_call(self, function: Any, inputs: Sequence[Any]) -> Any:
+        """Runs a call that is known; see `EagerGraph`."""
+        cached = self._by_function.get(function)
+        if cached is None or not eager_graph()._scopes.plain:
+            return NotImplemented
+        for value in inputs:
+            if type(value) is not EagerTensor:
+                return NotImplemented
+        outputs = cached.run(inputs)
+        if tapes.open:
+            self._show(cached, inputs, outputs)
+        return _listed(outputs)
 
     def run(
         self, op_def: OpDef, inputs: Sequence[Tensor], attrs: dict[str, Any], name: str, output_dtypes: Sequence[DType]
@@ -198,6 +212,10 @@ class EagerExecutor:
         if scopes.container and op_def.stateful and attrs.get("container") == b"":
             attrs = {**attrs, "container": scopes.container.encode()}
         device = self._device(op_def)
+        calls = bool(function_attrs(op_def.name)) or op_def.name in eager_graph()._functions
+        inlined = op_def.flow in (Flow.CALL, Flow.BRANCH, Flow.LOOP)
+        if has_own_memory(device) and not inlined and not has_kernel_on(op_def.name, attrs, device):
+            device = self.context.host  # As sessions do with allow_soft_placement.
         if op_def.name == "Const":
             return _Cached(op_def, attrs, _Constant(attrs["value"], attrs["dtype"]))
         if op_def.effect is Effect.FED and not inputs:
@@ -214,7 +232,7 @@ class EagerExecutor:
         if cached is None:
             run: Any
             native: Any = None
-            if function_attrs(op_def.name) or op_def.name in eager_graph()._functions or not _on_host(device):
+            if calls or "/device:CPU:" not in device:
                 run = EagerStep(self.context, op_def, inputs, attrs, types, device).run
             else:
                 session = self.context.session
@@ -285,18 +303,16 @@ def _listed(outputs: Any) -> list[Any]:
     return outputs if type(outputs) is list else [outputs]
 
 
-def _on_host(device: str) -> bool:
-    return "/device:CPU:" in device
-
-
 def _frozen(value: Any) -> Any:
     """A hashable stand-in for attributes in canonical form."""
     if isinstance(value, dict):
         return tuple((key, _frozen(item)) for key, item in value.items())
     if isinstance(value, list):
         return (list, *[_frozen(item) for item in value])
+    if isinstance(value, float):
+        return float, struct.pack("d", value)  # By bits: 0.0 is not -0.0, and what is no number is equal to itself.
     if hasattr(value, "tobytes"):
-        return value.dtype.str, value.shape, value.tobytes() if value.dtype != object else repr(value.tolist())
+        return value.dtype, value.shape, value.tobytes() if value.dtype != object else repr(value.tolist())
     if hasattr(value, "dims_tuple"):
         return "shape", value.dims_tuple
     if type(value).__name__ == "NameAttrList":

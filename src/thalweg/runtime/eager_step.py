@@ -6,6 +6,7 @@ memory the host cannot read, to which values must be sent.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.runtime.eager_context import EagerContext
 from thalweg.runtime.native_errors import with_operation
+
+_numbers = itertools.count()
 
 
 class EagerStep:
@@ -42,7 +45,8 @@ class EagerStep:
                 feed._handle_data = tensor._handle_data
                 feeds.append(feed)
             with graph.device(device):
-                op = graph.add_operation(definition, feeds, attrs, graph.unique_name(definition.name), types)
+                # The session keeps the kernels of stateful nodes by name, those of an inlined function behind this one.
+                op = graph.add_operation(definition, feeds, attrs, f"{definition.name}_{next(_numbers)}", types)
         self._many = len(op.outputs) != 1
         targets = [] if op.outputs else [op]
         self._step = context.engine.install(graph, feeds, op.outputs, targets).compiled

@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.graph.definitions.op_registry import export
-from thalweg.graph.func_graph import init_scope
+from thalweg.graph.func_graph import FuncGraph, init_scope
 from thalweg.graph.graph import Graph
+from thalweg.state.initial_values import value_at_once
 
 Creator = Callable[..., Any]
 
@@ -50,6 +51,13 @@ class CreatedByScopes(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Creates a variable, or lets the open scopes do it."""
         if cls.__name__ == "Variable" and get_default_graph()._building_function:
+            body = get_default_graph()
+            while isinstance(body, FuncGraph):
+                body.num_variables_made += 1
+                body = body.outer_graph
+            if body._executes:
+                args = tuple(map(value_at_once, args))
+                kwargs = {key: value_at_once(value) for key, value in kwargs.items()}
             with init_scope():  # State belongs to the program, not to the body of one of its functions.
                 return cls(*args, **kwargs)
         stack = _creators.by_graph.get(get_default_graph()) if cls.__name__ == "Variable" else None

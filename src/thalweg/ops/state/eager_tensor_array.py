@@ -89,6 +89,13 @@ class EagerTensorArray(TensorArray):
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`."""
         place = self._place(index)
+        value = self._element(place)
+        if self._clears:
+            self._elements[place] = None
+            self._read.add(place)
+        return value
+
+    def _element(self, place: int) -> Tensor:
         if place >= len(self._elements):
             raise errors.OutOfRangeError(
                 None, None, f"{self._name}: tried to read from index {place} but array size is {len(self._elements)}."
@@ -101,10 +108,7 @@ class EagerTensorArray(TensorArray):
                     f"{self._name}: could not read index {place} twice because it was cleared after a previous read "
                     "(perhaps try setting clear_after_read = false?).",
                 )  # fmt: skip
-            value = self._zeros(place)
-        if self._clears:
-            self._elements[place] = None
-            self._read.add(place)
+            return self._zeros(place)
         return value  # type: ignore[no-any-return]
 
     def _zeros(self, place: int) -> Tensor:
@@ -140,12 +144,12 @@ class EagerTensorArray(TensorArray):
         return self
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements, stacked along a new first dimension."""
+        """All elements, stacked along a new first dimension. They can be read afterwards."""
         return self.gather(range(len(self._elements)))
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices`, stacked along a new first dimension."""
-        values = [self.read(i) for i in np.asarray(indices).tolist()]
+        values = [self._element(self._place(i)) for i in np.asarray(indices).tolist()]
         if not values:
             rest = self._shape_cell[0].as_list() if self._shape_cell[0].is_fully_defined() else []
             return convert_to_tensor(np.zeros([0, *rest], self._dtype.as_numpy_dtype))
@@ -153,7 +157,7 @@ class EagerTensorArray(TensorArray):
 
     def concat(self, name: str | None = None) -> Tensor:
         """All elements, joined along their first dimension."""
-        values = [self.read(i) for i in range(len(self._elements))]
+        values = [self._element(i) for i in range(len(self._elements))]
         if len(values) == 1:
             return values[0]
         return apply_one("ConcatV2", values, 0)
