@@ -61,11 +61,19 @@ std::shared_ptr<Kernel> Session::kernel_of(const NodeSpec& spec, Device& device)
   {
     std::lock_guard lock(mutex_);
     auto found = stateful_.find(key);
-    if (found != stateful_.end()) return found->second;
+    if (found != stateful_.end()) return found->second.of(spec.def);
   }
   std::shared_ptr<Kernel> made = Registry::global().create(spec.def, device);
   std::lock_guard lock(mutex_);
-  return stateful_.emplace(key, std::move(made)).first->second;
+  return stateful_.emplace(key, StatefulKernel{std::move(made), spec.def.input_dtypes, spec.def.output_dtypes})
+      .first->second.of(spec.def);
+}
+
+const std::shared_ptr<Kernel>& Session::StatefulKernel::of(const NodeDef& def) const {
+  if (def.input_dtypes != input_dtypes || def.output_dtypes != output_dtypes)
+    fail(Code::invalid_argument, "node '", def.name, "' (op ", def.op,
+         ") has other element types than the node of that name in an earlier step of the session");
+  return kernel;
 }
 
 std::shared_ptr<Plan> Session::compile(std::vector<NodeSpec> specs, int num_feeds, Fetches fetches, Device& device) {

@@ -72,7 +72,14 @@ class Session {
   const bool owns_devices_ = true;
   std::shared_ptr<InterOpLimit> limit_ = InterOpLimit::of_process();
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Kernel>> stateful_;
+  // A kernel that later steps find by its node's name, with the types that it was made for.
+  struct StatefulKernel {
+    // The kernel for a node of that name; InvalidArgumentError if the node has other types.
+    const std::shared_ptr<Kernel>& of(const NodeDef& def) const;
+    std::shared_ptr<Kernel> kernel;
+    std::vector<DType> input_dtypes, output_dtypes;
+  };
+  std::unordered_map<std::string, StatefulKernel> stateful_;
   std::map<std::string, std::shared_ptr<Function>> functions_;
   Running* running_ = nullptr;  // the first in the list
   bool closed_ = false;

@@ -46,6 +46,11 @@ void JointStep::link(const std::vector<std::shared_ptr<Plan>>& plans) {
     auto found = recvs.find(key);
     if (found == recvs.end()) return;
     auto [to_part, to_node] = found->second;
+    const NodeDef& send = plans[part]->node(at).def;
+    const NodeDef& recv = plans[to_part]->node(to_node).def;
+    require(send.input_dtypes.size() == 1 && recv.output_dtypes.size() == 1 &&
+                send.input_dtypes[0] == recv.output_dtypes[0],
+            "node '", send.name, "' (op _Send) sends another element type than '", recv.name, "' receives");
     plans[to_part]->expect(to_node);
     plans[part]->hand_over(at, to_part, to_node);
     recvs.erase(found);

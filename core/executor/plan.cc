@@ -209,7 +209,7 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
     NodeItem& item = nodes_[at];
     position[order[at]] = static_cast<int32_t>(at);
     if (spec.def.op == "_Arg") {
-      feeds_.at(spec.def.attr<int64_t>("index")) = static_cast<int32_t>(at);
+      set_feed(spec, static_cast<int32_t>(at));
     } else {
       try {
         item.kernel = make_kernel(spec);
@@ -287,6 +287,15 @@ Plan::Plan(std::vector<NodeSpec> specs, int num_feeds, std::vector<std::pair<int
     }
   }
   pace_ = std::make_unique<Pace>(*this, limit_->most());
+}
+
+// A feed has no kernel: its value is there when the step begins, so that nothing may hold it up.
+void Plan::set_feed(const NodeSpec& spec, int32_t at) {
+  const auto index = spec.def.attr<int64_t>("index");
+  require(index >= 0 && index < static_cast<int64_t>(feeds_.size()) && feeds_[index] < 0 && spec.inputs.empty() &&
+              spec.controls.empty() && spec.def.output_dtypes.size() == 1,
+          "node '", spec.def.name, "' (op _Arg) does not stand for one of the ", feeds_.size(), " feeds, alone");
+  feeds_[index] = at;
 }
 
 void Plan::keep_constants() {

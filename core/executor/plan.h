@@ -128,6 +128,7 @@ class Plan {
 
  private:
   std::vector<int32_t> schedule(const std::vector<NodeSpec>& specs) const;
+  void set_feed(const NodeSpec& spec, int32_t at);
   // Puts constants into the slots of their readers for good, and takes their nodes out of the schedule.
   void keep_constants();
   // The frame that a node's outputs belong to.

@@ -90,28 +90,38 @@ struct Recv : ArrivingKernel {
         device(c.device()),
         plain(!c.device().memory && is_host(c.attr<std::string>("send_device", ""))),
         to_host(c.attr<bool>("_host_memory", false)),
-        expand(c.attr<bool>("_compress", false)) {}
+        dtype(c.output_dtype(0)),
+        expand(c.attr<bool>("_compress", false)) {
+    require(!expand || dtype == DType::float32, "only float32 is compressed, not ", dtype);
+  }
   bool attempt(Context& ctx) override {
     Tensor value;
     if (!plain || !rendezvous_of(ctx.step()).try_recv(key, ctx.iteration(), value)) return false;
-    ctx.set_output(0, expand ? full(std::move(value)) : std::move(value));
+    if (expand) value = full(std::move(value));
+    check(value);
+    ctx.set_output(0, std::move(value));
     return true;
   }
   void await(Step& step, FrameIteration iteration, Arrived arrived) override {
     // An aborted step aborts its rendezvous, which answers every waiting Recv.
-    if (plain && !expand) return rendezvous_of(step).recv(key, iteration, std::move(arrived));
     rendezvous_of(step).recv(
         key, iteration, [this, &step, arrived = std::move(arrived)](std::optional<Error> error, Tensor value) {
           if (error || !value.defined()) return arrived(std::move(error), std::move(value));
           AccountScope scope(device.memory ? nullptr : device.account);  // this is the sender's thread
           try {
             if (expand) value = full(std::move(value));
+            check(value);
           } catch (const Error& failure) {
             return arrived(failure, Tensor());
           }
           if (plain) return arrived(std::nullopt, std::move(value));
           deliver(std::move(value), device, to_host, cancellable(step, arrived));
         });
+  }
+  // A peer may send anything; readers take the element type for granted.
+  void check(const Tensor& value) const {
+    if (value.defined() && value.dtype() != dtype)
+      fail(Code::invalid_argument, "'", key.name(), "' arrived as ", value.dtype(), ", expected ", dtype);
   }
   static Tensor full(Tensor value) {
     return value.defined() && value.dtype() == DType::bfloat16 ? expanded(value) : value;
@@ -121,6 +131,7 @@ struct Recv : ArrivingKernel {
   Device& device;
   bool plain;
   bool to_host;
+  DType dtype;
   bool expand;
 };
 

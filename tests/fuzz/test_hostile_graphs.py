@@ -1,4 +1,4 @@
-"""Mutated GraphDefs give errors or results, and never end the process; `make fuzz` does this for longer."""
+"""Mutated GraphDefs and planned steps give errors or results, and end no process; `make fuzz` does this for longer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("seed", [1, 1_000_000])
-def test_mutated_graphs_end_no_process(seed: int, fuzz_seconds: float) -> None:
-    program = ["-X", "faulthandler", "-m", "tests.fuzz.hostile_graphs", str(seed), str(fuzz_seconds / 2)]
+@pytest.mark.parametrize(
+    ("module", "seed"), [("hostile_graphs", 1), ("hostile_graphs", 1_000_000), ("hostile_steps", 1)]
+)
+def test_mutated_graphs_and_steps_end_no_process(module: str, seed: int, fuzz_seconds: float) -> None:
+    program = ["-X", "faulthandler", "-m", f"tests.fuzz.{module}", str(seed), str(fuzz_seconds / 2)]
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     done = subprocess.run(
         [sys.executable, *program], cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,

@@ -174,7 +174,7 @@ def frames_of(graph: StepGraph) -> list[Frame] | None:
         frame = next((output_frame[source] for source in sources if source in output_frame), root)
         out = frame
         if node.op == "Enter":
-            key = f"{frame.name}/{node.attrs['frame_name'].decode()}"
+            key = f"{frame.name}/{node.attrs['frame_name'].decode('utf-8', 'surrogateescape')}"
             if key not in frames:
                 frames[key] = Frame(key, frame)
                 frame.children += 1
@@ -208,7 +208,9 @@ def _lower(
     plain = [node for node in frame.nodes if node.name in inside or not flow_of(node.op).is_primitive]
     if not all(node.name in inside or may_lower(node) for node in plain):
         return None
-    if any(use.reader is None for node in frame.nodes if node.op != "Exit" for use in uses[node.name]):
+    members = {node.name for node in frame.nodes}
+    inner = [node for node in (*frame.nodes, *frame.enters) if node.op not in ("Exit", "RefExit")]
+    if any(use.reader not in members for node in inner for use in uses[node.name]):
         return None  # The core refuses such a step, and says why.
     variables: list[Node] = []  # the Enter of each loop variable
     numbers: dict[Edge, int] = {}  # of variables and invariants inside the loop

@@ -15,8 +15,8 @@ from thalweg.graph.messages.attr_values import read_shape, write_shape
 from thalweg.graph.messages.runtime_messages import Field, make_messages
 from thalweg.passes.node_def import edge_text, read_edge, read_node, write_node
 from thalweg.passes.options import PassOptions
-from thalweg.passes.step_graph import Feed, Node, StepGraph
-from thalweg.planning.node_types import check_node_types
+from thalweg.passes.step_graph import Feed, StepGraph
+from thalweg.planning.graph_checks import check_graph
 from thalweg.planning.planned_step import PlannedFunction, PlannedPart, PlannedStep, referred_names
 
 VERSION: Final = 1
@@ -147,6 +147,9 @@ def _read_step(proto: Any) -> PlannedStep:
     parts = {each.device: _read_part(each, feeds, proto.num_fetches) for each in proto.part}
     if not parts:
         raise ValueError("The planned step has no parts.")
+    made = {position for part in parts.values() for position in part.fetches}
+    if len(made) != proto.num_fetches:
+        raise ValueError(f"The planned step has {proto.num_fetches} fetches, and its parts make {len(made)}.")
     for graph in (*(part.graph for part in parts.values()), *(function.graph for function in functions.values())):
         for node in graph.nodes.values():
             for name in referred_names(node):
@@ -189,42 +192,8 @@ def _read_graph(proto: Any) -> StepGraph:
         nodes[each.name] = read_node(each)
     feeds = tuple(_read_feed(each) for each in proto.feed)
     graph = StepGraph(nodes, feeds, tuple(read_edge(each) for each in proto.fetch), tuple(proto.target))
-    _check(graph)
+    check_graph(graph)
     return graph
-
-
-def _check(graph: StepGraph) -> None:
-    for node in graph.nodes.values():
-        for (source, output), dtype in zip(node.inputs, node.input_dtypes, strict=True):
-            made = graph.nodes[source].output_dtypes if source in graph.nodes else ()
-            if output >= len(made):
-                raise ValueError(f"Node '{node.name}' reads '{source}:{output}', which its part lacks.")
-            if made[output].base_dtype is not dtype.base_dtype:
-                raise ValueError(
-                    f"Node '{node.name}' reads '{source}:{output}' as {dtype.name}, and it is {made[output].name}."
-                )
-        for control in node.controls:
-            if control not in graph.nodes:
-                raise ValueError(f"Node '{node.name}' waits for '{control}', which its part lacks.")
-        check_node_types(node)
-        if node.op == "_Arg":
-            _check_feed(node, graph.feeds)
-    for name, output in graph.fetches:
-        if name not in graph.nodes or output >= len(graph.nodes[name].output_dtypes):
-            raise ValueError(f"The fetch '{name}:{output}' is no tensor of its part.")
-    for name in graph.targets:
-        if name not in graph.nodes:
-            raise ValueError(f"The target '{name}' is no node of its part.")
-
-
-def _check_feed(node: Node, feeds: tuple[Feed, ...]) -> None:
-    index = int(node.attrs.get("index", -1))
-    if not 0 <= index < len(feeds):
-        raise ValueError(f"Node '{node.name}' stands for feed {node.attrs.get('index')} of {len(feeds)}.")
-    if node.output_dtypes[0].base_dtype is not feeds[index].dtype.base_dtype:
-        raise ValueError(
-            f"Node '{node.name}' has type {node.output_dtypes[0].name}, and its feed has {feeds[index].dtype.name}."
-        )
 
 
 def _read_feed(proto: Any) -> Feed:
