@@ -80,6 +80,7 @@ def test_ctrl_c_ends_a_wait() -> None:
 import signal, threading, os, time
 import thalweg as tf
 tf.enable_eager_execution()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background jobs ignore it.
 queue = tf.FIFOQueue(1, tf.float32)
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
