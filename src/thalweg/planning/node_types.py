@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from thalweg.graph.definitions.op_registry import ArgDef
+from thalweg.graph.definitions.op_signature import ArgDef
 from thalweg.graph.definitions.prepared_op import output_dtypes
 from thalweg.graph.dtypes import DType
 from thalweg.passes.step_graph import Node
