@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import thalweg as tf
+from thalweg.passes.node_work import work_of
 from thalweg.passes.prune import prune
 from thalweg.passes.step_graph import StepGraph
-from thalweg.placement.costs import CostModel, Observation, estimate, folded, work_of
+from thalweg.placement.costs import CostModel, Observation, estimate, folded
 from thalweg.placement.machine import BUS, HAND_OVER, NETWORK, Machine, full_name
 
 

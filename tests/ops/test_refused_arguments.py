@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -58,11 +59,30 @@ def test_arguments_are_refused(make: Callable[[], Any], match: str) -> None:
         make()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.raw_ops.RaggedRange(starts=tf.constant(0, tf.int64), limits=2**39, deltas=1),
+        lambda: tf.audio.decode_wav(tf.audio.encode_wav(tf.zeros([2, 1]), 8000), desired_samples=2**31 - 1),
+    ],
+    ids=["RaggedRange", "DecodeWav"],
+)
+def test_more_than_the_machine_has_is_refused_before_it_is_filled(
+    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**18}
+    monkeypatch.setattr(os, "sysconf", names.__getitem__)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=r"out of memory: \d+ bytes are needed of 1073741824"):
+        run(make()[0])
+
+
 @pytest.mark.parametrize("value", [np.ma.masked, object(), float("inf"), "1"])
 def test_what_is_no_number_is_no_attribute_of_one(value: Any) -> None:
     with pytest.raises(TypeError, match="Expected int for argument 'seed' of 'RandomShuffle' Op"):
         tf.raw_ops.RandomShuffle(value=x(), seed=value)
-    graph_variable = tf.get_variable("v", initializer=1.0)
+    graph_variable = tf.get_variable("v", initializer=1.0, use_resource=True)
+    with pytest.raises(TypeError, match="Cannot convert the variable"):
+        tf.constant(graph_variable)
     with pytest.raises(TypeError, match="Expected float for argument 'epsilon'"):
         tf.raw_ops.FusedBatchNorm(x=x(), scale=x(), offset=x(), mean=x(), variance=x(), epsilon=graph_variable)
 

@@ -54,7 +54,11 @@ def _convert(value: Any, dtype: DType | None) -> tuple[Array, DType]:
     if isinstance(value, (np.ndarray, np.generic)):
         return _from_numpy(np.asarray(value), dtype)
     if not isinstance(value, (list, tuple, range)) and hasattr(value, "__array__"):
-        return _from_numpy(np.asarray(value), dtype)
+        try:
+            array = np.asarray(value)
+        except NotImplementedError as e:  # A tensor or variable of a graph: its value is not known yet.
+            raise TypeError(str(e)) from None
+        return _from_numpy(array, dtype)
     if dtype is not None and dtype.is_quantized:
         value = _without_fields(value)
     leaf = _first_leaf(value)

@@ -9,10 +9,13 @@ import numpy as np
 
 from thalweg import errors
 from thalweg.graph.tensor_shape import TensorShape
+from thalweg.passes.node_work import work_of
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # A folded value is kept for the life of the compiled step: a large one is cheaper to compute again.
 _LARGEST_RESULT = 1 << 18
+# Compiling a step does not hear its timeout, and nobody may ever run what it computes: some hundredths of a second.
+_MOST_WORK = 1e9
 
 Evaluate = Callable[[StepGraph], Sequence[Any]]
 
@@ -29,14 +32,18 @@ def fold_constants(graph: StepGraph, evaluate: Evaluate) -> StepGraph:
     """
     constant: dict[str, Node] = {}
     folded = 0
+    left = _MOST_WORK
     for name, node in graph.nodes.items():
         if node.controls or not node.pure:
             continue
         if node.op == "Const":
             constant[name] = node
         elif node.inputs and all(source in constant for source, _ in node.inputs) and _is_small(node):
-            constant[name] = node
-            folded += 1
+            flops = work_of(graph, node).flops
+            if flops <= left:
+                left -= flops
+                constant[name] = node
+                folded += 1
     if not folded:
         return graph
     boundary = _boundary(graph, constant)

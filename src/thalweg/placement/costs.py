@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from thalweg._native import core
-from thalweg.graph import dtypes
-from thalweg.graph.definitions.op_registry import effect_of, flow_of
-from thalweg.graph.definitions.work import Shape, Work, WorkContext, one_pass
+from thalweg.graph.definitions.op_registry import effect_of
 from thalweg.graph.dtypes import DType
-from thalweg.graph.op_effects import Effect, Flow
+from thalweg.graph.op_effects import Effect
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.passes.fusion import fusions, may_join_sums
 from thalweg.passes.lower_loops import frames_of
+from thalweg.passes.node_work import bytes_of, guessed, work_of
 from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # One core of a present-day CPU.
@@ -42,10 +41,8 @@ FREE_OVERHEAD: Final = 5e-8
 _SIMILAR: Final = 8  # Nodes of one op type are similar if their estimates differ by no more than this factor.
 _FAR: Final = 64  # Nodes that are smaller by more than this factor say nothing about a node.
 _SMALL: Final = 2e-5  # seconds
-_GUESSED_DIM: Final = 32  # A dimension that is not known is most often that of the batch.
 _GUESSED_TRIPS: Final = 16
 _DEEPEST_LOOP: Final = 3
-_STRING: Final = 32  # bytes
 _FORMAT: Final = "thalweg cost model"
 _VERSION: Final = 2
 _WORKLESS: Final = frozenset({"_Arg", "Const"})
@@ -275,27 +272,10 @@ def estimate(graph: StepGraph, node: Node) -> float:
     return OVERHEAD + max(work.flops / FLOPS, moving)
 
 
-def work_of(graph: StepGraph, node: Node) -> Work:
-    """The work of one run of a node."""
-    definition = node.op_def
-    rule = (definition.work if definition is not None else None) or one_pass
-    inputs = [guessed(graph.shape(edge).dims_tuple) for edge in node.inputs]
-    outputs = [guessed(graph.shape((node.name, i)).dims_tuple) for i in range(len(node.output_dtypes))]
-    if not node.output_dtypes and dtypes.resource in node.input_dtypes:
-        # An update writes the variable behind its handle.
-        inputs = [_variable_shape(graph, edge) or shape for edge, shape in zip(node.inputs, inputs, strict=True)]
-    input_bytes = [_bytes(shape, dtype) for shape, dtype in zip(inputs, node.input_dtypes, strict=True)]
-    output_bytes = [_bytes(shape, dtype) for shape, dtype in zip(outputs, node.output_dtypes, strict=True)]
-    try:
-        return rule(WorkContext(node.attrs, inputs, outputs, input_bytes, output_bytes))
-    except (IndexError, TypeError, ValueError):  # An imported graph may have any shapes and attributes.
-        return one_pass(WorkContext(node.attrs, inputs, outputs, input_bytes, output_bytes))
-
-
 def tensor_bytes(graph: StepGraph, edge: Edge) -> float:
     """The size of a tensor, as far as it can be known before the step runs."""
     dtype = graph.nodes[edge[0]].output_dtypes[edge[1]]
-    return float(_bytes(guessed(graph.shape(edge).dims_tuple), dtype))
+    return float(bytes_of(guessed(graph.shape(edge).dims_tuple), dtype))
 
 
 def state_bytes(graph: StepGraph, node: Node) -> float:
@@ -305,14 +285,7 @@ def state_bytes(graph: StepGraph, node: Node) -> float:
     shape, dtype = node.attrs.get("shape"), node.attrs.get("dtype")
     if not isinstance(shape, TensorShape) or not isinstance(dtype, DType):
         return 0.0
-    return float(_bytes(guessed(shape.dims_tuple), dtype))
-
-
-def guessed(dims: tuple[int | None, ...] | None) -> Shape:
-    """A shape with guesses for unknown dimensions."""
-    if dims is None:
-        return (_GUESSED_DIM,)
-    return tuple([_GUESSED_DIM if dim is None else dim for dim in dims])
+    return float(bytes_of(guessed(shape.dims_tuple), dtype))
 
 
 def folded(graph: StepGraph) -> set[str]:
@@ -325,21 +298,6 @@ def folded(graph: StepGraph) -> set[str]:
         elif node.inputs and not node.controls and all(s in found for s, _ in node.inputs) and node.pure:
             found.add(name)
     return found
-
-
-def _bytes(shape: Shape, dtype: DType) -> int:
-    if dtype is dtypes.resource:
-        return 0
-    return math.prod(shape) * (dtype.base_dtype.size or _STRING)
-
-
-def _variable_shape(graph: StepGraph, edge: Edge) -> Shape | None:
-    """The shape of the variable that a handle refers to, if its creation is in the step."""
-    node = graph.nodes[edge[0]]
-    while flow_of(node.op) in (Flow.FORWARD, Flow.ENTER, Flow.SWITCH) and node.inputs:
-        node = graph.nodes[node.inputs[0][0]]
-    shape = node.attrs.get("shape") if node.op == "VarHandleOp" else None
-    return guessed(shape.dims_tuple) if isinstance(shape, TensorShape) else None
 
 
 def _grouped(graph: StepGraph, observations: Iterable[Observation]) -> list[tuple[list[Node], Observation]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from thalweg._native import core
-from thalweg.placement.costs import guessed, tensor_bytes
+from thalweg.passes.node_work import guessed
+from thalweg.placement.costs import tensor_bytes
 from thalweg.planning.planned_step import PlannedStep
 from thalweg.runtime.trace import label
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from thalweg.graph.definitions.op_registry import find_op
 from thalweg.graph.definitions.work import is_light
+from thalweg.passes.node_work import work_of
 from thalweg.passes.step_graph import Node, StepGraph
-from thalweg.placement.costs import work_of
 from thalweg.planning.planned_step import PlannedStep, referred_names
 
 # The layout of a record (TraceRecord in core/executor/trace.h), for numpy.dtype.

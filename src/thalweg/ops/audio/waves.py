@@ -17,7 +17,7 @@ from thalweg.graph.definitions.op_registry import define, export, not_differenti
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.sparse.kernel_arrays import require
+from thalweg.ops.sparse.kernel_arrays import require, require_memory
 
 Array = np.ndarray[Any, Any]
 _FULL_SCALE = 32768.0
@@ -77,6 +77,7 @@ def _decode_kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
         samples = np.repeat(samples, wanted, 1) if channels == 1 else samples[:, :wanted]
     length = attrs["desired_samples"]
     if length >= 0:
+        require_memory(2 * length * samples.shape[1] * samples.itemsize)
         samples = np.pad(samples[:length], ((0, max(0, length - len(samples))), (0, 0)))
     return [np.ascontiguousarray(samples), np.int32(rate)]
 

@@ -16,7 +16,7 @@ from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
 from thalweg.ops.ragged.row_splits import Array, check_nested_splits, check_row_splits, rows_of_values
-from thalweg.ops.sparse.kernel_arrays import require
+from thalweg.ops.sparse.kernel_arrays import require, require_memory
 
 _MOST_ELEMENTS: Final = 2**40
 _INDEX: Final = "{int32, int64}"
@@ -98,6 +98,7 @@ def _to_tensor(inputs: list[Array], attrs: dict[str, Any]) -> Any:
         require(fits, f"shape {wanted.tolist()} does not fit values of shape {list(values.shape)}")
         sizes = [s if int(w) < 0 else int(w) for w, s in zip(wanted, sizes, strict=True)]
     require(math.prod(sizes) <= _MOST_ELEMENTS, f"the result would have shape {sizes}")
+    require_memory(math.prod(sizes) * values.itemsize)
     require(
         default.ndim <= values.ndim - 1
         and all(d in (1, s) for d, s in zip(default.shape[::-1], values.shape[:0:-1], strict=False)),
@@ -281,11 +282,13 @@ def _range(inputs: list[Array], attrs: dict[str, Any]) -> Any:
     starts, limits, deltas = (np.broadcast_to(x, [rows]) for x in (starts, limits, deltas))
     require((deltas != 0).all(), "Requires delta != 0")
     wide = np.float64 if starts.dtype.kind not in "iu" else object
-    lengths = np.array(
-        [max(math.ceil((b - a) / d if wide is np.float64 else -((a - b) // d)), 0)
-         for a, b, d in zip(starts.tolist(), limits.tolist(), deltas.tolist(), strict=True)], np.int64
-    ).reshape(rows)  # fmt: skip
-    require(int(lengths.sum()) <= _MOST_ELEMENTS, f"the ranges would have {int(lengths.sum())} elements")
+    counts = [
+        max(math.ceil((b - a) / d if wide is np.float64 else -((a - b) // d)), 0)
+        for a, b, d in zip(starts.tolist(), limits.tolist(), deltas.tolist(), strict=True)
+    ]
+    require(sum(counts) <= _MOST_ELEMENTS, f"the ranges would have {sum(counts)} elements")
+    require_memory(sum(counts) * (starts.dtype.itemsize + 3 * 8))  # Places of elements are int64.
+    lengths = np.array(counts, np.int64).reshape(rows)
     splits = np.concatenate([[0], np.cumsum(lengths)])
     step = np.arange(splits[-1]) - np.repeat(splits[:-1], lengths)
     values = np.repeat(starts, lengths) + step.astype(starts.dtype) * np.repeat(deltas, lengths)

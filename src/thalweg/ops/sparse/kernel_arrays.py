@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ def require(condition: Any, message: str) -> None:
     """Raises InvalidArgumentError unless the condition holds."""
     if not condition:
         raise errors.InvalidArgumentError(None, None, message)
+
+
+def require_memory(size: int) -> None:
+    """Raises ResourceExhaustedError for more bytes than the machine has, before NumPy begins to fill them."""
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > available:
+        raise errors.ResourceExhaustedError(None, None, f"out of memory: {size} bytes are needed of {available}")
 
 
 def check_dense_shape(shape: Array, what: str = "dense_shape") -> tuple[int, ...]:
