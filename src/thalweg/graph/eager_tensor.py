@@ -32,6 +32,11 @@ class EagerTensor(Tensor):
 
     # The value.
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "_native":  # A slot that is empty as long as the op has not run, in asynchronous mode.
+            return _waited_for(self)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def numpy(self) -> Any:
         """The value as a NumPy array that shares its memory, and so is read-only; a NumPy scalar for rank 0."""
         if self.dtype.base_dtype.name in ("resource", "variant"):
@@ -220,7 +225,14 @@ array_of: Any = _not_connected
 dlpack_of: Any = _not_connected
 from_array: Any = _not_connected
 pending: Any = _not_connected
+_waited_for: Any = _not_connected
 types_and_shapes: Any = _not_connected
+
+
+def set_waiting(function: Any) -> None:
+    """Says who returns the value of a tensor that is still to come."""
+    global _waited_for
+    _waited_for = function
 
 
 def connect(core: Any, dtypes: dict[int, DType]) -> None:

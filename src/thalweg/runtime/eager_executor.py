@@ -37,6 +37,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.passes.inline_functions import function_attrs
 from thalweg.placement.placer import has_kernel_on, has_own_memory
 from thalweg.runtime.eager_context import EagerContext
+from thalweg.runtime.eager_queue import open_queue
 from thalweg.runtime.eager_step import EagerStep
 from thalweg.runtime.install import register_python_kernels
 
@@ -47,14 +48,29 @@ _numbers = itertools.count()
 class _Cached:
     """A native op, and what the executor needs to know when it runs."""
 
-    __slots__ = ("attrs", "native", "one_output", "op_def", "run")
+    __slots__ = ("_run", "attrs", "native", "one_output", "op_def", "types")
 
-    def __init__(self, op_def: OpDef, attrs: dict[str, Any], run: Any, native: Any = None) -> None:
+    def __init__(
+        self, op_def: OpDef, attrs: dict[str, Any], run: Any, types: Sequence[DType] | None = None, native: Any = None
+    ) -> None:
         self.op_def = op_def
         self.attrs = attrs
-        self.run = run
+        self._run = run
+        self.types = types  # Of the outputs of an op that can wait for its turn; None for those that cannot.
         self.one_output = op_def.prepared is not None and op_def.prepared.one_output
         self.native = native  # The core's EagerOp, if it has one.
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether each run makes another op."""
+        return type(self._run) is _Maker
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """Runs it now, or in its turn: the output, or a list if there is not exactly one."""
+        queue = open_queue.queue
+        if queue is not None and self.types is not None:
+            return queue.put(self._run, inputs, self.types)
+        return self._run(inputs)
 
 
 class EagerExecutor:
@@ -110,7 +126,7 @@ class EagerExecutor:
         if not eager_graph()._scopes.plain:
             return NotImplemented
         recorders = tapes.open
-        if not recorders:
+        if not recorders and open_queue.queue is None:
             return self._known.run(op_type, inputs, attrs)
         cached: Any = self._known.find(op_type, inputs, attrs)
         if cached is None or cached.native is None or not cached.one_output:
@@ -129,7 +145,7 @@ class EagerExecutor:
         else:
             tensors, values, types = self._resolved(prepared, inputs, attrs, name)
             cached = self._node(prepared.op_def, tensors, values, types, name or prepared.op_def.name)
-            if by_call and type(cached.run) is not _Maker:
+            if by_call and not cached.is_made_anew:
                 if len(self._known) > _MOST_OPS:
                     self._known.clear()
                 native = cached.native if prepared.one_output else None
@@ -240,7 +256,7 @@ class EagerExecutor:
                 run = native.run
             if len(self._by_node) > _MOST_OPS:
                 self._by_node.clear()
-            cached = self._by_node[key] = _Cached(op_def, attrs, run, native)
+            cached = self._by_node[key] = _Cached(op_def, attrs, run, types, native)
         return cached
 
     def _device(self, op_def: OpDef) -> str:
