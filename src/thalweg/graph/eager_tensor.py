@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -11,6 +12,8 @@ import numpy as np
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+
+_OF_GRAPHS = ("op", "name", "graph", "value_index")
 
 
 class EagerTensor(Tensor):
@@ -35,6 +38,8 @@ class EagerTensor(Tensor):
     def __getattr__(self, name: str) -> Any:
         if name == "_native":  # A slot that is empty as long as the op has not run, in asynchronous mode.
             return _waited_for(self)
+        if name in _OF_GRAPHS:
+            raise _meaningless(name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def numpy(self) -> Any:
@@ -66,8 +71,7 @@ class EagerTensor(Tensor):
         return complex(self.numpy())
 
     def __index__(self) -> int:
-        value: int = self.numpy().__index__()
-        return value
+        return operator.index(self.numpy())
 
     def __len__(self) -> int:
         dims = self._native.shape
