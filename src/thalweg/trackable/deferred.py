@@ -53,7 +53,7 @@ class _AwaitedVariable(Variable):
     _looks_left: int
 
     @property
-    def _handle(self) -> Any:  # type: ignore[override]
+    def _handle(self) -> Any:
         self._looks_left -= 1
         if self._looks_left == 0:
             self.__class__ = Variable  # type: ignore[assignment]
@@ -61,7 +61,8 @@ class _AwaitedVariable(Variable):
         def is_awaited(value: Any) -> bool:
             if value is not self and type(value) is not _AwaitedVariable:
                 return False
-            value.__class__ = Variable  # Before its value is assigned, which uses the handle.
+            # Before its value is assigned, which uses the handle.
+            value.__class__ = Variable  # type: ignore[assignment]
             return True
 
         with init_scope():
@@ -74,7 +75,8 @@ class _AwaitedVariable(Variable):
         self.__dict__["_handle"] = handle
 
 
-def _await(variable: Any) -> None:
-    if type(variable) is Variable:
+def _await(made: Any) -> None:
+    variable: Any = made
+    if type(made) is Variable:
         variable._looks_left = _MOST_LOOKS
         variable.__class__ = _AwaitedVariable
