@@ -13,7 +13,7 @@ from thalweg.graph.default_stack import default_graph_scope
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_spec import TensorSpec
 from thalweg.saved_model.constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
-from thalweg.saved_model.save_functions import Export, functions_of, graph_function, output_names
+from thalweg.saved_model.save_functions import Export, functions_of, graph_function, output_names, set_object_writer
 from thalweg.saved_model.structured_values import encode
 from thalweg.saved_model.writer import SavedModelBuilder
 from thalweg.state.variable import Variable
@@ -47,6 +47,9 @@ def save_objects(obj: Any, export_dir: str, signatures: Any) -> None:
         builder.add_meta_graph_and_variables(own, ["serve"], described, saver=saver_of(values))
         builder.set_objects(writer.message)
         builder.save()
+
+
+set_object_writer(save_objects)
 
 
 def _signatures(obj: Any, signatures: Any) -> dict[str, Any]:

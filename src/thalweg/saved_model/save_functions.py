@@ -60,9 +60,7 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     from thalweg.runtime.session import Session  # Start-up time: loads the native core and the passes.
 
     if executing_eagerly():
-        from thalweg.saved_model.object_writer import save_objects  # It uses this module.
-
-        save_objects(obj, os.fsdecode(export_dir), signatures)
+        _save_objects(obj, os.fsdecode(export_dir), signatures)
         return
     session = get_default_session()
     if session is None:
@@ -79,6 +77,19 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         builder = SavedModelBuilder(export_dir)
         builder.add_meta_graph_and_variables(own, ["serve"], described)
         builder.save()
+
+
+def _no_objects(obj: Any, export_dir: str, signatures: Any) -> None:
+    raise NotImplementedError("saved_model/object_writer.py has not been imported.")
+
+
+_save_objects = _no_objects
+
+
+def set_object_writer(function: Callable[[Any, str, Any], None]) -> None:
+    """Installs `save_objects(obj, export_dir, signatures)`, which uses this module."""
+    global _save_objects
+    _save_objects = function
 
 
 def _signatures_by_name(obj: Any, signatures: Any) -> dict[str, Any]:
