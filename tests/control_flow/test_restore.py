@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import thalweg as tf
 from thalweg.control_flow.context_messages import messages
 from thalweg.control_flow.restore import restore_contexts
@@ -79,3 +81,16 @@ def test_two_imports_of_one_loop_do_not_share_a_frame() -> None:
     )
     with tf.Session() as s:
         assert s.run(results, dict(zip(limits, (3, 5), strict=True))) == (3, 5)
+
+
+@pytest.mark.parametrize("known_shape", [True, False])
+def test_a_branch_of_a_graph_without_contexts_can_be_differentiated(known_shape: bool) -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2] if known_shape else None, name="x")
+        y = x * x
+        tf.identity(tf.cond(tf.placeholder(tf.bool, [], name="p"), lambda: y - x, lambda: y * 3.0), name="z")
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, p, z = tf.import_graph_def(graph.as_graph_def(), return_elements=["x:0", "p:0", "z:0"])
+        grad = tf.gradients(z, x)[0]
+        for value, expected in ((True, [1.0, 3.0]), (False, [6.0, 12.0])):
+            assert session.run(grad, {x: [1.0, 2.0], p: value}).tolist() == expected

@@ -324,3 +324,20 @@ def test_jacobians_of_tensors_whose_shape_the_graph_does_not_know(rows: int) -> 
     slopes = 3.0 * x * x
     np.testing.assert_allclose(full, np.diag(slopes.ravel()).reshape(rows, 2, rows, 2))
     np.testing.assert_allclose(by_example, [np.diag(row) for row in slopes])
+
+
+def test_ragged_values_are_looked_at() -> None:
+    rows = tf.ragged.constant([[1, 2], [3]])
+    assert rows.to_list() == [[1, 2], [3]]
+    assert [row.numpy().tolist() for row in rows] == [[1, 2], [3]]
+    assert [row.tolist() for row in rows.numpy()] == [[1, 2], [3]]
+    assert tf.ragged.constant([[1, 2], [3, 4]]).numpy().tolist() == [[1, 2], [3, 4]]
+    nested = tf.ragged.constant([[[1.0], [2.0, 3.0]], []])
+    assert nested.to_list() == [[[1.0], [2.0, 3.0]], []]
+    assert [len(row) for row in nested.numpy()] == [2, 0]
+    with tf.Graph().as_default():
+        rows = tf.ragged.constant([[1]])
+        with pytest.raises(ValueError, match="run it in a session"):
+            rows.to_list()
+        with pytest.raises(TypeError, match="not iterable"):
+            rows.numpy()

@@ -92,6 +92,48 @@ def test_they_are_compared_and_hashed_by_identity() -> None:
     assert tf.equal(a, b).numpy()
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        0,
+        -1,
+        (0, 1),
+        (slice(None), 1),
+        (..., 2),
+        (None, 0),
+        slice(None, None, -1),
+        (1, ..., None),
+        slice(5, 9),
+        (0, -1, -1),
+    ],
+    ids=repr,
+)
+def test_indices_are_those_of_numpy_also_when_they_are_known(item: Any) -> None:
+    values = np.arange(24).reshape(2, 3, 4)
+    x = tf.constant(values)
+    for _ in range(2):
+        np.testing.assert_array_equal(x[item], values[item])
+    y = tf.constant(values.astype(np.float32))
+    with tf.GradientTape() as tape:
+        tape.watch(y)
+        part = y[item]
+    expected = np.zeros(values.shape)
+    expected[item] = 1.0
+    grad = tape.gradient(part, y)
+    np.testing.assert_array_equal(expected if grad is None else grad, expected)
+
+
+def test_indices_that_are_refused_stay_so() -> None:
+    x = tf.zeros([2, 3])
+    for _ in range(2):
+        for wrong in (5, (0, 0, 0), slice(None, None, 0), 1 << 40):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                x[wrong]
+        for other in (1.5, "a", (slice(0, 1.5),)):
+            with pytest.raises(TypeError, match="valid indices"):
+                x[other]
+
+
 def test_places_in_a_graph_are_meaningless() -> None:
     x = tf.constant(1.0)
     for name in ("op", "name", "graph", "value_index"):

@@ -59,13 +59,14 @@ def test_wrong_assignments_are_refused() -> None:
 
 def test_a_variable_dies_with_its_last_reference() -> None:
     before = core.allocator_stats()["bytes_in_use"]
+    session = eager_graph().executor.context.session  # type: ignore[attr-defined]
+    names = session.resource_names("")
     v: Any = tf.Variable(tf.zeros([1 << 20]))
     assert core.allocator_stats()["bytes_in_use"] - before >= 4 << 20
     del v
     gc.collect()
     assert core.allocator_stats()["bytes_in_use"] - before < 1 << 20
-    session = eager_graph().executor.context.session  # type: ignore[attr-defined]
-    assert session.resource_names("") == []
+    assert session.resource_names("") == names
 
 
 def test_copies_have_values_of_their_own() -> None:
@@ -225,3 +226,64 @@ def test_the_global_step() -> None:
     v: Any = tf.Variable(1.0)
     tf.train.GradientDescentOptimizer(0.1).minimize(lambda: v * v, global_step=step)
     assert int(step) == before + 1
+
+
+class _Late(tf.Module):
+    """Makes its variables when it is called first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[Any] = []
+        self.dense: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        if not self.parts:
+            self.parts.append(tf.Variable(1.0))
+            self.dense = tf.layers.Dense(2, kernel_initializer=tf.ones_initializer())
+        return self.dense(x) * self.parts[0]
+
+
+def _trained(model: Any, optimizer: Any, steps: int) -> list[float]:
+    x = tf.constant([[1.0, 2.0]])
+    losses = []
+    for _ in range(steps):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(model(x) - 1.0))
+        variables = tape.watched_variables()
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        losses.append(float(loss))
+    return losses
+
+
+def test_variables_and_slots_that_are_made_after_restore_get_their_values(tmp_path: Path) -> None:
+    model, optimizer = _Late(), tf.train.AdamOptimizer(0.1)
+    _trained(model, optimizer, 3)
+    path = tf.train.Checkpoint(model=model, optimizer=optimizer).save(str(tmp_path / "late"))
+    expected = _trained(model, optimizer, 3)
+
+    again, its_optimizer = _Late(), tf.train.AdamOptimizer(0.1)
+    status = tf.train.Checkpoint(model=again, optimizer=its_optimizer).restore(path)
+    with pytest.raises(AssertionError, match="Unresolved"):
+        status.assert_consumed()
+    np.testing.assert_allclose(_trained(again, its_optimizer, 3), expected)
+    status.assert_consumed()
+    np.testing.assert_allclose(_trained(again, its_optimizer, 2), _trained(model, optimizer, 2))
+    assert type(again.parts[0]) is tf.Variable
+
+
+def test_a_later_value_is_not_overwritten_by_what_was_restored(tmp_path: Path) -> None:
+    class Holder(tf.Module):
+        pass
+
+    saved = Holder()
+    saved.v, saved.w = tf.Variable(5.0), tf.Variable(6.0)
+    path = tf.train.Checkpoint(root=saved).write(str(tmp_path / "one"))
+    other = Holder()
+    other.v = tf.Variable(0.0)
+    tf.train.Checkpoint(root=other).restore(path)
+    assert other.v.assign_add(1.0).numpy() == 6.0
+    stranger = tf.Variable(2.0)
+    assert stranger.numpy() == 2.0
+    other.w = tf.Variable(0.0)
+    other.w.assign(8.0)
+    assert (other.v.numpy(), other.w.numpy(), stranger.numpy()) == (6.0, 8.0, 2.0)

@@ -31,7 +31,8 @@ ORDER = (
     "layers metrics",
     "rnn",
     "seq2seq train",
-    "data feature_column saved_model testing datasets dist trackable",
+    "data feature_column testing datasets dist trackable",
+    "saved_model",  # with the objects of checkpoints
     "horovod",  # Horovod's names, on collective ops and this process's task
     "compatibility lazy_spaces",
     "as_tensorflow notebook_views",

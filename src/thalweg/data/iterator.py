@@ -16,6 +16,7 @@ from thalweg.graph.default_graph import executing_eagerly
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
+from thalweg.runtime.eager_queue import synchronously
 
 if TYPE_CHECKING:
     from thalweg.data.dataset import Dataset
@@ -200,7 +201,8 @@ class EagerIterator(Iterator):
 
     def __next__(self) -> Any:
         try:
-            return self.get_next()
+            with synchronously():  # The end of the data is an error that is expected here.
+                return self.get_next()
         except errors.OutOfRangeError:
             raise StopIteration from None
 

@@ -15,6 +15,7 @@ from thalweg.graph.default_graph import eager_graph, executing_eagerly
 from thalweg.graph.definitions.op_registry import export, export_value
 from thalweg.graph.tensor_spec import TensorSpec
 from thalweg.ops.flow.py_func import py_function
+from thalweg.runtime.eager_queue import open_queue
 from thalweg.state.variable import Variable
 
 for _name in (
@@ -52,12 +53,20 @@ def num_gpus() -> int:
 
 @export("contrib.eager.async_wait")
 def async_wait() -> None:
-    """Returns at once: each op has ended when its call returns."""
+    """Returns when all ops that this thread has called have run.
+
+    Raises:
+        errors.OpError: In asynchronous mode, if one of them has failed.
+    """
+    if open_queue.queue is not None:
+        open_queue.queue.wait()
 
 
 @export("contrib.eager.async_clear_error")
 def async_clear_error() -> None:
-    """Does nothing: errors are raised by the calls that fail."""
+    """Forgets the error of an op in asynchronous mode, so that ops can be called again."""
+    if open_queue.queue is not None:
+        open_queue.queue.clear_error()
 
 
 class ExecutionCallback:

@@ -10,6 +10,7 @@ from thalweg.graph.default_graph import eager_graph, enable_eager, executing_eag
 from thalweg.graph.default_stack import default_graph_scope, default_graphs
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.func_graph import FuncGraph, outermost
+from thalweg.runtime.eager_queue import open_queue, set_asynchronous
 
 SYNC = 0
 ASYNC = 1
@@ -57,6 +58,8 @@ def enable_eager_execution(config: Any = None, device_policy: Any = None, execut
     if config is not None:
         eager_graph().executor.configure(config)  # type: ignore[attr-defined]
     enable_eager()
+    if execution_mode is not None:
+        _set_mode(execution_mode)
 
 
 def _check_mode(mode: Any) -> None:
@@ -95,9 +98,35 @@ def in_eager_mode() -> bool:
 def execution_mode(mode: Any) -> Iterator[None]:
     """A block in another execution mode; see `set_execution_mode`."""
     _check_mode(mode)
-    yield
+    outer = open_queue.queue is not None
+    _set_mode(mode)
+    try:
+        yield
+    finally:
+        _set_mode(ASYNC if outer else SYNC)
 
 
 def set_execution_mode(mode: Any) -> None:
-    """Accepts SYNC and ASYNC. Ops run on the calling thread in both: each has ended when its call returns."""
+    """Whether ops of this thread have run when their calls return (SYNC), or run in their turn on another (ASYNC).
+
+    In asynchronous mode, looking at a value waits for it. The error of an op is raised by the op that is called next,
+    or by who looks at a value that never came, until `tf.contrib.eager.async_clear_error`.
+
+    Args:
+        mode: `tf.contrib.eager.SYNC` or `ASYNC`; None is SYNC. Going back to SYNC waits for all ops.
+
+    Example:
+        >>> with tf.eager(), tf.contrib.eager.execution_mode(tf.contrib.eager.ASYNC):
+        ...     x = tf.random_normal([500, 500])
+        ...     y = tf.matmul(x, x)  # Returns before it has run.
+        ...     print(y.numpy().shape)
+        (500, 500)
+    """
     _check_mode(mode)
+    _set_mode(mode)
+
+
+def _set_mode(mode: Any) -> None:
+    if mode in (ASYNC, "async"):
+        eager_graph()  # Connects the core.
+    set_asynchronous(mode in (ASYNC, "async"))

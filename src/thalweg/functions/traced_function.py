@@ -71,10 +71,17 @@ def function(
 class ConcreteFunction:
     """One trace: a function with fixed types of arguments."""
 
-    def __init__(self, graph_function: GraphFunction, argument_names: Sequence[str]) -> None:
-        """Used by TracedFunction."""
+    def __init__(self, graph_function: GraphFunction, argument_names: Sequence[str], arguments: Any = None) -> None:
+        """Used by TracedFunction.
+
+        Args:
+            graph_function: The function.
+            argument_names: The names of its tensors.
+            arguments: Positional arguments and those by name, with TensorSpecs in the place of tensors.
+        """
         self.function = graph_function
         self.argument_names = list(argument_names)
+        self.structured_input_signature = arguments
 
     @property
     def name(self) -> str:
@@ -184,6 +191,13 @@ class TracedFunction:
             self._known_calls[key] = concrete, self._traces[get_default_graph()]
         return call(concrete.function, [convert_to_tensor(v) for v in flat if is_tensor(v)])
 
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """The traces of the default graph; if it has an input_signature, there is one."""
+        if self.input_signature is not None:
+            return [self.get_concrete_function()]
+        traces = self._traces.get(get_default_graph())
+        return [] if traces is None else traces.all()
+
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for these arguments: tensors, TensorSpecs, or other values."""
         if self.input_signature is not None and not args and not kwargs:
@@ -289,4 +303,10 @@ class TracedFunction:
             return python_function(*args, **kwargs)
 
         build.__name__ = getattr(self.python_function, "__name__", "function")
-        return ConcreteFunction(trace(build, described), [spec.name or "" for spec in described])
+        left = iter(described)
+        atoms = [value if spec is None else next(left) for value, spec in zip(flat, specs, strict=True)]
+        arguments = None
+        if not any(nest.is_composite(value) for value in nest.flatten(structure)):
+            args, kwargs = nest.pack_sequence_as(structure, atoms)
+            arguments = (tuple(args), kwargs)
+        return ConcreteFunction(trace(build, described), [spec.name or "" for spec in described], arguments)

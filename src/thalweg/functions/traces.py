@@ -41,6 +41,10 @@ class Traces:
                 self._by_key[key] = found = trace
         return found
 
+    def all(self) -> list[Any]:
+        """The traces, each once."""
+        return list({id(trace): trace for trace in self._by_key.values()}.values())
+
     def to_trace(self, key: ArgumentKey, specs: Specs) -> Specs:
         """The types and shapes for which to trace a call: relaxed by those of the calls before it."""
         if not self._relax:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -11,6 +12,8 @@ import numpy as np
 from thalweg.graph.dtypes import DType
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
+
+_OF_GRAPHS = ("op", "name", "graph", "value_index")
 
 
 class EagerTensor(Tensor):
@@ -31,6 +34,13 @@ class EagerTensor(Tensor):
         raise TypeError("An EagerTensor is made by tf.constant or tf.convert_to_tensor.")
 
     # The value.
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_native":  # A slot that is empty as long as the op has not run, in asynchronous mode.
+            return _waited_for(self)
+        if name in _OF_GRAPHS:
+            raise _meaningless(name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def numpy(self) -> Any:
         """The value as a NumPy array that shares its memory, and so is read-only; a NumPy scalar for rank 0."""
@@ -61,8 +71,7 @@ class EagerTensor(Tensor):
         return complex(self.numpy())
 
     def __index__(self) -> int:
-        value: int = self.numpy().__index__()
-        return value
+        return operator.index(self.numpy())
 
     def __len__(self) -> int:
         dims = self._native.shape
@@ -220,7 +229,14 @@ array_of: Any = _not_connected
 dlpack_of: Any = _not_connected
 from_array: Any = _not_connected
 pending: Any = _not_connected
+_waited_for: Any = _not_connected
 types_and_shapes: Any = _not_connected
+
+
+def set_waiting(function: Any) -> None:
+    """Says who returns the value of a tensor that is still to come."""
+    global _waited_for
+    _waited_for = function
 
 
 def connect(core: Any, dtypes: dict[int, DType]) -> None:

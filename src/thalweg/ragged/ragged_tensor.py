@@ -385,7 +385,43 @@ class RaggedTensor:
         return f"tf.RaggedTensor(values={self._values}, row_splits={self._row_splits})"
 
     def __iter__(self) -> Any:
-        raise TypeError("RaggedTensor is not iterable in a graph.")
+        """The rows, where operations run at once.
+
+        Raises:
+            TypeError: In a graph.
+        """
+        if not tf.executing_eagerly():
+            raise TypeError("RaggedTensor is not iterable in a graph.")
+        return iter([self[i] for i in range(int(self.nrows()))])
+
+    def numpy(self) -> Any:
+        """The value, where operations run at once: an array, of arrays if the rows have different lengths.
+
+        Raises:
+            TypeError: In a graph.
+        """
+        rows = [np.asarray(row.numpy()) for row in self]
+        if rows and rows[0].dtype != object and len({row.shape for row in rows}) == 1:
+            return np.stack(rows)
+        result = np.empty(len(rows), object)
+        for i, row in enumerate(rows):
+            result[i] = row
+        return result
+
+    def to_list(self) -> list[Any]:
+        """The rows as nested lists, where operations run at once.
+
+        Raises:
+            ValueError: In a graph.
+        """
+        return self._value().to_list()
+
+    def _value(self) -> RaggedTensorValue:
+        if not tf.executing_eagerly():
+            raise ValueError("A RaggedTensor has its values where operations run at once only: run it in a session.")
+        parts, build = self._session_parts()
+        value: RaggedTensorValue = build([np.asarray(part.numpy()) for part in parts])
+        return value
 
     def __bool__(self) -> bool:
         raise TypeError("Using a RaggedTensor as a Python bool is not allowed.")

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from thalweg import errors
 from thalweg._native import core
 from thalweg.autodiff.recording import tapes
@@ -37,6 +39,7 @@ from thalweg.graph.tensor import Tensor
 from thalweg.passes.inline_functions import function_attrs
 from thalweg.placement.placer import has_kernel_on, has_own_memory
 from thalweg.runtime.eager_context import EagerContext
+from thalweg.runtime.eager_queue import open_queue
 from thalweg.runtime.eager_step import EagerStep
 from thalweg.runtime.install import register_python_kernels
 
@@ -47,14 +50,29 @@ _numbers = itertools.count()
 class _Cached:
     """A native op, and what the executor needs to know when it runs."""
 
-    __slots__ = ("attrs", "native", "one_output", "op_def", "run")
+    __slots__ = ("_run", "attrs", "native", "one_output", "op_def", "types")
 
-    def __init__(self, op_def: OpDef, attrs: dict[str, Any], run: Any, native: Any = None) -> None:
+    def __init__(
+        self, op_def: OpDef, attrs: dict[str, Any], run: Any, types: Sequence[DType] | None = None, native: Any = None
+    ) -> None:
         self.op_def = op_def
         self.attrs = attrs
-        self.run = run
+        self._run = run
+        self.types = types  # Of the outputs of an op that can wait for its turn; None for those that cannot.
         self.one_output = op_def.prepared is not None and op_def.prepared.one_output
         self.native = native  # The core's EagerOp, if it has one.
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether each run makes another op."""
+        return type(self._run) is _Maker
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """Runs it now, or in its turn: the output, or a list if there is not exactly one."""
+        queue = open_queue.queue
+        if queue is not None and self.types is not None:
+            return queue.put(self._run, inputs, self.types)
+        return self._run(inputs)
 
 
 class EagerExecutor:
@@ -110,11 +128,12 @@ class EagerExecutor:
         if not eager_graph()._scopes.plain:
             return NotImplemented
         recorders = tapes.open
-        if not recorders:
-            return self._known.run(op_type, inputs, attrs)
+        if not recorders and open_queue.queue is None:
+            output = self._known.run(op_type, inputs, attrs)
+            return _constant(attrs) if output is NotImplemented and op_type == "Const" else output
         cached: Any = self._known.find(op_type, inputs, attrs)
         if cached is None or cached.native is None or not cached.one_output:
-            return NotImplemented
+            return _constant(attrs) if op_type == "Const" else NotImplemented
         output = cached.run(inputs)
         for tape in recorders:
             tape.record(cached.op_def, inputs, cached.attrs, (output,))
@@ -122,19 +141,24 @@ class EagerExecutor:
 
     def execute(self, prepared: PreparedOp, inputs: tuple[Any, ...], attrs: dict[str, Any], name: str | None) -> Any:
         """Runs an op on any values; see `graph.apply`."""
-        by_call = prepared.simple and eager_graph()._scopes.plain
-        cached: Any = self._known.find(prepared.op_def.name, inputs, attrs) if by_call else None
-        if cached is not None:
-            tensors: Sequence[Any] = inputs
-        else:
+        plain = eager_graph()._scopes.plain
+        op_type = prepared.op_def.name
+        cached: Any = self._known.find(op_type, inputs, attrs) if plain and prepared.simple else None
+        tensors: Sequence[Any] = inputs
+        if cached is None:
             tensors, values, types = self._resolved(prepared, inputs, attrs, name)
-            cached = self._node(prepared.op_def, tensors, values, types, name or prepared.op_def.name)
-            if by_call and type(cached.run) is not _Maker:
+            # The tensors tell how long a list is, if there is one only.
+            by_tensors = tuple(tensors) if plain and prepared.num_lists < 2 else None
+            if by_tensors is not None:
+                cached = self._known.find(op_type, by_tensors, attrs)
+        if cached is None:
+            cached = self._node(prepared.op_def, tensors, values, types, name or op_type)
+            if by_tensors is not None and not cached.is_made_anew:
                 if len(self._known) > _MOST_OPS:
                     self._known.clear()
-                native = cached.native if prepared.one_output else None
-                self._known.keep(prepared.op_def.name, inputs, attrs, native, cached)
-            if type(attrs.get("f")) is GraphFunction and eager_graph()._scopes.plain:
+                native = cached.native if prepared.one_output and prepared.simple else None
+                self._known.keep(op_type, by_tensors, attrs, native, cached)
+            if plain and type(attrs.get("f")) is GraphFunction:
                 if len(self._by_function) > _MOST_OPS:
                     self._by_function.clear()
                 self._by_function[attrs["f"]] = cached
@@ -240,7 +264,7 @@ class EagerExecutor:
                 run = native.run
             if len(self._by_node) > _MOST_OPS:
                 self._by_node.clear()
-            cached = self._by_node[key] = _Cached(op_def, attrs, run, native)
+            cached = self._by_node[key] = _Cached(op_def, attrs, run, types, native)
         return cached
 
     def _device(self, op_def: OpDef) -> str:
@@ -255,6 +279,14 @@ class EagerExecutor:
             name = device(EagerOperation(op_def, (), {}, ())) if callable(device) else device
             wanted = merged(name or "", wanted)
         return self.context.full_name(wanted)
+
+
+def _constant(attrs: dict[str, Any]) -> Any:
+    """The tensor of a Const whose attributes are in canonical form, as conversions of values give them."""
+    value, dtype = attrs.get("value"), attrs.get("dtype")
+    if len(attrs) != 2 or type(value) is not np.ndarray or value.flags.writeable or type(dtype) is not DType:
+        return NotImplemented
+    return eager_tensor.from_array(value, dtype.as_datatype_enum, True)
 
 
 class _Constant:

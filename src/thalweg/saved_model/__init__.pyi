@@ -37,6 +37,7 @@ contains_saved_model = _contains_saved_model_
 from thalweg.saved_model.signatures import get_tensor_from_tensor_info as get_tensor_from_tensor_info
 from thalweg.saved_model.signatures import is_valid_signature as is_valid_signature
 from thalweg.saved_model.loader import load as load
+from thalweg.saved_model.object_loader import load_v2 as load_v2
 from thalweg.saved_model.main_op import main_op_with_restore as main_op_with_restore
 from thalweg.saved_model.loader import maybe_saved_model_directory as maybe_saved_model_directory
 from thalweg.saved_model.signatures import predict_signature_def as predict_signature_def

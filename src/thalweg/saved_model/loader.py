@@ -124,8 +124,12 @@ def _init_op(meta_graph: Any, graph: Any, import_scope: str | None) -> Any:
 
 
 @export("saved_model.load", "saved_model.loader.load")
-def load(sess: Any, tags: Iterable[str], export_dir: Any, import_scope: str | None = None, **saver_kwargs: Any) -> Any:
+def load(
+    sess: Any, tags: Any = None, export_dir: Any = None, import_scope: str | None = None, **saver_kwargs: Any
+) -> Any:
     """Loads a model from a SavedModel into a session and its graph.
+
+    With a directory in the place of the session, as TensorFlow 2 calls it, this is `tf.saved_model.load_v2`.
 
     Args:
         sess: The session to restore the variables in; the model is added to its graph.
@@ -142,6 +146,10 @@ def load(sess: Any, tags: Iterable[str], export_dir: Any, import_scope: str | No
         RuntimeError: If no graph has these tags.
         errors.InvalidArgumentError: If the model is damaged.
     """
+    if isinstance(sess, (str, bytes, os.PathLike)):
+        return _load_objects(sess, tags)
+    if tags is None or export_dir is None:
+        raise TypeError("tf.saved_model.load takes a session, tags and a directory, or a directory alone.")
     directory = os.fsdecode(export_dir)
     with naming_damage(directory, "SavedModel"), sess.graph.as_default() as graph:
         meta_graph = find_meta_graph(parse_saved_model(directory), tags, directory)
@@ -157,6 +165,19 @@ def load(sess: Any, tags: Iterable[str], export_dir: Any, import_scope: str | No
         if init is not None:
             sess.run(init, feeds)
     return meta_graph
+
+
+def _no_objects(export_dir: Any, tags: Any) -> Any:
+    raise NotImplementedError("saved_model/object_loader.py has not been imported.")
+
+
+_load_objects = _no_objects
+
+
+def set_object_loader(function: Any) -> None:
+    """Installs `load_v2(export_dir, tags)`, which uses this module."""
+    global _load_objects
+    _load_objects = function
 
 
 def _unique_scope(graph: Any, import_scope: str | None) -> str | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from thalweg.functions.defun import DefinedFunction
 from thalweg.functions.graph_function import GraphFunction, add_function
@@ -11,8 +14,8 @@ from thalweg.functions.traced_function import ConcreteFunction, TracedFunction
 from thalweg.graph import dtypes, nest
 from thalweg.graph.apply import apply_list, apply_one
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.default_graph import name_scope
-from thalweg.graph.default_stack import AnySession, get_default_session
+from thalweg.graph.default_graph import eager_graph, executing_eagerly, name_scope
+from thalweg.graph.default_stack import AnySession, default_graph_scope, get_default_session
 from thalweg.graph.definitions.op_registry import export
 from thalweg.graph.graph import Graph
 from thalweg.graph.tensor import Tensor
@@ -28,7 +31,8 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     """Writes a SavedModel of an object's functions.
 
     The values of the variables are those of the default session. Other tensors that the functions capture become
-    constants.
+    constants. Where ops run at once, the objects are written as TensorFlow 2 does: `tf.saved_model.load_v2` and
+    TensorFlow's own load give objects with the same attributes.
 
     Args:
         obj: A tf.Module, or any object with functions or variables as attributes.
@@ -55,6 +59,9 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     """
     from thalweg.runtime.session import Session  # Start-up time: loads the native core and the passes.
 
+    if executing_eagerly():
+        _save_objects(obj, os.fsdecode(export_dir), signatures)
+        return
     session = get_default_session()
     if session is None:
         raise ValueError(
@@ -62,8 +69,8 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
             "call it inside of `with tf.Session() as sess:`, or `with sess.as_default():`."
         )
     with session.graph.as_default():
-        chosen = {name: _graph_function(name, each) for name, each in _signatures_by_name(obj, signatures).items()}
-    exported = _Export(session, _variables_of(obj))
+        chosen = {name: graph_function(name, each) for name, each in _signatures_by_name(obj, signatures).items()}
+    exported = Export(session, _variables_of(obj))
     with exported.graph.as_default(), Session(graph=exported.graph) as own:
         described = {name: exported.add(name, concrete) for name, concrete in chosen.items()}
         exported.initialize(own)
@@ -72,12 +79,25 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
         builder.save()
 
 
+def _no_objects(obj: Any, export_dir: str, signatures: Any) -> None:
+    raise NotImplementedError("saved_model/object_writer.py has not been imported.")
+
+
+_save_objects = _no_objects
+
+
+def set_object_writer(function: Callable[[Any, str, Any], None]) -> None:
+    """Installs `save_objects(obj, export_dir, signatures)`, which uses this module."""
+    global _save_objects
+    _save_objects = function
+
+
 def _signatures_by_name(obj: Any, signatures: Any) -> dict[str, Any]:
     if isinstance(signatures, dict):
         return dict(signatures)
     if signatures is not None:
         return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
-    found = [value for value in _functions_of(obj) if getattr(value, "input_signature", None) is not None]
+    found = [value for value in functions_of(obj) if getattr(value, "input_signature", None) is not None]
     if len(found) > 1:
         raise ValueError(
             f"{type(obj).__name__} has {len(found)} functions with an input_signature: say with `signatures` which "
@@ -86,7 +106,8 @@ def _signatures_by_name(obj: Any, signatures: Any) -> dict[str, Any]:
     return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: found[0]} if found else {}
 
 
-def _functions_of(obj: Any) -> list[TracedFunction]:
+def functions_of(obj: Any) -> list[TracedFunction]:
+    """The attributes of an object that are made by tf.function."""
     names = dict.fromkeys((*vars(type(obj)), *vars(obj))) if hasattr(obj, "__dict__") else {}
     values = [getattr(obj, name) for name in names if not name.startswith("__") or name == "__call__"]
     return [value for value in values if isinstance(value, TracedFunction)]
@@ -99,7 +120,7 @@ def _variables_of(obj: Any) -> list[Variable]:
     return list(dict.fromkeys(value for value in found if isinstance(value, Variable)))
 
 
-def _graph_function(name: str, function: Any) -> tuple[GraphFunction, list[str]]:
+def graph_function(name: str, function: Any) -> tuple[GraphFunction, list[str]]:
     """The function behind a signature, and the names of its arguments."""
     if isinstance(function, TracedFunction):
         if function.input_signature is None:
@@ -116,21 +137,26 @@ def _graph_function(name: str, function: Any) -> tuple[GraphFunction, list[str]]
     raise ValueError(f"The signature '{name}' is {function!r}: expected a function made by tf.function or Defun.")
 
 
-class _Export:
-    """The graph that is written: variables, placeholders, and one call for each signature."""
+class Export:
+    """The graph that is written: variables, placeholders, and one call for each signature.
 
-    def __init__(self, session: AnySession, variables: list[Variable]) -> None:
+    Attributes:
+        graph: The graph.
+        copies: The variables there, by those of the program.
+    """
+
+    def __init__(self, session: AnySession | None, variables: list[Variable]) -> None:
         self.graph = Graph()
         self._session = session
+        self.copies: dict[Variable, Variable] = {}
         self._initial: list[tuple[Variable, Any]] = []
         self._captured: dict[Tensor, Tensor] = {}
-        self._by_handle = {
-            variable.handle: variable for variable in session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
-        }
+        known = [] if session is None else session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+        self._by_handle = {variable.handle: variable for variable in known}
         self._by_handle.update((variable.handle, variable) for variable in variables)
         with self.graph.as_default():
             for variable in variables:
-                self._capture(variable.handle)
+                self.capture(variable.handle)
 
     def add(self, name: str, concrete: tuple[GraphFunction, list[str]]) -> Any:
         """Adds the call of a function; returns its SignatureDef."""
@@ -140,39 +166,49 @@ class _Export:
         for argument, tensor in zip(names, function.inputs, strict=False):
             placeholder = apply_one("Placeholder", dtype=tensor.dtype, shape=tensor.shape, name=f"{name}_{argument}")
             inputs[argument] = placeholder
-        captured = [self._capture(tensor) for tensor in function.captures]
+        captured = [self.capture(tensor) for tensor in function.captures]
         results = apply_list(
             "StatefulPartitionedCall" if function.stateful else "PartitionedCall",
             [*inputs.values(), *captured],
             f=function,
             Tout=function.output_dtypes,
         )
-        return predict_signature_def(inputs, dict(zip(_output_names(function), results, strict=True)))
+        return predict_signature_def(inputs, dict(zip(output_names(function), results, strict=True)))
 
-    def _capture(self, tensor: Tensor) -> Tensor:
+    def capture(self, tensor: Tensor) -> Tensor:
+        """What stands there for a tensor that a function captures: a handle of a variable, or a constant."""
         found = self._captured.get(tensor)
         if found is None:
             variable = self._by_handle.get(tensor)
             if variable is not None:
                 found = self._copy(variable)
             elif tensor.dtype.base_dtype is dtypes.resource:
+                shown = "A resource" if self._session is None else f"'{tensor.name}'"
                 raise ValueError(
-                    f"'{tensor.name}' is neither a variable of the object nor of the graph's collections: only "
+                    f"{shown} is neither a variable of the object nor of the graph's collections: only "
                     "variables are exported."
                 )
             else:
-                found = apply_one("Const", value=self._session.run(tensor), dtype=tensor.dtype.base_dtype)
+                found = apply_one("Const", value=self._value(tensor), dtype=tensor.dtype.base_dtype)
             self._captured[tensor] = found
         return found
 
+    def _value(self, value: Any) -> Any:
+        """The value of a tensor or variable of the program."""
+        if self._session is not None:
+            return self._session.run(value)
+        with default_graph_scope(eager_graph()):
+            return np.asarray(value.numpy())
+
     def _copy(self, variable: Variable) -> Tensor:
-        value = self._session.run(variable)
+        value = self._value(variable)
         with name_scope(None):
             shape = variable.shape
             initial: Callable[[], Any] = lambda: apply_one("Placeholder", dtype=variable.dtype, shape=value.shape)  # noqa: E731
-            name = variable.handle.op.name
+            name = variable.op.name
             copy = Variable(initial, variable.trainable, name=name, validate_shape=shape.is_fully_defined())
         self._initial.append((copy, value))
+        self.copies[variable] = copy
         return copy.handle
 
     def initialize(self, session: AnySession) -> None:
@@ -181,7 +217,8 @@ class _Export:
             variable.load(value, session)
 
 
-def _output_names(function: GraphFunction) -> list[str]:
+def output_names(function: GraphFunction) -> list[str]:
+    """The names of the results in a signature."""
     structure = function.structured_outputs
     if isinstance(structure, dict) and all(isinstance(value, Tensor) for value in structure.values()):
         # The order of the flat results is that of the keys.

@@ -187,6 +187,10 @@ class SavedModelBuilder:
             meta_graph.asset_file_def.add().ParseFromString(item.value)
         self._saved_model.meta_graphs.add().CopyFrom(meta_graph)
 
+    def set_objects(self, objects: Any) -> None:
+        """Adds a SavedObjectGraph to the graph that was added last: what TensorFlow 2 loads."""
+        self._saved_model.meta_graphs[-1].object_graph_def.ParseFromString(objects.SerializeToString())
+
     def save(self, as_text: bool = False) -> str:
         """Writes the graphs: the model is complete.
 

@@ -45,6 +45,10 @@ def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
         stack.pop()
 
 
+# Called with each variable that is made where ops run at once, when it has its value.
+made_eagerly: list[Callable[[Any], None]] = []
+
+
 class CreatedByScopes(type):
     """The metaclass of Variable: `Variable(...)` runs through the open creator scopes; subclasses do not."""
 
@@ -62,14 +66,22 @@ class CreatedByScopes(type):
                 return cls(*args, **kwargs)
         stack = _creators.by_graph.get(get_default_graph()) if cls.__name__ == "Variable" else None
         if not stack:
-            return super().__call__(*args, **kwargs)
+            made = super().__call__(*args, **kwargs)
+            return _heard(made) if made_eagerly and cls.__name__ == "Variable" else made
         bound = signature(cls.__init__).bind(None, *args, **kwargs)  # type: ignore[misc]
         bound.apply_defaults()
         arguments = dict(list(bound.arguments.items())[1:])
-        make: Creator = super().__call__
+        make: Creator = lambda **kwargs: _heard(super(CreatedByScopes, cls).__call__(**kwargs))  # noqa: E731
         for creator in stack:
             make = _link(creator, make)
         return make(**arguments)
+
+
+def _heard(variable: Any) -> Any:
+    if get_default_graph()._executes:
+        for listener in list(made_eagerly):
+            listener(variable)
+    return variable
 
 
 def _link(creator: Creator, inner: Creator) -> Creator:

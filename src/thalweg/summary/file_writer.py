@@ -83,7 +83,7 @@ class FileWriter:
         from tensorboard.compat.proto.summary_pb2 import Summary
 
         if not isinstance(summary, Summary):
-            summary = Summary.FromString(bytes(summary))
+            summary = Summary.FromString(bytes(summary.numpy() if hasattr(summary, "numpy") else summary))
         event = Event(summary=summary)
         for value in event.summary.value:
             # TensorBoard needs the metadata of a tag once.

@@ -25,7 +25,7 @@ from thalweg.train.checkpoints.checkpoint_state import write_checkpoint_state
 from thalweg.train.checkpoints.saver import Saver
 
 
-class _GraphSaveable(SaveableObject):
+class ObjectGraphSaveable(SaveableObject):
     """The graph of objects as a string in the checkpoint; restoring a Saver leaves it alone."""
 
     def __init__(self, serialized: bytes) -> None:
@@ -33,6 +33,7 @@ class _GraphSaveable(SaveableObject):
         super().__init__(tensor, [SaveSpec(tensor, "", GRAPH_KEY)], GRAPH_KEY)
 
     def restore(self, restored_tensors: Any, restored_shapes: Any) -> Operation:
+        """Does nothing: the graph of objects is that of the program."""
         return no_op()
 
 
@@ -118,7 +119,7 @@ class Checkpoint(AutoTrackable):
             if self._writer is None or self._writer[:2] != (serialized, session.graph):
                 values = [graph.values(number) for number in range(len(graph.objects))]
                 by_key = {key: value for each in values for key, value in each.values()}
-                saver = saver_of({**by_key, GRAPH_KEY: _GraphSaveable(serialized)})
+                saver = saver_of({**by_key, GRAPH_KEY: ObjectGraphSaveable(serialized)})
                 self._writer = (serialized, session.graph, saver)
             path = self._writer[2].save(session, os.fsdecode(file_prefix), write_meta_graph=False, write_state=False)
         assert path is not None

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from thalweg.graph.default_graph import get_default_graph
 from thalweg.layers.layer import Layer
 from thalweg.rnn.cell_wrappers import MultiRNNCell
+from thalweg.state.module import Module
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.variable import Variable
 from thalweg.train.optimizers.optimizer import Optimizer
@@ -41,7 +42,7 @@ class Slot(NamedTuple):
 
 def is_trackable(value: Any) -> bool:
     """Whether an object can be in the graph: it has a value to save, or may own objects that have one."""
-    if isinstance(value, (AutoTrackable, Layer, Optimizer, list, tuple, dict)):
+    if isinstance(value, (AutoTrackable, Module, Layer, Optimizer, list, tuple, dict)):
         return True
     return _has_value(value)
 
@@ -75,6 +76,8 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _in_layer(value)
     elif isinstance(value, AutoTrackable):
         yield from value._children().items()
+    elif isinstance(value, Module):
+        yield from vars(value).items()
 
 
 def _in_layer(layer: Layer) -> Iterator[tuple[str, Any]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from thalweg.graph.default_graph import executing_eagerly
 from thalweg.graph.default_stack import get_default_session
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.variable import Variable
+from thalweg.trackable.deferred import end_restoring, restore_later
 from thalweg.trackable.eager_values import restore_values
 from thalweg.trackable.object_graph import GRAPH_KEY, ObjectGraph, children
 from thalweg.train.checkpoints.checkpoint_reader import CheckpointReader
@@ -49,10 +51,14 @@ class LoadStatus:
 
         self._root = root
         self._path = path
-        self._reader = reader
         self._saved = trackable_object_graph_pb2.TrackableObjectGraph()
         self._saved.ParseFromString(reader.get_tensor(GRAPH_KEY))
         self._savers: dict[tuple[Any, ...], Saver] = {}
+
+    @property
+    def root(self) -> Any:
+        """The object whose values are restored, and those of what it owns."""
+        return self._root
 
     def _matched(self) -> tuple[ObjectGraph, dict[int, Any]]:
         """The objects that there are now, and those that nodes of the checkpoint belong to."""
@@ -94,7 +100,11 @@ class LoadStatus:
             errors.InvalidArgumentError: If a variable has another shape or type in the checkpoint.
         """
         if executing_eagerly():
-            restore_values(self._path, self._values(*self._matched()))
+            graph, found = self._matched()
+            restore_values(self._path, self._values(graph, found))
+            end_restoring(self._root)
+            if self._is_partial(found):
+                restore_later(self)
             return
         session = session_or_default(session)
         values = self._values(*self._matched())
@@ -104,6 +114,19 @@ class LoadStatus:
         if shown not in self._savers:
             self._savers[shown] = saver_of(values)
         self._savers[shown].restore(session, self._path)
+
+    def restore_late(self, is_awaited: Callable[[Any], bool]) -> None:
+        """Gives the variables that were made after `restore`, and that have a place by now, their values."""
+        graph, found = self._matched()
+        restore_values(
+            self._path, {key: value for key, value in self._values(graph, found).items() if is_awaited(value)}
+        )
+        if not self._is_partial(found):
+            end_restoring(self._root)
+
+    def _is_partial(self, found: dict[int, Any]) -> bool:
+        """Whether the checkpoint has values that belong to no object yet."""
+        return any(node.attributes and number not in found for number, node in enumerate(self._saved.nodes))
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Restores the objects that are in the checkpoint, and initializes all others."""
@@ -146,7 +169,8 @@ class LoadStatus:
             if graph.values(number) and id(value) not in restored:
                 key = next(iter(graph.values(number).values()))[0]
                 raise AssertionError(f"Object not assigned a value from checkpoint {self._path}: {value!r} ({key}).")
-        absent = [key for key in values if not self._reader.has_tensor(key) and not _has_parts(self._reader, key)]
+        reader = CheckpointReader(self._path)
+        absent = [key for key in values if not reader.has_tensor(key) and not _has_parts(reader, key)]
         if absent:
             raise AssertionError(f"Checkpoint {self._path} lists values that it does not have: {absent}.")
         return self

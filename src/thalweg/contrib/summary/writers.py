@@ -1,11 +1,11 @@
-"""tf.contrib.summary: summaries written by an operation, by way of a Python function."""
+"""tf.contrib.summary: summaries written by an operation, by way of a Python function, or at once."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -55,26 +55,29 @@ class SummaryWriter:
         _state.writer = self
 
     def init(self) -> Any:
-        """An operation that opens the file."""
-        return tf.py_func(lambda: np.int64(self._open() is not None), [], tf.int64, name="init_summary_writer").op
+        """An operation that opens the file; opens it where ops run at once."""
+        return _operation(self._open, "init_summary_writer")
 
     def flush(self) -> Any:
-        """An operation that writes what is waiting."""
-
-        def run() -> Any:
-            self._open().flush()
-            return np.int64(0)
-
-        return tf.py_func(run, [], tf.int64, name="flush_summary_writer").op
+        """An operation that writes what is waiting; writes it where ops run at once."""
+        return _operation(lambda: self._open().flush(), "flush_summary_writer")
 
     def close(self) -> Any:
-        """An operation that closes the file."""
+        """An operation that closes the file; closes it where ops run at once."""
+        return _operation(lambda: self._open().close(), "close_summary_writer")
 
-        def run() -> Any:
-            self._open().close()
-            return np.int64(0)
 
-        return tf.py_func(run, [], tf.int64, name="close_summary_writer").op
+def _operation(function: Callable[[], Any], name: str) -> Any:
+    """An operation that calls a function; None where ops run at once, after the call."""
+    if tf.executing_eagerly():
+        function()
+        return None
+
+    def run() -> Any:
+        function()
+        return np.int64(0)
+
+    return tf.py_func(run, [], tf.int64, name=name).op
 
 
 @export("contrib.summary.create_file_writer")
@@ -86,7 +89,9 @@ def create_file_writer(
     if logdir is None:
         return _Nothing()
     writer = SummaryWriter(logdir, filename_suffix, (flush_millis or 120000) / 1000)
-    tf.add_to_collection(_INIT, writer.init())
+    opened = writer.init()
+    if opened is not None:
+        tf.add_to_collection(_INIT, opened)
     return writer
 
 
@@ -166,7 +171,10 @@ def should_record_summaries() -> Any:
 
 
 def _write(name: str, tensor: Any, step: Any, family: str | None, make: Any) -> Any:
-    """An operation that writes one value, if there is a writer and summaries are recorded."""
+    """An operation that writes one value, if there is a writer and summaries are recorded.
+
+    Where ops run at once, it is written now, and there is no operation.
+    """
     writer, record = _current(), getattr(_state, "should_record", False)
     if writer is None or record is False:
         return tf.no_op()
@@ -177,6 +185,11 @@ def _write(name: str, tensor: Any, step: Any, family: str | None, make: Any) -> 
         def run(value: Any, at: Any) -> Any:
             writer._open().add_event(tf.Event(wall_time=time.time(), step=int(at), summary=make(tag, value)))
             return np.bool_(True)
+
+        if tf.executing_eagerly():
+            if not callable(record) or record():
+                run(tf.convert_to_tensor(tensor).numpy(), number.numpy())
+            return None
 
         def write() -> Any:
             return tf.py_func(run, [tensor, number], tf.bool)

@@ -23,6 +23,7 @@ class PreparedOp:
         op_def: The definition.
         num_inputs: How many arguments it takes.
         simple: Whether each of them is one tensor (no lists).
+        num_lists: How many of them are lists.
         args: (argument, its type attribute or None, fixed type or None, allowed types or None), in order.
         defaults: Attributes that are neither inferred nor required, with their values.
         num_attrs: How many attributes a node has.
@@ -35,8 +36,8 @@ class PreparedOp:
     """
 
     __slots__ = (
-        "allowed", "args", "defaults", "num_attrs", "num_inputs", "one_output", "op_def", "output_attr", "output_types",
-        "result", "simple", "uniform",
+        "allowed", "args", "defaults", "num_attrs", "num_inputs", "num_lists", "one_output", "op_def", "output_attr",
+        "output_types", "result", "simple", "uniform",
     )  # fmt: skip
 
     def __init__(self, op: OpDef) -> None:
@@ -44,7 +45,8 @@ class PreparedOp:
         self.op_def = op
         self.num_inputs = len(op.inputs)
         self.num_attrs = len(op.attrs)
-        self.simple = not any(_is_list(arg) for arg in op.inputs)
+        self.num_lists = sum(map(_is_list, op.inputs))
+        self.simple = self.num_lists == 0
         self.args: list[tuple[ArgDef, str | None, DType | None, frozenset[DType] | None]] = []
         inferred: set[str | None] = set()
         for arg in op.inputs:

@@ -9,7 +9,7 @@ import numpy as np
 from thalweg.graph import dtypes
 from thalweg.graph.apply import apply_one
 from thalweg.graph.conversion import convert_to_tensor, is_tensor_like
-from thalweg.graph.default_graph import name_scope
+from thalweg.graph.default_graph import executing_eagerly, name_scope
 from thalweg.graph.definitions import shape_functions as shapes
 from thalweg.graph.definitions import work as works
 from thalweg.graph.definitions.op_registry import define, export, export_value, gradient, work
@@ -352,6 +352,11 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
     Raises:
         TypeError: For an index of any other kind.
     """
+    if type(tensor) is EagerTensor and var is None and executing_eagerly():
+        key = _plain_key(item)
+        if key is not None:
+            bounds, masks = _known_indices.get(key) or _kept_index(key, item)
+            return apply_one("StridedSlice", tensor, *bounds, **masks)
     if _is_mask(item):
         return boolean_mask(tensor, item)
     index = _Index()
@@ -360,6 +365,35 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
     with name_scope("strided_slice") as scope:
         begin, end, strides = (_packed(values) for values in _in_one_dtype(index))
         return strided_slice(tensor, begin, end, strides, var=var, name=scope, **index.masks)
+
+
+# Where operations run at once: begin, end and strides of indices of Python's own numbers, as tensors, and the masks.
+_known_indices: dict[Any, tuple[list[Tensor], dict[str, int]]] = {}
+_MOST_INDICES = 4096
+
+
+def _plain_key(item: Any) -> Any:
+    """A hashable form of an index that has Python's own numbers only; None for any other."""
+    key = []
+    for entry in item if type(item) is tuple else (item,):
+        if type(entry) is slice:
+            entry = (entry.start, entry.stop, entry.step)
+            if not all(n is None or type(n) is int for n in entry):
+                return None
+        elif type(entry) is not int and entry is not None and entry is not Ellipsis:
+            return None
+        key.append(entry)
+    return tuple(key)
+
+
+def _kept_index(key: Any, item: Any) -> tuple[list[Tensor], dict[str, int]]:
+    index = _Index()
+    for entry in item if type(item) is tuple else (item,):
+        index.add(entry)
+    if len(_known_indices) >= _MOST_INDICES:
+        _known_indices.clear()
+    found = _known_indices[key] = ([convert_to_tensor(values) for values in _in_one_dtype(index)], index.masks)
+    return found
 
 
 def _in_one_dtype(index: _Index) -> list[list[Any]]:

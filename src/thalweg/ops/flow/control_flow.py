@@ -111,16 +111,22 @@ def merge(inputs: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 @gradient("Switch", "RefSwitch")
 def _switch_grad(op: Operation, if_false: Any, if_true: Any) -> Any:
-    """A Switch outside of a conditional: the gradient comes from the output that is alive."""
+    """A Switch outside of a conditional: the gradient is that of the output that is alive.
+
+    Zeros that stand for the gradient of the other output are always there: each gradient passes a Switch of its own.
+    """
     pred = op.inputs[1]
-    zeros = None
-    grads = []
-    for branch, grad in enumerate((if_false, if_true)):
-        if grad is None:
-            zeros = apply_one("ZerosLike", op.inputs[0]) if zeros is None else zeros
-            grad = apply("Switch", zeros, pred)[branch]
-        grads.append(grad)
-    return merge(grads)[0], None
+    grads = [grad if grad is None else convert_to_tensor(grad) for grad in (if_false, if_true)]
+    present = grads[0] if grads[1] is None else grads[1]
+    filled = [_zeros_of(op.inputs[0], present) if grad is None else grad for grad in grads]
+    return merge([switch(grad, pred)[branch] for branch, grad in enumerate(filled)])[0], None
+
+
+def _zeros_of(tensor: Any, gradient_there: Any) -> Any:
+    """Zeros for a tensor, or for the variable that a handle belongs to."""
+    if tensor.dtype.base_dtype.name != "resource":
+        return apply_one("ZerosLike", tensor)
+    return apply_one("Fill", apply_one("VariableShape", tensor), convert_to_tensor(0, gradient_there.dtype))
 
 
 @gradient("Merge", "RefMerge")
