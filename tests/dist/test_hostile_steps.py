@@ -56,6 +56,15 @@ def call(caller: Caller, method: str, request: Any, answer: str) -> Any:
     return None if flags else messages()[answer].FromString(body)
 
 
+@pytest.mark.parametrize("field", ["graph", "config"])
+def test_a_session_of_bytes_that_cannot_be_read_is_an_invalid_argument(caller: Caller, field: str) -> None:
+    request = messages()["CreateRequest"](**{field: b"\xff\xff"})
+    caller.send(call_frame(7, b"create_session", request.SerializeToString()))
+    _, flags, _, body = caller.read_frame()
+    assert flags == 1 and body[0] == tf.errors.INVALID_ARGUMENT
+    assert b"cannot be read" in body
+
+
 def register(caller: Caller, data: bytes) -> int | None:
     """The number of a registered step; None if it is refused."""
     request = messages()["RegisterRequest"](session="a session", step=data)

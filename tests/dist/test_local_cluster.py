@@ -49,6 +49,19 @@ def test_all_devices_are_listed_the_master_first(cluster: Servers) -> None:
     )
 
 
+def test_partition_graphs_show_the_parts_of_all_tasks(cluster: Servers) -> None:
+    workers, _ = cluster
+    with tf.device("/job:ps/task:1"):
+        a = tf.random_uniform([2], name="drawn")
+    total = tf.reduce_sum(a, name="total")
+    metadata = tf.RunMetadata()
+    with tf.Session(workers[0].target) as sess:
+        sess.run(total, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+    where = {node.name: node.device for graph in metadata.partition_graphs for node in graph.node}
+    assert where["drawn"] == "/job:ps/replica:0/task:1/device:CPU:0"
+    assert where["total"] == "/job:worker/replica:0/task:0/device:CPU:0"
+
+
 def test_feeds_reach_every_task(cluster: Servers) -> None:
     workers, _ = cluster
     x = tf.placeholder(tf.float32, [None])

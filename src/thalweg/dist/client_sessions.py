@@ -56,10 +56,7 @@ class ClientSessions:
         server.on_loss(self._lost)
 
     def _create(self, connection: Any, request: Any) -> Any:
-        # Start-up time: protobuf is slow to import.
-        from tensorboard.compat.proto.config_pb2 import ConfigProto
-
-        config = ConfigProto.FromString(request.config) if request.config else None
+        config = _read_config(request.config) if request.config else None
         graph = _read_graph(request.graph)
         session = _ClientSession(connection, MasterEngine(self._server, config), graph)
         name = secrets.token_hex(8)
@@ -165,6 +162,17 @@ class ClientSessions:
             for number in session.steps:
                 self._server.network.remove(number)
             session.steps.clear()
+
+
+def _read_config(data: bytes) -> Any:
+    # Start-up time: protobuf is slow to import.
+    from google.protobuf.message import DecodeError
+    from tensorboard.compat.proto.config_pb2 import ConfigProto
+
+    try:
+        return ConfigProto.FromString(data)
+    except DecodeError as e:
+        raise errors.InvalidArgumentError(None, None, f"The client's configuration cannot be read: {e}") from None
 
 
 def _read_graph(data: bytes) -> Graph:

@@ -199,7 +199,8 @@ class MasterEngine:
             list(connections.items()),
             functools.partial(label, own.compiled, planned) if own is not None else None,
         )
-        return EngineStep(compiled, planned, own.parts if own else {})
+        parts = {device: part.graph for device, part in planned.parts.items()}
+        return EngineStep(compiled, planned, {**parts, **(own.parts if own else {})})
 
     def _register(
         self,

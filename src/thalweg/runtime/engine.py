@@ -38,7 +38,8 @@ class EngineStep(NamedTuple):
     Attributes:
         compiled: The core's step, or an object with the same methods.
         planned: The step as a value; None if another process has planned it.
-        parts: For each device of this process, the nodes that the core was given.
+        parts: For each device of this process, the nodes that the core was given; for those of other tasks, the nodes
+            that were planned, of which the tasks may fuse some.
     """
 
     compiled: Any
