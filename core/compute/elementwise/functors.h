@@ -460,9 +460,17 @@ THALWEG_BINARY(ReciprocalGrad, kFloats, T y = conjugate(a); return -b * (y * y);
 THALWEG_BINARY(TanhGrad, kFloats, return b * (T(1) - a * a);)
 THALWEG_BINARY(SigmoidGrad, kFloats, return b * a * (T(1) - a);)
 
-THALWEG_UNARY(Relu, kNumbers, return select(x < T(0), T(0), x);)
+// x, or zero if it is negative. The sign bit decides: in a step, comparisons take subnormal numbers for zero.
+template <typename T>
+inline T positive_part(T x) {
+  if constexpr (std::is_floating_point_v<Plain<T>>)
+    return select((vector_math::signed_bits(x) < 0) & (x == x), T(0), x);
+  else
+    return select(x < T(0), T(0), x);
+}
+THALWEG_UNARY(Relu, kNumbers, return positive_part(x);)
 THALWEG_BINARY(ReluGrad, kNumbers, return select(b > T(0), a, T(0));)
-THALWEG_UNARY(Relu6, kNumbers, return select(x < T(0), T(0), select(x > T(6), T(6), x));)
+THALWEG_UNARY(Relu6, kNumbers, return select(x > T(6), T(6), positive_part(x));)
 THALWEG_BINARY(Relu6Grad, kNumbers, return select((b > T(0)) & (b < T(6)), a, T(0));)
 struct Elu {
   static constexpr RecordedTypes recorded = kFloat32;

@@ -56,6 +56,16 @@ inline Recorded<float> integer_value(Recorded<int32_t> bits) {
                                       static_cast<int64_t>(code::Lane::int32)}));
 }
 
+// The bits as a signed integer of the same width: below zero if the sign is set, also that of -0 or NaN.
+template <typename T>
+THALWEG_VECTOR auto signed_bits(T x) {
+  return __builtin_bit_cast(code::SameWidth<T>, x);
+}
+template <typename T>
+Recorded<code::SameWidth<T>> signed_bits(Recorded<T> x) {
+  return Recorded<code::SameWidth<T>>::of(x.value);
+}
+
 // Adding it rounds to an integer, which then stands in the low bits of the sum.
 constexpr float kRounder = 12582912.0f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -14,8 +14,8 @@ from thalweg.passes.step_graph import Edge, Node, StepGraph
 
 # A folded value is kept for the life of the compiled step: a large one is cheaper to compute again.
 _LARGEST_RESULT = 1 << 18
-# Compiling a step does not hear its timeout, and nobody may ever run what it computes: some hundredths of a second.
-_MOST_WORK = 1e9
+# Compiling a step does not hear its timeout, and nobody may ever run what it computes: some tenths of a second.
+_MOST_WORK = 1e10
 
 Evaluate = Callable[[StepGraph], Sequence[Any]]
 

@@ -1,4 +1,4 @@
-"""Linear algebra: decompositions, inverses and solvers. The kernels stand on numpy.linalg, which calls LAPACK."""
+"""Linear algebra: decompositions, inverses, solvers and functions of matrices."""
 
 from __future__ import annotations
 
