@@ -39,12 +39,26 @@ void matrix_exponential(Context& ctx) {
 }
 REGISTER(kernel("MatrixExponential").types("T", Solvable{}).function<matrix_exponential>());
 
-// A function of complex matrices, also of real ones: then its real part. False if there is no result.
+// Whether a result differs from a real matrix by more than rounding.
+bool is_complex_result(const std::vector<std::complex<double>>& result) {
+  double real = 0, imaginary = 0;
+  for (const std::complex<double>& x : result) {
+    real = std::max(real, std::fabs(x.real()));
+    imaginary = std::max(imaginary, std::fabs(x.imag()));
+  }
+  return imaginary > 1e-6 * (1 + real);
+}
+
+// A function of complex matrices, also of real ones: NaN where its result is not real. False if there is no result.
 using Function = bool (*)(const std::complex<double>*, int64_t, std::complex<double>*);
 template <typename T>
 bool apply(Function function, const T* from, int64_t n, T* to) {
   std::vector<std::complex<double>> wide(from, from + n * n), result(n * n);
   if (!function(wide.data(), n, result.data())) return false;
+  if (!is_complex<T> && is_complex_result(result)) {
+    fill_with_nan(to, n * n);
+    return true;
+  }
   for (int64_t i = 0; i < n * n; ++i) {
     if constexpr (is_complex<T>)
       to[i] = static_cast<T>(result[i]);
