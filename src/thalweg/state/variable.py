@@ -403,7 +403,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         raise TypeError("'Variable' object is not iterable.")
 
     def __bool__(self) -> bool:
-        # In a graph as TensorFlow 1's variables are: an object, which programs test for being there (`step or default`).
+        # In a graph an object that is there, as TensorFlow 1's variables: programs write `step or default`.
         return self._eager_name is None or bool(self._eager_value(f"The variable '{self.name}' has no value here."))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
