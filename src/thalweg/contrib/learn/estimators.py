@@ -67,8 +67,8 @@ class Estimator:
         ...     return {"y": y}, loss, tf.contrib.layers.optimize_loss(loss, step, 0.1, "SGD")
         >>> x = np.ones([4, 2], np.float32)
         >>> model = tf.contrib.learn.Estimator(model_fn).fit(x, x[:, 0], steps=5)
-        >>> int(model.evaluate(x, x[:, 0])["global_step"])
-        5
+        >>> int(model.get_variable_value("global_step")), len(list(model.predict(x)))
+        (5, 4)
     """
 
     def __init__(
