@@ -37,3 +37,15 @@ def test_finds_clusters(start: object, mini_batch: bool, tmp_path: Path) -> None
 
 def test_is_the_estimator_of_contrib() -> None:
     assert tf.contrib.factorization.KMeansClustering is tf.estimator.experimental.KMeans
+
+
+def test_training_with_one_epoch_at_a_time_advances(tmp_path: Path) -> None:
+    # The first call's epoch goes into the first centers: they are kept, and the next call moves them.
+    model = tf.estimator.experimental.KMeans(3, str(tmp_path), "kmeans_plus_plus", use_mini_batch=False, seed=3)
+    centers = []
+    for _ in range(3):
+        model.train(lambda: tf.train.limit_epochs(tf.constant(_POINTS), num_epochs=1))
+        centers.append(model.cluster_centers())
+    assert not np.allclose(centers[0], 0.0)
+    assert not np.allclose(centers[0], centers[1])
+    np.testing.assert_allclose(np.sort(centers[2], 0), np.sort(_MEANS, 0), atol=0.5)

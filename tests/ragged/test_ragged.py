@@ -172,3 +172,29 @@ def test_a_ragged_value_among_keywords_lists_and_old_names_is_found() -> None:
     assert run(tf.multiply(2, y=rt)) == [[2 * x for x in row] for row in ROWS]
     assert run(tf.add_n([rt, rt])) == [[2 * x for x in row] for row in ROWS]
     assert run(tf.neg(rt)) == [[-x for x in row] for row in ROWS]
+
+
+def test_nested_rows_of_values_to_and_fro() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        ragged = tf.ragged.constant([[[1, 2], []], [[3]]])
+        value = session.run(ragged)
+        assert value.shape == (2, None, None)
+        assert str(value) == "<tf.RaggedTensorValue [[[1, 2], []], [[3]]]>"
+        assert [rows.tolist() for rows in session.run(ragged.nested_value_rowids())] == [[0, 0, 1], [0, 0, 2]]
+        made = tf.RaggedTensor.from_nested_value_rowids([5, 6, 7], [[0, 1, 1], [0, 0, 2]])
+        longer = tf.RaggedTensor.from_nested_value_rowids([5, 6], [[0, 0, 1], [0, 0]], [3, 3])
+        assert session.run(made).to_list() == [[[5, 6]], [[], [7]]]
+        with pytest.raises(ValueError, match="same length"):
+            tf.RaggedTensor.from_nested_value_rowids([5], [[0], [0]], [2])
+        assert session.run(longer).to_list() == [[[5, 6], []], [[]], []]
+
+
+def test_splits_of_another_type() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        ragged = tf.ragged.constant([[[1, 2], []], [[3]]])
+        narrow = ragged.with_row_splits_dtype(tf.int32)
+        assert [splits.dtype for splits in narrow.nested_row_splits] == [tf.int32, tf.int32]
+        assert session.run(narrow).to_list() == session.run(ragged).to_list()
+        assert ragged.with_row_splits_dtype("int64") is ragged
+        with pytest.raises(ValueError, match="int32 or int64"):
+            ragged.with_row_splits_dtype(tf.float32)

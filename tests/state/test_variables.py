@@ -161,8 +161,15 @@ def test_operators():
     assert run(np.array([1.0, 1.0], np.float32) + v).tolist() == [2.0, 3.0]
     with pytest.raises(TypeError):
         iter(v)
-    with pytest.raises(TypeError):
-        bool(v)
+
+
+def test_a_variable_of_a_graph_is_true_whatever_its_value():
+    # Programs for TensorFlow 1 write `step = step or tf.train.get_global_step()`.
+    v = tf.Variable(0)
+    assert v
+    assert (v or 3) is v
+    with pytest.raises(TypeError, match="bool"):
+        bool(v > 0)
 
 
 def test_is_initialized():

@@ -7,8 +7,7 @@ from thalweg.ops.math.reductions import reduce_all as _all_
 all = _all_
 from thalweg.ops.math.reductions import reduce_any as _any_
 any = _any_
-from thalweg.ops.array.sequences import range as _arange_
-arange = _arange_
+from thalweg.keras.backend_functions import arange as arange
 from thalweg.keras.backend_functions import argmax as argmax
 from thalweg.keras.backend_functions import argmin as argmin
 from thalweg.keras.backend_state import backend as backend
@@ -92,7 +91,7 @@ from thalweg.graph.default_graph import name_scope as name_scope
 from thalweg.keras.backend_functions import ndim as ndim
 from thalweg.keras.backend_convolutions import normalize_batch_in_training as normalize_batch_in_training
 from thalweg.ops.math.comparison import not_equal as not_equal
-from thalweg.ops.array.patches import one_hot as one_hot
+from thalweg.keras.backend_functions import one_hot as one_hot
 from thalweg.keras.backend_functions import ones as ones
 from thalweg.ops.array.filling import ones_like as ones_like
 from thalweg.keras.backend_functions import permute_dimensions as permute_dimensions
@@ -112,7 +111,7 @@ from thalweg.keras.activation_functions import relu as relu
 from thalweg.keras.backend_functions import repeat as repeat
 from thalweg.keras.backend_functions import repeat_elements as repeat_elements
 from thalweg.keras.backend_functions import reset_uids as reset_uids
-from thalweg.ops.array.shapes_of_tensors import reshape as reshape
+from thalweg.keras.backend_functions import reshape as reshape
 from thalweg.keras.backend_convolutions import resize_images as resize_images
 from thalweg.keras.backend_functions import reverse as reverse
 from thalweg.keras.recurrence import rnn as rnn
@@ -124,22 +123,22 @@ from thalweg.keras.backend_state import set_image_data_format as set_image_data_
 from thalweg.keras.backend_state import set_learning_phase as set_learning_phase
 from thalweg.keras.backend_state import set_session as set_session
 from thalweg.keras.backend_functions import set_value as set_value
-from thalweg.ops.array.shapes_of_tensors import shape as shape
+from thalweg.keras.backend_functions import shape as shape
 from thalweg.ops.math.transcendental import sigmoid as sigmoid
 from thalweg.ops.math.unary import sign as sign
 from thalweg.ops.math.transcendental import sin as sin
 from thalweg.keras.activation_functions import softmax as softmax
-from thalweg.ops.nn.activations import softplus as softplus
-from thalweg.ops.nn.activations import softsign as softsign
+from thalweg.keras.backend_functions import softplus as softplus
+from thalweg.keras.backend_functions import softsign as softsign
 from thalweg.keras.loss_functions import sparse_categorical_crossentropy as sparse_categorical_crossentropy
 from thalweg.keras.backend_convolutions import spatial_2d_padding as spatial_2d_padding
 def spatial_3d_padding(x: Any, padding: Any = ..., data_format: Any = ...) -> Any: ...
 from thalweg.keras.backend_functions import sqrt as sqrt
 from thalweg.ops.math.arithmetic import square as square
-from thalweg.ops.array.shapes_of_tensors import squeeze as squeeze
+from thalweg.keras.backend_functions import squeeze as squeeze
 from thalweg.ops.array.joining import stack as stack
 from thalweg.keras.backend_functions import std as std
-from thalweg.ops.array.constants import stop_gradient as stop_gradient
+from thalweg.keras.backend_functions import stop_gradient as stop_gradient
 from thalweg.ops.math.reductions import reduce_sum as _sum_
 sum = _sum_
 from thalweg.keras.backend_functions import switch as switch
@@ -147,14 +146,11 @@ from thalweg.ops.math.transcendental import tanh as tanh
 from thalweg.keras.backend_convolutions import temporal_padding as temporal_padding
 from thalweg.keras.backend_functions import tile as tile
 from thalweg.keras.backend_functions import to_dense as to_dense
-from thalweg.ops.array.transpose import transpose as transpose
+from thalweg.keras.backend_functions import transpose as transpose
 from thalweg.keras.backend_functions import truncated_normal as truncated_normal
-from thalweg.state.assignment import assign as _update_
-update = _update_
-from thalweg.state.assignment import assign_add as _update_add_
-update_add = _update_add_
-from thalweg.state.assignment import assign_sub as _update_sub_
-update_sub = _update_sub_
+from thalweg.keras.backend_functions import update as update
+from thalweg.keras.backend_functions import update_add as update_add
+from thalweg.keras.backend_functions import update_sub as update_sub
 from thalweg.keras.backend_functions import var as var
 from thalweg.keras.backend_functions import variable as variable
 from thalweg.keras.backend_functions import zeros as zeros

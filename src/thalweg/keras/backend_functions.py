@@ -326,6 +326,71 @@ def moving_average_update(x: Any, value: Any, momentum: Any) -> Any:
     return tf.assign_add(x, (value - x) * (1.0 - momentum))
 
 
+def shape(x: Any) -> Any:
+    """The sizes of the axes, as a tensor."""
+    return tf.shape(x)
+
+
+def transpose(x: Any) -> Any:
+    """The tensor with its axes in reverse order."""
+    return tf.transpose(x)
+
+
+def reshape(x: Any, shape: Any) -> Any:
+    """The same elements in another shape."""
+    return tf.reshape(x, shape)
+
+
+def squeeze(x: Any, axis: Any) -> Any:
+    """Removes an axis of size one."""
+    return tf.squeeze(x, axis)
+
+
+def one_hot(indices: Any, num_classes: int) -> Any:
+    """A one at each index, zeros elsewhere, along a new last axis."""
+    return tf.one_hot(indices, num_classes)
+
+
+def stop_gradient(variables: Any) -> Any:
+    """A tensor, or several, as constants for gradients."""
+    if isinstance(variables, (list, tuple)):
+        return [tf.stop_gradient(each) for each in variables]
+    return tf.stop_gradient(variables)
+
+
+def softplus(x: Any) -> Any:
+    """The logarithm of 1 + exp(x)."""
+    return tf.nn.softplus(x)
+
+
+def softsign(x: Any) -> Any:
+    """The quotient x / (1 + |x|)."""
+    return tf.nn.softsign(x)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "int32") -> Any:
+    """The numbers from start (or zero) to stop, without it."""
+    if stop is None and isinstance(start, int) and start < 0:
+        start = 0
+    found = tf.range(start, delta=step) if stop is None else tf.range(start, stop, step)
+    return tf.cast(found, dtype)
+
+
+def update(x: Any, new_x: Any) -> Any:
+    """Assigns a value to a variable."""
+    return tf.assign(x, new_x)
+
+
+def update_add(x: Any, increment: Any) -> Any:
+    """Adds to a variable."""
+    return tf.assign_add(x, increment)
+
+
+def update_sub(x: Any, decrement: Any) -> Any:
+    """Subtracts from a variable."""
+    return tf.assign_sub(x, decrement)
+
+
 for _function in (
     variable, constant, placeholder, get_value, batch_get_value, set_value, batch_set_value, eval, int_shape, ndim,
     dtype, is_keras_tensor, is_sparse, dot, random_normal_variable, random_uniform_variable, random_normal,
@@ -333,25 +398,26 @@ for _function in (
     repeat, repeat_elements, concatenate, clip, sqrt, switch, in_train_phase, in_test_phase, gradients, dropout,
     l2_normalize, var, std, categorical_crossentropy, function, argmax, argmin, mean, expand_dims, tile, reverse,
     map_fn, cast_to_floatx, print_tensor, count_params, to_dense, get_uid, reset_uids,
-    moving_average_update,
+    moving_average_update, shape, transpose, reshape, squeeze, one_hot, stop_gradient, softplus, softsign, arange,
+    update, update_add, update_sub,
 ):  # fmt: skip
     export_value(_function, f"keras.backend.{_function.__name__}")
 
 for _name, _target in {
-    "shape": tf.shape, "transpose": tf.transpose, "reshape": tf.reshape, "cast": tf.cast, "square": tf.square,
+    "cast": tf.cast, "square": tf.square,
     "abs": tf.abs, "exp": tf.exp, "log": tf.log, "pow": tf.pow, "sign": tf.sign, "round": tf.round,
     "sum": tf.reduce_sum, "max": tf.reduce_max, "min": tf.reduce_min, "prod": tf.reduce_prod,
     "any": tf.reduce_any, "all": tf.reduce_all, "maximum": tf.maximum,
     "minimum": tf.minimum, "equal": tf.equal, "not_equal": tf.not_equal, "greater": tf.greater, "less": tf.less,
     "greater_equal": tf.greater_equal, "less_equal": tf.less_equal,
-    "squeeze": tf.squeeze, "stack": tf.stack, "gather": tf.gather, "one_hot": tf.one_hot,
-    "zeros_like": tf.zeros_like, "ones_like": tf.ones_like, "stop_gradient": tf.stop_gradient,
+    "stack": tf.stack, "gather": tf.gather,
+    "zeros_like": tf.zeros_like, "ones_like": tf.ones_like,
     "softmax": activation_functions.softmax, "relu": activation_functions.relu, "elu": activation_functions.elu,
     "sigmoid": tf.sigmoid, "hard_sigmoid": activation_functions.hard_sigmoid, "tanh": tf.tanh, "sin": tf.sin,
-    "cos": tf.cos, "softplus": tf.nn.softplus, "softsign": tf.nn.softsign, "cumsum": tf.cumsum, "cumprod": tf.cumprod,
+    "cos": tf.cos, "cumsum": tf.cumsum, "cumprod": tf.cumprod,
     "logsumexp": tf.reduce_logsumexp, "foldl": tf.foldl, "foldr": tf.foldr,
-    "in_top_k": tf.nn.in_top_k, "arange": tf.range, "update": tf.assign,
-    "update_add": tf.assign_add, "update_sub": tf.assign_sub, "name_scope": tf.name_scope, "identity": tf.identity,
+    "in_top_k": tf.nn.in_top_k,
+    "name_scope": tf.name_scope, "identity": tf.identity,
     "binary_crossentropy": loss_functions.elementwise_binary_crossentropy,
     "sparse_categorical_crossentropy": loss_functions.sparse_categorical_crossentropy,
 }.items():  # fmt: skip

@@ -2,8 +2,20 @@
 
 from typing import Any
 
+from thalweg.keras.metric_objects import AUC as AUC
+Accuracy: Any
+BinaryAccuracy: Any
+BinaryCrossentropy: Any
+CategoricalAccuracy: Any
+CategoricalCrossentropy: Any
+CategoricalHinge: Any
+FalseNegatives: Any
+FalsePositives: Any
+Hinge: Any
 from thalweg.keras.loss_functions import kullback_leibler_divergence as _KLD_
 KLD = _KLD_
+KLDivergence: Any
+LogCoshError: Any
 from thalweg.keras.loss_functions import mean_absolute_error as _MAE_
 MAE = _MAE_
 from thalweg.keras.loss_functions import mean_absolute_percentage_error as _MAPE_
@@ -12,6 +24,26 @@ from thalweg.keras.loss_functions import mean_squared_error as _MSE_
 MSE = _MSE_
 from thalweg.keras.loss_functions import mean_squared_logarithmic_error as _MSLE_
 MSLE = _MSLE_
+from thalweg.keras.metric_objects import Mean as Mean
+MeanAbsoluteError: Any
+MeanAbsolutePercentageError: Any
+from thalweg.keras.metric_objects import MeanIoU as MeanIoU
+from thalweg.keras.metric_objects import MeanMetricWrapper as MeanMetricWrapper
+MeanSquaredError: Any
+MeanSquaredLogarithmicError: Any
+from thalweg.keras.metric_objects import Metric as Metric
+Poisson: Any
+Precision: Any
+Recall: Any
+from thalweg.keras.metric_objects import RootMeanSquaredError as RootMeanSquaredError
+SparseCategoricalAccuracy: Any
+SparseCategoricalCrossentropy: Any
+SparseTopKCategoricalAccuracy: Any
+SquaredHinge: Any
+from thalweg.keras.metric_objects import Sum as Sum
+TopKCategoricalAccuracy: Any
+TrueNegatives: Any
+TruePositives: Any
 from thalweg.keras.loss_functions import binary_accuracy as binary_accuracy
 from thalweg.keras.loss_functions import binary_crossentropy as binary_crossentropy
 from thalweg.keras.loss_functions import categorical_accuracy as categorical_accuracy

@@ -9,6 +9,7 @@ import numpy as np
 
 from thalweg.keras.backend_state import get_session, learning_phase
 from thalweg.keras.loss_functions import Loss, losses, metrics
+from thalweg.keras.metric_objects import Metric
 from thalweg.keras.optimizer_classes import optimizer_of
 from thalweg.keras.public_names import tf
 from thalweg.keras.training_callbacks import CallbackList, History
@@ -27,7 +28,7 @@ class Training:
         self.history: Any = None
         self.stop_training = False
         self._loss: Any = None
-        self._metrics: list[Any] = []
+        self._metrics: Any = []
         self._weights_of_losses: Any = None
         self._steps: dict[str, Any] = {}
 
@@ -43,16 +44,20 @@ class Training:
             loss_weights: Factors of the losses of several outputs.
             **kwargs: Nothing else: an error.
         """
+        kwargs = {key: value for key, value in kwargs.items() if value is not None}
         if kwargs:
             raise TypeError(f"compile does not take {', '.join(kwargs)} here.")
         self.optimizer = optimizer_of(optimizer)
-        self._loss, self._metrics, self._weights_of_losses = loss, list(metrics or ()), loss_weights
+        chosen = metrics if isinstance(metrics, Mapping) else list(metrics or ())
+        self._loss, self._metrics, self._weights_of_losses = loss, chosen, loss_weights
         self._steps = {}
 
     @property
     def metrics_names(self) -> list[str]:
         """The names of what `evaluate` returns."""
-        return list(self._steps["names"]) if self._steps else ["loss", *(_metric_name(each) for each in self._metrics)]
+        if self._steps:
+            return list(self._steps["names"])
+        return ["loss", *(_metric_name(metric) for _, metric in self._chosen_metrics())]
 
     def _per_output(self, value: Any) -> list[Any]:
         count = len(self.outputs)
@@ -91,14 +96,30 @@ class Training:
             if len(self.outputs) > 1:
                 names += [f"{name}_loss" for name in self.output_names]
                 values += parts
-            for metric in self._metrics:
-                for index, (output, target) in enumerate(zip(self.outputs, targets, strict=True)):
-                    prefix = f"{self.output_names[index]}_" if len(self.outputs) > 1 else ""
-                    names.append(prefix + _metric_name(metric))
-                    function = _metric(metric, output, target, self._per_output(self._loss)[index])
-                    values.append(tf.reduce_mean(tf.cast(function(target, output), tf.float32)))
-            self._steps = {"names": names, "values": values, "targets": targets, "weights": weights, "loss": total}
+            states = []
+            for index, metric in self._chosen_metrics():
+                output, target = self.outputs[index], targets[index]
+                prefix = f"{self.output_names[index]}_" if len(self.outputs) > 1 else ""
+                if isinstance(metric, Metric):
+                    states.append((len(values), metric))
+                names.append(prefix + _metric_name(metric))
+                function = _metric(metric, output, target, self._per_output(self._loss)[index])
+                values.append(tf.reduce_mean(tf.cast(function(target, output), tf.float32)))
+            self._steps = {"names": names, "values": values, "targets": targets, "weights": weights, "loss": total,
+                           "states": states}  # fmt: skip
         return self._steps
+
+    def _chosen_metrics(self) -> list[tuple[int, Any]]:
+        """The metrics, each with the number of its output: for every output, or as a dict or a list of lists says."""
+        given = self._metrics
+        if isinstance(given, Mapping):
+            by_output = [given.get(name) for name in self.output_names]
+        elif len(self.outputs) > 1 and len(given) == len(self.outputs) and any(isinstance(m, list) for m in given):
+            by_output = list(given)
+        else:
+            return [(index, metric) for metric in given for index in range(len(self.outputs))]
+        lists = [each if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in by_output]
+        return [(index, metric) for index, metrics_of_one in enumerate(lists) for metric in metrics_of_one]
 
     def _train_op(self) -> Any:
         model: Any = self
@@ -227,7 +248,9 @@ class Training:
         return self.fit(generator, steps_per_epoch=steps_per_epoch, epochs=epochs, **kwargs)
 
     def _epoch(self, batches: Any, training: bool, hooks: Any = None) -> dict[str, float]:
-        totals, count = np.zeros(0), 0
+        totals, count, values = np.zeros(0), 0, np.zeros(0)
+        for _, metric in self._steps.get("states", ()):
+            metric.reset_states()
         for number, (x, y, weights) in enumerate(batches):
             size = len(x[0])
             if hooks is not None:
@@ -240,7 +263,10 @@ class Training:
                                                     **dict(zip(self.metrics_names, values, strict=True))})  # fmt: skip
         if not count:
             raise ValueError("There are no examples: the data or the generator is empty.")
-        return dict(zip(self.metrics_names, (float(each) for each in totals / count), strict=True))
+        found = totals / count
+        for index, _ in self._steps["states"]:
+            found[index] = values[index]  # The state has gathered over the batches itself.
+        return dict(zip(self.metrics_names, (float(each) for each in found), strict=True))
 
     def _evaluate(self, data: Any, batch_size: int, steps: Any) -> dict[str, float]:
         if isinstance(data, (tuple, list)):
@@ -335,14 +361,15 @@ def _weighted(each: Any, weights: Any) -> Any:
 
 
 def _metric_name(metric: Any) -> str:
-    return (
-        metric
-        if isinstance(metric, str)
-        else str(getattr(metric, "name", None) or getattr(metric, "__name__", "metric"))
-    )
+    if metric in ("accuracy", "acc"):
+        return "acc"  # As in TensorFlow 1: programs look for it in the history.
+    function = metrics.get(metric) if isinstance(metric, str) else metric
+    return str(getattr(function, "name", None) or getattr(function, "__name__", "metric"))
 
 
 def _metric(metric: Any, output: Any, target: Any, loss: Any) -> Any:
+    if isinstance(metric, Metric):
+        return metric
     if metric not in ("accuracy", "acc"):
         return metrics.get(metric)
     name = loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)

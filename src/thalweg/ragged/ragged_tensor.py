@@ -43,6 +43,14 @@ class RaggedTensorValue(NamedTuple):
         """The number of ragged dimensions."""
         return len(self.nested_row_splits)
 
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The number of rows, None for each ragged dimension, and the sizes of those inside."""
+        return (len(self.row_splits) - 1, *[None] * self.ragged_rank, *self.flat_values.shape[1:])
+
+    def __str__(self) -> str:
+        return f"<tf.RaggedTensorValue {self.to_list()}>"
+
     def to_list(self) -> list[Any]:
         """The rows as nested lists."""
         rows = self.values.to_list() if isinstance(self.values, RaggedTensorValue) else self.values.tolist()
@@ -167,6 +175,24 @@ class RaggedTensor:
         for lengths in reversed(list(nested_row_lengths)):
             result = cls.from_row_lengths(result, lengths, validate=validate)
         return result
+
+    @classmethod
+    def from_nested_value_rowids(
+        cls, flat_values: Any, nested_value_rowids: Any, nested_nrows: Any = None, name: str | None = None
+    ) -> RaggedTensor:
+        """From the row of each value, of each row of rows and so on, outermost first.
+
+        Raises:
+            ValueError: If there are not as many numbers of rows as there are lists of them.
+        """
+        counts = [None] * len(nested_value_rowids) if nested_nrows is None else list(nested_nrows)
+        if len(counts) != len(nested_value_rowids):
+            raise ValueError("nested_nrows must have same length as nested_value_rowids")
+        with tf.name_scope(name, "RaggedFromNestedValueRowIds", [flat_values, *nested_value_rowids]):
+            result = flat_values
+            for rows, count in zip(reversed(nested_value_rowids), reversed(counts), strict=True):
+                result = cls.from_value_rowids(result, rows, count)
+            return result
 
     @classmethod
     def from_tensor(
@@ -310,6 +336,26 @@ class RaggedTensor:
         """The row of each value."""
         count = _count(self._values, self._row_splits.dtype)
         return tf.cast(tf.searchsorted(self._row_splits[1:], tf.range(count), side="right"), self._row_splits.dtype)
+
+    def nested_value_rowids(self, name: str | None = None) -> tuple[Any, ...]:
+        """The row of each value in all ragged dimensions, outermost first."""
+        with tf.name_scope(name, "RaggedNestedValueRowIds", [self]):
+            inner = self.values.nested_value_rowids() if isinstance(self.values, RaggedTensor) else ()
+            return (self.value_rowids(), *inner)
+
+    def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
+        """The same with splits of int32 or int64.
+
+        Raises:
+            ValueError: For another type.
+        """
+        dtype = tf.as_dtype(dtype)
+        if dtype not in (tf.int32, tf.int64):
+            raise ValueError(f"dtype must be int32 or int64, got {dtype.name}.")
+        if self.row_splits.dtype == dtype:
+            return self
+        values = self.values.with_row_splits_dtype(dtype) if isinstance(self.values, RaggedTensor) else self.values
+        return RaggedTensor.from_row_splits(values, tf.cast(self.row_splits, dtype))
 
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Any:
         """The smallest dense shape that the tensor fits into."""

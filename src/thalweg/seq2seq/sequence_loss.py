@@ -13,6 +13,8 @@ from thalweg.graph.tensor import Tensor
 from thalweg.ops.array.filling import tile
 from thalweg.ops.array.shapes_of_tensors import reshape, size_of_axis
 from thalweg.ops.array.shapes_of_tensors import shape as shape_of
+from thalweg.ops.math.casting import cast
+from thalweg.ops.math.comparison import not_equal
 from thalweg.ops.math.reductions import reduce_sum
 from thalweg.ops.nn.softmax import sparse_softmax_cross_entropy_with_logits
 
@@ -27,6 +29,8 @@ def sequence_loss(
     weights: Any,
     average_across_timesteps: bool = True,
     average_across_batch: bool = True,
+    sum_over_timesteps: bool = False,
+    sum_over_batch: bool = False,
     softmax_loss_function: Any = None,
     name: str | None = None,
 ) -> Tensor:
@@ -38,6 +42,8 @@ def sequence_loss(
         weights: [batch, time]; zero for positions that do not count.
         average_across_timesteps: Whether to sum over time and divide by the weights.
         average_across_batch: Whether to sum over the batch and divide by the weights.
+        sum_over_timesteps: Whether to sum over time and divide by the number of weights that are not zero.
+        sum_over_batch: Whether to sum over the batch and divide by the number of weights that are not zero.
         softmax_loss_function: A function of `labels` and `logits` to use instead of cross entropy.
         name: The name scope.
 
@@ -45,8 +51,12 @@ def sequence_loss(
         A scalar; a vector if only one average is asked for; [batch, time] if none is.
 
     Raises:
-        ValueError: If a rank is wrong.
+        ValueError: If a rank is wrong, or an axis is to be averaged and summed.
     """
+    if average_across_timesteps and sum_over_timesteps:
+        raise ValueError("average_across_timesteps and sum_over_timesteps cannot be set to True at same time.")
+    if average_across_batch and sum_over_batch:
+        raise ValueError("average_across_batch and sum_over_batch cannot be set to True at same time.")
     logits, targets, weights = (convert_to_tensor(value) for value in (logits, targets, weights))
     for value, rank, what in ((logits, 3, "Logits"), (targets, 2, "Targets"), (weights, 2, "Weights")):
         if value.shape.ndims != rank:
@@ -59,11 +69,19 @@ def sequence_loss(
         losses = apply_one("Mul", function(labels=flat_targets, logits=flat), reshape(weights, [-1]), name="mul")
         if average_across_timesteps and average_across_batch:
             return _average(losses, weights, None)
+        counted = cast(not_equal(weights, 0.0), losses.dtype)
+        if sum_over_timesteps and sum_over_batch:
+            return _average(losses, counted, None)
         losses = reshape(losses, shape_of(targets))
         losses.set_shape(targets.shape)
-        for average, axis in ((average_across_timesteps, 1), (average_across_batch, 0)):
-            if average:
-                return _average(losses, weights, [axis])
+        for chosen, divisors, axis in (
+            (average_across_timesteps, weights, 1),
+            (average_across_batch, weights, 0),
+            (sum_over_timesteps, counted, 1),
+            (sum_over_batch, counted, 0),
+        ):
+            if chosen:
+                return _average(losses, divisors, [axis])
         return losses
 
 

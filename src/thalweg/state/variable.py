@@ -403,20 +403,8 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
         raise TypeError("'Variable' object is not iterable.")
 
     def __bool__(self) -> bool:
-        return bool(
-            self._eager_value(
-                f"Using variable '{self.name}' as a Python `bool` is not allowed. Use `if v is not None:` to test if "
-                "it exists, and tf.cond to branch on its value."
-            )
-            if self._eager_name is not None
-            else self._no_bool()
-        )
-
-    def _no_bool(self) -> NoReturn:
-        raise TypeError(
-            f"Using variable '{self.name}' as a Python `bool` is not allowed. Use `if v is not None:` to test if it "
-            "exists, and tf.cond to branch on its value."
-        )
+        # In a graph an object that is there, as TensorFlow 1's variables: programs write `step or default`.
+        return self._eager_name is None or bool(self._eager_value(f"The variable '{self.name}' has no value here."))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         value = self._eager_value(f"Cannot convert the variable '{self.name}' to an array. Use `sess.run(v)`.")

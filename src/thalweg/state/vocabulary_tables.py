@@ -224,7 +224,7 @@ def index_table_from_file(
 
 @export("contrib.lookup.index_table_from_tensor")
 def index_table_from_tensor(
-    vocabulary_list: Any,
+    mapping: Any,
     num_oov_buckets: int = 0,
     default_value: int = -1,
     hasher_spec: Any = FastHashSpec,
@@ -237,14 +237,14 @@ def index_table_from_tensor(
         ValueError: If there is no vector, it has another type, or there is a negative number of buckets.
         TypeError: If keys are neither strings nor integers.
     """
-    if vocabulary_list is None:
-        raise ValueError("`vocabulary_list` must be specified.")
+    if mapping is None:
+        raise ValueError("`mapping` must be specified.")
     _check_sizes(num_oov_buckets, None)
     dtype = as_dtype(dtype)
     if not (dtype.is_integer or dtype is dtypes.string):
         raise TypeError("`dtype` must be either integer or string.")
     with name_scope(name, "string_to_index"):
-        keys = convert_to_tensor(vocabulary_list)
+        keys = convert_to_tensor(mapping)
         if keys.dtype.is_integer != dtype.is_integer or (not dtype.is_integer and keys.dtype.base_dtype is not dtype):
             raise ValueError(f"Invalid `dtype`: Expected {'integer' if dtype.is_integer else dtype}, got {keys.dtype}.")
         values = _places(keys)
@@ -303,17 +303,17 @@ def index_to_string_table_from_file(
 
 @export("contrib.lookup.index_to_string_table_from_tensor")
 def index_to_string_table_from_tensor(
-    vocabulary_list: Any, default_value: str = "UNK", name: str | None = None
+    mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> StaticHashTable:
     """A table from places in a vector of strings to its elements.
 
     Raises:
         ValueError: If there is no vector.
     """
-    if vocabulary_list is None:
-        raise ValueError("`vocabulary_list` argument must be specified.")
+    if mapping is None:
+        raise ValueError("`mapping` argument must be specified.")
     with name_scope(name, "index_to_string"):
-        words = convert_to_tensor(vocabulary_list, dtypes.string)
+        words = convert_to_tensor(mapping, dtypes.string)
         initializer = KeyValueTensorInitializer(_places(words), words, dtypes.int64, dtypes.string, "table_init")
         return StaticHashTable(initializer, default_value)
 

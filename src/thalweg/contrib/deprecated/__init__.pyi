@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from thalweg.summary.functions import audio as _audio_summary_
-audio_summary = _audio_summary_
+from thalweg.contrib.deprecated.names import audio_summary as audio_summary
 from thalweg.contrib.deprecated.names import histogram_summary as histogram_summary
-from thalweg.summary.functions import image as _image_summary_
-image_summary = _image_summary_
+from thalweg.contrib.deprecated.names import image_summary as image_summary
 from thalweg.summary.functions import merge_all as _merge_all_summaries_
 merge_all_summaries = _merge_all_summaries_
 from thalweg.summary.functions import merge as _merge_summary_

@@ -12,8 +12,7 @@ from thalweg.contrib.framework.arg_scope import arg_scope_func_key as arg_scope_
 from thalweg.contrib.framework.arg_scope import arg_scoped_arguments as arg_scoped_arguments
 from thalweg.ops.array.sorting import argsort as argsort
 from thalweg.contrib.framework.variables import assert_global_step as assert_global_step
-from thalweg.contrib.framework.checks import assert_scalar_int as _assert_or_get_global_step_
-assert_or_get_global_step = _assert_or_get_global_step_
+from thalweg.contrib.framework.checks import assert_or_get_global_step as assert_or_get_global_step
 from thalweg.contrib.framework.checks import assert_same_float_dtype as assert_same_float_dtype
 from thalweg.ops.flow.checks import assert_scalar as assert_scalar
 from thalweg.contrib.framework.checks import assert_scalar_int as assert_scalar_int
@@ -40,12 +39,12 @@ from thalweg.contrib.framework.variables import get_variables_by_suffix as get_v
 from thalweg.contrib.framework.variables import get_variables_to_restore as get_variables_to_restore
 from thalweg.contrib.framework.variables import global_variable as global_variable
 from thalweg.contrib.framework.arg_scope import has_arg_scope as has_arg_scope
-from thalweg.train.checkpoints.init_from_checkpoint import init_from_checkpoint as init_from_checkpoint
+from thalweg.contrib.framework.checkpoints import init_from_checkpoint as init_from_checkpoint
 from thalweg.ops.flow.checks import is_numeric_tensor as is_numeric_tensor
 from thalweg.graph.composite import is_tensor as is_tensor
-from thalweg.train.checkpoints.checkpoint_reader import list_variables as list_variables
-from thalweg.train.checkpoints.checkpoint_reader import load_checkpoint as load_checkpoint
-from thalweg.train.checkpoints.checkpoint_reader import load_variable as load_variable
+from thalweg.contrib.framework.checkpoints import list_variables as list_variables
+from thalweg.contrib.framework.checkpoints import load_checkpoint as load_checkpoint
+from thalweg.contrib.framework.checkpoints import load_variable as load_variable
 from thalweg.contrib.framework.variables import local_variable as local_variable
 from thalweg.contrib.framework.variables import model_variable as model_variable
 from thalweg.graph import nest as nest

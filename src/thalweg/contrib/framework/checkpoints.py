@@ -9,9 +9,31 @@ from thalweg.contrib.framework.variables import get_variable_full_name
 from thalweg.contrib.public_names import tf
 from thalweg.graph.definitions.op_registry import export, export_value
 
-for _name in ("list_variables", "load_variable", "load_checkpoint", "init_from_checkpoint"):
-    export_value(getattr(tf.train, _name), f"contrib.framework.{_name}")
 export_value(tf.train.checkpoints_iterator, "contrib.training.checkpoints_iterator")
+
+
+@export("contrib.framework.list_variables")
+def list_variables(checkpoint_dir: Any) -> Any:
+    """The names and shapes of all variables of a checkpoint, or of the latest one of a folder."""
+    return tf.train.list_variables(checkpoint_dir)
+
+
+@export("contrib.framework.load_variable")
+def load_variable(checkpoint_dir: Any, name: str) -> Any:
+    """The value of a variable of a checkpoint, or of the latest one of a folder."""
+    return tf.train.load_variable(checkpoint_dir, name)
+
+
+@export("contrib.framework.load_checkpoint")
+def load_checkpoint(filepattern: Any) -> Any:
+    """The reader of a checkpoint, or of the latest one of a folder."""
+    return tf.train.load_checkpoint(filepattern)
+
+
+@export("contrib.framework.init_from_checkpoint")
+def init_from_checkpoint(checkpoint_dir: Any, assignment_map: Any) -> None:
+    """Lets initializers of variables take the values of a checkpoint."""
+    tf.train.init_from_checkpoint(checkpoint_dir, assignment_map)
 
 
 def _grouped(var_list: Any) -> dict[str, list[Any]]:

@@ -35,7 +35,20 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     return expected
 
 
-@export("contrib.framework.assert_scalar_int", "contrib.framework.assert_or_get_global_step")
+@export("contrib.framework.assert_or_get_global_step")
+def assert_or_get_global_step(graph: Any = None, global_step_tensor: Any = None) -> Any:
+    """The given step if it is an integer scalar, or that of the graph, if there is one.
+
+    Raises:
+        TypeError: If the given tensor is none.
+    """
+    if global_step_tensor is None:
+        return tf.train.get_global_step(graph)
+    tf.train.assert_global_step(global_step_tensor)
+    return global_step_tensor
+
+
+@export("contrib.framework.assert_scalar_int")
 def assert_scalar_int(tensor: Any, name: str | None = None) -> Any:
     """Checks that a tensor is an integer scalar.
 

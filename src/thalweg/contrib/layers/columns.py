@@ -124,7 +124,10 @@ def input_from_feature_columns(
     scope: Any = None, cols_to_outs: Any = None,
 ) -> Any:  # fmt: skip
     """The columns side by side: [batch, size]."""
-    with tf.variable_scope(scope, "input_from_feature_columns", list(columns_to_tensors.values())):
+    values = list(columns_to_tensors.values())
+    with tf.variable_scope(
+        scope, "input_from_feature_columns", values, custom_getter=_getter_without("input_layer", {})
+    ):
         return columns.input_layer(
             columns_to_tensors, list(feature_columns), weight_collections, trainable, cols_to_outs
         )
@@ -137,11 +140,31 @@ def weighted_sum_from_feature_columns(
 ) -> Any:  # fmt: skip
     """A linear model of columns: its output, and its variables by column, and the bias."""
     to_vars: dict[Any, Any] = {}
-    with tf.variable_scope(scope, "weighted_sum_from_feature_columns", list(columns_to_tensors.values())):
+    numbers = {each.name for each in feature_columns if each.__class__ is type(real_valued_column("x"))}
+    with tf.variable_scope(
+        scope, "weighted_sum_from_feature_columns", list(columns_to_tensors.values()),
+        custom_getter=_getter_without("linear_model", numbers),
+    ):  # fmt: skip
         output = columns.linear_model(
             columns_to_tensors, list(feature_columns), num_outputs, "sum", weight_collections, trainable, to_vars
         )
     return output, {key: value for key, value in to_vars.items() if key != "bias"}, to_vars.get("bias")
+
+
+_OLD_NAMES = {"bias_weights": "bias_weight", "embedding_weights": "weights"}
+
+
+def _getter_without(layer: str, numbers: Any) -> Any:
+    """A custom getter of the names of that time: without the layer's own scope, and `weight` for columns of numbers."""
+
+    def renamed(getter: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        scope, _, rest = name.rpartition(f"{layer}/")
+        column, _, short = rest.rpartition("/")
+        slash = "/" if column or (short == "weights" and "" in numbers) else ""
+        short = "weight" if column in numbers and short == "weights" else _OLD_NAMES.get(short, short)
+        return getter(scope + column + slash + short, *args, **kwargs)
+
+    return renamed
 
 
 @export("contrib.layers.parse_feature_columns_from_examples")

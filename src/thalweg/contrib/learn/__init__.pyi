@@ -2,10 +2,45 @@
 
 from typing import Any
 
-from thalweg.estimator.estimator import Estimator as Estimator
+from thalweg.contrib.learn.estimators import Estimator as _BaseEstimator_
+BaseEstimator = _BaseEstimator_
+from thalweg.contrib.learn.canned import DNNClassifier as DNNClassifier
+from thalweg.contrib.learn.canned import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
+from thalweg.contrib.learn.canned import DNNLinearCombinedRegressor as DNNLinearCombinedRegressor
+from thalweg.contrib.learn.canned import DNNRegressor as DNNRegressor
+from thalweg.contrib.learn.estimators import Estimator as Estimator
+from thalweg.contrib.learn.estimators import Estimator as _Evaluable_
+Evaluable = _Evaluable_
+from thalweg.contrib.learn.experiments import Experiment as Experiment
+from thalweg.contrib.learn.experiments import ExportStrategy as ExportStrategy
+from thalweg.contrib.learn.specs import InputFnOps as InputFnOps
+from thalweg.estimator.canned.kmeans import KMeans as _KMeansClustering_
+KMeansClustering = _KMeansClustering_
+from thalweg.contrib.learn.canned import LinearClassifier as LinearClassifier
+from thalweg.contrib.learn.canned import LinearRegressor as LinearRegressor
+from thalweg.contrib.learn.specs import MetricSpec as MetricSpec
 from thalweg.contrib.learn.aliases import ModeKeys as ModeKeys
-from thalweg.estimator.run_config import RunConfig as RunConfig
+from thalweg.contrib.learn.specs import ModelFnOps as ModelFnOps
+from thalweg.train.hooks.nan_hook import NanLossDuringTrainingError as NanLossDuringTrainingError
+from thalweg.contrib.learn.specs import NotFittedError as NotFittedError
+from thalweg.contrib.learn.specs import PredictionKey as PredictionKey
+from thalweg.contrib.learn.specs import ProblemType as ProblemType
+from thalweg.contrib.learn.specs import run_config as _RunConfig_
+RunConfig = _RunConfig_
+from thalweg.contrib.learn.estimators import SKCompat as SKCompat
+from thalweg.contrib.learn.specs import TaskType as TaskType
+from thalweg.contrib.learn.estimators import Estimator as _Trainable_
+Trainable = _Trainable_
+from thalweg.contrib.learn.specs import build_parsing_serving_input_fn as build_parsing_serving_input_fn
+from thalweg.contrib.learn.inputs import infer_real_valued_columns_from_input as infer_real_valued_columns_from_input
+from thalweg.contrib.learn.inputs import infer_real_valued_columns_from_input_fn as infer_real_valued_columns_from_input_fn
+from thalweg.contrib.learn.experiments import make_export_strategy as make_export_strategy
 from thalweg.contrib.learn import datasets as datasets
+from thalweg.contrib.learn import io as io
+from thalweg.contrib.learn import learn_runner as learn_runner
+from thalweg.contrib.learn import _public_monitors as _monitors_
+monitors = _monitors_
 from thalweg.contrib.learn import _public_preprocessing as _preprocessing_
 preprocessing = _preprocessing_
 from thalweg.contrib.learn import python as python
+from thalweg.contrib.learn import utils as utils

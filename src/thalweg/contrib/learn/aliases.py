@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from thalweg.contrib.public_names import tf
 from thalweg.datasets import input_data
 from thalweg.graph.definitions.op_registry import export_value
 
@@ -21,6 +20,3 @@ class ModeKeys:
 
 
 export_value(ModeKeys, "contrib.learn.ModeKeys")
-for _old, _new in (("RunConfig", "RunConfig"), ("Estimator", "Estimator")):
-    if hasattr(tf.estimator, _new):
-        export_value(getattr(tf.estimator, _new), f"contrib.learn.{_old}")

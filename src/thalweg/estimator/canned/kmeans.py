@@ -98,7 +98,8 @@ class KMeans(Estimator):
             distances, clusters, scores, ready, init, train = graph
             loss = tf.reduce_sum(scores[0])
             tf.summary.scalar("loss/raw", loss)
-            hooks: list[tf.train.SessionRunHook] = [_InitializeClusters(init, ready, config.is_chief)]
+            starting: list[tf.train.SessionRunHook] = [_InitializeClusters(init, ready, config.is_chief)]
+            hooks: list[tf.train.SessionRunHook] = []
             if relative_tolerance is not None:
                 hooks.append(_StopAtSmallChange(loss, relative_tolerance))
             predictions = {self.ALL_DISTANCES: distances[0], self.CLUSTER_INDEX: clusters[0]}
@@ -108,7 +109,10 @@ class KMeans(Estimator):
                 step = tf.assign_add(tf.train.get_global_step(), 1)
             return EstimatorSpec(
                 mode, predictions, loss, tf.group(train, step), {self.SCORE: tf.metrics.mean(loss)}, outputs,
-                training_hooks=hooks,
+                # The chief's are before the hook that saves: the first checkpoint holds the first centers, even if
+                # the input ends with them.
+                training_hooks=hooks if config.is_chief else starting + hooks,
+                training_chief_hooks=starting,
             )  # fmt: skip
 
         super().__init__(model_fn, model_dir, config)
