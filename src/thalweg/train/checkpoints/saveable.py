@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.default_graph import device, get_collection
+from thalweg.graph.default_graph import device, executing_eagerly, get_collection
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -78,7 +78,7 @@ class EmbeddingSaveable(SaveableObject):
         spec = SaveSpec(self._saved, "", key, dtype="string", device=variable.device)
         super().__init__(variable, [spec], key)
 
-    def write_to(self, prefix: Tensor) -> None:
+    def write_to(self, prefix: Any) -> None:
         """The rows will be saved beside the checkpoint with this prefix."""
         self._prefix = prefix
         self._list: Tensor | None = None
@@ -90,10 +90,11 @@ class EmbeddingSaveable(SaveableObject):
                 self._list = apply_one("EmbeddingTableSave", self.op.handle, self._prefix, **self._attrs)
         return self._list
 
-    def restore_from(self, prefix: Tensor) -> Operation:
-        """Reads the rows of this part."""
+    def restore_from(self, prefix: Any) -> Operation | None:
+        """Reads the rows of this part; returns nothing where ops run at once."""
         with self.op._own_device():
-            return apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs).op
+            restored = apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs)
+        return None if executing_eagerly() else restored.op
 
 
 def _full_name(variable: Any) -> str:
