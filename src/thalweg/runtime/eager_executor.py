@@ -290,7 +290,7 @@ class EagerExecutor:
 
 
 def _number_among(op_type: str, inputs: tuple[Any, ...]) -> Any:
-    """For a tensor and a number of Python's: a key of what the number becomes, with its place; None for other inputs."""
+    """For a tensor and a number of Python's: a key of what the number becomes, and its place; None for others."""
     if len(inputs) != 2:
         return None
     place = 1 if type(inputs[0]) is EagerTensor else 0

@@ -52,7 +52,7 @@ def restore_values(path: str, values: dict[str, Any]) -> None:
     """
     for key, value in values.items():
         if isinstance(value, EmbeddingVariable):
-            EmbeddingSaveable(value, key).restore_from(path)
+            EmbeddingSaveable(value, key).restore_at_once(path)
             continue
         saveable = None if isinstance(value, Variable) else _saveable(key, value)
         specs = _specs(key, value if saveable is None else saveable)

@@ -7,7 +7,7 @@ from typing import Any
 
 from thalweg.graph.apply import apply_one, apply_op
 from thalweg.graph.collections import GraphKeys
-from thalweg.graph.default_graph import device, executing_eagerly, get_collection
+from thalweg.graph.default_graph import device, get_collection
 from thalweg.graph.device_spec import DeviceSpec
 from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
@@ -90,11 +90,14 @@ class EmbeddingSaveable(SaveableObject):
                 self._list = apply_one("EmbeddingTableSave", self.op.handle, self._prefix, **self._attrs)
         return self._list
 
-    def restore_from(self, prefix: Any) -> Operation | None:
-        """Reads the rows of this part; returns nothing where ops run at once."""
+    def restore_from(self, prefix: Tensor) -> Operation:
+        """Reads the rows of this part."""
+        return self.restore_at_once(prefix).op
+
+    def restore_at_once(self, prefix: Any) -> Tensor:
+        """Reads the rows of this part: an output of the operation, which has run where ops run at once."""
         with self.op._own_device():
-            restored = apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs)
-        return None if executing_eagerly() else restored.op
+            return apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs)
 
 
 def _full_name(variable: Any) -> str:
