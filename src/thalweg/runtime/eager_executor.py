@@ -208,10 +208,10 @@ class EagerExecutor:
         if prepared.simple and all(type(value) is EagerTensor for value in inputs):
             return resolve_prepared(prepared, inputs, attrs, None, EagerTensor, node)
         if get_default_graph()._executes:
-            found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)
+            found = resolve_prepared(prepared, inputs, attrs, _converted, EagerTensor, node)
         else:
             with default_graph_scope(eager_graph()):
-                found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)
+                found = resolve_prepared(prepared, inputs, attrs, _converted, EagerTensor, node)
         for tensor in found[0]:
             if type(tensor) is not EagerTensor:
                 raise TypeError(
@@ -287,6 +287,27 @@ class EagerExecutor:
             name = device(EagerOperation(op_def, (), {}, ())) if callable(device) else device
             wanted = merged(name or "", wanted)
         return self.context.full_name(wanted)
+
+
+_kept_whole: dict[Any, Any] = {}
+_MOST_KEPT = 4096
+
+
+def _converted(value: Any, dtype: DType | None, name: str, preferred: DType | None, as_ref: bool) -> Any:
+    """A tensor for an op only: whole numbers and short lists of them, such as axes and shapes, become one each."""
+    kind = type(value)
+    if kind is int:
+        key: Any = (value, dtype, preferred)
+    elif (kind is list or kind is tuple) and len(value) <= 8 and all(type(n) is int for n in value):
+        key = (tuple(value), dtype, preferred)
+    else:
+        return convert(value, dtype, name, preferred, as_ref)
+    found = _kept_whole.get(key)
+    if found is None:
+        if len(_kept_whole) >= _MOST_KEPT:
+            _kept_whole.clear()
+        found = _kept_whole[key] = convert(value, dtype, name, preferred)
+    return found
 
 
 def _number_among(op_type: str, inputs: tuple[Any, ...]) -> Any:
