@@ -173,3 +173,60 @@ def test_sessions_refuse_eager_values() -> None:
         for value in (x, v):
             with pytest.raises((TypeError, ValueError)):
                 session.run(value)
+
+
+def test_what_is_iterated_over_does_not_change() -> None:
+    v = tf.Variable([1.0, 2.0, 3.0])
+    seen = []
+    for x in v.read_value():
+        v.assign_add([10.0, 10.0, 10.0])
+        seen.append(float(x))
+    assert seen == [1.0, 2.0, 3.0]
+    array = v.numpy()
+    v.assign(tf.zeros([3]))
+    assert array.tolist() == [31.0, 32.0, 33.0]
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 5.0
+
+
+def test_a_tape_that_several_threads_use_at_once() -> None:
+    x = tf.constant(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x * x
+    found: list[float] = []
+
+    def differentiate() -> None:
+        with tf.eager():
+            for _ in range(20):
+                found.append(float(tape.gradient(y, x)))
+
+    threads = [threading.Thread(target=differentiate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [27.0] * 80
+
+
+def test_threads_call_a_function_that_is_not_traced_yet() -> None:
+    v = tf.Variable(0.0)
+    function = tf.function(lambda x: v.assign_add(x))
+    errors: list[BaseException] = []
+
+    def call(size: int) -> None:
+        try:
+            with tf.eager():
+                for _ in range(10):
+                    function(tf.constant(1.0))
+                    tf.function(lambda x: x * float(size))(tf.ones([size]))
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=call, args=(size,)) for size in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert not errors
+    assert v.numpy() == 40.0

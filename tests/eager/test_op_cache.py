@@ -73,3 +73,27 @@ def test_a_tape_sees_ops_from_the_cache() -> None:
             tape.watch(x)
             y = tf.nn.leaky_relu(-x, alpha=slope_below)
         np.testing.assert_allclose(tape.gradient(y, x), [-slope_below, -slope_below])
+
+
+def test_numbers_beside_tensors_take_their_type_each_time() -> None:
+    floats, whole, doubles = tf.constant([1.0, 2.0]), tf.constant([1, 2]), tf.constant([1.0], tf.float64)
+    for _ in range(2):
+        assert (floats + 1).numpy().tolist() == (1.0 + floats).numpy().tolist() == [2.0, 3.0]
+        assert ((whole + 1).dtype, (1 - whole).numpy().tolist()) == (tf.int32, [0, -1])
+        assert (doubles * 0.1).numpy().tolist() == [0.1]
+        assert (2 / floats).numpy().tolist() == [2.0, 1.0]
+        with np.errstate(divide="ignore"):
+            assert (floats / 0.0).numpy().tolist() == [np.inf, np.inf]
+            assert (floats / -0.0).numpy().tolist() == [-np.inf, -np.inf]
+        assert np.isnan((floats * float("nan")).numpy()).all()
+        with pytest.raises(TypeError, match="does not match type int32"):
+            whole + 1.5
+
+
+def test_equal_numbers_are_not_one_tensor_for_a_tape() -> None:
+    x = tf.convert_to_tensor(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 3.0
+        z = 3.0 * y * 3.0
+    assert tape.gradient(z, x).numpy() == 27.0

@@ -46,6 +46,7 @@ EXAMPLES = {
     ),
     "dqn": (["--steps", "1000"], "Balanced for ", 30.0, 501.0),
     "reinforce": (["--steps", "25"], "Balanced for ", 20.0, 501.0),
+    "ppo": (["--rounds", "4"], "Balanced for ", 30.0, 501.0),
     "tree_network": (["--steps", "60"], "right values: ", 0.2, 1.01),
     "maml": (["--steps", "3"], "after one step: ", 0.0, 100.0),
     "style_transfer": (

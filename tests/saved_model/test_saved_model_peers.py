@@ -15,6 +15,7 @@ import pytest
 
 import thalweg as tf
 from tests.data.make_checkpoints import inputs, network
+from tests.saved_model.test_objects import Model
 
 PYTHON = os.path.join(os.environ.get("THALWEG_PEERS", ""), "tf", "bin", "python")
 pytestmark = [
@@ -140,3 +141,36 @@ def test_tensorflow_reads_what_is_written_here(tmp_path: Path) -> None:
 def _same_files(folder: Path, here: str, there: str) -> None:
     for suffix in (".index", ".data-00000-of-00001"):
         assert (folder / (here + suffix)).read_bytes() == (folder / (there + suffix)).read_bytes(), suffix
+
+
+# An object that Thalweg wrote where ops run at once, as TensorFlow 2 sees it; then written by TensorFlow once more.
+READ_OBJECTS = """
+import os, sys
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import tensorflow as tf
+model = tf.saved_model.load(sys.argv[1] + "/here")
+x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+assert model.run(x, tf.constant(3))["steps"].numpy() == 1 and model.steps.numpy() == 1
+assert model(x, training=True, scale=3.0)[0].numpy().tolist() == [[6.0, 12.0], [18.0, 24.0]]
+assert model.signatures["serving_default"](x=x, n=tf.constant(1))["steps"].numpy() == 2
+with tf.GradientTape() as tape:
+    y = tf.reduce_sum(model(x)[0] * model.parts[0].w)
+assert tape.gradient(y, model.parts[0].w).numpy().tolist() == x.numpy().tolist()
+model.by_name["shift"].assign(9.0)
+tf.saved_model.save(model, sys.argv[1] + "/there")
+"""
+
+
+def test_objects_go_to_tensorflow_and_back(tmp_path: Path) -> None:
+    with tf.eager():
+        model, x = Model(), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        model(x), model(x, training=True, scale=3.0)
+        tf.saved_model.save(model, str(tmp_path / "here"), {"serving_default": model.run})
+        environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+        command = [PYTHON, "-c", READ_OBJECTS, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=110, env=environment, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        again = tf.saved_model.load(str(tmp_path / "there"))
+        assert (again.steps.numpy(), again.by_name["shift"].numpy()) == (2, 9.0)
+        model.by_name["shift"].assign(9.0)
+        np.testing.assert_allclose(again.run(x, 3)["y"], model.run(x, tf.constant(3))["y"], rtol=1e-5)

@@ -438,7 +438,8 @@ class RaggedTensor:
         """
         if not tf.executing_eagerly():
             raise TypeError("RaggedTensor is not iterable in a graph.")
-        return iter([self[i] for i in range(int(self.nrows()))])
+        rows: Any = self  # Indexing is added by the operators.
+        return iter([rows[i] for i in range(int(self.nrows()))])
 
     def numpy(self) -> Any:
         """The value, where operations run at once: an array, of arrays if the rows have different lengths.

@@ -92,6 +92,7 @@ class EagerExecutor:
         self._config: Any = None
         self._by_node: dict[Any, _Cached] = {}
         self._by_function: dict[GraphFunction, _Cached] = {}
+        self._numbers: dict[Any, EagerTensor] = {}  # Tensors of Python's numbers beside tensors, in their type.
         self._known = core.OpCache((DType, GraphFunction))
 
     @property
@@ -143,10 +144,17 @@ class EagerExecutor:
         """Runs an op on any values; see `graph.apply`."""
         plain = eager_graph()._scopes.plain
         op_type = prepared.op_def.name
+        number = _number_among(op_type, inputs) if not attrs and prepared.uniform is not None else None
+        if number in self._numbers:
+            inputs = _replaced(inputs, self._numbers[number])
         cached: Any = self._known.find(op_type, inputs, attrs) if plain and prepared.simple else None
         tensors: Sequence[Any] = inputs
         if cached is None:
             tensors, values, types = self._resolved(prepared, inputs, attrs, name)
+            if number is not None:
+                if len(self._numbers) > _MOST_OPS:
+                    self._numbers.clear()
+                self._numbers[number] = tensors[number[1]]
             # The tensors tell how long a list is, if there is one only.
             by_tensors = tuple(tensors) if plain and prepared.num_lists < 2 else None
             if by_tensors is not None:
@@ -200,10 +208,10 @@ class EagerExecutor:
         if prepared.simple and all(type(value) is EagerTensor for value in inputs):
             return resolve_prepared(prepared, inputs, attrs, None, EagerTensor, node)
         if get_default_graph()._executes:
-            found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)
+            found = resolve_prepared(prepared, inputs, attrs, _converted, EagerTensor, node)
         else:
             with default_graph_scope(eager_graph()):
-                found = resolve_prepared(prepared, inputs, attrs, convert, EagerTensor, node)
+                found = resolve_prepared(prepared, inputs, attrs, _converted, EagerTensor, node)
         for tensor in found[0]:
             if type(tensor) is not EagerTensor:
                 raise TypeError(
@@ -279,6 +287,44 @@ class EagerExecutor:
             name = device(EagerOperation(op_def, (), {}, ())) if callable(device) else device
             wanted = merged(name or "", wanted)
         return self.context.full_name(wanted)
+
+
+_kept_whole: dict[Any, Any] = {}
+_MOST_KEPT = 4096
+
+
+def _converted(value: Any, dtype: DType | None, name: str, preferred: DType | None, as_ref: bool) -> Any:
+    """A tensor for an op only: whole numbers and short lists of them, such as axes and shapes, become one each."""
+    kind = type(value)
+    if kind is int:
+        key: Any = (value, dtype, preferred)
+    elif (kind is list or kind is tuple) and len(value) <= 8 and all(type(n) is int for n in value):
+        key = (tuple(value), dtype, preferred)
+    else:
+        return convert(value, dtype, name, preferred, as_ref)
+    found = _kept_whole.get(key)
+    if found is None:
+        if len(_kept_whole) >= _MOST_KEPT:
+            _kept_whole.clear()
+        found = _kept_whole[key] = convert(value, dtype, name, preferred)
+    return found
+
+
+def _number_among(op_type: str, inputs: tuple[Any, ...]) -> Any:
+    """For a tensor and a number of Python's: a key of what the number becomes, and its place; None for others."""
+    if len(inputs) != 2:
+        return None
+    place = 1 if type(inputs[0]) is EagerTensor else 0
+    number, tensor = inputs[place], inputs[1 - place]
+    kind = type(number)
+    # Zeros are equal to each other, and what is no number is not equal to itself.
+    if type(tensor) is not EagerTensor or (kind is not float and kind is not int) or not number or number != number:
+        return None
+    return op_type, place, tensor.dtype, kind, number
+
+
+def _replaced(inputs: tuple[Any, ...], number: EagerTensor) -> tuple[Any, ...]:
+    return (inputs[0], number) if type(inputs[0]) is EagerTensor else (number, inputs[1])
 
 
 def _constant(attrs: dict[str, Any]) -> Any:

@@ -83,7 +83,7 @@ def _no_objects(obj: Any, export_dir: str, signatures: Any) -> None:
     raise NotImplementedError("saved_model/object_writer.py has not been imported.")
 
 
-_save_objects = _no_objects
+_save_objects: Callable[[Any, str, Any], None] = _no_objects
 
 
 def set_object_writer(function: Callable[[Any, str, Any], None]) -> None:

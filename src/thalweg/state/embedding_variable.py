@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -71,8 +72,6 @@ class EmbeddingVariable(Variable):
         variable_def: Any = None, import_scope: str | None = None,
     ) -> None:  # fmt: skip
         """Used by `get_embedding_variable`."""
-        if executing_eagerly():
-            raise NotImplementedError("Embedding variables need a graph: tf.Graph().as_default(), or a tf.function.")
         self._synchronization = VariableSynchronization.AUTO
         self._aggregation = VariableAggregation.NONE
         self._constraint = None
@@ -99,11 +98,16 @@ class EmbeddingVariable(Variable):
         with control_dependencies(None), not_intercepted(), name_scope(name, "EmbeddingVariable") as scope:
             own_name = scope.rstrip("/")
             whole = full_name or own_name
-            self._handle = apply_one(
-                "EmbeddingTableHandle", key_dtype=kind, dim=embedding_dim, shared_name=own_name, name=scope,
-                **options.attrs(), **first_value_attrs(initializer, embedding_dim, options.seed, whole),
-            )  # fmt: skip
-            self._describe(whole, part, num_parts)
+            at_once = executing_eagerly()
+            attrs = {
+                "key_dtype": kind, "dim": embedding_dim, "shared_name": "" if at_once else own_name, **options.attrs(),
+                **first_value_attrs(initializer, embedding_dim, options.seed, whole),
+            }  # fmt: skip
+            self._handle = apply_one("EmbeddingTableHandle", name=scope, **attrs)
+            self._describe(attrs, whole, part, num_parts)
+            if at_once:
+                self._begin_at_once(own_name)
+                return
             with device(self._handle.device):
                 with name_scope("IsInitialized"):
                     self._is_initialized = self.is_initialized()
@@ -112,9 +116,17 @@ class EmbeddingVariable(Variable):
                     self._graph_element = self._read()
         get_default_graph().add_to_collections(collections, self)
 
-    def _describe(self, full_name: str, part: int, num_parts: int) -> None:
-        attrs = self._handle.op.attrs
+    def _begin_at_once(self, name: str) -> None:
+        """Initializes the table where ops run at once: it lives as long as the handle."""
+        self._eager_name = name
+        self._initializer_op = self._is_initialized = None
+        apply_op("EmbeddingTableInitialize", self._handle)
+        if self._trainable:
+            self._handle.trainable_variable = weakref.ref(self)  # type: ignore[attr-defined]
+
+    def _describe(self, attrs: dict[str, Any], full_name: str, part: int, num_parts: int) -> None:
         self._dtype = dtypes.float32
+        self._ram_bytes = attrs["ram_bytes"]
         self._key_dtype = as_dtype(attrs["key_dtype"])
         self._shape = TensorShape([None, attrs["dim"]])
         self._full_name, self._part, self._num_parts = full_name, part, num_parts
@@ -141,7 +153,7 @@ class EmbeddingVariable(Variable):
         self._is_initialized = None
         self._trainable = bool(proto.trainable)
         info = proto.save_slice_info_def
-        self._describe(prefix + info.full_name, int(info.var_offset[0]), int(info.full_shape[0]))
+        self._describe(self._handle.op.attrs, prefix + info.full_name, int(info.var_offset[0]), int(info.full_shape[0]))
 
     # Reading.
 
@@ -153,7 +165,7 @@ class EmbeddingVariable(Variable):
     @property
     def embedding_dim(self) -> int:
         """The number of elements of a row."""
-        return int(self._handle.op.attrs["dim"])
+        return int(self._shape[1])
 
     def _read(self) -> Tensor:
         return self._export(()).values
@@ -184,12 +196,14 @@ class EmbeddingVariable(Variable):
         """
         keys = self.keys_tensor(indices)
         with name_scope(name or "Lookup") as scope, control_dependencies(self._fetch_ahead(keys)), self._own_device():
-            return apply_one("EmbeddingTableLookup", self._handle, keys, average=self._average, name=scope)
+            rows = apply_one("EmbeddingTableLookup", self._handle, keys, average=self._average, name=scope)
+            rows.set_shape(keys.shape.concatenate([self.embedding_dim]))
+            return rows
 
     lookup = sparse_read
 
     def _fetch_ahead(self, keys: Tensor) -> list[Operation]:
-        if not self._handle.op.attrs["ram_bytes"]:
+        if not self._ram_bytes or executing_eagerly():
             return []
         coming = coming_ids(keys)
         if coming is None:

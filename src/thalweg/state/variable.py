@@ -289,7 +289,7 @@ class Variable(VariableUpdates, metaclass=CreatedByScopes):
     def _own_device(self) -> Iterator[None]:
         """Reads run on the variable's device, not on their reader's: a resource cannot be used elsewhere."""
         graph = get_default_graph()
-        if not self._handle.device and not graph._scopes.colocation:
+        if graph._executes or (not self._handle.device and not graph._scopes.colocation):
             yield
             return
         with graph.colocate_with(None, ignore_existing=True), device(self._handle.device):

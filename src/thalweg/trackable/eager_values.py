@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.graph.apply import apply_list, apply_op
+from thalweg.state.embedding_variable import EmbeddingVariable
 from thalweg.state.partitioned_variable import PartitionedVariable
 from thalweg.state.variable import Variable
+from thalweg.train.checkpoints.saveable import EmbeddingSaveable
 
 
 def _specs(key: str, value: Any) -> list[tuple[str, str, Any]]:
@@ -30,6 +32,10 @@ def write_values(prefix: str, values: dict[str, Any], texts: dict[str, bytes]) -
     """
     names, slices, tensors = list(texts), [""] * len(texts), list[Any](texts.values())
     for key, value in values.items():
+        if isinstance(value, EmbeddingVariable):
+            saveable = EmbeddingSaveable(value, key)
+            saveable.write_to(prefix)
+            value = saveable
         for name, part, kept in _specs(key, value):
             names.append(name)
             slices.append(part)
@@ -45,6 +51,9 @@ def restore_values(path: str, values: dict[str, Any]) -> None:
         ValueError: If a variable has another shape there.
     """
     for key, value in values.items():
+        if isinstance(value, EmbeddingVariable):
+            EmbeddingSaveable(value, key).restore_at_once(path)
+            continue
         saveable = None if isinstance(value, Variable) else _saveable(key, value)
         specs = _specs(key, value if saveable is None else saveable)
         types = [kept.dtype for _, _, kept in specs]

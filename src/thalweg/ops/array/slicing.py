@@ -368,7 +368,7 @@ def index_tensor(tensor: Any, item: Any, var: Any = None) -> Tensor:
 
 
 # Where operations run at once: begin, end and strides of indices of Python's own numbers, as tensors, and the masks.
-_known_indices: dict[Any, tuple[list[Tensor], dict[str, int]]] = {}
+_known_indices: dict[Any, tuple[list[Tensor], dict[str, Any]]] = {}
 _MOST_INDICES = 4096
 
 
@@ -386,7 +386,7 @@ def _plain_key(item: Any) -> Any:
     return tuple(key)
 
 
-def _kept_index(key: Any, item: Any) -> tuple[list[Tensor], dict[str, int]]:
+def _kept_index(key: Any, item: Any) -> tuple[list[Tensor], dict[str, Any]]:
     index = _Index()
     for entry in item if type(item) is tuple else (item,):
         index.add(entry)

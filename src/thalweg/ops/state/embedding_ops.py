@@ -126,10 +126,12 @@ def _lookup_grad(op: Operation, grad: Any) -> Any:
     """Rows and their keys: equal keys are summed where they are applied."""
     keys = apply_one("Reshape", op.inputs[1], [-1])
     dims = op.outputs[0].shape.dims_tuple
-    dim = None if dims is None else dims[-1]
+    dim: Any = None if dims is None else dims[-1]
     if dim is None:
-        return [None, None]
-    return [IndexedSlices(apply_one("Reshape", grad, [-1, dim]), keys), None]
+        sizes = apply_one("Shape", op.outputs[0])
+        dim = apply_one("StridedSlice", sizes, [-1], [0], [1], shrink_axis_mask=1, end_mask=1)
+    rows = apply_one("Reshape", grad, apply_one("Pack", [apply_one("Size", keys), dim]))
+    return [IndexedSlices(rows, keys), None]
 
 
 def _define_rule(rule: Rule) -> None:

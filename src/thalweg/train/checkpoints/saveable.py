@@ -78,7 +78,7 @@ class EmbeddingSaveable(SaveableObject):
         spec = SaveSpec(self._saved, "", key, dtype="string", device=variable.device)
         super().__init__(variable, [spec], key)
 
-    def write_to(self, prefix: Tensor) -> None:
+    def write_to(self, prefix: Any) -> None:
         """The rows will be saved beside the checkpoint with this prefix."""
         self._prefix = prefix
         self._list: Tensor | None = None
@@ -92,8 +92,12 @@ class EmbeddingSaveable(SaveableObject):
 
     def restore_from(self, prefix: Tensor) -> Operation:
         """Reads the rows of this part."""
+        return self.restore_at_once(prefix).op
+
+    def restore_at_once(self, prefix: Any) -> Tensor:
+        """Reads the rows of this part: an output of the operation, which has run where ops run at once."""
         with self.op._own_device():
-            return apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs).op
+            return apply_one("EmbeddingTableRestore", self.op.handle, prefix, **self._attrs)
 
 
 def _full_name(variable: Any) -> str:
