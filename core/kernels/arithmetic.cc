@@ -19,7 +19,10 @@ REGISTER(kernel("Sub").types("T", Numbers{}).make<Binary<Sub, Numbers>>());
 REGISTER(kernel("Mul").types("T", Numbers{}).make<Binary<Mul, Numbers>>());
 REGISTER(kernel("MulNoNan").types("T", Inexact{}).make<Binary<MulNoNan, Inexact>>());
 REGISTER(kernel("SquaredDifference").types("T", Numbers{}).make<Binary<SquaredDifference, Numbers>>());
-REGISTER(kernel("Neg").types("T", Numbers{}).make<Unary<Neg, Numbers>>());
+struct FlipSign {
+  static uint16_t apply(uint16_t bits) { return bits ^ 0x8000; }
+};
+REGISTER(kernel("Neg").types("T", Numbers{}).make<BitwiseUnary<Neg, FlipSign, Numbers>>());
 REGISTER(kernel("Square").types("T", Numbers{}).make<Unary<Square, Numbers>>());
 
 }  // namespace

@@ -17,11 +17,14 @@ void avg_pool(const Windows& w, const T* in, T* out) {
       const T count = static_cast<T>(height * box.b.size() * box.c.size());
       for_channels<T, 4>(w.channels, [&]<typename P, int N>(int64_t channel) {
         typename P::type sum[N];
+#pragma GCC unroll 8
         for (auto& v : sum) v = P::fill(T(0));
         for_each_pixel(w, box, [&](int64_t at) {
           const T* x = from + at * w.channels + channel;
+#pragma GCC unroll 8
           for (int n = 0; n < N; ++n) sum[n] += P::load(x + n * P::size);
         });
+#pragma GCC unroll 8
         for (int n = 0; n < N; ++n) P::store(to + pixel * w.channels + channel + n * P::size, sum[n] / P::fill(count));
       });
     });
@@ -56,12 +59,15 @@ template <typename T>
 void gather(const Windows& w, const T* columns, Windows::Range b, Windows::Range c, T* to) {
   for_channels<T, 4>(w.channels, [&]<typename P, int N>(int64_t channel) {
     typename P::type sum[N];
+#pragma GCC unroll 8
     for (auto& v : sum) v = P::fill(T(0));
     for (int64_t j = b.begin; j < b.end; ++j)
       for (int64_t k = c.begin; k < c.end; ++k) {
         const T* from = columns + (j * w.out[2] + k) * w.channels + channel;
+#pragma GCC unroll 8
         for (int n = 0; n < N; ++n) sum[n] += P::load(from + n * P::size);
       }
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) P::store(to + channel + n * P::size, sum[n]);
   });
 }

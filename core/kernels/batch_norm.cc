@@ -54,15 +54,20 @@ void add_rows(const float* x, int64_t rows, int64_t channels, Moments& moments) 
     const float part = 1.0f / static_cast<float>(n);
     for_channels<float, 4>(channels, [&]<typename P, int N>(int64_t c) {
       typename P::type sum[N], centre[N], deviation[N];
+#pragma GCC unroll 4
       for (int k = 0; k < N; ++k) sum[k] = P::fill(0);
       for (int64_t r = 0; r < n; ++r)
+#pragma GCC unroll 4
         for (int k = 0; k < N; ++k) sum[k] += P::load(from + r * channels + c + k * P::size);
+#pragma GCC unroll 4
       for (int k = 0; k < N; ++k) centre[k] = sum[k] * P::fill(part), deviation[k] = P::fill(0);
       for (int64_t r = 0; r < n; ++r)
+#pragma GCC unroll 4
         for (int k = 0; k < N; ++k) {
           auto d = P::load(from + r * channels + c + k * P::size) - centre[k];
           deviation[k] += d * d;
         }
+#pragma GCC unroll 4
       for (int k = 0; k < N; ++k) {
         P::store(mean.data() + c + k * P::size, centre[k]);
         P::store(squares.data() + c + k * P::size, deviation[k]);
@@ -252,17 +257,20 @@ struct FusedBatchNormGrad : Kernel {
       sum_pieces(at.outer, channels, 2 * channels, sums, [&](int64_t begin, int64_t end, float* to) {
         for_channels<float, 2>(channels, [&]<typename P, int N>(int64_t c) {
           typename P::type one[N], two[N], centre[N];
+#pragma GCC unroll 4
           for (int k = 0; k < N; ++k) {
             one[k] = two[k] = P::fill(0);
             centre[k] = P::load(mean + c + k * P::size);
           }
           for (int64_t r = begin; r < end; ++r)
+#pragma GCC unroll 4
             for (int k = 0; k < N; ++k) {
               const int64_t i = r * channels + c + k * P::size;
               const auto g = P::load(dy + i);
               one[k] += g;
               two[k] += g * (P::load(x + i) - centre[k]);
             }
+#pragma GCC unroll 4
           for (int k = 0; k < N; ++k) {
             P::store(to + c + k * P::size, one[k]);
             P::store(to + channels + c + k * P::size, two[k]);

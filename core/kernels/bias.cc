@@ -113,9 +113,12 @@ struct BiasAddGrad : Kernel {
     if constexpr (std::is_arithmetic_v<C> && sizeof(C) >= 4) {
       for_channels<C, 4>(n, [&]<typename P, int N>(int64_t c) {
         typename P::type sum[N];
+#pragma GCC unroll 4
         for (int k = 0; k < N; ++k) sum[k] = P::load(out + c + k * P::size);
         for (int64_t r = 0; r < rows; ++r)
+#pragma GCC unroll 4
           for (int k = 0; k < N; ++k) sum[k] += P::load(from + r * width + c + k * P::size);
+#pragma GCC unroll 4
         for (int k = 0; k < N; ++k) P::store(out + c + k * P::size, sum[k]);
       });
     } else {

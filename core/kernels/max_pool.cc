@@ -51,11 +51,14 @@ void max_pool(const Windows& w, const T* in, T least, T* out) {
     for_each_window(w, row, rows, [&](int64_t pixel, const Box& box) {
       for_channels<T, 4>(w.channels, [&]<typename P, int N>(int64_t channel) {
         typename P::type best[N];
+#pragma GCC unroll 8
         for (auto& v : best) v = P::fill(least);
         for_each_pixel(w, box, [&](int64_t at) {
           const T* x = from + at * w.channels + channel;
+#pragma GCC unroll 8
           for (int n = 0; n < N; ++n) best[n] = larger(best[n], P::load(x + n * P::size));
         });
+#pragma GCC unroll 8
         for (int n = 0; n < N; ++n) P::store(to + pixel * w.channels + channel + n * P::size, best[n]);
       });
     });
@@ -68,10 +71,12 @@ inline void find_maxima(const Windows& w, const T* from, const Box& box, const F
   typename P::type best[N];
   typename P::places places[N];
   const int64_t first = (box.a.begin * w.in[1] + box.b.begin) * w.in[2] + box.c.begin;
+#pragma GCC unroll 8
   for (int n = 0; n < N; ++n) best[n] = P::fill(lowest<T>()), places[n] = P::place(first);
   for_each_pixel(w, box, [&](int64_t at) {
     const T* x = from + at * w.channels;
     const auto here = P::place(at);
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) {
       auto v = P::load(x + n * P::size);
       auto larger = v > best[n];
@@ -79,6 +84,7 @@ inline void find_maxima(const Windows& w, const T* from, const Box& box, const F
       places[n] = larger ? here : places[n];
     }
   });
+#pragma GCC unroll 8
   for (int n = 0; n < N; ++n) found(n, places[n]);
 }
 

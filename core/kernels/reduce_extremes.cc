@@ -28,7 +28,7 @@ struct ExtremeOf {
   using Block = std::conditional_t<is_reduced_float<T>, float, T>;
   using Total = Block;
   using Limits = std::numeric_limits<Block>;
-  static constexpr bool kIdentityOnOne = true, modular = false;
+  static constexpr bool kIdentityOnOne = true, modular = false, kRowsInLanes = true;
   static Block block_identity() {
     if constexpr (Limits::has_infinity)
       return kMax ? -Limits::infinity() : Limits::infinity();

@@ -10,7 +10,10 @@ using Inexact = Join<Floats, Complexes>;
 using SignedReals = Join<Floats, SignedInts>;
 using Signed = Join<SignedReals, Complexes>;
 
-REGISTER(kernel("Abs").types("T", SignedReals{}).make<Unary<Abs, SignedReals>>());
+struct ClearSign {
+  static uint16_t apply(uint16_t bits) { return bits & 0x7fff; }
+};
+REGISTER(kernel("Abs").types("T", SignedReals{}).make<BitwiseUnary<Abs, ClearSign, SignedReals>>());
 REGISTER(kernel("ComplexAbs").types("T", Complexes{}).make<Unary<ComplexAbs, Complexes>>());
 REGISTER(kernel("Sign").types("T", Signed{}).make<Unary<Sign, Signed>>());
 REGISTER(kernel("Sqrt").types("T", Inexact{}).make<Unary<Sqrt, Inexact>>());

@@ -193,3 +193,14 @@ def test_pow_of_special_numbers_is_that_of_numpy(base: float) -> None:
     bases = np.full_like(exponents, base)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(run(lambda: tf.pow(bases, exponents)), np.power(bases, exponents))
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16], ids=lambda d: d.name)
+def test_signs_of_all_numbers_of_16_bits(dtype: tf.DType) -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype.as_numpy_dtype)
+    given = tf.placeholder(dtype, [1 << 16])
+    with tf.Session() as session:
+        negative = session.run(tf.negative(given), {given: x})
+        magnitude = session.run(tf.abs(given), {given: x})
+    np.testing.assert_array_equal(negative.view(np.uint16), x.view(np.uint16) ^ 0x8000)
+    np.testing.assert_array_equal(magnitude.view(np.uint16), x.view(np.uint16) & 0x7FFF)

@@ -125,3 +125,34 @@ def test_old_names_of_the_arguments():
 
 def test_a_full_reduction_of_unknown_rank_is_a_scalar():
     assert tf.reduce_mean(tf.placeholder(tf.float32)).shape.as_list() == []
+
+
+@pytest.mark.parametrize(
+    "dtype", [tf.float32, tf.float64, tf.float16, tf.bfloat16, tf.int32, tf.uint8], ids=lambda d: d.name
+)
+def test_extremes_of_short_rows(dtype: tf.DType) -> None:
+    rng = np.random.default_rng(0)
+    x = tf.placeholder(dtype, [None, None])
+    ops = [tf.reduce_max(x, 1), tf.reduce_min(x, 1)]
+    with tf.Session() as session:
+        for rows, length in [(1, 3), (7, 4), (8, 2), (9, 1), (63, 4), (65, 5), (130, 31), (200, 3), (66, 33)]:
+            given = rng.standard_normal([rows, length]) * 50
+            if dtype.is_floating:
+                at = rng.integers(0, given.size, 12)
+                given.flat[at] = np.resize([np.nan, -np.inf, np.inf, 0.0, -0.0], 12)
+            given = (given if dtype.is_floating else np.abs(given)).astype(dtype.as_numpy_dtype)
+            wide = given.astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                for found, wanted in zip(session.run(ops, {x: given}), [wide.max(1), wide.min(1)], strict=True):
+                    np.testing.assert_array_equal(found.astype(np.float64), wanted)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 31, 127, 128, 129])
+def test_all_and_any_of_short_rows(length: int) -> None:
+    rng = np.random.default_rng(length)
+    given = rng.random([150, length]) < rng.random([150, 1])
+    x = tf.placeholder(tf.bool, given.shape)
+    with tf.Session() as session:
+        every, some = session.run([tf.reduce_all(x, 1), tf.reduce_any(x, 1)], {x: given})
+    np.testing.assert_array_equal(every, given.all(1))
+    np.testing.assert_array_equal(some, given.any(1))

@@ -294,6 +294,17 @@ struct Unary : Kernel {
   void compute(Context& ctx) override { compute_unary(ctx, unary_loop<F, TypeList>(ctx.input(0).dtype())); }
 };
 
+// The same for an F that only changes bits: BitsF does it for float16 and bfloat16 without their way through float.
+template <typename F, typename BitsF, typename TypeList>
+struct BitwiseUnary : Unary<F, TypeList> {
+  using Unary<F, TypeList>::Unary;
+  void compute(Context& ctx) override {
+    const DType dtype = ctx.input(0).dtype();
+    if (dtype != DType::float16 && dtype != DType::bfloat16) return Unary<F, TypeList>::compute(ctx);
+    compute_unary(ctx, {&unary_row<BitsF, uint16_t, uint16_t>, {.width = 2, .out_width = 2}});
+  }
+};
+
 // Output 0 = F(input i, input j), broadcast.
 template <typename F, typename TypeList>
 void compute_binary(Context& ctx, int i, int j) {

@@ -93,6 +93,7 @@ struct PackedDot {
     constexpr int64_t W = lanes::kLanes<Real<T>>;
     if constexpr (is_complex<T>) {
       Real<T> re = 0, im = 0;
+#pragma GCC unroll 4
       for (int64_t l = 0; l < W; l += 2) {
         re += conjugated ? straight[l] + straight[l + 1] : straight[l] - straight[l + 1];
         im += conjugated ? crossed[l] - crossed[l + 1] : crossed[l] + crossed[l + 1];
@@ -100,6 +101,7 @@ struct PackedDot {
       return T(re, im);
     } else {
       Real<T> result = 0;
+#pragma GCC unroll 8
       for (int64_t l = 0; l < W; ++l) result += straight[l];
       return result;
     }

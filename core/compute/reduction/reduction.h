@@ -201,6 +201,28 @@ void combine_short_rows(const T* p, int64_t rows, int64_t length, typename R::Bl
   }
 }
 
+// The same with a row in each lane of a vector, for what the compiler makes branches of.
+template <typename R, typename T>
+void combine_rows_in_lanes(const T* p, int64_t rows, int64_t length, typename R::Block* blocks) {
+  using Block = typename R::Block;
+  using Vector = typename VectorOf<Block>::type;
+  constexpr int kLanes = VectorOf<Block>::kLanes;
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    Vector total = Vector{} + R::block_identity();
+    for (int64_t k = 0; k < length; ++k) {
+      Block lanes[kLanes];
+#pragma GCC unroll 16
+      for (int l = 0; l < kLanes; ++l) lanes[l] = static_cast<Block>(p[(r + l) * length + k]);
+      Vector elements;
+      std::memcpy(&elements, lanes, sizeof elements);
+      total = R::combine(total, R::map(elements));
+    }
+    std::memcpy(blocks + r, &total, sizeof total);
+  }
+  combine_short_rows<R, 0>(p + r * length, rows - r, length, blocks + r);
+}
+
 // ReductionLoops::reduce_rows by the loops of R over L; F finishes.
 template <typename R, typename L, typename F, typename T>
 void reduce_rows_of(const void* elements, int64_t rows, int64_t length, int variant, void* out) {
@@ -209,7 +231,7 @@ void reduce_rows_of(const void* elements, int64_t rows, int64_t length, int vari
   const L* from = static_cast<const L*>(elements);
   T* to = static_cast<T*>(out);
   // Rows that reduce_run takes one element after the other.
-  constexpr int64_t kLongest = sizeof(Block) >= 4 ? 32 * 4 / sizeof(Block) : 1;
+  constexpr int64_t kLongest = sizeof(Block) >= 4 || std::is_same_v<L, bool> ? 32 * 4 / sizeof(Block) : 1;
   constexpr int64_t kTogether = 64;
   if constexpr (std::is_arithmetic_v<Block> && kLongest > 1) {
     Block blocks[kTogether];
@@ -218,10 +240,14 @@ void reduce_rows_of(const void* elements, int64_t rows, int64_t length, int vari
     for (int64_t r = 0; r < rows && length < kLongest; r += kTogether) {
       const int64_t n = std::min(kTogether, rows - r);
       const W* p = widened_row(from + r * length, wide, n * length);
-      length == 2   ? combine_short_rows<R, 2>(p, n, length, blocks)
-      : length == 3 ? combine_short_rows<R, 3>(p, n, length, blocks)
-      : length == 4 ? combine_short_rows<R, 4>(p, n, length, blocks)
-                    : combine_short_rows<R, 0>(p, n, length, blocks);
+      constexpr bool in_lanes = requires { R::kRowsInLanes; };
+      if constexpr (in_lanes)
+        combine_rows_in_lanes<R>(p, n, length, blocks);
+      else
+        length == 2   ? combine_short_rows<R, 2>(p, n, length, blocks)
+        : length == 3 ? combine_short_rows<R, 3>(p, n, length, blocks)
+        : length == 4 ? combine_short_rows<R, 4>(p, n, length, blocks)
+                      : combine_short_rows<R, 0>(p, n, length, blocks);
       for (int64_t i = 0; i < n; ++i)
         to[r + i] = F::finish(R::merge(R::total_identity(), static_cast<Total>(blocks[i])), length, variant);
     }

@@ -122,7 +122,8 @@ struct Single {
   static int64_t place(int64_t pixel) { return pixel; }
 };
 
-// Runs body.operator()<P, N>(channel) over the channels: N registers at once, then one, then element by element.
+// Runs body.operator()<P, N>(channel) over the channels: N registers at once, then one, then element by element. Loops
+// over the N are to be unrolled: an array that a loop runs over lies in memory.
 template <typename T, int N, typename Body>
 inline void for_channels(int64_t channels, const Body& body) {
   int64_t c = 0;
@@ -181,9 +182,12 @@ inline bool combine_rows(const Windows& w, const T* image, Windows::Range rows, 
   for_channels<T, 4>(width, [&]<typename P, int N>(int64_t at) {
     typename P::type total[N];
     const T* from = image + rows.begin * width + at;
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) total[n] = P::load(from + n * P::size);
     for (int64_t r = 1; r < rows.size(); ++r)
+#pragma GCC unroll 8
       for (int n = 0; n < N; ++n) total[n] = combine(total[n], P::load(from + r * width + n * P::size));
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) P::store(buffer.data() + at + n * P::size, total[n]);
   });
   return true;
