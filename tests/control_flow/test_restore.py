@@ -79,3 +79,15 @@ def test_two_imports_of_one_loop_do_not_share_a_frame() -> None:
     )
     with tf.Session() as s:
         assert s.run(results, dict(zip(limits, (3, 5), strict=True))) == (3, 5)
+
+
+def test_the_name_of_a_frame_may_be_any_bytes() -> None:
+    with tf.Graph().as_default() as graph:
+        tf.identity(tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0]), name="end")
+        graph_def = graph.as_graph_def()
+    for node in graph_def.node:
+        if node.op == "Enter":
+            node.attr["frame_name"].s = b"\xff\x00"
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        assert session.run("end:0") == 3

@@ -174,7 +174,7 @@ def frames_of(graph: StepGraph) -> list[Frame] | None:
         frame = next((output_frame[source] for source in sources if source in output_frame), root)
         out = frame
         if node.op == "Enter":
-            key = f"{frame.name}/{node.attrs['frame_name'].decode()}"
+            key = f"{frame.name}/{node.attrs['frame_name'].decode(errors='backslashreplace')}"
             if key not in frames:
                 frames[key] = Frame(key, frame)
                 frame.children += 1
