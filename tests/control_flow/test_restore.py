@@ -94,3 +94,15 @@ def test_a_branch_of_a_graph_without_contexts_can_be_differentiated(known_shape:
         grad = tf.gradients(z, x)[0]
         for value, expected in ((True, [1.0, 3.0]), (False, [6.0, 12.0])):
             assert session.run(grad, {x: [1.0, 2.0], p: value}).tolist() == expected
+
+
+def test_the_name_of_a_frame_may_be_any_bytes() -> None:
+    with tf.Graph().as_default() as graph:
+        tf.identity(tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0]), name="end")
+        graph_def = graph.as_graph_def()
+    for node in graph_def.node:
+        if node.op == "Enter":
+            node.attr["frame_name"].s = b"\xff\x00"
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        assert session.run("end:0") == 3

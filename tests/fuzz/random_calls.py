@@ -174,9 +174,11 @@ class RandomCall:
             outputs, feeds = self.build()
         rng = random.Random(self.seed)
         tf.import_graph_def(mutated(graph.as_graph_def(), rng), name="")
-        get = tf.get_default_graph().as_graph_element
-        names = [output.name for output in outputs]
-        return [get(name) for name in names], {get(tensor.name): array for tensor, array in feeds.items()}
+        # A node may have lost its outputs, or got others.
+        imported = tf.get_default_graph().get_operation_by_name
+        fetches = [imported(output.name.split(":")[0]) for output in outputs]
+        fed = {imported(tensor.op.name): array for tensor, array in feeds.items()}
+        return fetches, {node.outputs[0]: array for node, array in fed.items() if node.outputs}
 
     def call_by_name(self, odd: bool = False) -> list[Any]:
         """Calls the op in `tf.raw_ops`, in whatever mode the program is."""

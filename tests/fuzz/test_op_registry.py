@@ -25,7 +25,7 @@ def test_random_calls_of_ops_never_end_the_process(fuzz_seconds: float, tmp_path
     package = Path(thalweg.__file__).parents[1]  # that of a sanitizer, if this runs under one
     environment = {**os.environ, "PYTHONPATH": f"{package}{os.pathsep}{ROOT}"}
     done = subprocess.run(
-        [*command, "--log", str(log)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+        [*command, "--log", str(log)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
         timeout=fuzz_seconds + 120,
     )  # fmt: skip
     last = log.read_text().splitlines()[-1] if log.exists() else "(none)"

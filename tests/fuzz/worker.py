@@ -2,7 +2,8 @@
 
     python -m tests.fuzz.worker --seed 1 --seconds 10 --log file [--op MatMul] [--calls 1]
 
-Before each call the log says what comes, so that the last line names the call that ended the process.
+Before each call the log says what comes, so that the last line names the call that ended the process. Some ops write
+files with odd names to the current folder.
 """
 
 from __future__ import annotations

@@ -143,6 +143,7 @@ HOSTILE = [
     ("dtype: DT_FLOAT tensor_shape { dim { size: 9223372036854775807 } }", "more than"),
     ("dtype: DT_FLOAT tensor_shape { dim { size: 4294967296 } dim { size: 4294967296 } dim { size: 0 } }", "more than"),
     ("dtype: DT_STRING tensor_shape { dim { size: 9223372036854775807 } }", "more than"),
+    ("dtype: DT_STRING tensor_shape { dim { size: 2147483647 } } string_val: 'a' string_val: 'b'", "more than"),
     ("dtype: DT_FLOAT tensor_shape { " + "dim { size: 1 } " * 70 + "}", "70 dimensions"),
     ('dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: "12345"', "5 bytes.*need 8"),
     ("dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 float_val: 3", "3 values"),

@@ -64,8 +64,9 @@ def test_arguments_are_refused(make: Callable[[], Any], match: str) -> None:
     [
         lambda: tf.raw_ops.RaggedRange(starts=tf.constant(0, tf.int64), limits=2**39, deltas=1),
         lambda: tf.audio.decode_wav(tf.audio.encode_wav(tf.zeros([2, 1]), 8000), desired_samples=2**31 - 1),
+        lambda: [tf.strings.unsorted_segment_join(["a", "b"], [1, 0], 2**31 - 1)],
     ],
-    ids=["RaggedRange", "DecodeWav"],
+    ids=["RaggedRange", "DecodeWav", "UnsortedSegmentJoin"],
 )
 def test_more_than_the_machine_has_is_refused_before_it_is_filled(
     make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch

@@ -18,8 +18,9 @@ class Color(enum.Enum):
 
 
 @pytest.fixture
-def values() -> program_flags.ProgramFlags:
+def values(monkeypatch: pytest.MonkeyPatch) -> program_flags.ProgramFlags:
     """A set of flags of every kind, apart from the program's own."""
+    monkeypatch.setattr(sys, "argv", ["program"])  # The options of pytest would be read as flags.
     values = program_flags.ProgramFlags()
     flags.DEFINE_string("name", "x", "The name.", flag_values=values)
     flags.DEFINE_string("path", None, "A path.", flag_values=values, short_name="p")

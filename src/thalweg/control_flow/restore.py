@@ -16,8 +16,14 @@ from thalweg.graph.collections import GraphKeys
 from thalweg.graph.control_flow_context import ControlFlowContext
 from thalweg.graph.formats.import_meta_graph import set_context_reader
 from thalweg.graph.op_effects import Flow
+from thalweg.graph.operation import Operation
 from thalweg.graph.tensor import Tensor
 from thalweg.platform import logging
+
+
+def _frame_name(enter: Operation) -> str:
+    name: bytes = enter.attrs["frame_name"]
+    return name.decode(errors="backslashreplace")
 
 
 class _Restorer:
@@ -46,7 +52,7 @@ class _Restorer:
             self._graph, self._prefix + proto.context_name, proto.parallel_iterations, proto.back_prop,
             proto.swap_memory, self._tensor(limit) if limit else None,
         )  # fmt: skip
-        loop.frame_name = self._tensor(proto.loop_enter_names[0]).op.attrs["frame_name"].decode()
+        loop.frame_name = _frame_name(self._tensor(proto.loop_enter_names[0]).op)
         loop.pivot = self._tensor(proto.pivot_name)
         loop.pivot_for_pred = self._tensor(proto.pivot_for_pred_name)
         loop.pivot_for_body = self._tensor(proto.pivot_for_body_name)
@@ -80,7 +86,7 @@ class _Restorer:
             tensor = self._tensor(name)
             op = tensor.op
             if isinstance(context, WhileContext):
-                own = op.op_def.flow is Flow.ENTER and op.attrs["frame_name"].decode() == context.frame_name
+                own = op.op_def.flow is Flow.ENTER and _frame_name(op) == context.frame_name
             else:
                 own = op.op_def.flow is Flow.SWITCH and op.inputs[1] is context.pred
             if own:

@@ -213,7 +213,8 @@ def _checked_shape(proto: Any, dtype: DType) -> tuple[tuple[int, ...], int]:
         count *= size
     # NumPy multiplies the dimensions that are not zero even if another one is.
     extent = math.prod([size for size in shape if size])
-    if extent * max(dtype.size, 1) > MAX_BYTES:
+    width = 8 if dtype is dtypes.string else max(dtype.size, 1)  # At least a reference to each string.
+    if extent * width > MAX_BYTES:
         raise ValueError(
             f"A TensorProto of type {dtype.name} and shape {_text(shape)} stands for {count} elements; more than "
             f"{MAX_BYTES} bytes are not accepted."

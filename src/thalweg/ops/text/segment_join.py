@@ -12,7 +12,7 @@ from thalweg.graph.definitions.op_registry import define, export, not_differenti
 from thalweg.graph.definitions.shape_context import ShapeContext
 from thalweg.graph.tensor import Tensor
 from thalweg.graph.tensor_shape import TensorShape
-from thalweg.ops.sparse.kernel_arrays import require
+from thalweg.ops.sparse.kernel_arrays import require, require_memory
 
 
 def _shape(c: ShapeContext) -> TensorShape:
@@ -33,6 +33,10 @@ define(
 not_differentiable("UnsortedSegmentJoin")
 
 
+# Of an empty string: a reference in the array, and the element of the tensor that is made of it.
+_STRING_BYTES = 8 + 24
+
+
 @python_kernel("UnsortedSegmentJoin")
 def _kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     strings, ids, count = np.asarray(inputs[0], object), np.asarray(inputs[1]), np.asarray(inputs[2])
@@ -49,13 +53,14 @@ def _kernel(inputs: list[Any], attrs: dict[str, Any]) -> Any:
     flat = strings.reshape(ids.size, -1)
     separator = attrs["separator"]
     separator = separator if isinstance(separator, bytes) else separator.encode()
-    found: list[list[list[bytes]]] = [[[] for _ in range(flat.shape[1])] for _ in range(segments)]
-    for segment, row in zip(ids.ravel(), flat, strict=True):
-        for place, value in zip(found[int(segment)], row, strict=True):
-            place.append(value)
-    out = np.empty((segments, flat.shape[1]), object)
-    for i, places in enumerate(found):
-        out[i] = [separator.join(place) for place in places]
+    found: dict[tuple[int, int], list[bytes]] = {}
+    for segment, row in zip(ids.ravel().tolist(), flat, strict=True):
+        for place, value in enumerate(row):
+            found.setdefault((segment, place), []).append(value)
+    require_memory(segments * flat.shape[1] * _STRING_BYTES)
+    out = np.full((segments, flat.shape[1]), b"", object)
+    for where, parts in found.items():
+        out[where] = separator.join(parts)
     return out.reshape((segments, *inner))
 
 
