@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "check.h"
@@ -83,6 +84,30 @@ TEST(large_products_have_the_bits_of_their_definition) {
     check_product(random, 40, 1030, 64);
     check_product(random, 130, 40, 1024);
   }
+}
+
+// A B that was packed for many products; a stride of 1024 makes the rows of A compete for places in the cache.
+TEST(products_with_a_packed_matrix_have_the_bits_of_their_definition) {
+  std::mt19937 random(10);
+  for (const int64_t rows : {1, 6, 11, 12, 16, 29, 205})
+    for (const int64_t columns : {1, 16, 33, 257, 530})
+      for (const auto& [inner, stride] :
+           std::vector<std::pair<int64_t, int64_t>>{{8, 8}, {385, 400}, {700, 1024}, {64, 2048}}) {
+        const Operand a = random_matrix(random, rows, stride, false),
+                      b = random_matrix(random, inner, columns, random() & 1);
+        const bool accumulate = random() & 1 && inner <= kLongestWhole;
+        std::vector<float> packed(packed_b_size(columns, inner)), expected(rows * columns, 0.5f);
+        pack_b(b.matrix, columns, inner, packed.data());
+        multiply_by_definition({rows, columns, inner, a.matrix, b.matrix, expected.data(), columns, accumulate});
+        for (const int threads : {1, 3}) {
+          set_intra_op_threads(threads);
+          std::vector<float> found(rows * columns, 0.5f);
+          sgemm_packed(rows, columns, inner, a.data.data(), stride, packed.data(), found.data(), columns, accumulate);
+          set_intra_op_threads(0);
+          if (std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)) != 0)
+            check::fail(__FILE__, __LINE__, cat(rows, " x ", columns, " x ", inner, " of ", stride));
+        }
+      }
 }
 
 // Vectors take another way, with the same bits.

@@ -115,10 +115,12 @@ template <int kRows, Aside kAside, typename LayoutOfA>
 // Two tiles of kTileRows rows below each other, or two such pairs side by side, on processors with AVX-512: a register
 // holds all columns of a row of a tile. An element of A that is multiplied by two rows of B is loaded once, and so few
 // loads a multiply-add leave the load ports time to spare. Each sum is formed in the same order as in `tile`, so that
-// bits are the same.
-template <int kPanels, typename LayoutOfA>
+// bits are the same. Aside, they prefetch `panel`, or copy the rows of a B that is not packed to it.
+template <int kPanels, Aside kAside, typename LayoutOfA>
 [[gnu::target("avx512f")]] void pairs_of_tiles(int64_t inner, const float* upper, LayoutOfA layout, const float* b,
-                                               float* c, const TileOfC& out, const float* next) {
+                                               int64_t b_stride, float* c, const TileOfC& out,
+                                               std::conditional_t<kAside == Aside::pack, float*, const float*> panel) {
+  static_assert(kAside != Aside::pack || kPanels == 1);
   constexpr int kRows = 2 * kTileRows;
   __m512 sums[kRows][kPanels];
 #pragma GCC unroll 12
@@ -143,10 +145,15 @@ template <int kPanels, typename LayoutOfA>
 #pragma GCC unroll 2
       for (int j = 0; j < kPanels; ++j) sums[i][j] = _mm512_fmadd_ps(element, row[j], sums[i][j]);
     }
-    if (next != nullptr) _mm_prefetch(reinterpret_cast<const char*>(next + p * kTileColumns), _MM_HINT_T0);
+    if constexpr (kAside == Aside::fetch)
+      _mm_prefetch(reinterpret_cast<const char*>(panel + p * kTileColumns), _MM_HINT_T0);
+    if constexpr (kAside == Aside::pack) {
+      _mm_prefetch(reinterpret_cast<const char*>(b + kRowsAhead * b_stride), _MM_HINT_T0);
+      _mm512_storeu_ps(panel + p * kTileColumns, row[0]);
+    }
     upper += LayoutOfA::inner_stride;
     lower += LayoutOfA::inner_stride;
-    b += kTileColumns;
+    b += kAside == Aside::pack ? b_stride : kTileColumns;
   }
   const __m512 scale = _mm512_set1_ps(out.scale);
 #pragma GCC unroll 12
@@ -205,16 +212,26 @@ void multiply_tile(int rows, int64_t inner, const float* a, LayoutOfA layout, co
 template <int kPanels, typename LayoutOfA>
 void multiply_pairs_of_tiles(int64_t inner, const float* a, LayoutOfA layout, const float* b, float* c,
                              const TileOfC& out, const float* next = nullptr) {
-  detail::pairs_of_tiles<kPanels>(inner, a, layout, b, c, out, next);
+  if (next != nullptr)
+    detail::pairs_of_tiles<kPanels, detail::Aside::fetch>(inner, a, layout, b, kTileColumns, c, out, next);
+  else
+    detail::pairs_of_tiles<kPanels, detail::Aside::nothing>(inner, a, layout, b, kTileColumns, c, out, next);
 }
 
-// The same, with B's rows copied to `packed` on the way, for the tiles that follow.
+// A tile, or a pair of them, of a B that is not packed: its rows are copied to `packed` on the way, for the tiles that
+// follow.
 template <typename LayoutOfA>
 void multiply_tile_and_pack(int rows, int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
                             float* c, const TileOfC& out, float* packed) {
   with_rows(rows, [&]<int kRows>() {
     detail::tile<kRows, detail::Aside::pack>(inner, a, layout, b, b_stride, c, out, packed);
   });
+}
+
+template <typename LayoutOfA>
+void multiply_pair_of_tiles_and_pack(int64_t inner, const float* a, LayoutOfA layout, const float* b, int64_t b_stride,
+                                     float* c, const TileOfC& out, float* packed) {
+  detail::pairs_of_tiles<1, detail::Aside::pack>(inner, a, layout, b, b_stride, c, out, packed);
 }
 
 }  // namespace thalweg::products

@@ -169,7 +169,8 @@ void multiply_block(const Operands& operands, Range rows, Range columns) {
 // panel by panel, and the others read them from the nearest cache.
 void multiply_few_rows(const Operands& operands, Range rows, Range columns) {
   const Product& x = operands.x;
-  const int64_t depth = operands.depth, tiles = ceil_div(rows.size(), kTileRows);
+  const int64_t depth = operands.depth;
+  const bool in_pairs = has_wide_registers() && !operands.rows_collide();
   float* panel = scratch(0, depth * kTileColumns);
 
   auto multiply_panel = [&](int64_t p, int64_t length, int64_t j) {
@@ -178,7 +179,17 @@ void multiply_few_rows(const Operands& operands, Range rows, Range columns) {
     bool packed = width < kTileColumns;
     if (packed) pack_b_block(x.b, p, length, j, width, panel);
     int64_t i = rows.begin;
-    for (int64_t left = tiles; left > 0; --left) {
+    for (; in_pairs && width == kTileColumns && i + 2 * kTileRows <= rows.end; i += 2 * kTileRows) {
+      float* to = x.c + i * x.c_stride + j;
+      operands.with_a(i, p, length, [&](const float* a, auto layout) {
+        if (packed)
+          multiply_pairs_of_tiles<1>(length, a, layout, panel, to, out);
+        else
+          multiply_pair_of_tiles_and_pack(length, a, layout, x.b.at(p, j), x.b.row_stride, to, out, panel);
+      });
+      packed = true;
+    }
+    for (int64_t left = ceil_div(rows.end - i, kTileRows); left > 0; --left) {
       // Equal heights, if A allows: a tile of few rows would wait for its own sums.
       const int64_t height =
           operands.packed_a ? std::min<int64_t>(kTileRows, rows.end - i) : ceil_div(rows.end - i, left);
@@ -341,6 +352,35 @@ void pack_b(const Matrix& b, int64_t columns, int64_t inner, float* to) {
 
 namespace {
 
+// Rows of A as tiles read them: where they are, or packed if they compete for places in the first-level cache and
+// enough columns of B use them.
+class RowsForTiles {
+ public:
+  RowsForTiles(const float* a, int64_t stride, int64_t rows, int64_t length, int64_t columns)
+      : a_(a), stride_(stride), length_(length) {
+    if (stride % kCacheWay != 0 || columns < kFewColumns || rows < 2 * kTileRows || !has_wide_registers()) return;
+    float* to = scratch(1, ceil_div(rows, kTileRows) * kTileRows * length);
+    pack_a_block({a, stride, 1}, 0, length, 0, rows, to);
+    packed_ = to;
+  }
+  bool packed() const { return packed_ != nullptr; }
+  // Whether pairs of tiles read them from the first-level cache.
+  bool suit_pairs() const { return has_wide_registers() && (packed() || stride_ % kCacheWay != 0); }
+  // Calls body(a, layout) for the rows from i on: a multiple of kTileRows if they are packed.
+  template <typename Body>
+  void at(int64_t i, const Body& body) const {
+    if (packed())
+      body(packed_ + i * length_, PackedA{});
+    else
+      body(a_ + i * stride_, RowsOfA{stride_});
+  }
+
+ private:
+  const float* a_;
+  int64_t stride_, length_;
+  const float* packed_ = nullptr;
+};
+
 // The columns of a product with a packed B, which has `all` of them.
 void multiply_packed_columns(int64_t rows, int64_t all, Range columns, int64_t inner, const float* a, int64_t a_stride,
                              const float* b, float* c, int64_t c_stride, bool accumulate) {
@@ -348,16 +388,42 @@ void multiply_packed_columns(int64_t rows, int64_t all, Range columns, int64_t i
   for (int64_t p = 0; p < inner; p += depth) {
     const int64_t length = std::min(depth, inner - p);
     const float* block = b + packed_b_size(all, p);
-    for (int64_t j = columns.begin; j < columns.end; j += kTileColumns) {
+    const RowsForTiles rows_of_a(a + p, a_stride, rows, length, columns.size());
+    auto multiply_panel = [&](Range some, int64_t j) {
       const TileOfC out{c_stride, static_cast<int>(std::min<int64_t>(kTileColumns, columns.end - j)),
                         accumulate || p > 0};
       const float* panel = block + j * length;
-      for (int64_t i = 0, left = ceil_div(rows, kTileRows); left > 0; --left) {
-        const int64_t height = ceil_div(rows - i, left);
-        multiply_tile(height, length, a + i * a_stride + p, RowsOfA{a_stride}, panel, kTileColumns,
-                      c + i * c_stride + j, out, left == 1 ? panel + length * kTileColumns : nullptr);
+      for (int64_t i = some.begin, left = ceil_div(some.size(), kTileRows); left > 0; --left) {
+        // Equal heights, if A allows: a tile of few rows would wait for its own sums.
+        const int64_t height =
+            rows_of_a.packed() ? std::min<int64_t>(kTileRows, some.end - i) : ceil_div(some.end - i, left);
+        rows_of_a.at(i, [&](const float* from, auto layout) {
+          multiply_tile(height, length, from, layout, panel, kTileColumns, c + i * c_stride + j, out,
+                        left == 1 ? panel + length * kTileColumns : nullptr);
+        });
         i += height;
       }
+    };
+    auto multiply_rows_of_pairs = [&](int64_t i, Range whole) {
+      rows_of_a.at(i, [&](const float* from, auto layout) {
+        const TileOfC out{c_stride, kTileColumns, accumulate || p > 0};
+        float* to = c + i * c_stride;
+        int64_t j = whole.begin;
+        for (; j + 2 * kTileColumns <= whole.end; j += 2 * kTileColumns)
+          multiply_pairs_of_tiles<2>(length, from, layout, block + j * length, to + j, out);
+        if (j < whole.end) multiply_pairs_of_tiles<1>(length, from, layout, block + j * length, to + j, out);
+      });
+    };
+    // As many columns at once as stay in the second-level cache, for all rows.
+    for (int64_t begin = columns.begin; begin < columns.end; begin += kColumnBlock) {
+      const int64_t end = std::min(columns.end, begin + kColumnBlock);
+      const int64_t whole = begin + (end - begin) / kTileColumns * kTileColumns;
+      int64_t i = 0;
+      if (rows_of_a.suit_pairs() && whole > begin) {
+        for (; i + 2 * kTileRows <= rows; i += 2 * kTileRows) multiply_rows_of_pairs(i, {begin, whole});
+        if (whole < end && i > 0) multiply_panel({0, i}, whole);
+      }
+      for (int64_t j = begin; i < rows && j < end; j += kTileColumns) multiply_panel({i, rows}, j);
     }
   }
 }
