@@ -245,9 +245,9 @@ class MeanIoU(Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """Takes class numbers."""
-        flat = [tf.reshape(tf.cast(each, tf.int64), [-1]) for each in (y_true, y_pred)]
+        true, predicted = (tf.reshape(tf.cast(each, tf.int64), [-1]) for each in (y_true, y_pred))
         weights = None if sample_weight is None else tf.reshape(tf.cast(sample_weight, self.dtype), [-1])
-        found = tf.confusion_matrix(*flat, self.num_classes, dtype=self.dtype, weights=weights)
+        found = tf.confusion_matrix(true, predicted, self.num_classes, dtype=self.dtype, weights=weights)
         return tf.assign_add(self.total_cm, found).op
 
     def result(self) -> Any:

@@ -189,7 +189,7 @@ class RaggedTensor:
         if len(counts) != len(nested_value_rowids):
             raise ValueError("nested_nrows must have same length as nested_value_rowids")
         with tf.name_scope(name, "RaggedFromNestedValueRowIds", [flat_values, *nested_value_rowids]):
-            result = flat_values
+            result: RaggedTensor = flat_values
             for rows, count in zip(reversed(nested_value_rowids), reversed(counts), strict=True):
                 result = cls.from_value_rowids(result, rows, count)
             return result

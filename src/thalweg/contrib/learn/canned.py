@@ -112,10 +112,11 @@ def _minimize(optimizer: Any, clip_norm: float | None, scope: str) -> Any:
     def train(loss: Any) -> Any:
         made = optimizer() if callable(optimizer) else optimizer
         variables = tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES, scope)
-        gradients, variables = zip(*made.compute_gradients(loss, variables), strict=True)
+        pairs = made.compute_gradients(loss, variables)
         if clip_norm is not None:
-            gradients, _ = tf.clip_by_global_norm(list(gradients), clip_norm)
-        return made.apply_gradients(list(zip(gradients, variables, strict=True)))
+            gradients, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], clip_norm)
+            pairs = [(gradient, variable) for gradient, (_, variable) in zip(gradients, pairs, strict=True)]
+        return made.apply_gradients(pairs)
 
     return train
 

@@ -199,7 +199,7 @@ class ValidationMonitor(EveryN):
         return self.early_stopped
 
 
-class _MonitorHook(tf.train.SessionRunHook):  # type: ignore[misc]
+class _MonitorHook(tf.train.SessionRunHook):
     """Runs a monitor as a hook."""
 
     def __init__(self, monitor: BaseMonitor) -> None:
