@@ -10,6 +10,9 @@ namespace {
 template <typename T>
 constexpr int64_t kColumns = is_complex<T> ? kPerPack<T> : 2 * kPerPack<T>;
 
+// Rows that are multiplied together.
+constexpr int64_t kRows = 48;
+
 // A tile of R rows.
 template <int R, typename T>
 void tile(int64_t inner, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c, int64_t c_stride) {
@@ -68,10 +71,22 @@ void block_of_rows(int64_t rows, int64_t columns, int64_t inner, const T* a, int
     for (; i < rows; ++i) tile<1>(inner, a + i * a_stride, a_stride, strip, stride, c + i * c_stride + j, c_stride);
   }
   if (j == columns) return;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t k = 0; k < inner; ++k)
-      for (int64_t rest = j; rest < columns; ++rest)
-        c[i * c_stride + rest] -= times(a[i * a_stride + k], b[k * b_stride + rest]);
+  // The last columns, with zeros beside them.
+  T edge[kRows * kColumns<T>];
+  std::fill_n(edge, rows * kColumns<T>, T(0));
+  for (int64_t i = 0; i < rows; ++i) std::copy_n(c + i * c_stride + j, columns - j, edge + i * kColumns<T>);
+  std::fill_n(packed, std::min(inner, kMostPacked) * kColumns<T>, T(0));
+  for (int64_t first = 0; first < inner; first += kMostPacked) {
+    const int64_t depth = std::min(kMostPacked, inner - first);
+    for (int64_t k = 0; k < depth; ++k)
+      std::copy_n(b + (first + k) * b_stride + j, columns - j, packed + k * kColumns<T>);
+    int64_t i = 0;
+    for (; i + 6 <= rows; i += 6)
+      tile<6>(depth, a + i * a_stride + first, a_stride, packed, kColumns<T>, edge + i * kColumns<T>, kColumns<T>);
+    for (; i < rows; ++i)
+      tile<1>(depth, a + i * a_stride + first, a_stride, packed, kColumns<T>, edge + i * kColumns<T>, kColumns<T>);
+  }
+  for (int64_t i = 0; i < rows; ++i) std::copy_n(edge + i * kColumns<T>, columns - j, c + i * c_stride + j);
 }
 
 }  // namespace
@@ -79,7 +94,6 @@ void block_of_rows(int64_t rows, int64_t columns, int64_t inner, const T* a, int
 template <typename T>
 void subtract_product(int64_t rows, int64_t columns, int64_t inner, const T* a, int64_t a_stride, const T* b,
                       int64_t b_stride, T* c, int64_t c_stride, bool parallel) {
-  constexpr int64_t kRows = 48;
   const int64_t blocks = (rows + kRows - 1) / kRows;
   const int64_t work = std::max<int64_t>(1, kRows * columns * inner);
   parallel_for(blocks, parallel ? std::max<int64_t>(1, (int64_t{1} << 18) / work) : blocks,
