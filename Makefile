@@ -132,6 +132,7 @@ sanitize-%: $(REQUIREMENTS)
 	@$(CONFIGURE) -B build-$* -DTHALWEG_SANITIZE=$* > build-$*/configure.log 2>&1 \
 		|| { cat build-$*/configure.log; exit 1; }
 	@$(CMAKE) --build build-$* --parallel $(JOBS) --target all native_tests
+	@find build-$*/package -type l -delete  # also those to files that are no more
 	@cd src && find thalweg -type d ! -name __pycache__ -exec mkdir -p $(CURDIR)/build-$*/package/{} \; \
 		&& find thalweg -type f ! -name '_core*' ! -name 'libdnnl*' ! -name '*.pyc' \
 			-exec ln -sf $(CURDIR)/src/{} $(CURDIR)/build-$*/package/{} \;
