@@ -7,7 +7,7 @@
 
 namespace thalweg {
 
-// Writes a hashable stand-in for `value` behind `place`: its type and what tells it from others of the type. `exact`
+// Sets `type` and `rest`, new references, to the type of `value` and what tells it from others of the type. `exact`
 // has the further types whose objects are told apart by identity and never change. False, and nothing written, if the
 // value is of a type that is not known here; the caller then has no key.
 bool exact_key(PyObject* value, PyObject* exact, PyObject*& type, PyObject*& rest);

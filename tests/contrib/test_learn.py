@@ -49,6 +49,22 @@ def test_a_linear_classifier_learns_what_tensorflow_learns(tmp_path: Path) -> No
     np.testing.assert_allclose(model.predict_proba(X[:1], as_iterable=False), [[0.39162517, 0.60837483]], rtol=1e-4)
 
 
+def test_a_centered_bias_learns_what_tensorflow_learns() -> None:
+    columns = learn.infer_real_valued_columns_from_input(X)
+    classes = np.digitize(X[:, 0] + X[:, 1], [0.8, 1.2])
+    # From TensorFlow 1.15.5.
+    for model, labels, name, bias, loss in (
+        (learn.LinearClassifier(columns, n_classes=3, enable_centered_bias=True), classes, "multi_class_head",
+         [-0.03416763, 0.12088439, -0.08925819], 0.9360155),
+        (learn.LinearRegressor(columns, enable_centered_bias=True), X[:, 0] + 3, "regression_head",
+         [0.72574318], 0.20594692),
+    ):  # fmt: skip
+        model.fit(X, labels, steps=20, batch_size=100)
+        found = model.get_variable_value(f"linear/{name}/centered_bias_weight")
+        np.testing.assert_allclose(found, bias, rtol=1e-4)
+        assert model.evaluate(X, labels, steps=1)["loss"] == pytest.approx(loss, rel=1e-4)
+
+
 def test_names_of_variables_are_those_of_that_time(tmp_path: Path) -> None:
     layers = tf.contrib.layers
     number, word = layers.real_valued_column("n"), layers.sparse_column_with_hash_bucket("w", 10)

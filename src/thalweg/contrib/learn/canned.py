@@ -14,8 +14,10 @@ from thalweg.graph.definitions.op_registry import export, export_value
 class _Head:
     """From logits to predictions, loss and metrics."""
 
-    def __init__(self, outputs: int, weight_column: Any) -> None:
-        self.outputs, self._weight_column = outputs, weight_column
+    scope = ""
+
+    def __init__(self, outputs: int, weight_column: Any, has_centered_bias: bool) -> None:
+        self.outputs, self._weight_column, self._has_centered_bias = outputs, weight_column, has_centered_bias
 
     def predictions(self, logits: Any) -> dict[str, Any]:
         raise NotImplementedError
@@ -27,7 +29,16 @@ class _Head:
     def metrics(self, predictions: dict[str, Any], labels: Any, weights: Any) -> dict[str, Any]:
         raise NotImplementedError
 
-    def ops(self, features: dict[str, Any], labels: Any, mode: str, logits: Any, train: Any) -> ModelFnOps:
+    def ops(
+        self, features: dict[str, Any], labels: Any, mode: str, logits: Any, train: Any, scope: str
+    ) -> ModelFnOps:  # fmt: skip
+        """The model of logits; `scope` is that of the head's own variable."""
+        if self._has_centered_bias:
+            with tf.variable_scope(scope):
+                bias = tf.Variable(tf.zeros([self.outputs]), trainable=False, name="centered_bias_weight")
+            for i in range(self.outputs):
+                tf.summary.scalar(f"centered_bias/bias_{i}", bias[i])
+            logits = logits + bias
         found = self.predictions(logits)
         if mode == "infer":
             return ModelFnOps(mode, found)
@@ -38,12 +49,25 @@ class _Head:
         each = self.losses(logits, labels)
         loss = tf.reduce_mean(each if weights is None else each * weights, name="loss")
         if mode == "train":
-            return ModelFnOps(mode, found, loss, train(loss))
+            update = train(loss)
+            if self._has_centered_bias:
+                with tf.variable_scope(scope):
+                    update = tf.group(update, self._center(bias, labels, weights))
+            return ModelFnOps(mode, found, loss, update)
         return ModelFnOps(mode, found, loss, eval_metric_ops=self.metrics(found, labels, weights))
+
+    def _center(self, bias: Any, labels: Any, weights: Any) -> Any:
+        """Moves the bias towards the best one of a model that has nothing else."""
+        alone = tf.tile(tf.expand_dims(bias, 0), [tf.shape(labels)[0], 1])
+        each = self.losses(alone, labels)
+        loss = tf.reduce_mean(each if weights is None else each * weights)
+        return tf.train.AdagradOptimizer(0.1).minimize(loss, var_list=[bias])
 
 
 class _BinaryHead(_Head):
     """Two classes: the logistic function of one logit."""
+
+    scope = "binary_logistic_head"
 
     def predictions(self, logits: Any) -> dict[str, Any]:
         two = tf.concat([tf.zeros_like(logits), logits], 1)
@@ -77,6 +101,8 @@ class _BinaryHead(_Head):
 class _MultiClassHead(_Head):
     """More classes: softmax."""
 
+    scope = "multi_class_head"
+
     def predictions(self, logits: Any) -> dict[str, Any]:
         return {"logits": logits, "probabilities": tf.nn.softmax(logits), "classes": tf.argmax(logits, 1)}
 
@@ -90,6 +116,8 @@ class _MultiClassHead(_Head):
 class _RegressionHead(_Head):
     """Numbers: squared error."""
 
+    scope = "regression_head"
+
     def predictions(self, logits: Any) -> dict[str, Any]:
         return {"scores": tf.squeeze(logits, [1]) if self.outputs == 1 else logits}
 
@@ -100,10 +128,12 @@ class _RegressionHead(_Head):
         return {}
 
 
-def _class_head(n_classes: int, weight_column: Any) -> _Head:
+def _class_head(n_classes: int, weight_column: Any, has_centered_bias: bool) -> _Head:
     if n_classes < 2:
         raise ValueError(f"n_classes should be greater than 1. Given: {n_classes}")
-    return _BinaryHead(1, weight_column) if n_classes == 2 else _MultiClassHead(n_classes, weight_column)
+    if n_classes == 2:
+        return _BinaryHead(1, weight_column, has_centered_bias)
+    return _MultiClassHead(n_classes, weight_column, has_centered_bias)
 
 
 def _minimize(optimizer: Any, clip_norm: float | None, scope: str) -> Any:
@@ -182,6 +212,7 @@ class _Canned(Estimator):
     """A model of one or two parts and a head."""
 
     _key = "classes"
+    _is_combined = False
 
     def __init__(
         self, head: _Head, parts: list[_Part], model_dir: Any, config: Any, clip_norm: float | None,
@@ -196,7 +227,8 @@ class _Canned(Estimator):
                 with tf.control_dependencies(updates):
                     return tf.assign_add(tf.train.get_global_step(), 1).op
 
-            return head.ops(named, labels, mode, logits, train)
+            scope = head.scope if self._is_combined else f"{parts[0].scope}/{head.scope}"
+            return head.ops(named, labels, mode, logits, train, scope)
 
         super().__init__(model_fn, model_dir, config, None, feature_engineering_fn)
 
@@ -248,7 +280,7 @@ class LinearClassifier(_Classifier):
         _joint_weight: bool = False, config: Any = None, feature_engineering_fn: Any = None,
     ) -> None:  # fmt: skip
         """Takes the columns and how to train."""
-        head = _class_head(n_classes, weight_column_name)
+        head = _class_head(n_classes, weight_column_name, enable_centered_bias)
         parts: list[_Part] = [_Linear(feature_columns, optimizer)]
         super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn)
 
@@ -263,7 +295,7 @@ class LinearRegressor(_Regressor):
         _joint_weights: bool = False, config: Any = None, feature_engineering_fn: Any = None,
     ) -> None:  # fmt: skip
         """Takes the columns and how to train."""
-        head = _RegressionHead(label_dimension, weight_column_name)
+        head = _RegressionHead(label_dimension, weight_column_name, enable_centered_bias)
         parts: list[_Part] = [_Linear(feature_columns, optimizer)]
         super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn)
 
@@ -279,7 +311,7 @@ class DNNClassifier(_Classifier):
         feature_engineering_fn: Any = None,
     ) -> None:  # fmt: skip
         """Takes the widths of the hidden layers, the columns and how to train."""
-        head = _class_head(n_classes, weight_column_name)
+        head = _class_head(n_classes, weight_column_name, enable_centered_bias)
         parts: list[_Part] = [_Network(feature_columns, optimizer, hidden_units, activation_fn, dropout)]
         super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn)
 
@@ -295,7 +327,7 @@ class DNNRegressor(_Regressor):
         feature_engineering_fn: Any = None, label_dimension: int = 1,
     ) -> None:  # fmt: skip
         """Takes the widths of the hidden layers, the columns and how to train."""
-        head = _RegressionHead(label_dimension, weight_column_name)
+        head = _RegressionHead(label_dimension, weight_column_name, enable_centered_bias)
         parts: list[_Part] = [_Network(feature_columns, optimizer, hidden_units, activation_fn, dropout)]
         super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn)
 
@@ -318,6 +350,8 @@ def _both(
 class DNNLinearCombinedClassifier(_Classifier):
     """A linear model and a network together, for classes (wide & deep)."""
 
+    _is_combined = True
+
     def __init__(
         self, model_dir: Any = None, n_classes: int = 2, weight_column_name: Any = None,
         linear_feature_columns: Any = None, linear_optimizer: Any = None, _joint_linear_weights: bool = False,
@@ -331,13 +365,15 @@ class DNNLinearCombinedClassifier(_Classifier):
             linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units,
             dnn_activation_fn, dnn_dropout,
         )  # fmt: skip
-        head = _class_head(n_classes, weight_column_name)
+        head = _class_head(n_classes, weight_column_name, enable_centered_bias)
         super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn)
 
 
 @export("contrib.learn.DNNLinearCombinedRegressor")
 class DNNLinearCombinedRegressor(_Regressor):
     """A linear model and a network together, for numbers."""
+
+    _is_combined = True
 
     def __init__(
         self, model_dir: Any = None, weight_column_name: Any = None, linear_feature_columns: Any = None,
@@ -352,7 +388,7 @@ class DNNLinearCombinedRegressor(_Regressor):
             linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units,
             dnn_activation_fn, dnn_dropout,
         )  # fmt: skip
-        head = _RegressionHead(label_dimension, weight_column_name)
+        head = _RegressionHead(label_dimension, weight_column_name, enable_centered_bias)
         super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn)
 
 
