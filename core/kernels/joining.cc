@@ -37,10 +37,25 @@ void join_rows(Context& ctx, int first, int count, int64_t outer, Tensor& out) {
                });
 }
 
+// One row: the inputs stand one after another. Most are small, often scalars, and copied without more ado.
+void join_one_row(Context& ctx, int first, int count, Tensor& out) {
+  char* to = static_cast<char*>(out.raw());
+  for (int i = first; i < first + count; ++i) {
+    const Tensor& in = ctx.input(i);
+    const int64_t bytes = static_cast<int64_t>(in.bytes()), size = in.num_elements();
+    if (bytes > kMoveGrain)
+      copy_columns(in.dtype(), in.raw(), size, to, size, 1, size);
+    else if (bytes > 0)
+      std::memcpy(to, in.raw(), static_cast<size_t>(bytes));
+    to += bytes;
+  }
+}
+
 void join(Context& ctx, int first, int count, int axis, const Shape& shape) {
   Tensor& out = ctx.allocate(0, shape);
   if (out.num_elements() == 0) return;
   int64_t outer = shape.product(0, axis), to_row = shape.product(axis, shape.rank());
+  if (outer == 1 && is_plain(out.dtype())) return join_one_row(ctx, first, count, out);
   // Pieces of a few bytes are copied by loops that know their length.
   constexpr int64_t kShortest = 32;
   const int64_t piece = static_cast<int64_t>(out.bytes()) / outer / count;
