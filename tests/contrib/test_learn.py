@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,23 @@ def test_an_experiment_trains_evaluates_and_exports(tmp_path: Path) -> None:
     assert predict({"x": X[:2]})["y"].shape == (2,)
     with pytest.raises(ValueError, match="non-existent"):
         learn.learn_runner.run(experiment_fn, str(tmp_path), schedule="nothing")
+
+
+@pytest.mark.parametrize("by_step", [False, True])
+def test_later_workers_of_an_experiment_begin_later(by_step: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Recorder:
+        config = SimpleNamespace(task_id=2)
+        hooks: Any = None
+
+        def train(self, input_fn: Any, hooks: Any, max_steps: Any) -> None:
+            self.hooks = hooks
+
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    recorder = Recorder()
+    learn.Experiment(recorder, None, None, delay_workers_by_global_step=by_step).train()
+    assert waits == [0 if by_step else 10]
+    assert [hook._wait_until_step for hook in recorder.hooks] == ([8788] if by_step else [])
 
 
 def test_bad_calls(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
+import time
 from typing import Any
 
 from thalweg.contrib.public_names import tf
@@ -65,6 +67,7 @@ class Experiment:
         self._eval_metrics, self._train_steps, self._eval_steps = eval_metrics, train_steps, eval_steps
         self._train_hooks, self._eval_hooks = list(train_monitors or ()), list(eval_hooks or ())
         self._each = train_steps_per_iteration or min_eval_frequency
+        self._delays_by_step = delay_workers_by_global_step
         strategies = export_strategies or []
         self._strategies = strategies if isinstance(strategies, (list, tuple)) else [strategies]
 
@@ -72,15 +75,28 @@ class Experiment:
         """More hooks of the training."""
         self._train_hooks.extend(additional_hooks)
 
-    def _fit(self, max_steps: int | None) -> None:
+    def _fit(self, max_steps: int | None, *more_hooks: Any) -> None:
+        hooks = [*self._train_hooks, *more_hooks]
         if hasattr(self.estimator, "fit"):
-            self.estimator.fit(input_fn=self._train_input_fn, max_steps=max_steps, monitors=self._train_hooks)
+            self.estimator.fit(input_fn=self._train_input_fn, max_steps=max_steps, monitors=hooks)
         else:
-            self.estimator.train(self._train_input_fn, hooks=self._train_hooks, max_steps=max_steps)
+            self.estimator.train(self._train_input_fn, hooks=hooks, max_steps=max_steps)
 
     def train(self, delay_secs: int | None = None) -> Any:
-        """Trains until `train_steps`."""
-        self._fit(self._train_steps)
+        """Trains until `train_steps`. The workers of a cluster begin one after another.
+
+        Args:
+            delay_secs: How long to wait before. If None: five seconds for each worker before this one, 60 at most; or
+                with `delay_workers_by_global_step` for the others' steps, some 5,500 for the second worker.
+        """
+        task = self.estimator.config.task_id or 0
+        hooks = []
+        if delay_secs is None and self._delays_by_step:
+            hooks.append(tf.train.GlobalStepWaiterHook(int(8000 * math.log(task + 1))))
+        elif delay_secs is None:
+            delay_secs = min(60, 5 * task)
+        time.sleep(delay_secs or 0)
+        self._fit(self._train_steps, *hooks)
         return self.estimator
 
     def evaluate(self, delay_secs: int | None = None, name: str | None = None) -> dict[str, Any]:
