@@ -12,7 +12,7 @@ namespace {
 
 // Shorter work is not worth a pause.
 constexpr std::chrono::microseconds kWork(300);
-constexpr int kPauses = 19;  // for each unit of work
+constexpr int kPauses = 29;  // for each unit of work
 // Others count as active for so long after a sign of them: a step may take a while.
 constexpr std::chrono::milliseconds kSilence(100);
 

@@ -1,6 +1,6 @@
 // BackgroundPace: keeps long work beside others from slowing them down.
 //
-// Work that calls rest() every now and then, with no lock held, takes a twentieth of a core while somebody else is
+// Work that calls rest() every now and then, with no lock held, takes a thirtieth of a core while somebody else is
 // active, and a whole one otherwise: a program that waits for the work does not wait for pauses. In all, the pauses of
 // one BackgroundPace take a minute at most.
 //
