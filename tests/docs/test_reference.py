@@ -169,7 +169,7 @@ def test_classes_in_signatures_are_named_in_full_where_several_have_that_name(
         f"{page}: {line}"
         for page, text in texts.items()
         for line in re.findall(r"\{py:(?:function|class|method)\} [\w.]+(.*)", text)
-        for name in re.findall(r"(?:: |-> |\[|\| |, )([A-Z]\w*)(?=[\]|,) ]|$)", line)
+        for name in re.findall(r"(?:: |-> |\[|\| |, )([A-Z]\w*)(?=[\[\]|,) ]|$)", line)
         if name in several
     ]
     assert unclear == []

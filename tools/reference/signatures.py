@@ -69,7 +69,11 @@ def _public_name(name: str, known: dict[str, Any]) -> str:
         public = by_identity.get(id(known.get(name)))
     else:
         public = by_last_part.get(name)  # The module imports it for type checkers only.
-    return name if public is None else f"tf.{public}"
+    if public is not None:
+        return f"tf.{public}"
+    # Python's own class of that name, such as Iterator, in full: the site generator would look for a public one.
+    module = getattr(known.get(name), "__module__", "")
+    return f"{module}.{name}" if name in by_last_part and module in ("collections.abc", "typing") else name
 
 
 @functools.cache
