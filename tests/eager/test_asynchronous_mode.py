@@ -152,3 +152,15 @@ def test_a_forked_process_does_not_wait_for_what_is_not_there() -> None:
     gate.set()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert x.numpy() == 1.0
+
+
+def test_an_error_before_an_element_of_a_dataset_does_not_end_the_mode() -> None:
+    elements, gate = iter(tf.data.Dataset.range(2)), threading.Event()
+    tf.gather([1.0, 2.0], tf.constant(6))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        next(elements)
+    tfe.async_clear_error()
+    x = held(gate)  # Where ops run at once, this would not return.
+    gate.set()
+    assert x.numpy() == 1.0
+    assert int(next(elements)) == 0

@@ -42,9 +42,9 @@ class EagerQueue:
         for output in outputs:
             output.__dict__["queue"] = self
         with self._changed:
-            self._raise_error()
             while len(self._waiting) >= _MOST_WAITING:
                 self._changed.wait()
+            self._raise_error()
             self._waiting.append((run, tuple(inputs), outputs))
             if not self._runs:
                 self._runs = True
@@ -148,9 +148,9 @@ def set_asynchronous(asynchronous: bool) -> None:
 def synchronously() -> Iterator[None]:
     """A block whose ops have run when their calls return, after those that were called before."""
     queue, open_queue.queue = open_queue.queue, None
-    if queue is not None:
-        queue.wait()
     try:
+        if queue is not None:
+            queue.wait()
         yield
     finally:
         open_queue.queue = queue
