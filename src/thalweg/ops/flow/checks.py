@@ -39,10 +39,6 @@ def _abbreviated(value: Any, summarize: int | None) -> str:
     return f"[{text}{'...' if flat.size > most else ''}]" if np.ndim(value) else text
 
 
-def _name(tensor: Tensor) -> str:
-    return str(getattr(tensor, "name", "a value"))
-
-
 def _compare(
     default_name: str, op_type: str, static: Callable[[Any, Any], Any], condition: str, x: Any, y: Any, data: Any,
     summarize: int | None, message: str | None, name: str | None,
@@ -57,8 +53,8 @@ def _compare(
             raise errors.InvalidArgumentError(
                 None, None,
                 f"{message + chr(10) if message else ''}Condition {condition} did not hold element-wise:\n"
-                f"x ({_name(x)}) = \n{_abbreviated(left, summarize)}\n"
-                f"y ({_name(y)}) = \n{_abbreviated(right, summarize)}",
+                f"x ({name_or_shape(x)}) = \n{_abbreviated(left, summarize)}\n"
+                f"y ({name_or_shape(y)}) = \n{_abbreviated(right, summarize)}",
             )  # fmt: skip
         if data is None:
             data = [f"Condition {condition} did not hold element-wise:", f"x ({name_or_shape(x)}) = ", x, f"y ({name_or_shape(y)}) = ", y]
