@@ -105,7 +105,7 @@ def test_a_task_forgets_values_of_tensors_that_are_gone(workers: Any) -> None:
 def test_errors_name_the_task(workers: Any) -> None:
     with tf.device(SECOND), pytest.raises(tf.errors.InvalidArgumentError, match=r"NaN.*on task /job:worker.*task:1"):
         tf.check_numerics([float("nan")], "bad")
-    with tf.device("/job:worker/task:7"), pytest.raises(tf.errors.InvalidArgumentError, match="task:7.*there are"):
+    with tf.device("/job:worker/task:7"), pytest.raises(tf.errors.InvalidArgumentError, match=r"task:7.*there are"):
         tf.add(1, 2)
     v = tf.Variable(1.0)
     reads = tf.function(lambda: v + 1.0)

@@ -67,7 +67,7 @@ def test_spaces_have_what_tensorflow_2_has_where_it_has_it() -> None:
     assert not hasattr(tf, "Session")
     with pytest.raises(AttributeError, match=r"tf\.compat\.v1"):
         tf.placeholder  # noqa: B018
-    with pytest.raises(AttributeError, match="no attribute 'random.no_such'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'random\.no_such'"):
         tf.random.no_such  # noqa: B018
 
 

@@ -19,7 +19,7 @@ def install_as_tensorflow(shadow: bool = False, version: int = 1) -> None:
 
     Args:
         shadow: Whether to do so although TensorFlow is installed.
-        version: 2 for programs of TensorFlow 2: `import tensorflow` gives its names and signatures, and ops run at once.
+        version: 2 for programs of TensorFlow 2: `import tensorflow` gives its names, and ops run at once.
 
     Raises:
         ValueError: For another version, or version 2 after a graph was begun.

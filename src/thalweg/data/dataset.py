@@ -120,7 +120,7 @@ class Dataset:
     def __len__(self) -> int:
         if not executing_eagerly():
             raise TypeError("A dataset has a length only when eager execution is enabled: see `cardinality`.")
-        count = int(self.cardinality())  # type: ignore[call-overload]
+        count = int(self.cardinality())
         if count < 0:
             raise TypeError("The dataset is infinite." if count == -1 else "The dataset length is unknown.")
         return count

@@ -58,7 +58,6 @@ METHODS: dict[str, Any] = {
     "as_numpy_iterator": _numpy_elements,
     "bucket_by_sequence_length": _method(grouping.bucket_by_sequence_length),
     "choose_from_datasets": staticmethod(_choose_from_datasets),
-    "counter": staticmethod(experimental.counter),
     "get_single_element": _single_element,
     "group_by_window": _method(grouping.group_by_window),
     "ignore_errors": _method(experimental.ignore_errors),

@@ -195,14 +195,10 @@ class Size(int):
         """Whether another one is equal, or not known."""
         return Dimension(self).is_compatible_with(other)
 
-    def merge_with(self, other: Any) -> Dimension:
-        """What is known of both."""
-        return Dimension(self).merge_with(other)
 
-
-def _item(size: int | None) -> Any:
+def _item(size: int | None) -> Dimension:
     if items_are_integers:
-        return None if size is None else Size(size)
+        return None if size is None else Size(size)  # type: ignore[return-value]
     return Dimension(size)
 
 

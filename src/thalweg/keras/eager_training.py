@@ -113,4 +113,3 @@ def weighted(each: Any, weights: Any) -> Any:
     """Losses of examples times their weights, which have one dimension."""
     shape = tf.concat([tf.shape(weights), tf.ones([tf.maximum(tf.rank(each) - 1, 0)], tf.int32)], axis=0)
     return each * tf.cast(tf.reshape(weights, shape), each.dtype)
-

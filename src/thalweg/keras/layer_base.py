@@ -135,7 +135,7 @@ class Layer(tf.layers.Layer):
             if at_once and (callable(loss) and not isinstance(loss, tf.Tensor)):
                 self._losses.append((loss, True))  # Computed when asked for.
                 continue
-            if is_symbolic(loss) and getattr(_context, "inside", 0):
+            if is_symbolic(loss) and getattr(_context, "inside", 0) > 0:
                 continue  # The call of a layer adds it again whenever it is repeated.
             value = loss() if callable(loss) and not isinstance(loss, tf.Tensor) else loss
             if value is not None:

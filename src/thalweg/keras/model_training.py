@@ -123,7 +123,9 @@ class Training:
         elif len(self.outputs) > 1 and len(given) == len(self.outputs) and any(isinstance(m, list) for m in given):
             by_output = list(given)
         else:
-            return [(index, metric) for metric in given for index in range(len(self.outputs) or self._num_eager_outputs)]
+            return [
+                (index, metric) for metric in given for index in range(len(self.outputs) or self._num_eager_outputs)
+            ]
         lists = [each if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in by_output]
         return [(index, metric) for index, metrics_of_one in enumerate(lists) for metric in metrics_of_one]
 

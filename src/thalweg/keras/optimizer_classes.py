@@ -45,9 +45,11 @@ class Optimizer(AutoTrackable):
                 rate = (lambda: schedule(self.iterations)) if at_once else schedule(self.iterations)
             else:
                 self._lr = tf.Variable(float(self._rate), trainable=False, name="learning_rate")
-                decayed = lambda: self._lr / (1.0 + self._decay * tf.cast(self.iterations, tf.float32))  # noqa: E731
-                rate = self._lr if not self._decay else decayed if at_once else decayed()
+                rate = self._lr if not self._decay else self._decayed if at_once else self._decayed()
             self._inner = self._make(rate)
+
+    def _decayed(self) -> Any:
+        return self._lr / (1.0 + self._decay * tf.cast(self.iterations, tf.float32))
 
     def _children(self) -> dict[str, Any]:
         """What checkpoints of objects save besides the slots, once there is something."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.autograph.iteration import Source, register_source
 import thalweg as tf
+from thalweg.autograph.iteration import Source, register_source
 from thalweg.ragged.ragged_tensor import RaggedTensor
 
 

@@ -45,7 +45,7 @@ class RemoteTasks:
         self.session = Session(target, graph=self.graph)
         self.lock = threading.Lock()
         self.dead: deque[TensorHandle] = deque()  # Of tensors that are gone; deleted before the next op.
-        self._devices = [device.name for device in self.session.list_devices()]
+        self._devices: list[str] = [device.name for device in self.session.list_devices()]
 
     def full_name(self, spec: DeviceSpec) -> str | None:
         """The full name of the cluster's device that a partial one stands for; None if there is none."""
@@ -115,9 +115,9 @@ class RemoteStep:
             if dtype.base_dtype in (dtypes.resource, dtypes.variant):
                 raise errors.UnimplementedError(
                     None, None,
-                    f"'{definition.name}' on '{device}' would pass a {dtype.name} between tasks: a function that uses a "
-                    "variable or a dataset, which are in the program's own process. Give it the variable's value as an "
-                    "argument.",
+                    f"'{definition.name}' on '{device}' would pass a {dtype.name} between tasks: a function that uses "
+                    "a variable or a dataset, which are in the program's own process. Give it the variable's value as "
+                    "an argument.",
                 )  # fmt: skip
         self._tasks, self._definition, self._attrs = tasks, definition, attrs
         self._types, self._device = list(types), device

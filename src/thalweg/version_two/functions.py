@@ -24,7 +24,7 @@ def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) ->
 
 @otherwise("nn.gelu")
 def gelu(features: Any, approximate: bool = False, name: str | None = None) -> Any:
-    """x times the probability that a normal number is below x."""
+    """X times the probability that a normal number is below x."""
     x = tf.convert_to_tensor(features)
     if approximate:
         return 0.5 * x * (1.0 + tf.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x * x * x)))

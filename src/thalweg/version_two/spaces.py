@@ -30,9 +30,10 @@ _GONE: Final = frozenset((
     "ConfigProto", "GraphDef", "InteractiveSession", "Session", "app", "assign", "assign_add", "contrib", "flags",
     "get_variable", "global_variables", "global_variables_initializer", "layers", "local_variables_initializer",
     "log", "logging", "placeholder", "placeholder_with_default", "random_normal", "random_uniform", "set_random_seed",
-    "to_float", "to_int32", "to_int64", "trainable_variables", "truncated_normal", "variable_scope", "get_default_graph",
-    "reset_default_graph", "summary.FileWriter", "summary.merge", "summary.merge_all", "train.AdamOptimizer",
-    "train.GradientDescentOptimizer", "train.MomentumOptimizer", "train.RMSPropOptimizer", "train.Saver",
+    "to_float", "to_int32", "to_int64", "trainable_variables", "truncated_normal", "variable_scope",
+    "get_default_graph", "reset_default_graph", "summary.FileWriter", "summary.merge", "summary.merge_all",
+    "train.AdamOptimizer", "train.GradientDescentOptimizer", "train.MomentumOptimizer", "train.RMSPropOptimizer",
+    "train.Saver",
 ))  # fmt: skip
 
 

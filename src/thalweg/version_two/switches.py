@@ -38,9 +38,9 @@ def enable_tensor_equality() -> None:
     """Lets `==` of tensors that have values, and of variables, compare elements, as in TensorFlow 2."""
     for each in _COMPARED:
         # Hashes stay those of the object: they differ between objects, so that no dict compares elements.
-        each.__hash__ = object.__hash__  # type: ignore[assignment]
-        each.__eq__ = _equal  # type: ignore[assignment, method-assign]
-        each.__ne__ = _not_equal  # type: ignore[assignment, method-assign]
+        each.__hash__ = object.__hash__  # type: ignore[method-assign]
+        each.__eq__ = _equal  # type: ignore[method-assign]
+        each.__ne__ = _not_equal  # type: ignore[method-assign]
 
 
 def disable_tensor_equality() -> None:

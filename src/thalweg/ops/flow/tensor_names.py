@@ -6,6 +6,6 @@ from thalweg.graph.eager_tensor import EagerTensor
 from thalweg.graph.tensor import Tensor
 
 
-def name_or_shape(tensor: Tensor) -> str:
+def named(tensor: Tensor) -> str:
     """The name of a tensor of a graph; type and shape of one that has a value instead."""
     return f"{tensor.dtype.name}{tensor.shape}" if isinstance(tensor, EagerTensor) else tensor.name
