@@ -215,3 +215,32 @@ def test_programs_run_with_v2(tmp_path: Any) -> None:
     done = subprocess.run([sys.executable, "-m", "thalweg", "run", "--v2", program], capture_output=True, text=True,
                           check=False)  # fmt: skip
     assert done.stdout == "[False  True] 3\n", done.stderr
+
+
+def test_keras_has_the_defaults_and_names_of_tensorflow_2() -> None:
+    x = tf.constant([[[1.0, -2.0], [0.5, 3.0]]])
+    start = tf.keras.initializers.Constant(0.3)
+    lstm = tf.keras.layers.LSTM(1, kernel_initializer=start, recurrent_initializer=start)
+    gru = tf.keras.layers.GRU(1, kernel_initializer=start, recurrent_initializer=start)
+    np.testing.assert_allclose([float(lstm(x)[0, 0]), float(gru(x)[0, 0])], [0.3188306, 0.0840116], rtol=1e-5)
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, activation="softmax")])
+    rate = tf.keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.5)
+    model.compile(tf.keras.optimizers.SGD(rate), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    history = model.fit(np.ones([4, 3], np.float32), np.zeros(4, np.int32), epochs=2, verbose=0).history
+    assert list(history) == ["loss", "accuracy"]
+    assert history["loss"][1] < history["loss"][0]
+    mean = tf.keras.metrics.Mean()
+    mean(2.0)
+    mean.reset_state()
+    assert float(mean.result()) == 0.0
+
+
+def test_schedules_of_rates() -> None:
+    schedules = tf.keras.optimizers.schedules
+    rates = [schedules.ExponentialDecay(0.1, 10, 0.5)(5), schedules.PiecewiseConstantDecay([2, 4], [1.0, 0.5, 0.1])(3),
+             schedules.PolynomialDecay(1.0, 10, 0.1)(5), schedules.CosineDecay(1.0, 10)(5),
+             schedules.InverseTimeDecay(1.0, 1, 0.5)(2)]  # fmt: skip
+    np.testing.assert_allclose([float(rate) for rate in rates], [0.0707107, 0.5, 0.55, 0.5, 0.5], rtol=1e-5)
+    assert schedules.CosineDecay.from_config(schedules.CosineDecay(1.0, 10).get_config()).decay_steps == 10
+    with pytest.raises(ValueError, match="1 less"):
+        schedules.PiecewiseConstantDecay([1], [1.0])

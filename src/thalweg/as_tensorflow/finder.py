@@ -148,7 +148,7 @@ def aliased(path: str) -> ModuleType | None:
         path = path.removeprefix(prefix)
     if path in ("compat.v1", "_api.v1"):
         return sys.modules[_PACKAGE]
-    root = sys.modules[ALIAS]
+    root = sys.modules.get(ALIAS, sys.modules[_PACKAGE])
     if root is not sys.modules[_PACKAGE] and not path.startswith(("compat.", "python.", "core.")):
         found = _attribute(root, path)  # `import tensorflow` gives the names of TensorFlow 2.
         if found is not None:

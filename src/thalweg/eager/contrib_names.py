@@ -75,6 +75,8 @@ def connect_to_remote_host(remote_host: str | None = None, job_name: str = "work
         ...     print(y.numpy())
         ...     tf.contrib.eager.connect_to_remote_host(None)
         [4. 9.]
+        >>> for server in workers:
+        ...     server.stop()
     """
     target = remote_host if remote_host is None or "://" in remote_host else f"grpc://{remote_host}"
     eager_graph().executor.connect(target)  # type: ignore[attr-defined]

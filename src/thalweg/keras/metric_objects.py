@@ -67,6 +67,10 @@ class Metric:
             with self._variables[0].graph.as_default():
                 get_session().run([variable.initializer for variable in self._variables])
 
+    def reset_state(self) -> None:
+        """TensorFlow 2's name of `reset_states`."""
+        self.reset_states()
+
     def update_state(self, *args: Any, **kwargs: Any) -> Any:
         """Takes a batch."""
         raise NotImplementedError("Must be implemented in subclasses.")

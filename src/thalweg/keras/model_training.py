@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.graph import tensor_shape
 from thalweg.keras.backend_state import get_session, learning_phase
 from thalweg.keras.eager_training import EagerSteps, batch_loss
 from thalweg.keras.loss_functions import losses, metrics
@@ -399,6 +400,8 @@ def _tensors(arrays: list[np.ndarray]) -> Any:
 
 
 def _metric_name(metric: Any) -> str:
+    if isinstance(metric, str) and tensor_shape.items_are_integers:
+        return metric  # Where TensorFlow 2's behaviour is on, as it was given.
     if metric in ("accuracy", "acc"):
         return "acc"  # As in TensorFlow 1: programs look for it in the history.
     function = metrics.get(metric) if isinstance(metric, str) else metric

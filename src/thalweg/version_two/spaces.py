@@ -58,6 +58,8 @@ class Space(ModuleType):
         return value
 
     def _found(self, dotted: str) -> Any:
+        if dotted.startswith("keras."):
+            importlib.import_module("thalweg.version_two.recurrent_layers")  # Loads Keras.
         if dotted in OTHERWISE:
             return OTHERWISE[dotted]
         if dotted == "compat.v2":
