@@ -9,17 +9,6 @@ import numpy as np
 from thalweg.version_two.public_names import OTHERWISE, otherwise, tf
 
 OTHERWISE["__version__"] = OTHERWISE["version.VERSION"] = "2.0.0"
-OTHERWISE["where"] = tf.where_v2
-OTHERWISE["random.set_seed"] = tf.set_random_seed
-OTHERWISE["nn.softmax_cross_entropy_with_logits"] = tf.nn.softmax_cross_entropy_with_logits_v2
-OTHERWISE["batch_to_space"] = tf.batch_to_space_nd
-OTHERWISE["space_to_batch"] = tf.space_to_batch_nd
-
-
-@otherwise("math.in_top_k", "nn.in_top_k")
-def in_top_k(targets: Any, predictions: Any, k: Any, name: str | None = None) -> Any:
-    """Whether each target is among the k largest predictions."""
-    return tf.nn.in_top_k(predictions, targets, k, name)
 
 
 @otherwise("nn.gelu")
@@ -59,55 +48,6 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
     return pieces
 
 
-@otherwise("nn.dropout")
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
-    """Sets elements to zero with a probability, and scales the others up."""
-    return tf.nn.dropout(x, noise_shape=noise_shape, seed=seed, name=name, rate=rate)
-
-
-@otherwise("nn.moments")
-def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """The mean and the variance."""
-    return tf.nn.moments(x, axes, shift=shift, name=name, keep_dims=keepdims)
-
-
-@otherwise("nn.embedding_lookup")
-def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Any:
-    """The rows of a table."""
-    return tf.nn.embedding_lookup(params, ids, name=name, max_norm=max_norm)
-
-
-@otherwise("pad")
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
-    """Pads."""
-    return tf.pad(tensor, paddings, mode=mode, name=name, constant_values=constant_values)
-
-
-@otherwise("zeros_like")
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Zeros of the shape of a tensor."""
-    return tf.zeros_like(input, dtype, name)
-
-
-@otherwise("ones_like")
-def ones_like(input: Any, dtype: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-    """Ones of the shape of a tensor."""
-    return tf.ones_like(input, dtype, name)
-
-
-@otherwise("while_loop")
-def while_loop(
-    cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
-    back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
-    """Repeats the body while the condition holds; the result has the structure of the variables."""
-    return tf.while_loop(
-        cond, body, loop_vars, shape_invariants=shape_invariants, parallel_iterations=parallel_iterations,
-        back_prop=back_prop, swap_memory=swap_memory, name=name, maximum_iterations=maximum_iterations,
-        return_same_structure=True,
-    )  # fmt: skip
-
-
 @otherwise("image.resize")
 def resize(
     images: Any, size: Any, method: Any = "bilinear", preserve_aspect_ratio: bool = False, antialias: bool = False,
@@ -138,12 +78,6 @@ def resize(
         target = tf.cast(tf.round(sizes * tf.reduce_min(tf.cast(target, tf.float32) / sizes)), tf.int32)
     resized = getattr(tf.raw_ops, ops[str(method)])(images=batch, size=target, half_pixel_centers=True)
     return resized[0] if single else resized
-
-
-@otherwise("gradients")
-def gradients(*args: Any, **kwargs: Any) -> Any:
-    """Gradients in a graph."""
-    return tf.gradients(*args, **kwargs)
 
 
 @otherwise("map_fn")

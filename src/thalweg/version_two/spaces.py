@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
+from thalweg.as_tensorflow.second_interface import ELSEWHERE, TABLE, with_parameters
 from thalweg.platform.absent_names import advice
 from thalweg.version_two.public_names import OTHERWISE, tf
 
@@ -33,7 +34,9 @@ _GONE: Final = frozenset((
     "to_float", "to_int32", "to_int64", "trainable_variables", "truncated_normal", "variable_scope",
     "get_default_graph", "reset_default_graph", "summary.FileWriter", "summary.merge", "summary.merge_all",
     "train.AdamOptimizer", "train.GradientDescentOptimizer", "train.MomentumOptimizer", "train.RMSPropOptimizer",
-    "train.Saver",
+    "train.Saver", "image.extract_glimpse", "test.assert_equal_graph_def", "test.compute_gradient",
+    "feature_column.shared_embeddings", "summary.tensor_summary", "summary.get_summary_description",
+    "summary.FileWriterCache", "summary.all_v2_summary_ops", "summary.initialize",
 ))  # fmt: skip
 
 
@@ -59,19 +62,21 @@ class Space(ModuleType):
 
     def _found(self, dotted: str) -> Any:
         if dotted.startswith("keras."):
-            importlib.import_module("thalweg.version_two.recurrent_layers")  # Loads Keras.
+            importlib.import_module("thalweg.version_two.recurrent_layers")  # Start-up time: loads Keras.
         if dotted in OTHERWISE:
             return OTHERWISE[dotted]
         if dotted == "compat.v2":
             return sys.modules[_ROOT]
         if dotted == "compat.v1":
             return tf
-        value: Any = None if dotted in _GONE else _of_version_one(_MOVED.get(dotted, dotted))
+        value: Any = None if dotted in _GONE else _of_version_one(_MOVED.get(dotted, ELSEWHERE.get(dotted, dotted)))
+        if dotted in TABLE and value is not None:
+            return with_parameters(value, TABLE[dotted])
         if value is None and "." in dotted:  # A name in a namespace that has moved.
             space, _, name = dotted.rpartition(".")
             value = _of_version_one(f"{_MOVED[space]}.{name}") if space in _MOVED else None
         if isinstance(value, ModuleType):
-            return Space(dotted)
+            return value if dotted in _MOVED else Space(dotted)
         if value is None and any(each == dotted or each.startswith(dotted + ".") for each in _NEW):
             return Space(dotted)
         if value is None:
