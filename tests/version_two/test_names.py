@@ -166,10 +166,23 @@ def test_summaries_are_written_at_once_and_by_functions(tmp_path: Any) -> None:
         with pytest.raises(ValueError, match="No step set"):
             tf.summary.scalar("a", 1.0)
     tf.summary.scalar("nowhere", 1.0, step=1)
+    writer.set_as_default(step=7)
+    tf.summary.scalar("later", 1.0)
+    with tf.summary.record_if(False):
+        tf.summary.scalar("not", 1.0)
+    tf.summary.experimental.set_step(None)
+    thalweg.contrib.summary.create_file_writer(None).set_as_default()
     writer.close()
     path = os.path.join(tmp_path, os.listdir(tmp_path)[0])
     events = [(e.step, v.tag) for e in thalweg.train.summary_iterator(path) for v in e.summary.value]
-    assert events == [(1, "a"), (5, "loss"), (2, "t")]
+    assert events == [(1, "a"), (5, "loss"), (2, "t"), (7, "later")]
+
+
+def test_capsules_share_memory() -> None:
+    x = tf.zeros([10000]) + 3.0
+    y = tf.experimental.dlpack.from_dlpack(tf.experimental.dlpack.to_dlpack(x))
+    assert y.numpy()[-1] == 3.0
+    assert y.numpy().__array_interface__["data"][0] == x.numpy().__array_interface__["data"][0]
 
 
 def test_datasets_have_the_later_methods() -> None:

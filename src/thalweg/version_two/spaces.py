@@ -24,7 +24,7 @@ _MOVED: Final = {
 }
 
 # Namespaces that exist in TensorFlow 2 only.
-_NEW: Final = {name.rpartition(".")[0] for name in OTHERWISE}
+_NEW: Final[set[str]] = set()
 
 # What TensorFlow 2 has no more; programs ask for it to find out the version.
 _GONE: Final = frozenset((

@@ -16,7 +16,7 @@ class _Writer:
 
     def __init__(self, logdir: Any, filename_suffix: Any) -> None:
         self._inner = tf.contrib.summary.create_file_writer(str(logdir), filename_suffix=filename_suffix)
-        self._blocks: list[Any] = []
+        self._recording: Any = None
 
     @contextlib.contextmanager
     def as_default(self, step: Any = None) -> Iterator[Any]:
@@ -34,7 +34,8 @@ class _Writer:
         if step is not None:
             _state["step"] = step
         self._inner.set_as_default()
-        tf.contrib.summary.always_record_summaries().__enter__()
+        self._recording = tf.contrib.summary.always_record_summaries()
+        self._recording.__enter__()  # Kept: it would end with its last reference.
 
     def flush(self) -> Any:
         """Writes what is waiting."""

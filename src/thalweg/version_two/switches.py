@@ -79,7 +79,4 @@ def disable_v2_tensorshape() -> None:
     tensor_shape.items_are_integers = False
 
 
-for _switch in (enable_v2_behavior, disable_v2_behavior, enable_tensor_equality, disable_tensor_equality,
-                enable_v2_tensorshape, disable_v2_tensorshape):  # fmt: skip
-    otherwise(f"compat.v1.{_switch.__name__}")(_switch)
 otherwise("enable_v2_behavior")(enable_v2_behavior)
