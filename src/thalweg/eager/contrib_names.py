@@ -79,7 +79,7 @@ def connect_to_remote_host(remote_host: str | None = None, job_name: str = "work
         ...     server.stop()
     """
     target = remote_host if remote_host is None or "://" in remote_host else f"grpc://{remote_host}"
-    eager_graph().executor.connect(target)  # type: ignore[attr-defined]
+    eager_graph().executor.connect_tasks(target)  # type: ignore[attr-defined]
 
 
 @export("contrib.eager.async_wait")

@@ -47,6 +47,11 @@ _MOST_OPS = 20_000  # Programs that call ops with ever new attributes must not f
 _numbers = itertools.count()
 
 
+def _has_handles(inputs: Sequence[Tensor], types: Sequence[DType]) -> bool:
+    handles = (dtypes.resource, dtypes.variant)
+    return any(tensor.dtype in handles for tensor in inputs) or any(dtype.base_dtype in handles for dtype in types)
+
+
 class _Cached:
     """A native op, and what the executor needs to know when it runs."""
 
@@ -287,7 +292,7 @@ class EagerExecutor:
 
         return RemoteStep(self.context.remote, op_def, attrs, takes, types, device).run
 
-    def connect(self, target: str | None) -> None:
+    def connect_tasks(self, target: str | None) -> None:
         """Lets ops run on the tasks of the cluster that a target belongs to; None ends that."""
         from thalweg.runtime.eager_remote import RemoteTasks  # Start-up time: few programs have a cluster.
 
@@ -398,11 +403,6 @@ class _Maker:
         if self._op_def.name == "VarHandleOp":
             outputs._handle_data = HandleData(attrs["dtype"], attrs["shape"])
         return outputs
-
-
-def _has_handles(inputs: Sequence[Tensor], types: Sequence[DType]) -> bool:
-    handles = (dtypes.resource, dtypes.variant)
-    return any(tensor.dtype in handles for tensor in inputs) or any(dtype.base_dtype in handles for dtype in types)
 
 
 def _listed(outputs: Any) -> list[Any]:
