@@ -4,7 +4,8 @@
 // (code/stream_code.h), which compilers do not do with long polynomials. It is recorded from the functor, so its bits
 // are those of the loop. It is made once for a process, op and element type, when a node has computed enough elements.
 //
-// Where the functor holds only for some arguments (`is_near`), blocks with others are computed by its loop.
+// Where the functor holds only up to a magnitude (`near_limit`, what `is_near` compares with), blocks with larger
+// arguments are computed by its loop.
 #pragma once
 
 #include <atomic>
