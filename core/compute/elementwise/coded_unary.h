@@ -55,7 +55,8 @@ bool all_within(const T* elements, int64_t n, T limit) {
   constexpr Bits kMagnitude = std::numeric_limits<Bits>::max() >> 1;
   const auto most = std::bit_cast<Bits>(limit),
              infinity = std::bit_cast<Bits>(T(std::numeric_limits<float>::infinity()));
-  const auto* bits = reinterpret_cast<const Bits*>(elements);
+  using Aliased [[gnu::may_alias]] = Bits;
+  const auto* const bits = reinterpret_cast<const Aliased*>(elements);
   Bits beyond = 0;
   for (int64_t i = 0; i < n; ++i) {
     const Bits x = bits[i] & kMagnitude;
